@@ -113,13 +113,13 @@ OfCheckpoint = BarrierCame | OvertakingCame | WaitedEnough | CancelCame | AbortC
 Signal = OfCheckpoint | PartitionEnded
 
 
-class SetAside(msgspec.Struct, frozen=True):
+class BlockChannel(msgspec.Struct, frozen=True):
     """Take nothing more from the channel."""
 
     channel: int
 
 
-class TakeAgain(msgspec.Struct, frozen=True):
+class UnblockChannels(msgspec.Struct, frozen=True):
     """Take from these channels again."""
 
     channels: Channels
@@ -142,7 +142,7 @@ class GiveUp(msgspec.Struct, frozen=True):
     declined: bool
 
 
-Action = SetAside | TakeAgain | Begin | GiveUp
+Action = BlockChannel | UnblockChannels | Begin | GiveUp
 
 
 class Alignment:
@@ -191,16 +191,16 @@ class Alignment:
         if inputs == 1:
             return Flowing(checkpoint, _after(state.aborted, checkpoint)), [Begin(checkpoint)]
         aligning = Aligning(state.last, checkpoint, (signal.channel,), state.aborted)
-        return aligning, [SetAside(signal.channel)]
+        return aligning, [BlockChannel(signal.channel)]
 
     def next_barrier(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         state = expect(state, Aligning)
         signal = expect(signal, BarrierCame)
         arrived = (*state.arrived, signal.channel)
         if len(arrived) < inputs:
-            return msgspec.structs.replace(state, arrived=arrived), [SetAside(signal.channel)]
+            return msgspec.structs.replace(state, arrived=arrived), [BlockChannel(signal.channel)]
         rest = _after(state.aborted, state.checkpoint)
-        return Flowing(state.checkpoint, rest), [Begin(state.checkpoint), TakeAgain(state.arrived)]
+        return Flowing(state.checkpoint, rest), [Begin(state.checkpoint), UnblockChannels(state.arrived)]
 
     def newer_barrier(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         """A channel that never delivered the current barrier is past it: it cannot complete."""
@@ -216,13 +216,16 @@ class Alignment:
     def turn(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         """The alignment goes on unaligned."""
         state = expect(state, Aligning)
-        return self._past(state, state.checkpoint), [Begin(state.checkpoint, state.arrived), TakeAgain(state.arrived)]
+        return self._past(state, state.checkpoint), [
+            Begin(state.checkpoint, state.arrived),
+            UnblockChannels(state.arrived),
+        ]
 
     def give_up(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         state = expect(state, Aligning)
         known = isinstance(signal, AbortCame)
         flowing = Flowing(state.checkpoint, _after(state.aborted, state.checkpoint))
-        return flowing, [GiveUp(state.checkpoint, declined=not known), TakeAgain(state.arrived)]
+        return flowing, [GiveUp(state.checkpoint, declined=not known), UnblockChannels(state.arrived)]
 
     def pass_cancel(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         return self._past(state, signal.checkpoint), [GiveUp(signal.checkpoint, declined=True)]
@@ -265,7 +268,7 @@ class Alignment:
         if len(state.arrived) < inputs:
             return state, []
         rest = _after(state.aborted, state.checkpoint)
-        return Flowing(state.checkpoint, rest), [Begin(state.checkpoint), TakeAgain(state.arrived)]
+        return Flowing(state.checkpoint, rest), [Begin(state.checkpoint), UnblockChannels(state.arrived)]
 
     def end_counted(self, state: State, signal: PartitionEnded, inputs: int) -> tuple[State, list[Action]]:
         """Of every pending checkpoint nothing is waited for from it any more."""

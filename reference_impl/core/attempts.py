@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from .checkpoints import Checkpoints, Pending
 from .config import Config
-from .effects import Effect, Note, Return, SaveJob, SetTimer, Sweep, Tell
+from .effects import Effect, Note, Return, SaveJob, SendToTask, SetTimer, Sweep
 from .enumerator import Enumerators
 from .errors import expect
 from .events import Commanded, CompletedSnapshot, JobRecord, JobSaved
@@ -20,7 +20,7 @@ from .local_recovery import check as check_local
 from .messages import Cancel, Deploy, Running
 from .parts import Parts
 from .rescale import deployment_from, layout_of, with_unions
-from .stages import Deploying, Listing, Mending, Restarting, Saving, Stage, Terminating, Working
+from .stages import Deploying, Listing, PartialFailover, Restarting, Saving, Stage, Terminating, Working
 from .topology import JobGraph
 
 
@@ -49,7 +49,7 @@ class Attempts(ABC):
         self._after_save: dict[int, Callable[[], list[Effect]]] = {}
         self._waiting_commands: list[Commanded] = []
         self._ended_inputs: tuple[TaskId, ...] = ()
-        self._leaving: dict[TaskId, CheckpointId] = {}
+        self._terminating: dict[TaskId, CheckpointId] = {}
         """tasks that were told to finish, and the checkpoint on which all they did rests"""
         self._restarts = 0
         self._failed_checkpoints = 0
@@ -63,7 +63,7 @@ class Attempts(ABC):
     @property
     def is_working(self) -> bool:
         """Tasks run, all of them or all but those that restart alone."""
-        return isinstance(self.stage, Working | Mending)
+        return isinstance(self.stage, Working | PartialFailover)
 
     @property
     def is_ending(self) -> bool:
@@ -86,7 +86,7 @@ class Attempts(ABC):
     @property
     def is_live(self) -> bool:
         """An attempt is up or coming up, so that a failure of it matters."""
-        return isinstance(self.stage, Deploying | Working | Mending | Terminating)
+        return isinstance(self.stage, Deploying | Working | PartialFailover | Terminating)
 
     # -- coming up -----------------------------------------------------------------
 
@@ -94,12 +94,12 @@ class Attempts(ABC):
         self._renumber({})
         restores = self.checkpoints.newest() if self.config.rewinds else None
         reason = refusal(self.graph, restores) if restores is not None else ""
-        if reason and not self.parts.restore_choice.despite_unfit(reason):
+        if reason and not self.parts.restore_choice.despite_incompatible(reason):
             return self._close("failed", reason)
         self.stage = Saving(restores)
-        self._ended_inputs = self.checkpoints.left = self._finished_before(restores)
-        self.checkpoints.gone = {}
-        self._leaving = {}
+        self._ended_inputs = self.checkpoints.finished_tasks = self._finished_before(restores)
+        self.checkpoints.reported_finished = {}
+        self._terminating = {}
         self._put_off = []
         self.checkpoints.enumerators = Enumerators(self.job, self.graph, self.config, self.parts, restores)
 
@@ -117,8 +117,8 @@ class Attempts(ABC):
         """The tasks of the operators that the snapshot counts as finished as a whole."""
         if restores is None:
             return ()
-        gone = layout_of(self.graph, restores).whole(restores.finished)
-        return tuple(task for task, spec, _ in self.graph.tasks() if spec.name in gone)
+        whole = layout_of(self.graph, restores).whole(restores.finished)
+        return tuple(task for task, spec, _ in self.graph.tasks() if spec.name in whole)
 
     def _deploy(self, restores: CompletedSnapshot | None, cause: str) -> list[Effect]:
         self.stage = Deploying(restores, self.tasks)
@@ -172,7 +172,7 @@ class Attempts(ABC):
         stops = [one.command for one in self.checkpoints.pending.values() if one.command is not None]
         effects = [
             *self.checkpoints.abandon(f"the attempt failed: {cause}"),
-            *(self.checkpoints.tell(task, Cancel(job=self.job, attempt=self.attempt)) for task in self.tasks),
+            *(self.checkpoints.message_to(task, Cancel(job=self.job, attempt=self.attempt)) for task in self.tasks),
             *(Return(command, error=f"the attempt failed: {cause}") for command in stops),
         ]
         self._restarts += 1
@@ -208,12 +208,12 @@ class Attempts(ABC):
         self._put_off.append(pending)
         return []
 
-    def _deal(self) -> list[Effect]:
+    def _distribute_splits(self) -> list[Effect]:
         """Give splits to those who asked, and begin what waited for that."""
         if not self.is_running:
             return []
         book = self.checkpoints
-        effects = book.enumerators.deal(self.attempt, book.pending.values())
+        effects = book.enumerators.distribute(self.attempt, book.pending.values())
         while self._put_off and book.enumerators.is_settled:
             pending = self._put_off.pop(0)
             if book.pending.get(pending.checkpoint) is pending:
@@ -265,12 +265,12 @@ def refusal(graph: JobGraph, restores: CompletedSnapshot) -> str:
     if reason := _other_than_it_was(graph, restores) or _with_new_operators(graph, restores):
         return reason
     graph = layout_of(graph, restores)
-    gone = graph.whole(restores.finished)
-    for name in gone:
-        before = [edge.sender for edge in graph.spec(name).inputs if edge.sender not in gone]
+    whole = graph.whole(restores.finished)
+    for name in whole:
+        before = [edge.sender for edge in graph.spec(name).inputs if edge.sender not in whole]
         if before:
             return _before_a_finished(restores, name, before)
-    tasks = [task for task, spec, _ in graph.tasks() if spec.name not in gone]
+    tasks = [task for task, spec, _ in graph.tasks() if spec.name not in whole]
     lost = ", ".join(task for task in tasks if task not in restores.handles)
     return f"checkpoint {restores.checkpoint} holds no state of {lost}" if lost else ""
 
@@ -334,10 +334,10 @@ def deployment(
     Tasks of a finished operator come up finished.
     """
     if restores is None:
-        return [Tell(task, Deploy(job=job, attempt=attempt)) for task in tasks]
+        return [SendToTask(task, Deploy(job=job, attempt=attempt)) for task in tasks]
     suspended = suspends and restores.ending != "" and restores.job == job
     return [
-        Tell(
+        SendToTask(
             task,
             Deploy(
                 job=job,

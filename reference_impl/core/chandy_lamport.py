@@ -72,7 +72,7 @@ class TakesPart(Protocol):
     def on_message(self, channel: ChannelName, message: Any, stamp_us: int = 0) -> None:
         """A message came; `stamp_us` is what its sender's clock said."""
 
-    def is_set_aside(self, channel: ChannelName) -> bool:
+    def is_blocked(self, channel: ChannelName) -> bool:
         """Whether nothing may be received from a channel for the moment."""
 
     def settle(self, snapshot: SnapshotName) -> list[Effect]:
@@ -86,14 +86,14 @@ class Moment(Protocol):
         """After so many markers, of so many inputs."""
 
     @property
-    def sets_aside(self) -> bool:
+    def blocks_channels(self) -> bool:
         """Whether a channel whose marker has come is not read until the state is recorded."""
 
 
 class FirstMarker:
     """Chandy and Lamport's: at once; what is on its way then is the channels' state."""
 
-    sets_aside = False
+    blocks_channels = False
 
     def has_come(self, markers: int, inputs: int) -> bool:
         return markers == 1
@@ -105,7 +105,7 @@ class LastMarker:
     On a cycle it may never come: a process that has another input besides waits for its own marker.
     """
 
-    sets_aside = True
+    blocks_channels = True
 
     def has_come(self, markers: int, inputs: int) -> bool:
         return markers == inputs
@@ -180,9 +180,9 @@ class Recorder:
             if taking.recorded and channel not in taking.closed:
                 taking.channels[channel].append(message)
 
-    def is_set_aside(self, channel: ChannelName) -> bool:
+    def is_blocked(self, channel: ChannelName) -> bool:
         """Until the state is recorded, if the moment of recording says so."""
-        return self._moment.sets_aside and any(
+        return self._moment.blocks_channels and any(
             channel in taking.closed and not taking.recorded for taking in self._takings.values()
         )
 
@@ -205,8 +205,8 @@ class Recorder:
         del self._takings[snapshot]
         self._contributed.add(snapshot)
         channels = {channel: tuple(messages) for channel, messages in taking.channels.items()}
-        told = Contribution(snapshot=snapshot, process=self._process, state=taking.state, channels=channels)
-        return [Contribute(contribution=told)]
+        contribution = Contribution(snapshot=snapshot, process=self._process, state=taking.state, channels=channels)
+        return [Contribute(contribution=contribution)]
 
 
 class Collector:
@@ -217,18 +217,18 @@ class Collector:
         self._parts: dict[SnapshotName, dict[ProcessName, Contribution]] = {}
         self._complete: set[SnapshotName] = set()
 
-    def on_contribution(self, told: Contribution) -> tuple[Contribution, ...]:
+    def on_contribution(self, contribution: Contribution) -> tuple[Contribution, ...]:
         """The whole snapshot, in the order of the processes, if this completed it; () otherwise.
 
         Raises ProtocolViolated for a second contribution of one process, and for a stranger's.
         """
-        require(told.process in self._processes, f"{told.process} is no process of the system")
-        parts = self._parts.setdefault(told.snapshot, {})
-        again = told.process in parts or told.snapshot in self._complete
-        require(not again, f"{told.process} contributed to {told.snapshot} twice")
-        parts[told.process] = told
+        require(contribution.process in self._processes, f"{contribution.process} is no process of the system")
+        parts = self._parts.setdefault(contribution.snapshot, {})
+        again = contribution.process in parts or contribution.snapshot in self._complete
+        require(not again, f"{contribution.process} contributed to {contribution.snapshot} twice")
+        parts[contribution.process] = contribution
         if len(parts) < len(self._processes):
             return ()
-        del self._parts[told.snapshot]
-        self._complete.add(told.snapshot)
+        del self._parts[contribution.snapshot]
+        self._complete.add(contribution.snapshot)
         return tuple(parts[process] for process in self._processes)

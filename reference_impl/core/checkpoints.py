@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from .config import Config
-from .effects import ClearLogs, Discard, Effect, Note, SetTimer, Store, Tell
+from .effects import ClearLogs, Discard, Effect, Note, SendToTask, SetTimer, Store
 from .enumerator import Cut, Enumerators
 from .errors import expect
 from .events import CompletedSnapshot
@@ -37,7 +37,7 @@ class Pending(msgspec.Struct, kw_only=True):
     expected: tuple[TaskId, ...]
     savepoint: bool = False
     ending: str = ""
-    patience: int | None = None
+    alignment_timeout_us: int | None = None
     """of its barriers"""
     command: int | None = None
     acknowledged: dict[TaskId, Handle] = {}
@@ -69,9 +69,9 @@ class Checkpoints:
         self.parts = parts
         self.tasks = tuple(task for task, _, _ in graph.tasks())
         self.sources = tuple(task for task, spec, _ in graph.tasks() if spec.role == "source")
-        self.left: tuple[TaskId, ...] = ()
+        self.finished_tasks: tuple[TaskId, ...] = ()
         """the attempt's tasks that count as finished"""
-        self.gone: dict[TaskId, CheckpointId | None] = {}
+        self.reported_finished: dict[TaskId, CheckpointId | None] = {}
         """those that said that they have finished"""
         self.survivors: dict[TaskId, AttemptId] = {}
         """the numbers of tasks that went on when others restarted; all others have the newest"""
@@ -90,10 +90,10 @@ class Checkpoints:
 
     # -- begin ---------------------------------------------------------------------
 
-    def tell(self, task: TaskId, message: ToTask) -> Tell:
+    def message_to(self, task: TaskId, message: ToTask) -> SendToTask:
         """A message of the newest attempt, to a task that may have an older number."""
         attempt = self.survivors.get(task)
-        return Tell(task, message if attempt is None else msgspec.structs.replace(message, attempt=attempt))
+        return SendToTask(task, message if attempt is None else msgspec.structs.replace(message, attempt=attempt))
 
     def attempt_of(self, taken: Pending | CompletedSnapshot, task: TaskId) -> AttemptId:
         """The attempt of a task that has part in a checkpoint of the newest attempt."""
@@ -102,30 +102,30 @@ class Checkpoints:
     def open(self, attempt: AttemptId, *, savepoint: bool, ending: str, command: int | None) -> Pending:
         """Enter a new checkpoint; it is triggered once its id is durable."""
         asked = self._unfinished()
-        excused = tuple(task for task in self.tasks if task not in asked and task not in self.left)
+        excused = tuple(task for task in self.tasks if task not in asked and task not in self.finished_tasks)
         pending = Pending(
             checkpoint=self.parts.checkpoint_ids.allocate(self),
             attempt=attempt,
             expected=self.parts.triggering.expected(
-                asked, tuple(source for source in self.sources if source not in self.left)
+                asked, tuple(source for source in self.sources if source not in self.finished_tasks)
             ),
-            finished=(*self.left, *excused),
+            finished=(*self.finished_tasks, *excused),
             savepoint=savepoint,
             ending=ending,
             command=command,
         )
-        pending.patience = self._patience(pending)
+        pending.alignment_timeout_us = self._alignment_timeout_us(pending)
         self.pending[pending.checkpoint] = pending
         self.under_way += not savepoint
         return pending
 
-    def _patience(self, pending: Pending) -> int | None:
+    def _alignment_timeout_us(self, pending: Pending) -> int | None:
         """Not less than that of the checkpoints before it, which its barriers would overtake."""
         if pending.savepoint or pending.ending:
             return None
-        own = self.config.patience(pending.checkpoint)
-        all_of_them = [own, *(one.patience for one in self.pending.values())]
-        waiting = [patience for patience in all_of_them if patience is not None]
+        own = self.config.barrier_timeout_us(pending.checkpoint)
+        all_of_them = [own, *(one.alignment_timeout_us for one in self.pending.values())]
+        waiting = [alignment_timeout_us for alignment_timeout_us in all_of_them if alignment_timeout_us is not None]
         return max(waiting) if len(waiting) == len(all_of_them) else None
 
     def trigger(self, pending: Pending) -> list[Effect]:
@@ -145,29 +145,33 @@ class Checkpoints:
             attempt=pending.attempt,
             checkpoint=pending.checkpoint,
             ending=ending,
-            patience=pending.patience,
+            alignment_timeout_us=pending.alignment_timeout_us,
         )
-        first = self._graph.first_of(self._unfinished()) if self.left else self.sources
-        told = [task for task in first if task not in pending.acknowledged and task not in pending.started]
-        pending.started = (*pending.started, *told)
-        return [self.tell(task, order) for task in told]
+        first = self._graph.first_of(self._unfinished()) if self.finished_tasks else self.sources
+        due_tasks = [task for task in first if task not in pending.acknowledged and task not in pending.started]
+        pending.started = (*pending.started, *due_tasks)
+        return [self.message_to(task, order) for task in due_tasks]
 
     def _unfinished(self) -> tuple[TaskId, ...]:
-        return self.parts.triggering.asked(self.tasks, self.left)
+        return self.parts.triggering.asked(self.tasks, self.finished_tasks)
 
-    def leave(self, task: TaskId, on: CheckpointId | None) -> list[Effect]:
+    def task_finished(self, task: TaskId, on: CheckpointId | None) -> list[Effect]:
         """A task has finished, all that it did resting on a checkpoint: what is pending behind that goes on
         without it.  An older one (a savepoint) it took amid its records or not at all: its part is still missing.
 
         What a task before it said of its own end may be late or lost.  Until that is heard
         it does not count as finished, or a snapshot would count it so and not the one before.
         """
-        self.gone[task] = on
+        self.reported_finished[task] = on
         effects: list[Effect] = []
         for one in self.tasks:
-            if one in self.gone and one not in self.left and set(self._graph.senders(one)).issubset(self.left):
-                self.left = (*self.left, one)
-                rests_on = self.gone[one] or CheckpointId(0)
+            if (
+                one in self.reported_finished
+                and one not in self.finished_tasks
+                and set(self._graph.senders(one)).issubset(self.finished_tasks)
+            ):
+                self.finished_tasks = (*self.finished_tasks, one)
+                rests_on = self.reported_finished[one] or CheckpointId(0)
                 for pending in [pending for pending in self.pending.values() if pending.checkpoint > rests_on]:
                     effects.extend(self._go_on_without(pending, one))
         return effects
@@ -275,11 +279,11 @@ class Checkpoints:
         if self.pending.pop(pending.checkpoint, None) is None:
             return []
         self.under_way -= not pending.savepoint
-        return [*self._give_up(pending, reason), *self._tell_abort(pending)]
+        return [*self._give_up(pending, reason), *self._send_abort(pending)]
 
     def store_failed(self, checkpoint: CheckpointId, reason: str) -> tuple[Pending, list[Effect]]:
         pending = self._store_answered(checkpoint)
-        return pending, [*self._give_up(pending, reason), *self._tell_abort(pending)]
+        return pending, [*self._give_up(pending, reason), *self._send_abort(pending)]
 
     def _give_up(self, pending: Pending, reason: str) -> list[Effect]:
         for task in pending.expected:
@@ -290,9 +294,9 @@ class Checkpoints:
             effects.append(Discard(tuple(pending.acknowledged.values())))
         return effects
 
-    def _tell_abort(self, pending: Pending) -> list[Effect]:
+    def _send_abort(self, pending: Pending) -> list[Effect]:
         order = Abort(job=self.job, attempt=pending.attempt, checkpoint=pending.checkpoint)
-        return [self.tell(task, order) for task in self.tasks]
+        return [self.message_to(task, order) for task in self.tasks]
 
     def _handle(self, pending: Pending, task: TaskId) -> Handle:
         return self.parts.naming.handle(self.job, pending.checkpoint, task, self.attempt_of(pending, task))
@@ -324,8 +328,8 @@ class Checkpoints:
 
     def take_over(self, listed: Sequence[CompletedSnapshot]) -> None:
         self.retained = sorted(listed, key=lambda snapshot: snapshot.checkpoint)
-        left = [one.handles[task] for one in listed for task in one.finished if task in one.handles]
-        self._last_states.update(dict.fromkeys(left))
+        finished_tasks = [one.handles[task] for one in listed for task in one.finished if task in one.handles]
+        self._last_states.update(dict.fromkeys(finished_tasks))
 
     def handles(self) -> tuple[Handle, ...]:
         return tuple(handle for snapshot in self.retained for handle in snapshot.handles.values())

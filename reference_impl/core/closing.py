@@ -19,7 +19,7 @@ from .transactions import AbortTransaction, Done, Fence
 FENCE = 1
 """The number of the one request whose answer matters."""
 
-UNHEARD = 0
+UNANSWERED = 0
 """The number of aborts: what the next fence lists says whether they were done."""
 
 
@@ -52,12 +52,12 @@ def close_step(stage: Closing, event: Answered, retry_us: int) -> tuple[Closing,
         return stage, []
     if not isinstance(event.outcome, Done):
         return stage, [SetTimer("close", retry_us)]
-    writer, *left = stage.waiting
+    writer, *remaining = stage.waiting
     aborts: list[Effect] = [
-        Transact(UNHEARD, AbortTransaction(writer=writer, attempt=stage.attempt, name=name))
+        Transact(UNANSWERED, AbortTransaction(writer=writer, attempt=stage.attempt, name=name))
         for name, checkpoint in event.outcome.unfinished
         if checkpoint is None or checkpoint > stage.covered
     ]
     if not aborts:
-        stage = msgspec.structs.replace(stage, waiting=tuple(left))
+        stage = msgspec.structs.replace(stage, waiting=tuple(remaining))
     return stage, [*aborts, *stage.requests()]

@@ -47,7 +47,7 @@ class Committing(Part):
 class GlobalCommitting(Part):
     """When a global committer publishes (ABS-11)."""
 
-    def up_to(self, settled: Sequence[CheckpointId], told: CheckpointId) -> CheckpointId:
+    def up_to(self, settled: Sequence[CheckpointId], notified: CheckpointId) -> CheckpointId:
         """Up to which checkpoint: as far as every committer has said, in-band, that all of its own is there.
 
         `told` is the newest checkpoint that the coordinator said is complete; it proves nothing

@@ -64,7 +64,7 @@ class CommittingTask(SinkTask, ABC):
     def __init__(self, spec: TaskSpec, config: Config, parts: Parts) -> None:
         super().__init__(spec, config, parts)
         self.sealed: list[Sealed] = []
-        self.told = NO_CHECKPOINT
+        self.notified = NO_CHECKPOINT
         """the newest checkpoint that it knows to be complete"""
         self._recovering = False
 
@@ -85,12 +85,12 @@ class CommittingTask(SinkTask, ABC):
         """Ask for what is due and is not being asked for already."""
 
     def on_complete(self, message: Complete) -> list[Effect]:
-        self.told = max(self.told, message.checkpoint)
+        self.notified = max(self.notified, message.checkpoint)
         return self.commit()
 
     def on_terminate(self, message: Terminate) -> list[Effect]:
         self.terminating = True
-        self.told = max(self.told, message.checkpoint or NO_CHECKPOINT)
+        self.notified = max(self.notified, message.checkpoint or NO_CHECKPOINT)
         return [*self.commit(), *self.finish_if_settled()]
 
     @abstractmethod
@@ -127,8 +127,8 @@ class CommittingTask(SinkTask, ABC):
     def opened(self) -> list[Effect]:
         """Nobody writes in its name, so nobody is to be shut out; what is behind the restored
         checkpoint (at-least-once lets it overtake the barrier) comes again under another name."""
-        self.told = self.restored_checkpoint
-        self.sealed = [one for one in self.sealed if one.checkpoint <= self.told]
+        self.notified = self.restored_checkpoint
+        self.sealed = [one for one in self.sealed if one.checkpoint <= self.notified]
         return self.open_inputs()
 
 
@@ -142,7 +142,7 @@ class Committer(CommittingTask):
 
     def commit(self) -> list[Effect]:
         asked = self.asked_for()
-        due = [one for one in self.parts.committing.due(self.sealed, self.told) if one.name not in asked]
+        due = [one for one in self.parts.committing.due(self.sealed, self.notified) if one.name not in asked]
         return [*(self.ask(self._request(one.name)) for one in due), *self._announce()]
 
     def _request(self, name: str) -> Commit | Finalise:
@@ -160,7 +160,7 @@ class Committer(CommittingTask):
     def _announce(self) -> list[Effect]:
         """Say up to which checkpoint nothing is left here, when that has advanced."""
         held = [CheckpointId(one.checkpoint - 1) for one in self.sealed]
-        level = min([self.told, *held])
+        level = min([self.notified, *held])
         if not self._has_global or level <= self._announced:
             return []
         self._announced = level
@@ -174,7 +174,7 @@ class Committer(CommittingTask):
         return [*opened, *asks, *self._announce()]
 
     def finish_if_settled(self) -> list[Effect]:
-        due = any(one.checkpoint <= self.told for one in self.sealed)
+        due = any(one.checkpoint <= self.notified for one in self.sealed)
         return self.finish() if self.terminating and not due and not self._asked and not self.finished else []
 
     def fixed_state(self) -> TaskState:
@@ -194,7 +194,7 @@ class GlobalCommitter(CommittingTask):
     @property
     def level(self) -> CheckpointId:
         """Up to which checkpoint it may publish."""
-        return self.parts.global_committing.up_to(self._settled, self.told)
+        return self.parts.global_committing.up_to(self._settled, self.notified)
 
     def on_arrived(self, event: Arrived) -> list[Effect]:
         element = event.element
@@ -224,7 +224,7 @@ class GlobalCommitter(CommittingTask):
         """Told to finish, and all up to the last checkpoint has come and is visible."""
         level = self.level
         due = any(one.checkpoint <= level for one in self.sealed)
-        is_settled = level >= self.told and not due and not self._asked
+        is_settled = level >= self.notified and not due and not self._asked
         return self.finish() if self.terminating and is_settled and not self.finished else []
 
     def fixed_state(self) -> TaskState:

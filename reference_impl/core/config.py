@@ -117,7 +117,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         """A task that is lost takes again what the logs of continuous spilling hold (UNA-4)."""
         return self.failover == "local" and self.spilling == "continuous"
 
-    def patience(self, checkpoint: int) -> int | None:
+    def barrier_timeout_us(self, checkpoint: int) -> int | None:
         """How long the barriers of a checkpoint of the engine's own wait for their turn; None: for ever.
 
         A savepoint is aligned: it belongs to a user, who may lay the job out anew.

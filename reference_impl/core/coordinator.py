@@ -14,7 +14,7 @@ import msgspec
 from .checkpoints import Pending
 from .closing import Closing, close_step
 from .config import Config
-from .effects import Effect, EndJob, ListSnapshots, Return, SetTimer, Sweep, Tell
+from .effects import Effect, EndJob, ListSnapshots, Return, SendToTask, SetTimer, Sweep
 from .errors import Handlers, expect
 from .events import (
     Answered,
@@ -31,10 +31,21 @@ from .events import (
     TimerFired,
 )
 from .ids import AttemptId, CheckpointId, TaskId
-from .messages import Ack, Cancel, Complete, Dealing, Decline, Finished, InputEnded, Running, Terminate, ToCoordinator
+from .messages import (
+    Ack,
+    Cancel,
+    Complete,
+    Decline,
+    Finished,
+    InputEnded,
+    Running,
+    SplitMessage,
+    Terminate,
+    ToCoordinator,
+)
 from .parts import Parts
 from .regions import Regional
-from .stages import STATUS, Ended, Listing, Mending, Restarting, Terminating
+from .stages import STATUS, Ended, Listing, PartialFailover, Restarting, Terminating
 from .topology import JobGraph
 
 LISTING_TRIES = 5
@@ -85,7 +96,7 @@ class Coordinator(Regional):
     def step(self, event: Event) -> list[Effect]:
         """What is to be done about an event, in this order."""
         effects: list[Effect] = self._handlers[type(event)](event)
-        return [*effects, *self._deal()] if self.checkpoints.enumerators else effects
+        return [*effects, *self._distribute_splits()] if self.checkpoints.enumerators else effects
 
     # -- taking over ---------------------------------------------------------------
 
@@ -100,7 +111,7 @@ class Coordinator(Regional):
         self.checkpoints.next_id = record.next_checkpoint
         self._had_snapshot = record.had_snapshot
         self._closing = (record.closing, record.reason)
-        cancels = [Tell(task, Cancel(job=self.job, attempt=record.attempt)) for task in self.tasks]
+        cancels = [SendToTask(task, Cancel(job=self.job, attempt=record.attempt)) for task in self.tasks]
         early = [Sweep(())] if self.parts.cleanup.on_takeover(listed=False) else []
         return [*cancels, *early, ListSnapshots()]
 
@@ -159,40 +170,42 @@ class Coordinator(Regional):
         if pending.attempt == self.attempt and self.is_working:
             if pending.ending:
                 return [*effects, *self._terminate(event.checkpoint, pending.ending)]
-            effects.extend(self._tell_complete(pending))
+            effects.extend(self._send_complete(pending))
         if self.config.minimum_pause_us:
             self._paused = True
             effects.append(SetTimer("pause", self.config.minimum_pause_us))
         return [*effects, *self._resume_restart(), *self._end_if_settled()]
 
-    def _tell_complete(self, pending: Pending) -> list[Effect]:
+    def _send_complete(self, pending: Pending) -> list[Effect]:
         """The checkpoint is complete: those to whom nothing is owed any more may go (FIN-1)."""
-        finished = self.checkpoints.left
-        going = () if self.is_ending else self.parts.finishing.leaves(pending.ended, (*finished, *self._leaving))
-        waits = bool(self._leaving)
-        self._leaving.update((task, pending.checkpoint) for task in going)
+        finished = self.checkpoints.finished_tasks
+        going = (
+            () if self.is_ending else self.parts.finishing.may_finish(pending.ended, (*finished, *self._terminating))
+        )
+        waits = bool(self._terminating)
+        self._terminating.update((task, pending.checkpoint) for task in going)
         oldest, since = self.checkpoints.oldest, self.checkpoints.logs_from
         news = Complete(
             job=self.job, attempt=self.attempt, checkpoint=pending.checkpoint, oldest=oldest, logs_from=since
         )
-        others = [task for task in self.tasks if task not in self._leaving and task not in finished]
-        stay = [self.checkpoints.tell(task, news) for task in others]
+        others = [task for task in self.tasks if task not in self._terminating and task not in finished]
+        stay = [self.checkpoints.message_to(task, news) for task in others]
         again = self._later("leave") if going and not waits else []
-        return [*stay, *self._tell_leave(going), *again]
+        return [*stay, *self._terminate_tasks(going), *again]
 
-    def _tell_leave(self, tasks: Sequence[TaskId]) -> list[Effect]:
+    def _terminate_tasks(self, tasks: Sequence[TaskId]) -> list[Effect]:
         job, attempt = self.job, self.attempt
-        tell, leaving = self.checkpoints.tell, self._leaving
-        return [tell(task, Terminate(job=job, attempt=attempt, checkpoint=leaving[task])) for task in tasks]
+        message_to, terminating = self.checkpoints.message_to, self._terminating
+        return [message_to(task, Terminate(job=job, attempt=attempt, checkpoint=terminating[task])) for task in tasks]
 
-    def _remind_leave(self) -> list[Effect]:
+    def _terminate_again(self) -> list[Effect]:
         """Until each has said that it is gone it is told again: the news, or the answer, may be lost."""
-        if not self._leaving or not self.is_working:
+        if not self._terminating or not self.is_working:
             return []
-        return [*self._tell_leave(tuple(self._leaving)), *self._later("leave")]
+        return [*self._terminate_tasks(tuple(self._terminating)), *self._later("leave")]
 
     def _later(self, timer: str) -> list[Effect]:
-        return [SetTimer(timer, self.config.retry_us)] if self.parts.ending.tells_again() else []
+        return [SetTimer(timer, self.config.retry_us)] if self.parts.ending.sends_again() else []
 
     def _on_store_failed(self, event: StoreFailed) -> list[Effect]:
         pending, effects = self.checkpoints.store_failed(event.checkpoint, event.reason)
@@ -231,8 +244,8 @@ class Coordinator(Regional):
             return self._abort(pending, f"{message.task} declined: {message.reason}") if pending else []
         if isinstance(message, InputEnded):
             return self._on_input_ended(message.task)
-        if isinstance(message, Dealing):
-            self.checkpoints.enumerators.hear(message)
+        if isinstance(message, SplitMessage):
+            self.checkpoints.enumerators.on_message(message)
         return self._on_finished(message) if isinstance(message, Finished) else []
 
     def _on_ack(self, message: Ack) -> list[Effect]:
@@ -263,21 +276,21 @@ class Coordinator(Regional):
         return self._trigger(ending="finish")
 
     def _terminate(self, checkpoint: CheckpointId | None, ending: str) -> list[Effect]:
-        waiting = tuple(task for task in self.tasks if task not in self.checkpoints.left)
+        waiting = tuple(task for task in self.tasks if task not in self.checkpoints.finished_tasks)
         self.stage = Terminating(checkpoint, ending, waiting)
-        return [*self._tell_terminate(), *self._end_if_settled()]
+        return [*self._send_terminate(), *self._end_if_settled()]
 
-    def _tell_terminate(self) -> list[Effect]:
+    def _send_terminate(self) -> list[Effect]:
         """Until each task has finished it is told again: the last news must not be lost."""
         stage = expect(self.stage, Terminating)
         order = Terminate(job=self.job, attempt=self.attempt, checkpoint=stage.checkpoint)
-        return [*(self.checkpoints.tell(task, order) for task in stage.waiting), *self._later("terminate")]
+        return [*(self.checkpoints.message_to(task, order) for task in stage.waiting), *self._later("terminate")]
 
     def _on_finished(self, message: Finished) -> list[Effect]:
         stage, task = self.stage, message.task
-        rests_on = self._leaving.pop(task, None)
-        if self.is_working and task not in (*self.checkpoints.gone, *self.checkpoints.left):
-            return [*self.checkpoints.leave(task, rests_on), *self._on_input_ended(task)]
+        rests_on = self._terminating.pop(task, None)
+        if self.is_working and task not in (*self.checkpoints.reported_finished, *self.checkpoints.finished_tasks):
+            return [*self.checkpoints.task_finished(task, rests_on), *self._on_input_ended(task)]
         if not isinstance(stage, Terminating):
             return []
         waiting = tuple(task for task in stage.waiting if task != message.task)
@@ -301,7 +314,7 @@ class Coordinator(Regional):
         effects = [
             *(Return(command, error=f"the job is {status}") for command in pending),
             *self.checkpoints.abandon(f"the job is {status}"),
-            *(self.checkpoints.tell(task, Cancel(job=self.job, attempt=self.attempt)) for task in self.tasks),
+            *(self.checkpoints.message_to(task, Cancel(job=self.job, attempt=self.attempt)) for task in self.tasks),
         ]
         self._renumber({})
         self.stage = Closing(status, reason, self.attempt, CheckpointId(0), ())
@@ -381,14 +394,14 @@ class Coordinator(Regional):
             return self._abort(pending, "it timed out") if pending else []
         if name == "pause":
             self._paused = False
-        elif name == "restart" and isinstance(self.stage, Restarting | Mending):
+        elif name == "restart" and isinstance(self.stage, Restarting | PartialFailover):
             return self._restart()
         elif name == "deploy":
             return self._not_up_in_time(int(number))
         elif name == "terminate" and isinstance(self.stage, Terminating):
-            return self._tell_terminate()
+            return self._send_terminate()
         elif name == "leave":
-            return self._remind_leave()
+            return self._terminate_again()
         elif name in ("discover", "assign"):
             return self.checkpoints.enumerators.on_timer(event, self.attempt)
         elif name == "list" and isinstance(self.stage, Listing):

@@ -230,7 +230,7 @@ class PollAgain(Effect):
     """A source that rested may have something to read again."""
 
 
-class Tell(Effect):
+class SendToTask(Effect):
     """Send a control message to a task's attempt."""
 
     task: TaskId

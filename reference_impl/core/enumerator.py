@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from .config import Config
-from .effects import Effect, SetTimer, Tell
+from .effects import Effect, SendToTask, SetTimer
 from .errors import Refused
 from .events import CompletedSnapshot, TimerFired
 from .ids import AttemptId, TaskId, task_id
-from .messages import Ask, Assign, Dealing
+from .messages import Ask, Assign, SplitMessage
 from .part import Part
 from .state import EnumeratorState
 from .topology import JobGraph, OperatorSpec
@@ -72,7 +72,7 @@ class _Reader(msgspec.Struct):
     """its last question, by number"""
     waits: bool = False
     """that question has brought it nothing yet"""
-    told: bool = True
+    answered: bool = True
     """it knows that it was heard"""
     last: bool = False
     """it was told that no more comes"""
@@ -96,7 +96,7 @@ class Enumerator:
         before = restored or EnumeratorState()
         self._pool = dict(before.unassigned)
         """the splits that nobody has, and where to begin each"""
-        self._kept = dict(before.assigned)
+        self._assigned_before = dict(before.assigned)
         """those that have not come back: their readers are about to hand them back, or had finished as a whole"""
         self._hidden: dict[int, int] = {}
         """how much later each of the others is discovered"""
@@ -117,7 +117,7 @@ class Enumerator:
 
     def snapshot(self) -> EnumeratorState:
         given = {split: task for task, reader in self._readers.items() for split in reader.given}
-        return EnumeratorState(unassigned=dict(self._pool), assigned={**self._kept, **given})
+        return EnumeratorState(unassigned=dict(self._pool), assigned={**self._assigned_before, **given})
 
     # -- splits --------------------------------------------------------------------
 
@@ -127,7 +127,7 @@ class Enumerator:
     def forget(self, splits: Collection[int]) -> None:
         """Whoever had these has handed them back."""
         for split in splits:
-            self._kept.pop(split, None)
+            self._assigned_before.pop(split, None)
 
     def still_hidden(self) -> dict[int, int]:
         return dict(self._hidden)
@@ -146,7 +146,7 @@ class Enumerator:
         reader = self._readers[message.task]
         reader.waits = reader.waits or message.number > reader.asked
         reader.asked = max(reader.asked, message.number)
-        reader.told = False
+        reader.answered = False
 
     def confirm(self, task: TaskId, serial: int) -> None:
         reader = self._readers[task]
@@ -156,7 +156,7 @@ class Enumerator:
         """A reader's input has ended: it has heard all that there was to hear."""
         self.confirm(task, self._readers[task].serial)
 
-    def deal(self, attempt: AttemptId, holds_back: Callable[[TaskId], bool]) -> list[Effect]:
+    def distribute(self, attempt: AttemptId, holds_back: Callable[[TaskId], bool]) -> list[Effect]:
         """Give what there is to those who wait for it, in the order of the readers; answer who must still wait."""
         effects: list[Effect] = []
         for task, reader in self._readers.items():
@@ -165,10 +165,10 @@ class Enumerator:
             if reader.waits and not self._pool and not self._hidden:
                 reader.waits, reader.last = False, True
                 reader.serial += 1
-                reader.told = False
-            if not reader.told:
-                reader.told = True
-                effects.append(self._tell(attempt, task))
+                reader.answered = False
+            if not reader.answered:
+                reader.answered = True
+                effects.append(self._assign(attempt, task))
         return effects
 
     def _give(self, reader: _Reader) -> None:
@@ -176,19 +176,19 @@ class Enumerator:
         share = -(-len(self._pool) // (2 * len(self._readers)))
         for split in sorted(self._pool)[:share]:
             reader.given[split] = self._pool.pop(split)
-        reader.waits, reader.told = False, False
+        reader.waits, reader.answered = False, False
         reader.serial += 1
         reader.gave = reader.serial
 
     def remind(self, attempt: AttemptId) -> list[Effect]:
         """Tell those again who have not said that they have taken what they were told."""
-        return [self._tell(attempt, task) for task, reader in self._readers.items() if reader.taken < reader.serial]
+        return [self._assign(attempt, task) for task, reader in self._readers.items() if reader.taken < reader.serial]
 
     @property
-    def is_heard(self) -> bool:
+    def is_confirmed(self) -> bool:
         return all(reader.taken >= reader.serial for reader in self._readers.values())
 
-    def _tell(self, attempt: AttemptId, task: TaskId) -> Effect:
+    def _assign(self, attempt: AttemptId, task: TaskId) -> Effect:
         reader = self._readers[task]
         order = Assign(
             job=self._job,
@@ -198,7 +198,7 @@ class Enumerator:
             answers=reader.asked,
             more=not reader.last,
         )
-        return Tell(task, order)
+        return SendToTask(task, order)
 
 
 class Enumerators:
@@ -243,7 +243,7 @@ class Enumerators:
             each.forget(splits)
             each.take_back(self._parts.enumerating.taken_back(splits))
 
-    def hear(self, message: Dealing) -> None:
+    def on_message(self, message: SplitMessage) -> None:
         each = self._of(message.task)
         if each is None:
             return
@@ -269,7 +269,7 @@ class Enumerators:
 
     # -- what they say -------------------------------------------------------------
 
-    def deal(self, attempt: AttemptId, pending: Collection[Pending]) -> list[Effect]:
+    def distribute(self, attempt: AttemptId, pending: Collection[Pending]) -> list[Effect]:
         """What is to be given now, while these checkpoints are under way."""
         effects: list[Effect] = []
         if not self._watches:
@@ -277,8 +277,8 @@ class Enumerators:
             hidden = [one for each in self._each.values() for one in each.still_hidden().items()]
             effects.extend(SetTimer(f"discover {split}", after_us) for split, after_us in hidden)
         for each in self._each.values():
-            effects.extend(each.deal(attempt, lambda reader: self._parts.enumerating.holds_back(pending, reader)))
-        if not self._reminds and not all(each.is_heard for each in self._each.values()):
+            effects.extend(each.distribute(attempt, lambda reader: self._parts.enumerating.holds_back(pending, reader)))
+        if not self._reminds and not all(each.is_confirmed for each in self._each.values()):
             self._reminds = True
             effects.append(SetTimer("assign", self._retry_us))
         return effects

@@ -53,7 +53,7 @@ class Fetched(Event):
     elements: tuple[tuple[Element, ...], ...]
 
 
-class BarrierAhead(Event):
+class BarrierOvertook(Event):
     """A barrier whose patience is over is taken before its turn; `passed` lie in front of it in the channel's
     queue, and are taken later."""
 

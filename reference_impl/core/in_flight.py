@@ -94,13 +94,13 @@ class Recording(msgspec.Struct, kw_only=True):
     """None until the task's own state may be written"""
 
     @property
-    def is_told(self) -> bool:
+    def is_captured(self) -> bool:
         """All that was in flight is known."""
         return not self.missing and self.unsent is not None
 
     @property
     def is_whole(self) -> bool:
-        return self.is_told and self.snapshot is not None
+        return self.is_captured and self.snapshot is not None
 
 
 class Capture(Part):
@@ -111,7 +111,7 @@ class Capture(Part):
         no two subtasks have to have taken the same."""
         return partitioning in OVERTAKEN_EDGES
 
-    def may_turn(self, overtaken: bool, patience: int) -> bool:
+    def may_time_out(self, overtaken: bool, alignment_timeout_us: int) -> bool:
         """Whether an alignment goes on unaligned once its barriers have lost their patience: only where they may
         be `overtaken`, those that lie in the task's inputs with what is in front of them."""
         return overtaken
@@ -186,7 +186,7 @@ class InFlight:
         waits = overtakes_outputs and self._capture.awaits_outputs()
         recording = Recording(missing=list(missing), unsent=None if waits else {})
         recording = self._capture.begun(recording, self._recordings)
-        if not recording.is_told:
+        if not recording.is_captured:
             self._recordings[checkpoint] = recording
             self._changed()
 

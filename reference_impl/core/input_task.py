@@ -12,11 +12,11 @@ from .alignment import (
     Aligning,
     BarrierCame,
     Begin,
+    BlockChannel,
     CancelCame,
     GiveUp,
     OvertakingCame,
     PartitionEnded,
-    SetAside,
     Signal,
     State,
     TriggerCame,
@@ -25,7 +25,7 @@ from .alignment import (
 from .config import Config
 from .effects import Advanced, Block, Effect, Fail, Mail, SetTimer, TimeEnded, Unblock, WakeAt
 from .errors import ProtocolViolated, Refused
-from .events import Arrived, BarrierAhead, Came, LogsFound, Ticked, TimerFired
+from .events import Arrived, BarrierOvertook, Came, LogsFound, Ticked, TimerFired
 from .ids import CheckpointId
 from .local_recovery import called_off
 from .messages import Abort, Barrier, CancelBarrier, Complete, Deploy, EndOfPartition, Idle, Record, Trigger, Watermark
@@ -51,11 +51,11 @@ class InputTask(Task):
         """channels whose sender has not finished"""
         self._unended = len(spec.gates)
         """channels in which data may follow"""
-        self._told: tuple[CheckpointId, ...] = ()
+        self._triggered: tuple[CheckpointId, ...] = ()
         """checkpoints that the coordinator started here, before every sender was seen to have finished"""
         self.alignment = parts.alignment.initial(config.blocking, NO_CHECKPOINT)
         self.times = InputTimes(len(spec.gates))
-        self._handlers[BarrierAhead] = self._on_barrier_ahead
+        self._handlers[BarrierOvertook] = self._on_barrier_overtook
         self._handlers[Came] = self._on_came
         self._handlers[LogsFound] = self._on_logs_found
 
@@ -101,17 +101,17 @@ class InputTask(Task):
         self._open.remove(channel)
         self.in_flight.ended(channel)
         effects = [*self._signal(PartitionEnded(channel)), *self.write_whole()]
-        return effects if self._open else [*effects, *self._begin_told()]
+        return effects if self._open else [*effects, *self._begin_triggered()]
 
     def on_trigger(self, message: Trigger) -> list[Effect]:
         """Every sender has finished; what they sent before may still be on its way."""
-        self._told = (*self._told, message.checkpoint)
-        self.patience[message.checkpoint] = message.patience
-        return [] if self._open else self._begin_told()
+        self._triggered = (*self._triggered, message.checkpoint)
+        self.alignment_timeouts_us[message.checkpoint] = message.alignment_timeout_us
+        return [] if self._open else self._begin_triggered()
 
-    def _begin_told(self) -> list[Effect]:
-        told, self._told = self._told, ()
-        return [effect for checkpoint in sorted(told) for effect in self._signal(TriggerCame(checkpoint))]
+    def _begin_triggered(self) -> list[Effect]:
+        triggered, self._triggered = self._triggered, ()
+        return [effect for checkpoint in sorted(triggered) for effect in self._signal(TriggerCame(checkpoint))]
 
     # -- barriers ------------------------------------------------------------------
 
@@ -124,26 +124,26 @@ class InputTask(Task):
 
     def _on_barrier(self, barrier: Barrier, channel: int) -> list[Effect]:
         """A barrier whose turn has come."""
-        self.patience.setdefault(barrier.checkpoint, barrier.patience)
+        self.alignment_timeouts_us.setdefault(barrier.checkpoint, barrier.alignment_timeout_us)
         before = self.alignment
         effects = self._signal(BarrierCame(barrier.checkpoint, channel))
         self.in_flight.delivered(barrier.checkpoint, channel)
-        return [*effects, *self._lose_patience(barrier, before), *self.write_whole()]
+        return [*effects, *self._set_alignment_timer(barrier, before), *self.write_whole()]
 
-    def _lose_patience(self, barrier: Barrier, before: State) -> list[Effect]:
+    def _set_alignment_timer(self, barrier: Barrier, before: State) -> list[Effect]:
         """The alignment that a barrier has begun is not to last longer than it has patience."""
         now = self.alignment
         begun = isinstance(now, Aligning) and not (isinstance(before, Aligning) and before.checkpoint == now.checkpoint)
-        if not begun or barrier.patience is None:
+        if not begun or barrier.alignment_timeout_us is None:
             return []
-        if not self.parts.capture.may_turn(self.spec.overtaken, barrier.patience):
+        if not self.parts.capture.may_time_out(self.spec.overtaken, barrier.alignment_timeout_us):
             return []
-        return [SetTimer(f"{ALIGN}{barrier.checkpoint}", barrier.patience)]
+        return [SetTimer(f"{ALIGN}{barrier.checkpoint}", barrier.alignment_timeout_us)]
 
-    def _on_barrier_ahead(self, event: BarrierAhead) -> list[Effect]:
+    def _on_barrier_overtook(self, event: BarrierOvertook) -> list[Effect]:
         """A barrier that overtook what still lies in the channel's queue."""
         checkpoint = event.barrier.checkpoint
-        self.patience[checkpoint] = 0
+        self.alignment_timeouts_us[checkpoint] = 0
         effects = self._signal(OvertakingCame(checkpoint, event.channel))
         self.in_flight.delivered(checkpoint, event.channel, event.passed)
         return [*effects, *self.write_whole()]
@@ -155,14 +155,14 @@ class InputTask(Task):
             return super().on_timer(event)
         checkpoint = CheckpointId(int(event.name.removeprefix(ALIGN)))
         if isinstance(self.alignment, Aligning) and self.alignment.checkpoint == checkpoint:
-            self.patience[checkpoint] = 0
+            self.alignment_timeouts_us[checkpoint] = 0
         return self._signal(WaitedEnough(checkpoint))
 
     # -- event time ----------------------------------------------------------------
 
     def _on_watermark(self, channel: int, time: int) -> list[Effect]:
         awake = self._awake(channel)
-        self.times.heard(channel, time)
+        self.times.received(channel, time)
         # Its input may be what was waited for last: those downstream must not wait for this task then.
         news = self.broadcast(Idle()) if self.times.is_idle else self._advance()
         return [*awake, *news]
@@ -217,7 +217,7 @@ class InputTask(Task):
     def _perform(self, action: Action) -> list[Effect]:
         if isinstance(action, Begin):
             return self._begin(action)
-        if isinstance(action, SetAside):
+        if isinstance(action, BlockChannel):
             return [Block(action.channel)]
         if isinstance(action, GiveUp):
             effects = self.broadcast(CancelBarrier(action.checkpoint))
@@ -232,7 +232,9 @@ class InputTask(Task):
             self.in_flight.ledger.mark(begin.checkpoint)
         self.begin_in_flight(begin.checkpoint, missing)
         effects = self.cut(begin.checkpoint)
-        self.patience = {one: how for one, how in self.patience.items() if one > begin.checkpoint}
+        self.alignment_timeouts_us = {
+            one: how for one, how in self.alignment_timeouts_us.items() if one > begin.checkpoint
+        }
         return effects
 
     def cut(self, checkpoint: CheckpointId) -> list[Effect]:
@@ -324,14 +326,14 @@ class OperatorTask(InputTask):
     def on_tick(self, event: Ticked) -> list[Effect]:
         if self._asked is not None and self._asked <= event.now:
             self._asked = None
-        rung = self._ring(event.now, self.parts.processing_time.due(self.operator.alarms, event.now))
-        return [*rung, *self._ask(self.operator.alarms.earliest())]
+        fired = self._fire_alarms(event.now, self.parts.processing_time.due(self.operator.alarms, event.now))
+        return [*fired, *self._ask(self.operator.alarms.earliest())]
 
     def _time_ends(self) -> list[Effect]:
         """All input has ended: nothing would look at the clock again."""
-        return [TimeEnded(), *self._ring(END_OF_TIME, self.parts.processing_time.at_end(self.operator.alarms))]
+        return [TimeEnded(), *self._fire_alarms(END_OF_TIME, self.parts.processing_time.at_end(self.operator.alarms))]
 
-    def _ring(self, now: int, due: list[Timer]) -> list[Effect]:
+    def _fire_alarms(self, now: int, due: list[Timer]) -> list[Effect]:
         try:
             return self.emit(self.operator.on_clock(now, due))
         except Exception as error:

@@ -33,7 +33,7 @@ DATA_ENDED = -1
 PARTITION_ENDED = -2
 """In a number's stead: ends come once in a channel, and whoever comes up again says them again."""
 
-Receipt = tuple[int, int]
+Determinant = tuple[int, int]
 """(input channel, number of the element in it) of something that a task took"""
 
 
@@ -44,9 +44,9 @@ class LocalRecovery(Part):
         """Whether what a task sends waits until the order in which it took its input so far is durable."""
         return True
 
-    def replayed(self, receipts: Sequence[Receipt]) -> Sequence[Receipt]:
+    def replayed(self, determinants: Sequence[Determinant]) -> Sequence[Determinant]:
         """In which order a task takes again what it took since its checkpoint: in that of old."""
-        return receipts
+        return determinants
 
     def begins_at(self, taken: int) -> int:
         """The number of the first element of a channel that is taken again; at the checkpoint the task had taken so
@@ -66,24 +66,24 @@ class LocalRecovery(Part):
 class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Where in its work a task took a snapshot, or began."""
 
-    receipts: int
+    determinants: int
     """how many it had taken down"""
     taken: tuple[int, ...]
     """by input channel, the number of the element to be taken next"""
-    said: tuple[int, ...]
+    sent: tuple[int, ...]
     """by output channel, the number of the element to be sent next"""
-    ended: tuple[Receipt, ...] = ()
+    ended: tuple[Determinant, ...] = ()
     """the ends that had come"""
 
 
-class OrderOfReceipt:
+class DeterminantLog:
     """In which order one task took its input; it outlives the task's attempts, as far as it is durable.
 
     It begins anew with every restart of the whole dataflow.
     """
 
     def __init__(self) -> None:
-        self._receipts: list[Receipt] = []
+        self._determinants: list[Determinant] = []
         self._trimmed = 0
         self.durable = 0
         """how many receipts are, of all that there were"""
@@ -91,10 +91,10 @@ class OrderOfReceipt:
 
     @property
     def end(self) -> int:
-        return self._trimmed + len(self._receipts)
+        return self._trimmed + len(self._determinants)
 
-    def take_down(self, receipt: Receipt) -> None:
-        self._receipts.append(receipt)
+    def take_down(self, determinant: Determinant) -> None:
+        self._determinants.append(determinant)
 
     def flushed(self, end: int) -> None:
         """All receipts before this are durable."""
@@ -115,20 +115,20 @@ class OrderOfReceipt:
         """By checkpoint up to the last one that counts, the numbers of the elements that were to be taken next."""
         return {checkpoint: place.taken for checkpoint, place in self._places.items() if checkpoint <= last}
 
-    def since(self, place: Place) -> tuple[Receipt, ...]:
-        return tuple(self._receipts[place.receipts - self._trimmed :])
+    def since(self, place: Place) -> tuple[Determinant, ...]:
+        return tuple(self._determinants[place.determinants - self._trimmed :])
 
     def lose(self) -> None:
         """The task is gone, and with it what was not durable."""
-        del self._receipts[self.durable - self._trimmed :]
-        self._places = {one: place for one, place in self._places.items() if place.receipts <= self.durable}
+        del self._determinants[self.durable - self._trimmed :]
+        self._places = {one: place for one, place in self._places.items() if place.determinants <= self.durable}
 
     def trim(self, oldest: CheckpointId) -> Place | None:
         """Forget what lies before the oldest checkpoint that can be restored; its place, if it is known."""
         place = self._places.get(oldest)
         if place is not None:
-            del self._receipts[: place.receipts - self._trimmed]
-            self._trimmed = place.receipts
+            del self._determinants[: place.determinants - self._trimmed]
+            self._trimmed = place.determinants
             self._places = {one: at for one, at in self._places.items() if one >= oldest}
         return place
 

@@ -35,7 +35,7 @@ class Barrier(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
     """
 
     checkpoint: CheckpointId
-    patience: int | None = None
+    alignment_timeout_us: int | None = None
 
 
 class CancelBarrier(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
@@ -106,7 +106,7 @@ class Deploy(Control, kw_only=True, tag="deploy"):
     `suspended` sources read nothing: the job is only there to finish its commits.
     `finished`: its operator had finished as a whole; it has nothing to do but say so.
     `senders`: by input of its operator, what those that send to it left, where data may be in flight between
-    them and is dealt anew (`in_flight_dealing`).
+    them and is dealt anew (`in_flight_redistribution`).
     `channels_of`: it comes up alone, in the channels of that attempt, in which the others go on (UNA-4); every
     checkpoint up to `given_up` that is not complete has been given up.
     `pieces`: the snapshot is of another layout of the job; these are what all old subtasks
@@ -131,7 +131,7 @@ class Trigger(Control, kw_only=True, tag="trigger"):
 
     checkpoint: CheckpointId
     ending: str = ""
-    patience: int | None = None
+    alignment_timeout_us: int | None = None
     """of its barriers"""
 
 
@@ -240,7 +240,7 @@ class Finished(Control, kw_only=True, tag="finished"):
 ToTask = Deploy | Trigger | Complete | Abort | Cancel | Terminate | Assign
 ToCoordinator = Running | Ack | Decline | InputEnded | Finished | Ask | Assigned
 AnyControl = ToTask | ToCoordinator
-Dealing = Ask | Assigned
+SplitMessage = Ask | Assigned
 """What readers say to their enumerators."""
 
 

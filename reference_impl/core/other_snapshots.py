@@ -43,21 +43,21 @@ class ByTheClock:
             if stamp_us < clock_us:
                 channels[channel].append(message)
 
-    def is_set_aside(self, channel: ChannelName) -> bool:
+    def is_blocked(self, channel: ChannelName) -> bool:
         return False
 
     def settle(self, snapshot: SnapshotName) -> list[Effect]:
         """The snapshot is as it will be: what was sent before its time has come."""
         _, state, channels = self._taken.pop(snapshot)
         held = {channel: tuple(messages) for channel, messages in channels.items()}
-        told = Contribution(snapshot=snapshot, process=self._process, state=state, channels=held)
-        return [Contribute(contribution=told)]
+        contribution = Contribution(snapshot=snapshot, process=self._process, state=state, channels=held)
+        return [Contribute(contribution=contribution)]
 
 
 class _Never:
     """No marker makes a process record: it is told to stop, or nothing happens."""
 
-    sets_aside = False
+    blocks_channels = False
 
     def has_come(self, markers: int, inputs: int) -> bool:
         return False

@@ -179,16 +179,16 @@ class Finishing(Part):
         """Whether a sink that goes aborts the transaction that it still has open: nobody else would."""
         return True
 
-    def gone(self, task: Task, message: Control) -> list[Effect]:
+    def after_finish(self, task: Task, message: Control) -> list[Effect]:
         """What a task that has finished answers to whoever does not know it: that it has."""
         return task.finish() if isinstance(message, Trigger | Terminate) else []
 
     def kept(self, graph: JobGraph, finished: Sequence[TaskId]) -> list[TaskId]:
         """Whose last state a later snapshot still holds: the finished tasks of operators that go on."""
-        gone = graph.whole(finished)
-        return [task for task, spec, _ in graph.tasks() if task in finished and spec.name not in gone]
+        whole = graph.whole(finished)
+        return [task for task, spec, _ in graph.tasks() if task in finished and spec.name not in whole]
 
-    def leaves(self, ended: Sequence[TaskId], finished: Sequence[TaskId]) -> list[TaskId]:
+    def may_finish(self, ended: Sequence[TaskId], finished: Sequence[TaskId]) -> list[TaskId]:
         """Of the tasks that acknowledged a complete checkpoint after all their input: who may go."""
         return [task for task in ended if task not in finished]
 
@@ -200,7 +200,7 @@ class Finishing(Part):
 class Ending(Part):
     """How a job comes to its end (FIN-3, FIN-4)."""
 
-    def tells_again(self) -> bool:
+    def sends_again(self) -> bool:
         """Whether who was told to finish is told again until it has: the last news must not be lost."""
         return True
 
@@ -274,7 +274,7 @@ class Failover(Part):
     def lost_with(self, coordinator: Regional, task: TaskId) -> tuple[TaskId, ...]:
         """What restarts when a task is lost: its region, if the engine is set so.  All when the job is about
         to end or ends: of a part that has finished nothing would come back (J21)."""
-        return coordinator.region_of(task) if coordinator.may_mend else coordinator.tasks
+        return coordinator.region_of(task) if coordinator.may_fail_over_in_part else coordinator.tasks
 
     def restored_by_part(self, newest: CompletedSnapshot | None) -> CompletedSnapshot | None:
         """What a part that restarts alone goes back to: the newest complete checkpoint, as all would."""
@@ -301,7 +301,7 @@ class RestoreChoice(Part):
         """Whether to go on without snapshots whose record could not be read."""
         return False
 
-    def despite_unfit(self, reason: str) -> bool:
+    def despite_incompatible(self, reason: str) -> bool:
         """Whether a job begins with a snapshot that does not fit it, for this reason (FIN-2)."""
         return False
 

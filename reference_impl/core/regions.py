@@ -17,12 +17,12 @@ from itertools import pairwise
 import msgspec
 
 from .attempts import Attempts, refusal
-from .effects import Effect, Note, Return, SetTimer, Tell
+from .effects import Effect, Note, Return, SendToTask, SetTimer
 from .errors import expect
 from .events import CompletedSnapshot, TaskLost
 from .ids import AttemptId, CheckpointId, TaskId, task_id
 from .messages import Cancel, Deploy, Running
-from .stages import Deploying, Mending, Working
+from .stages import Deploying, PartialFailover, Working
 from .topology import JobGraph
 
 
@@ -35,8 +35,8 @@ def regions(graph: JobGraph) -> list[tuple[TaskId, ...]]:
     for spec in graph.operators:
         if spec.enumerated:
             joined += pairwise(task_id(spec.name, subtask) for subtask in range(spec.parallelism))
-    for left, right in joined:
-        one, other = region[left], region[right]
+    for sender, receiver in joined:
+        one, other = region[sender], region[receiver]
         if one != other:
             region = {task: min(one, other) if number in (one, other) else number for task, number in region.items()}
     return [tuple(task for task in tasks if region[task] == number) for number in dict.fromkeys(region.values())]
@@ -46,9 +46,9 @@ class Regional(Attempts):
     """An attempt of which a part may be lost and come up again under a number of its own."""
 
     @property
-    def may_mend(self) -> bool:
+    def may_fail_over_in_part(self) -> bool:
         """A part may restart alone: the others work, and nothing is under way that all must agree on."""
-        return self.config.by_region and isinstance(self.stage, Working | Mending) and not self.is_ending
+        return self.config.by_region and isinstance(self.stage, Working | PartialFailover) and not self.is_ending
 
     _whole = AttemptId(0)
     """the newest attempt of all tasks: it has the channels"""
@@ -60,7 +60,7 @@ class Regional(Attempts):
         """What restarts with a task: what data channels join it with, or where these are persistent nothing.  One that
         may have said that nothing follows from it cannot come up among those who heard it."""
         if self.config.failover == "local":
-            goes = (*self._leaving, *self.checkpoints.gone, *self.checkpoints.left)
+            goes = (*self._terminating, *self.checkpoints.reported_finished, *self.checkpoints.finished_tasks)
             return self.tasks if task in goes else (task,)
         return next(region for region in regions(self.graph) if task in region)
 
@@ -71,11 +71,11 @@ class Regional(Attempts):
             return []
         cause = f"{event.task}: {event.reason}"
         lost = self.parts.failover.lost_with(self, event.task)
-        if isinstance(self.stage, Mending):
+        if isinstance(self.stage, PartialFailover):
             if event.task in self.stage.tasks and not self.stage.has_begun:
                 return []
             lost = tuple(task for task in self.tasks if task in lost or task in self.stage.tasks)
-        return self._mend(lost, cause) if len(lost) < len(self.tasks) else self._fail_over(cause)
+        return self._fail_over_in_part(lost, cause) if len(lost) < len(self.tasks) else self._fail_over(cause)
 
     def _fail_over(self, cause: str) -> list[Effect]:
         """A restart of a part that has not started is counted already: it becomes one of all."""
@@ -90,45 +90,45 @@ class Regional(Attempts):
         It is another once tasks have been ordered up; that a number has been drawn shows nowhere, and nobody has
         had anything of it.  So restarts are as many as attempts were started after the first.
         """
-        return isinstance(self.stage, Mending) and not self.stage.has_started
+        return isinstance(self.stage, PartialFailover) and not self.stage.has_started
 
-    def _mend(self, lost: tuple[TaskId, ...], cause: str) -> list[Effect]:
+    def _fail_over_in_part(self, lost: tuple[TaskId, ...], cause: str) -> list[Effect]:
         """Give up what is pending, for it lacks a part now, and start that part again after a delay."""
         reason = f"{', '.join(lost)} restart: {cause}"
         pending = list(self.checkpoints.pending.values())
         effects = [
             *(effect for one in pending for effect in self.checkpoints.abort(one, reason)),
-            *(self.checkpoints.tell(task, Cancel(job=self.job, attempt=self.attempt)) for task in lost),
+            *(self.checkpoints.message_to(task, Cancel(job=self.job, attempt=self.attempt)) for task in lost),
             *(Return(one.command, error=reason) for one in pending if one.command is not None),
         ]
-        if isinstance(self.stage, Mending) and not self.stage.has_begun:
+        if isinstance(self.stage, PartialFailover) and not self.stage.has_begun:
             self.stage = msgspec.structs.replace(self.stage, tasks=lost)
             return effects
         self._restarts += not self._is_counted
         if self._restarts > self.config.restart_attempts:
             return [*effects, *self._close("failed", self._used_up(cause))]
-        self.stage = Mending(lost, cause)
+        self.stage = PartialFailover(lost, cause)
         return [*effects, SetTimer("restart", self.config.restart_delay_us)]
 
     # -- coming up again -------------------------------------------------------------
 
     def _restart(self) -> list[Effect]:
-        if not isinstance(self.stage, Mending):
+        if not isinstance(self.stage, PartialFailover):
             return super()._restart()
         if self.stage.has_begun:
             return []
         self.stage = msgspec.structs.replace(self.stage, step="storing")
-        return [] if self.checkpoints.storing and self.parts.failover.awaits_store() else self._begin_mending()
+        return [] if self.checkpoints.storing and self.parts.failover.awaits_store() else self._begin_partial_failover()
 
     def _resume_restart(self) -> list[Effect]:
         stage = self.stage
-        if isinstance(stage, Mending) and stage.step == "storing" and not self.checkpoints.storing:
-            return self._begin_mending()
+        if isinstance(stage, PartialFailover) and stage.step == "storing" and not self.checkpoints.storing:
+            return self._begin_partial_failover()
         return super()._resume_restart()
 
-    def _begin_mending(self) -> list[Effect]:
+    def _begin_partial_failover(self) -> list[Effect]:
         """Number them anew; all that was known of them follows from the checkpoint that they go back to."""
-        stage = expect(self.stage, Mending)
+        stage = expect(self.stage, PartialFailover)
         restores = self.parts.failover.restored_by_part(self.checkpoints.newest())
         if restores is not None and (reason := refusal(self.graph, restores)):
             return self._close("failed", reason)
@@ -136,16 +136,16 @@ class Regional(Attempts):
         self._renumber(survivors)
         finished = self._finished_before(restores)
         self._ended_inputs = _for_part(self._ended_inputs, stage.tasks, finished)
-        self.checkpoints.left = _for_part(self.checkpoints.left, stage.tasks, finished)
+        self.checkpoints.finished_tasks = _for_part(self.checkpoints.finished_tasks, stage.tasks, finished)
         for task in stage.tasks:
-            self.checkpoints.gone.pop(task, None)
-            self._leaving.pop(task, None)
+            self.checkpoints.reported_finished.pop(task, None)
+            self._terminating.pop(task, None)
         self.stage = msgspec.structs.replace(stage, step="saving", restores=restores)
         attempt = self.attempt
 
         def when_saved() -> list[Effect]:
             now = self.stage
-            is_due = isinstance(now, Mending) and now.step == "saving" and attempt == self.attempt
+            is_due = isinstance(now, PartialFailover) and now.step == "saving" and attempt == self.attempt
             return self._deploy_part() if is_due else []
 
         return self._save(when_saved)
@@ -155,36 +155,36 @@ class Regional(Attempts):
         return super()._deploy(restores, cause)
 
     def _deploy_part(self) -> list[Effect]:
-        stage = expect(self.stage, Mending)
+        stage = expect(self.stage, PartialFailover)
         self.stage = msgspec.structs.replace(stage, step="deploying", waiting=stage.tasks)
         restores, attempt = stage.restores, self.attempt
         checkpoint = restores.checkpoint if restores else None
         orders = self._orders(stage.tasks, restores, suspends=False)
-        alone = self.config.failover == "local"
+        is_local = self.config.failover == "local"
         return [
             Note("attempt-started", checkpoint, attempt, stage.cause),
-            Note("tasks-recovered" if alone else "tasks-restarted", checkpoint, attempt, tasks=tuple(stage.tasks)),
-            *((self._in_place(order) for order in orders) if alone else orders),
+            Note("tasks-recovered" if is_local else "tasks-restarted", checkpoint, attempt, tasks=tuple(stage.tasks)),
+            *((self._in_place(order) for order in orders) if is_local else orders),
             SetTimer(f"deploy {attempt}", self.config.deploy_timeout_us),
         ]
 
     def _in_place(self, order: Effect) -> Effect:
         """The order to come up in channels that there are."""
-        if not isinstance(order, Tell) or not isinstance(order.message, Deploy):
+        if not isinstance(order, SendToTask) or not isinstance(order.message, Deploy):
             return order
         last = CheckpointId(self.checkpoints.next_id - 1)
-        return Tell(order.task, msgspec.structs.replace(order.message, channels_of=self._whole, given_up=last))
+        return SendToTask(order.task, msgspec.structs.replace(order.message, channels_of=self._whole, given_up=last))
 
     def _not_up_in_time(self, attempt: int) -> list[Effect]:
         """Some do not run: everything is given up, whether all were to come up or a part."""
         stage = self.stage
-        if not isinstance(stage, Deploying | Mending) or not stage.waiting or attempt != self.attempt:
+        if not isinstance(stage, Deploying | PartialFailover) or not stage.waiting or attempt != self.attempt:
             return []
         return self._fail_over(f"{', '.join(stage.waiting)} did not come up in time")
 
     def _on_running(self, message: Running) -> list[Effect]:
         stage = self.stage
-        if not isinstance(stage, Mending):
+        if not isinstance(stage, PartialFailover):
             return super()._on_running(message)
         waiting = tuple(task for task in stage.waiting if task != message.task)
         self.stage = msgspec.structs.replace(stage, waiting=waiting)

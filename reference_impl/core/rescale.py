@@ -23,11 +23,11 @@ from typing import TypeVar
 
 import msgspec
 
-from .effects import Effect, Tell
+from .effects import Effect, SendToTask
 from .events import CompletedSnapshot
 from .ids import AttemptId, Handle, TaskId
 from .in_flight import with_rows
-from .in_flight_dealing import Before, States, is_record, owned
+from .in_flight_redistribution import Before, States, is_record, owned
 from .messages import Deploy, Element, Piece
 from .operator_state import Item as Held
 from .operator_state import Place
@@ -93,10 +93,10 @@ class Redistribution:
         """Of the records in flight over an edge, by old sender: those of its keys, or whose turn it is."""
         if share.partitioning[gate] == "hash":
             return [owned(lane, share.subtask, share.parallelism, share.key_groups) for lane in lanes]
-        turns = itertools.cycle(range(share.parallelism))
-        return [[one for one in lane if is_record(one) and next(turns) == share.subtask] for lane in lanes]
+        in_turn = itertools.cycle(range(share.parallelism))
+        return [[one for one in lane if is_record(one) and next(in_turn) == share.subtask] for lane in lanes]
 
-    def dealt(self, receivers: States) -> bool:
+    def redistributes_in_flight(self, receivers: States) -> bool:
         """Whether an operator is dealt what lay before it: also one whose old subtasks had no state of their own."""
         return True
 
@@ -134,19 +134,19 @@ class Gathering:
         send to its operator, by input."""
         self._own = own
         self._senders = [len(of_input) for of_input in senders]
-        self._left = [*pieces, *(piece for of_input in senders for piece in of_input)]
+        self._unread = [*pieces, *(piece for of_input in senders for piece in of_input)]
         self._share = share
         self._states: list[tuple[Piece, TaskState]] = []
 
     def next_handle(self) -> Handle | None:
         """What is to be read next; None when all is there."""
-        while self._left and self._left[0].state is not None:
-            self.take(self._left[0].state)
-        return self._left[0].handle if self._left else None
+        while self._unread and self._unread[0].state is not None:
+            self.take(self._unread[0].state)
+        return self._unread[0].handle if self._unread else None
 
     def take(self, state: TaskState) -> None:
         """The next one is here."""
-        self._states.append((self._left.pop(0), state))
+        self._states.append((self._unread.pop(0), state))
 
     @property
     def refers_to(self) -> tuple[Ref, ...]:
@@ -155,10 +155,10 @@ class Gathering:
 
     def take_referred_to(self, elements: Sequence[Sequence[Element]]) -> None:
         """All of that is here."""
-        left = iter(elements)
+        remaining = iter(elements)
         mine = [not self._share.unchanged or piece is self._own for piece, _ in self._states]
         self._states = [
-            (piece, with_rows(state, left) if needed else state)
+            (piece, with_rows(state, remaining) if needed else state)
             for needed, (piece, state) in zip(mine, self._states, strict=True)
         ]
 
@@ -179,11 +179,11 @@ class Gathering:
         """By channel, its share of what was in flight before its operator; and how often that was put back before."""
         queued: dict[int, list[Passing]] = {}
         replays: dict[int, list[int]] = {}
-        if not redistribution.dealt(receivers):
+        if not redistribution.redistributes_in_flight(receivers):
             return queued, replays
-        left = iter(senders)
+        remaining = iter(senders)
         for gate, wide in enumerate(self._senders):
-            before = Before(gate, receivers, list(itertools.islice(left, wide)))
+            before = Before(gate, receivers, list(itertools.islice(remaining, wide)))
             if not before.is_anything():
                 continue
             channels = [channel for channel, of in enumerate(self._share.gates) if of == gate]
@@ -193,7 +193,7 @@ class Gathering:
                     channel = channels[number % len(channels)]
                     queued.setdefault(channel, []).extend(lane)
                     replays.setdefault(channel, []).extend([times] * len(lane) if times else ())
-            time = before.said_last()
+            time = before.last_watermark()
             for channel in channels if time > BEGINNING else ():
                 queued.setdefault(channel, []).append((time,))
         return (
@@ -283,7 +283,7 @@ def deployment_from(
     operator come up finished."""
     pieces = pieces_of(old, restores)
     return [
-        Tell(
+        SendToTask(
             task,
             Deploy(
                 job=job,
@@ -333,11 +333,11 @@ def with_unions(graph: JobGraph, orders: Sequence[Effect], restores: CompletedSn
     if restores is None or not any(spec.shares for spec in graph.operators):
         return list(orders)
     pieces = pieces_of(graph, restores)
-    told: list[Effect] = []
+    rescaled: list[Effect] = []
     for order in orders:
-        if isinstance(order, Tell) and isinstance(order.message, Deploy) and graph.shares(order.task):
+        if isinstance(order, SendToTask) and isinstance(order.message, Deploy) and graph.shares(order.task):
             message = order.message
-            left = () if message.finished else pieces[order.task.rpartition("-")[0]]
-            order = Tell(order.task, msgspec.structs.replace(message, pieces=left))
-        told.append(order)
-    return told
+            remaining = () if message.finished else pieces[order.task.rpartition("-")[0]]
+            order = SendToTask(order.task, msgspec.structs.replace(message, pieces=remaining))
+        rescaled.append(order)
+    return rescaled

@@ -17,7 +17,7 @@ from .messages import Record
 from .operators import Join, Operator
 from .state import Entry
 
-GONE = (0, 0)
+EMPTY = (0, 0)
 """a key of which everything was taken back: nothing is held of it"""
 
 
@@ -31,16 +31,16 @@ class Changelog(Operator):
         """What a record adds, or takes away if it is a retraction."""
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
-        before = self.heap.pop(record.key, GONE)
+        before = self.heap.pop(record.key, EMPTY)
         amount = -self.amount(record) if record.tag < 0 else self.amount(record)
         after = before[0] + amount, before[1] + record.tag
-        if after != GONE:
+        if after != EMPTY:
             self.heap[record.key] = after
         changes = ((before[0], -before[1], before), (*after, after))
         return [
             Record(record.key, total, tags, 0, record.origin, record.ts)
             for total, tags, state in changes
-            if state != GONE
+            if state != EMPTY
         ]
 
     def describe(self, heap: dict[Any, Any]) -> list[Entry]:

@@ -62,7 +62,7 @@ class SinkTask(InputTask):
         self._asked[self._numbers] = request
         return Transact(self._numbers, request)
 
-    def tell(self, request: AnyRequest) -> Transact:
+    def transact(self, request: AnyRequest) -> Transact:
         """A request that nobody waits for; only its refusal is answered."""
         self._numbers += 1
         return Transact(self._numbers, request)
@@ -128,9 +128,9 @@ class DirectSink(SinkTask):
     def on_record(self, record: Record, channel: int) -> list[Effect]:
         spec, row = self.spec, (record.key, record.value, record.tag, record.tag2)
         if not self._identity:
-            return [self.tell(Append(writer=spec.task, attempt=spec.attempt, row=row))]
+            return [self.transact(Append(writer=spec.task, attempt=spec.attempt, row=row))]
         identity = self.parts.naming.identity(row, self._identity == "key", spec.attempt)
-        return [self.tell(Upsert(writer=spec.task, attempt=spec.attempt, identity=identity, row=row))]
+        return [self.transact(Upsert(writer=spec.task, attempt=spec.attempt, identity=identity, row=row))]
 
     def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
         flush = self.ask(Flush(writer=self.spec.task, attempt=self.spec.attempt))
@@ -177,7 +177,7 @@ class TransactionalSink(SinkTask):
         rows, self._gathered = tuple(self._gathered), []
         self.rows_in_current += len(rows)
         spec = self.spec
-        return [self.tell(Write(writer=spec.task, attempt=spec.attempt, name=self.current, rows=rows))]
+        return [self.transact(Write(writer=spec.task, attempt=spec.attempt, name=self.current, rows=rows))]
 
     # -- pre-commit ----------------------------------------------------------------
 
@@ -188,7 +188,7 @@ class TransactionalSink(SinkTask):
         spec, self._serial = self.spec, self._serial + 1
         self.current = self._new_name()
         self.rows_in_current = 0
-        return [self.tell(Begin(writer=spec.task, attempt=spec.attempt, name=self.current))]
+        return [self.transact(Begin(writer=spec.task, attempt=spec.attempt, name=self.current))]
 
     def _new_name(self) -> str:
         """A name of its own, or the first transactional id that no sealed transaction still holds, and an epoch."""

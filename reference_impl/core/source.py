@@ -160,8 +160,8 @@ class SourceTask(Task):
             return effects
         if self._logs and self._unread():
             # Those downstream may have been laid out anew: they begin with the least that was known before.
-            anew = self._advance() if self.deployed and self._restoring.pieces else []
-            return [*effects, *self._watch(), *anew]
+            advance = self._advance() if self.deployed and self._restoring.pieces else []
+            return [*effects, *self._watch(), *advance]
         # Nothing is to be read, of a bounded input for good; of an unbounded one it would be waited for without end.
         return [*effects, *self._advance()]
 
@@ -232,7 +232,7 @@ class SourceTask(Task):
         self._aborted = tuple(aborted for aborted in self._aborted if aborted > checkpoint)
         ends = message.ending != "" and self.parts.ending.ends_input(message.ending)
         self._suspended = self._suspended or message.ending != ""
-        self.patience[checkpoint] = message.patience
+        self.alignment_timeouts_us[checkpoint] = message.alignment_timeout_us
         self.begin_in_flight(checkpoint, ())
         if self.config.drains_late:
             return [*self.parts.source_cut.cut(self, checkpoint), *self._end_now(ends)]

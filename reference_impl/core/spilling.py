@@ -113,7 +113,7 @@ class _Part:
         self.oldest_needed = oldest_needed
         self.copies: list[Copy] = []
         self.open = True
-        self.told = False
+        self.reported = False
 
 
 class ChannelSpilling:
@@ -178,15 +178,15 @@ class ChannelSpilling:
         part = self._part(checkpoint)
         part.open = False
         if self._is_safe(part):
-            return self._tell(checkpoint, part)
+            return self._report_complete(checkpoint, part)
         return [Flush()]
 
     def written(self, copy: Copy) -> list[Effect]:
         """A copy has left memory."""
         self._advance(copy, Standing.written)
-        left = self._writes[copy.number] = self._writes[copy.number] - 1
+        remaining = self._writes[copy.number] = self._writes[copy.number] - 1
         effects: list[Effect] = []
-        if not left:
+        if not remaining:
             del self._writes[copy.number]
             if copy.number not in self._in_flight:
                 effects.append(Free(copy.number))
@@ -203,8 +203,8 @@ class ChannelSpilling:
         oldest = self._part(checkpoint).oldest_needed
         for older in [number for number in self._parts if number < checkpoint]:
             del self._parts[older]
-        gone = [copy for copy in self._standing if self._goes(copy, checkpoint, oldest)]
-        return self._drop(gone)
+        released = [copy for copy in self._standing if self._goes(copy, checkpoint, oldest)]
+        return self._drop(released)
 
     def rewind(self, checkpoint: int | None) -> tuple[list[Copy], list[Effect]]:
         """Back to a checkpoint, or to the beginning: what is to be read again, in order; everything else is dropped."""
@@ -249,12 +249,12 @@ class ChannelSpilling:
     def _look(self) -> list[Effect]:
         effects: list[Effect] = []
         for checkpoint, part in self._parts.items():
-            if not part.open and not part.told and self._is_safe(part):
-                effects += self._tell(checkpoint, part)
+            if not part.open and not part.reported and self._is_safe(part):
+                effects += self._report_complete(checkpoint, part)
         return effects
 
-    def _tell(self, checkpoint: int, part: _Part) -> list[Effect]:
-        part.told = True
+    def _report_complete(self, checkpoint: int, part: _Part) -> list[Effect]:
+        part.reported = True
         return [Complete(checkpoint)]
 
     def _goes(self, copy: Copy, checkpoint: int, oldest: int) -> bool:

@@ -30,12 +30,12 @@ class SplitReader(SourceTask):
         self._given: dict[int, int] = {}
         self._asked = 0
         self._answered = 0
-        self._told_last = False
+        self._no_more_splits = False
         self._messages[Assign] = self._on_assign
 
     @property
     def awaits_splits(self) -> bool:
-        return not (self._told_last or self.finished)
+        return not (self._no_more_splits or self.finished)
 
     # -- coming up -----------------------------------------------------------------
 
@@ -56,7 +56,7 @@ class SplitReader(SourceTask):
 
     def end_of_splits(self) -> list[Effect]:
         """All that it has is read: ask for more, unless no more will come."""
-        if self._told_last:
+        if self._no_more_splits:
             return super().end_of_splits()
         if self._asked > self._answered:
             return []
@@ -82,8 +82,8 @@ class SplitReader(SourceTask):
         self._given.update(given)
         self._hold({split: position for split, position in given.items() if split not in self.positions})
         self._answered = max(self._answered, message.answers)
-        news = bool(given) or not (message.more or self._told_last)
-        self._told_last = self._told_last or not message.more
+        news = bool(given) or not (message.more or self._no_more_splits)
+        self._no_more_splits = self._no_more_splits or not message.more
         taken = Report(
             Assigned(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task, serial=message.serial)
         )

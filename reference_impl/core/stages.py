@@ -39,7 +39,7 @@ class Restarting(msgspec.Struct, frozen=True):
     delayed: bool = True
 
 
-class Mending(msgspec.Struct, frozen=True):
+class PartialFailover(msgspec.Struct, frozen=True):
     """`tasks` are lost and come up again while the others go on; `step` is one of delayed (the delay before
     it), storing (a record is being stored), saving (the new number is) and deploying (`waiting` do not run yet)."""
 
@@ -72,7 +72,7 @@ class Ended(msgspec.Struct, frozen=True):
     """Over."""
 
 
-Stage = Listing | Saving | Deploying | Working | Restarting | Mending | Terminating | Closing | Ended
+Stage = Listing | Saving | Deploying | Working | Restarting | PartialFailover | Terminating | Closing | Ended
 
 STATUS = {"finish": "finished", "stop": "stopped", "drain": "drained"}
 """How a job has ended, by the ending of the snapshot that it rests on."""

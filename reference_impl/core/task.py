@@ -79,8 +79,22 @@ class Task:
     # Slots, as CPython lays out alike for all objects of a class no more than 30 other attributes, and some tasks
     # have more than that together with what their own kind keeps.
     __slots__ = (
-        "_all_outputs", "_handlers", "_messages", "_reading", "_restoring", "_routes", "config", "deployed",
-        "finished", "in_flight", "input_ended", "parts", "patience", "rotations", "running", "spec",
+        "_all_outputs",
+        "_handlers",
+        "_messages",
+        "_reading",
+        "_restoring",
+        "_routes",
+        "alignment_timeouts_us",
+        "config",
+        "deployed",
+        "finished",
+        "in_flight",
+        "input_ended",
+        "parts",
+        "rotations",
+        "running",
+        "spec",
     )  # fmt: skip
 
     def __init__(self, spec: TaskSpec, config: Config, parts: Parts) -> None:
@@ -92,7 +106,7 @@ class Task:
         self.finished = False
         self.input_ended = False
         self.in_flight = InFlight(parts.capture, self._ledger() if self.keeps_logs else None)
-        self.patience: dict[CheckpointId, int | None] = {}
+        self.alignment_timeouts_us: dict[CheckpointId, int | None] = {}
         """of the barriers of checkpoints that it is to take part in"""
         self._reading = Reading(spec, parts)
         self.rotations = [0] * len(spec.outputs)
@@ -165,7 +179,7 @@ class Task:
         require(message.job == spec.job, "a message of another job reached a task")
         require(message.attempt == spec.attempt, "a message of another attempt reached a task")
         if self.finished:
-            return self.parts.finishing.gone(self, event.message)
+            return self.parts.finishing.after_finish(self, event.message)
         effects: list[Effect] = self._messages[type(event.message)](event.message)
         return effects
 
@@ -285,22 +299,22 @@ class Task:
 
     def barrier(self, checkpoint: CheckpointId) -> list[Effect]:
         """The barrier goes on: in line, or ahead of what waits in the outputs, as it has patience."""
-        barrier = Barrier(checkpoint, self.patience.pop(checkpoint, None))
-        ahead = self.overtaken_outputs(barrier.patience)
-        in_line: list[Effect] = [Send(channel, barrier) for channel in self._all_outputs if channel not in ahead]
-        return [*in_line, Overtake(barrier, ahead)] if ahead else in_line
+        barrier = Barrier(checkpoint, self.alignment_timeouts_us.pop(checkpoint, None))
+        overtaken = self.overtaken_outputs(barrier.alignment_timeout_us)
+        in_order: list[Effect] = [Send(channel, barrier) for channel in self._all_outputs if channel not in overtaken]
+        return [*in_order, Overtake(barrier, overtaken)] if overtaken else in_order
 
-    def overtaken_outputs(self, patience: int | None) -> tuple[int, ...]:
+    def overtaken_outputs(self, alignment_timeout_us: int | None) -> tuple[int, ...]:
         """The output channels in which a barrier that has this patience is put in front."""
-        if patience != 0:
+        if alignment_timeout_us != 0:
             return ()
         return tuple(channel for output in self.spec.outputs if output.overtaken for channel in output.channels)
 
     def begin_in_flight(self, checkpoint: CheckpointId, missing: tuple[int, ...]) -> None:
         """Record what is in flight: of these input channels until they deliver the barrier, and in the outputs."""
-        ahead = self.overtaken_outputs(self.patience.get(checkpoint))
-        if missing or ahead:
-            self.in_flight.begin(checkpoint, missing, overtakes_outputs=bool(ahead))
+        overtaken = self.overtaken_outputs(self.alignment_timeouts_us.get(checkpoint))
+        if missing or overtaken:
+            self.in_flight.begin(checkpoint, missing, overtakes_outputs=bool(overtaken))
 
     def decline(self, checkpoint: CheckpointId, reason: str) -> Effect:
         spec = self.spec
@@ -342,14 +356,14 @@ class Task:
 
     def finish(self) -> list[Effect]:
         """Be gone, and say so; again to whoever did not hear it."""
-        gone = Report(Finished(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task))
+        finished_report = Report(Finished(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task))
         if self.finished:
-            return [gone]
+            return [finished_report]
         self.finished = True
         if not self.input_ended:
-            return [gone]
+            return [finished_report]
         held = self.broadcast(EndOfData()) if self.holds_end else []
-        return [*held, *self.broadcast(EndOfPartition()), gone]
+        return [*held, *self.broadcast(EndOfPartition()), finished_report]
 
     def stay_finished(self) -> list[Effect]:
         """It was restored from a snapshot by which it had finished: those downstream wait for the ends alone."""

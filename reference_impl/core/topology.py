@@ -187,17 +187,17 @@ class JobGraph:
 def _sorted(operators: tuple[OperatorSpec, ...]) -> tuple[OperatorSpec, ...]:
     names = [spec.name for spec in operators]
     done: list[str] = []
-    left = list(operators)
+    remaining = list(operators)
     for spec in operators:
         for edge in spec.inputs:
             if edge.sender not in names:
                 raise InvalidGraph(f"{spec.name} reads {edge.sender!r}, which is not in the graph")
-    while left:
-        ready = [spec for spec in left if all(edge.sender in done for edge in spec.inputs)]
+    while remaining:
+        ready = [spec for spec in remaining if all(edge.sender in done for edge in spec.inputs)]
         if not ready:
-            raise InvalidGraph(f"the graph has a cycle among {', '.join(spec.name for spec in left)}")
+            raise InvalidGraph(f"the graph has a cycle among {', '.join(spec.name for spec in remaining)}")
         done.extend(spec.name for spec in ready)
-        left = [spec for spec in left if spec.name not in done]
+        remaining = [spec for spec in remaining if spec.name not in done]
     return tuple(sorted(operators, key=lambda spec: done.index(spec.name)))
 
 

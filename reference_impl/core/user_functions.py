@@ -297,8 +297,8 @@ class UserOperator(Operator):
 
     def declared(self) -> dict[str, str]:
         """What a snapshot says of the state it holds: by name, its kind and type."""
-        told = {name: one.in_words for name, one in self._function.states.items()}
-        return {**told, _OWN: "its own"} if self._function.owns_state else told
+        declared_states = {name: one.in_words for name, one in self._function.states.items()}
+        return {**declared_states, _OWN: "its own"} if self._function.owns_state else declared_states
 
     def held(self) -> list[tuple[int | None, str, str]]:
         """(key, name, JSON) of all that is held: nothing of it changes after it was handed over."""

@@ -40,7 +40,7 @@ class InputTimes:
         times = enumerate(self.times)
         return [time for channel, time in times if time < END_OF_TIME and channel not in self.idle]
 
-    def heard(self, channel: int, time: int) -> None:
+    def received(self, channel: int, time: int) -> None:
         """A channel's watermark has come; one that went back changes nothing."""
         self.times[channel] = max(self.times[channel], time)
 

@@ -44,7 +44,7 @@ class PartOfAnOperator(Finishing):
 class ToldOnce(Ending):
     """J07: a task may go when it hears of the final checkpoint, which it is told once."""
 
-    def tells_again(self) -> bool:
+    def sends_again(self) -> bool:
         self.reached = True
         return False
 
@@ -94,8 +94,8 @@ class SilentWhenRestored(Finishing):
 class SilentWhenGone(Finishing):
     """J18: a task that has just finished takes whatever it is told, and does not say that it has finished."""
 
-    def gone(self, task: Task, message: Control) -> list[Effect]:
-        self.reached = self.reached or bool(super().gone(task, message))
+    def after_finish(self, task: Task, message: Control) -> list[Effect]:
+        self.reached = self.reached or bool(super().after_finish(task, message))
         return []
 
 
@@ -117,11 +117,11 @@ class AsksTheFinished(Triggering):
 class DeclinesWhenGone(Finishing):
     """J26: and whoever has finished declines."""
 
-    def gone(self, task: Task, message: Control) -> list[Effect]:
+    def after_finish(self, task: Task, message: Control) -> list[Effect]:
         if isinstance(message, Trigger):
             self.reached = True
             return [task.decline(message.checkpoint, "it has finished")]
-        return super().gone(task, message)
+        return super().after_finish(task, message)
 
 
 class NotAfterASavepoint(Triggering):
@@ -139,7 +139,7 @@ class OnlyWhileAllRun(Triggering):
     """X03: no checkpoint is started once a task is not running."""
 
     def allowed(self, coordinator: Coordinator) -> bool:
-        if coordinator.checkpoints.left:
+        if coordinator.checkpoints.finished_tasks:
             self.reached = True
             return False
         return super().allowed(coordinator)

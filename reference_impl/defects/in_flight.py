@@ -65,7 +65,7 @@ class AttachedToTheNext(Capture):
 class PatientOnKeptEdges(Capture):
     """B10: barriers on edges that are kept aligned lose their patience like those on all others."""
 
-    def may_turn(self, overtaken: bool, patience: int) -> bool:
+    def may_time_out(self, overtaken: bool, alignment_timeout_us: int) -> bool:
         self.reached = self.reached or not overtaken
         return True
 

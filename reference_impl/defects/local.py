@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.local_recovery import LocalRecovery, Receipt
+from ..core.local_recovery import Determinant, LocalRecovery
 from ..core.persistent import Persisting
 from .registry import Defect
 
@@ -15,9 +15,9 @@ class OrderForgotten(LocalRecovery):
     def is_awaited(self) -> bool:
         return False
 
-    def replayed(self, receipts: Sequence[Receipt]) -> Sequence[Receipt]:
-        one_by_one = sorted(receipts, key=lambda receipt: receipt[0])
-        self.reached = self.reached or one_by_one != list(receipts)
+    def replayed(self, determinants: Sequence[Determinant]) -> Sequence[Determinant]:
+        one_by_one = sorted(determinants, key=lambda determinant: determinant[0])
+        self.reached = self.reached or one_by_one != list(determinants)
         return one_by_one
 
 

@@ -37,7 +37,7 @@ class CleansUpOnFailure(Cleanup):
 class BegunUnfit(RestoreChoice):
     """P10: a job begins with whatever snapshot there is, though its operators are not those of the snapshot."""
 
-    def despite_unfit(self, reason: str) -> bool:
+    def despite_incompatible(self, reason: str) -> bool:
         self.reached = True
         return True
 

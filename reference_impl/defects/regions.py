@@ -9,7 +9,7 @@ from ..core.events import CompletedSnapshot
 from ..core.ids import TaskId
 from ..core.parts import Failover, Triggering
 from ..core.regions import Regional
-from ..core.stages import Mending, Terminating
+from ..core.stages import PartialFailover, Terminating
 from .registry import Defect
 
 
@@ -24,7 +24,7 @@ class LostIsFinished(Triggering):
 
     def asked(self, tasks: Sequence[TaskId], finished: Sequence[TaskId]) -> tuple[TaskId, ...]:
         stage = self._coordinator.stage if self._coordinator is not None else None
-        lost = stage.tasks if isinstance(stage, Mending) else ()
+        lost = stage.tasks if isinstance(stage, PartialFailover) else ()
         self.reached = self.reached or bool(lost)
         return super().asked(tasks, (*finished, *lost))
 

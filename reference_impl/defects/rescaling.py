@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core.in_flight_dealing import States
+from ..core.in_flight_redistribution import States
 from ..core.messages import Piece
 from ..core.operator_state import Item as Held
 from ..core.rescale import Item, Redistribution, Share

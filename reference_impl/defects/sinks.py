@@ -53,9 +53,9 @@ class SwallowsInRecovery(Committing):
 class TakesNewsForData(GlobalCommitting):
     """I14: the news that a checkpoint is complete is taken for the proof that all its committables have come."""
 
-    def up_to(self, settled: Sequence[CheckpointId], told: CheckpointId) -> CheckpointId:
-        self.reached = self.reached or told > min(settled)
-        return told
+    def up_to(self, settled: Sequence[CheckpointId], notified: CheckpointId) -> CheckpointId:
+        self.reached = self.reached or notified > min(settled)
+        return notified
 
 
 class KeepsSealed(SinkRecovery):
@@ -154,11 +154,11 @@ class NobodyListens(SinkRecovery):
     """I22: what is restored is announced before anybody listens, and so never committed."""
 
     def __init__(self) -> None:
-        self.unheard: list[Sealed] = []
+        self.unannounced: list[Sealed] = []
 
     def to_commit(self, restored: Sequence[Sealed]) -> list[Sealed]:
         self.reached = self.reached or bool(restored)
-        self.unheard.extend(restored)
+        self.unannounced.extend(restored)
         return []
 
 
@@ -169,7 +169,7 @@ class CommitsWhatItHeard(Committing):
         self._recovery = recovery
 
     def due(self, sealed: Sequence[Sealed], checkpoint: CheckpointId) -> list[Sealed]:
-        return [one for one in super().due(sealed, checkpoint) if one not in self._recovery.unheard]
+        return [one for one in super().due(sealed, checkpoint) if one not in self._recovery.unannounced]
 
 
 class CommitsAllSealed(Committing):

@@ -29,6 +29,6 @@ class Arms:
         for waiting in self._armed.values():
             waiting[:] = [one for one in waiting if one != fault]
 
-    def left(self) -> list[int]:
+    def remaining(self) -> list[int]:
         """Faults that were armed and met nothing."""
         return [fault for faults in self._armed.values() for fault in faults]

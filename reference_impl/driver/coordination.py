@@ -15,10 +15,10 @@ from ..core.effects import (
     Note,
     Return,
     SaveJob,
+    SendToTask,
     SetTimer,
     Store,
     Sweep,
-    Tell,
     Transact,
 )
 from ..core.events import Event, TimerFired
@@ -46,7 +46,7 @@ class CoordinatorRunner:
         self._clear_at = 0
         self._timers = Timers(world.loop, self._due)
         self._carry_out: dict[type, Callable[[Any], None]] = {
-            Tell: lambda effect: world.control.to_task(effect.task, effect.message),
+            SendToTask: lambda effect: world.control.to_task(effect.task, effect.message),
             SaveJob: lambda effect: world.records.save_job(self, effect),
             Store: lambda effect: world.records.store(self, effect),
             Discard: world.records.discard,

@@ -32,7 +32,7 @@ class Lateness:
             self._happened(self._name)
         return self._by_occurrence.pop(self._count, 0)
 
-    def left(self) -> list[str]:
+    def remaining(self) -> list[str]:
         return [f"{self._name}, occurrence {occurrence}" for occurrence in self._by_occurrence]
 
 
@@ -40,11 +40,11 @@ class Decisions:
     """All deviations of a run, by the name of what is late."""
 
     def __init__(
-        self, deviations: Iterable[tuple[str, int, int]], happened: Callable[[str], None] | None = None
+        self, perturbations: Iterable[tuple[str, int, int]], happened: Callable[[str], None] | None = None
     ) -> None:
         """`happened(name)` is told of each occurrence: whoever counts over several processes needs it."""
         self._late: dict[str, Lateness] = {}
-        for what, occurrence, by_us in deviations:
+        for what, occurrence, by_us in perturbations:
             self._late.setdefault(what, Lateness(what, happened)).add(occurrence, by_us)
 
     def of(self, what: str) -> Lateness | None:
@@ -57,4 +57,4 @@ class Decisions:
 
     def unapplied(self) -> list[str]:
         """Deviations whose happening never came."""
-        return [name for lateness in self._late.values() for name in lateness.left()]
+        return [name for lateness in self._late.values() for name in lateness.remaining()]

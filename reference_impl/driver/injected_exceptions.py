@@ -105,7 +105,7 @@ class Raising(Operator):
         self._inner.resume(state)
 
 
-class Poison:
+class ExceptionInjection:
     """Makes a task's user function raise on its next record, or on that record always."""
 
     def __init__(self, blame: Callable[[TaskId, int], None], fault: int, task: TaskId, always: bool) -> None:

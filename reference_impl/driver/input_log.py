@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from .runner import TaskRunner
 
 
-class Intake:
+class InputLog:
     """Tells one task's machine of each element that has entered its queues, once, in their order."""
 
     def __init__(self, runner: TaskRunner) -> None:
         self._runner = runner
-        self._told: list[int] | None = None
+        self._reported: list[int] | None = None
         """by channel, how many of all that entered were told of; None until the task is open"""
         self._due = NEVER
 
@@ -25,11 +25,11 @@ class Intake:
         runner = self._runner
         if not runner.opened:
             return
-        if self._told is None:
-            self._told = [channel.taken for channel in runner.inputs]
+        if self._reported is None:
+            self._reported = [channel.taken for channel in runner.inputs]
         coming = NEVER
         for number, channel in enumerate(runner.inputs):
-            place = self._told[number] - channel.taken
+            place = self._reported[number] - channel.taken
             while place < len(channel.queue):
                 arrival, element = channel.queue[place]
                 arrival = max(arrival, channel.stalled_until)
@@ -37,7 +37,7 @@ class Intake:
                     coming = min(arrival, coming)
                     break
                 place += 1
-                self._told[number] += 1
+                self._reported[number] += 1
                 runner.feed(Came(number, element))
                 if not runner.alive:
                     return
@@ -45,10 +45,10 @@ class Intake:
             self._due = coming
             runner.world.loop.at(coming, self._again)
 
-    def took_ahead(self, channel: int) -> None:
+    def overtook(self, channel: int) -> None:
         """A barrier has left a queue before its turn."""
-        if self._told is not None:
-            self._told[channel] -= 1
+        if self._reported is not None:
+            self._reported[channel] -= 1
 
     def _again(self, *_: object) -> None:
         runner = self._runner

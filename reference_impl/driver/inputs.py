@@ -22,15 +22,15 @@ HandOver = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 class InputQueue:
     """What has arrived and was not taken yet; `queue` holds (arrival time, element)."""
 
-    __slots__ = ("_ahead", "_restored", "impatient", "queue", "taken")
+    __slots__ = ("_restored", "_taken_early", "queue", "taken", "timed_barriers")
 
     def __init__(self) -> None:
         self.queue: deque[tuple[int, Element]] = deque()
         self.taken = 0
         """elements that were taken in their turn, restored ones included"""
-        self.impatient = 0
+        self.timed_barriers = 0
         """how many barriers lie in it that may overtake"""
-        self._ahead: list[int] = []
+        self._taken_early: list[int] = []
         """the numbers of the barriers that were taken before their turn"""
         self._restored = 0
         """how many elements were put back into it"""
@@ -38,15 +38,15 @@ class InputQueue:
     def position(self, place: int) -> int:
         """The number of the element at this place of the queue among all that entered."""
         number = self.taken - self._restored + place
-        for ahead in self._ahead:
-            number += ahead <= number
+        for early in self._taken_early:
+            number += early <= number
         return number
 
-    def take_ahead(self, place: int) -> None:
+    def take_overtaking(self, place: int) -> None:
         """The barrier at this place of the queue is taken before its turn."""
-        insort(self._ahead, self.position(place))
+        insort(self._taken_early, self.position(place))
         del self.queue[place]
-        self.impatient -= 1
+        self.timed_barriers -= 1
 
     def put_back(
         self, elements: Sequence[Element], handed_over: HandOver, log: ChannelLog, replays: Sequence[int] = ()

@@ -12,11 +12,11 @@ from ..core.effects import Append, Effect, Open, Persist, Refill, Report, Restor
 from ..core.errors import PlaceUnknown
 from ..core.events import Came, Event, LogsFound, Received
 from ..core.ids import CheckpointId
-from ..core.local_recovery import Place, Receipt, end_code, end_of, is_numbered
+from ..core.local_recovery import Determinant, Place, end_code, end_of, is_numbered
 from ..core.messages import Barrier, Complete, Element, Record, Running
 from ..core.task import NO_CHECKPOINT, Task
 from ..trace import TaskLog
-from .numbered import NumberedIn, NumberedOut, Receipts
+from .numbered import DurableDeterminants, NumberedIn, NumberedOut
 from .runner import TaskRunner
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class LocalRunner(TaskRunner):
         log: TaskLog,
         inlets: Sequence[NumberedIn],
         outlets: Sequence[NumberedOut],
-        order: Receipts,
+        order: DurableDeterminants,
         *,
         returns: bool,
     ) -> None:
@@ -51,8 +51,8 @@ class LocalRunner(TaskRunner):
         self.returns = returns
         self._behind = returns
         """it has not done again all that was done"""
-        self._replay: deque[Receipt] = deque()
-        self._ended: list[Receipt] = []
+        self._replay: deque[Determinant] = deque()
+        self._ended: list[Determinant] = []
         self._needs: deque[int] = deque()
         """beside the outbox: how many receipts must be durable before each may leave"""
         self._held: deque[tuple[int, Callable[[], None]]] = deque()
@@ -70,11 +70,11 @@ class LocalRunner(TaskRunner):
             self._carry_out[Refill] = self._refill
 
     def _place(self, still_to_be_sent: Sequence[int] = ()) -> Place:
-        said = still_to_be_sent or tuple(outlet.next_number for outlet in self._outlets)
+        next_numbers = still_to_be_sent or tuple(outlet.next_number for outlet in self._outlets)
         return Place(
-            receipts=self._order.end,
+            determinants=self._order.end,
             taken=tuple(inlet.next_number for inlet in self._inlets),
-            said=tuple(said),
+            sent=tuple(next_numbers),
             ended=tuple(self._ended),
         )
 
@@ -84,14 +84,14 @@ class LocalRunner(TaskRunner):
             inlet.close()
         for outlet in self._outlets:
             outlet.close()
-        self._order = Receipts()
+        self._order = DurableDeterminants()
         self.world.spills.forget(self)
         self._carry_out.update(dict.fromkeys((Append, Sync, TrimLog, Restored, Refill, Open), _in_vain))
 
     # -- the order of receipt --------------------------------------------------------
 
-    def _take_down(self, receipt: Receipt) -> None:
-        self._order.take_down(receipt)
+    def _take_down(self, determinant: Determinant) -> None:
+        self._order.take_down(determinant)
         self._flush()
 
     def _flush(self) -> None:
@@ -102,9 +102,9 @@ class LocalRunner(TaskRunner):
             except OSError as error:
                 self.world.task_failed(self, f"its order of receipt could not be written: {error}", None)
                 return
-            self.world.loop.after(self.world.settings.receipt_us, self._flushed, self._order, self._order.end)
+            self.world.loop.after(self.world.settings.determinant_us, self._flushed, self._order, self._order.end)
 
-    def _flushed(self, order: Receipts, end: int) -> None:
+    def _flushed(self, order: DurableDeterminants, end: int) -> None:
         self._flushing = False
         if not self.alive or order is not self._order:
             return
@@ -177,9 +177,9 @@ class LocalRunner(TaskRunner):
     def _taken(self, effect: Taken) -> None:
         super()._taken(effect)
         if self.alive:
-            self._order.mark(effect.checkpoint, self._place(self._said()))
+            self._order.mark(effect.checkpoint, self._place(self._next_numbers()))
 
-    def _said(self) -> tuple[int, ...]:
+    def _next_numbers(self) -> tuple[int, ...]:
         """By output, how many numbered elements it has said, those included that wait to be sent."""
         waiting = dict.fromkeys((outlet.name for outlet in self._outlets), 0)
         for outlet, element in self._outbox:
@@ -220,8 +220,8 @@ class LocalRunner(TaskRunner):
             place = self._place_at(effect.checkpoint)
             if place is None:
                 return
-            for outlet, said, waits in zip(self._outlets, place.said, still, strict=True):
-                outlet.begin_at(said - waits)
+            for outlet, next_numbers, waits in zip(self._outlets, place.sent, still, strict=True):
+                outlet.begin_at(next_numbers - waits)
         self.words.restored(effect)
 
     def _refill(self, effect: Refill) -> None:
@@ -244,8 +244,8 @@ class LocalRunner(TaskRunner):
         if place is None:
             return
         if self.task.restored_checkpoint == NO_CHECKPOINT:
-            for outlet, said in zip(self._outlets, place.said, strict=True):
-                outlet.begin_at(said)
+            for outlet, next_numbers in zip(self._outlets, place.sent, strict=True):
+                outlet.begin_at(next_numbers)
         for inlet, taken in zip(self._inlets, place.taken, strict=True):
             inlet.begin_at(self._recovery.begins_at(taken))
         self._replay.extend((*place.ended, *self._recovery.replayed(self._order.since(place))))
@@ -280,7 +280,7 @@ class LocalRunner(TaskRunner):
         """Whether it has what it is to take again next; who is lost as well may have to make it again first."""
         if inlet.next_number in inlet.received:
             return True
-        if not inlet.is_owed(inlet.next_number):
+        if not inlet.is_expected(inlet.next_number):
             self.world.task_failed(self, f"{inlet.name} has no element {inlet.next_number} any more", None)
         return False
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ..core.ids import TaskId
-from ..core.local_recovery import OrderOfReceipt, end_of
+from ..core.local_recovery import DeterminantLog, end_of
 from ..core.messages import Element
 from .ports import Inbound, Outbound
 
@@ -48,7 +48,7 @@ class NumberedIn(Inbound, Protocol):
     def has_ended(self, code: int) -> None:
         """An attempt before this one had taken this end."""
 
-    def is_owed(self, number: int) -> bool:
+    def is_expected(self, number: int) -> bool:
         """Whether the element of this number is still to be sent (again)."""
 
     def trim(self, before: int) -> None:
@@ -115,7 +115,7 @@ class Numbering(ABC):
         self.is_open = True
 
 
-class Receipts(OrderOfReceipt):
+class DurableDeterminants(DeterminantLog):
     """The order of receipt of a task where it is durable: here in the memory of a world that has no other.
 
     Raises OSError where it cannot be written.

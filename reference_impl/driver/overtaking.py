@@ -6,25 +6,25 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from ..core.effects import Overtake
-from ..core.events import BarrierAhead, OutputsOvertaken
+from ..core.events import BarrierOvertook, OutputsOvertaken
 from ..core.messages import Barrier, Element
 from .queues import NEVER, most_urgent
 from .timeline import show_taken
 
 if TYPE_CHECKING:
-    from .input_log import Intake
+    from .input_log import InputLog
     from .ports import Outbound
     from .runner import TaskRunner
 
 
-class Ahead:
+class Overtaking:
     """The barriers of one task that do not wait; `outbox` is what the task owes its outputs."""
 
     def __init__(
-        self, runner: TaskRunner, outbox: deque[tuple[Outbound, Element]], intake: Intake | None = None
+        self, runner: TaskRunner, outbox: deque[tuple[Outbound, Element]], input_log: InputLog | None = None
     ) -> None:
         self._runner = runner
-        self._intake = intake
+        self._input_log = input_log
         self._outbox = outbox
 
     def take(self, now: int) -> bool:
@@ -46,10 +46,10 @@ class Ahead:
         passed = tuple(channel.queue[number][1] for number in range(place))
         if runner.world.detailed:
             show_taken(runner, "barrier-received", channel, barrier, place)
-        channel.take_ahead(place)
-        if self._intake is not None:
-            self._intake.took_ahead(chosen)
-        runner.feed(BarrierAhead(chosen, barrier, passed))
+        channel.take_overtaking(place)
+        if self._input_log is not None:
+            self._input_log.overtook(chosen)
+        runner.feed(BarrierOvertook(chosen, barrier, passed))
         runner.world.point("barrier-received", runner.name, "after", runner)
         runner.schedule(now)
         return True

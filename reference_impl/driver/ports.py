@@ -61,7 +61,7 @@ class Inbound(Protocol):
     queue: deque[tuple[int, Element]]
     stalled_until: int
     taken: int
-    impatient: int
+    timed_barriers: int
     """how many barriers lie in it that may overtake"""
 
     @property
@@ -71,7 +71,7 @@ class Inbound(Protocol):
         """The number (from 0) of the element at this place of the queue among all that entered; -1: of the one
         taken last.  What was restored has negative ones."""
 
-    def take_ahead(self, place: int) -> None:
+    def take_overtaking(self, place: int) -> None:
         """The barrier at this place of the queue is taken before its turn."""
 
     def refill(self, elements: Sequence[Element], handed_over: HandOver, replays: Sequence[int] = ()) -> None:

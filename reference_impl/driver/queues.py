@@ -31,11 +31,11 @@ def most_urgent(inputs: Sequence[Inbound]) -> tuple[int, int, int]:
     (NEVER, -1, -1).  One that is set aside is taken too: it tells that its channel is past the alignment."""
     first, chosen, place = NEVER, -1, -1
     for number, channel in enumerate(inputs):
-        if not channel.impatient:
+        if not channel.timed_barriers:
             continue
         for index, (arrival, element) in enumerate(channel.queue):
-            if isinstance(element, Barrier) and element.patience is not None:
-                due = max(arrival, channel.stalled_until) + element.patience
+            if isinstance(element, Barrier) and element.alignment_timeout_us is not None:
+                due = max(arrival, channel.stalled_until) + element.alignment_timeout_us
                 if due < first:
                     first, chosen, place = due, number, index
                 break  # those behind it came later, and have no less patience

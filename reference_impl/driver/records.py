@@ -90,11 +90,11 @@ class Records:
             runner.feed(SnapshotsListed(listed, unreadable))
 
     def discard(self, effect: Discard) -> None:
-        gone = self.files.discard(effect.handles, effect.checkpoint)
-        if gone or effect.checkpoint is not None:
-            self.world.observer.deleted(effect.checkpoint, gone)
+        deleted = self.files.discard(effect.handles, effect.checkpoint)
+        if deleted or effect.checkpoint is not None:
+            self.world.observer.deleted(effect.checkpoint, deleted)
 
     def sweep(self, effect: Sweep) -> None:
-        gone = self.files.sweep(effect.keep)
-        if gone:
-            self.world.observer.deleted(None, gone)
+        deleted = self.files.sweep(effect.keep)
+        if deleted:
+            self.world.observer.deleted(None, deleted)

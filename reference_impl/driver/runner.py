@@ -47,12 +47,12 @@ from ..core.task import NO_CHECKPOINT, Task
 from ..core.watermarks import END_OF_TIME
 from ..trace import TaskLog
 from .asking import ask, put_back
-from .input_log import Intake
+from .input_log import InputLog
 from .machines import raised
-from .overtaking import Ahead
+from .overtaking import Overtaking
 from .queues import NEVER, first_to_arrive
 from .timeline import note_read, show_taken
-from .timer_queue import Bell
+from .timer_queue import TimerQueue
 from .timers import Timers
 from .words import Words
 
@@ -65,10 +65,41 @@ class TaskRunner:
 
     # More than 30 attributes CPython does not lay out alike for all objects of a class: each step would cost 6 % more.
     __slots__ = (
-        "_ahead", "_apply_cost", "_bell", "_busy_until", "_carry_out", "_inbox", "_intake", "_late", "_mail",
-        "_next_poll", "_outbox", "_overtaken", "_read_interval", "_wake_at", "_watched", "alive", "applied", "attempt",
-        "blame", "blocked", "frozen", "how", "inputs", "log", "name", "newest_mark", "opened", "outputs", "paused",
-        "polling", "received", "sent", "task", "words", "world",
+        "_apply_cost",
+        "_busy_until",
+        "_carry_out",
+        "_inbox",
+        "_input_log",
+        "_late",
+        "_mail",
+        "_next_poll",
+        "_outbox",
+        "_overtaken",
+        "_overtaking",
+        "_read_interval",
+        "_timer_queue",
+        "_wake_at",
+        "_watched",
+        "alive",
+        "applied",
+        "attempt",
+        "blame",
+        "blocked",
+        "frozen",
+        "how",
+        "inputs",
+        "log",
+        "name",
+        "newest_mark",
+        "opened",
+        "outputs",
+        "paused",
+        "polling",
+        "received",
+        "sent",
+        "task",
+        "words",
+        "world",
     )  # fmt: skip
 
     def __init__(
@@ -95,7 +126,7 @@ class TaskRunner:
         self.opened = False
         self.polling = isinstance(task, SourceTask)
         self.applied = 0
-        self._bell = Bell(self)
+        self._timer_queue = TimerQueue(self)
         self.how = "alive"
         self.newest_mark = (NO_CHECKPOINT, 0)
         """the checkpoint that it took its last snapshot of, and what it had done by then"""
@@ -110,20 +141,20 @@ class TaskRunner:
         self._read_interval = world.settings.read_interval_us
         self._apply_cost = world.settings.apply_cost_us
         self._late = world.decisions.of(f"step {self.name}")
-        self._intake = intake = Intake(self) if task.keeps_logs else None
-        self._ahead = Ahead(self, self._outbox, intake)
+        self._input_log = input_log = InputLog(self) if task.keeps_logs else None
+        self._overtaking = Overtaking(self, self._outbox, input_log)
         self._overtaken = task.spec.overtaken
         self._watched = world.watches("record-applied") or world.watches("record-read")
         self.words = words = Words(self)
         self._carry_out: dict[type, Callable[[Any], None]] = {
             Block: self._block,
             Unblock: self._unblock,
-            Overtake: self._ahead.put,
+            Overtake: self._overtaking.put,
             Refill: lambda effect: ask(self, partial(put_back, inputs[effect.channel], effect)),
             Open: self._open,
             Rest: self._rest,
             PollAgain: self._poll_again,
-            Mail: self._bell.post,
+            Mail: self._timer_queue.post,
             Restored: words.restored,
             SavePosition: lambda effect: world.stores.save_position(self, effect),
             Trim: lambda effect: world.stores.jobs.trim(effect.split, effect.offset),
@@ -133,7 +164,7 @@ class TaskRunner:
             Taken: self._taken,
             Advanced: lambda effect: log.advanced(effect.time),
             TimeEnded: lambda effect: log.ticked(END_OF_TIME),
-            WakeAt: self._bell.set,
+            WakeAt: self._timer_queue.set,
             Persist: self._persist,
             Ship: self._ship,
             Load: lambda effect: world.stores.load(self, effect.handle),
@@ -145,7 +176,7 @@ class TaskRunner:
     @property
     def done(self) -> int:
         """Records that it has read and applied, and times that a timer woke it."""
-        return self.applied + len(self.log.reads) + self._bell.rung
+        return self.applied + len(self.log.reads) + self._timer_queue.fired
 
     @property
     def has_work(self) -> bool:
@@ -173,8 +204,8 @@ class TaskRunner:
         if not self.alive or self.paused or self.frozen:
             return
         now = self.world.loop.now
-        if self._intake is not None:
-            self._intake.look(now)
+        if self._input_log is not None:
+            self._input_log.look(now)
         if now < self._busy_until:
             self.schedule(self._busy_until)
             return
@@ -184,11 +215,11 @@ class TaskRunner:
                 self._busy_until = now + late
                 self.schedule(self._busy_until)
                 return
-        if self._overtaken and self.opened and self._ahead.take(now):
+        if self._overtaken and self.opened and self._overtaking.take(now):
             return
         if self._mail:
             self._busy_until = now + self._apply_cost
-            self._bell.open(self._mail.popleft())
+            self._timer_queue.open(self._mail.popleft())
             self.schedule(self._busy_until)
         elif self.opened and not self._outbox:
             self._work(now)
@@ -259,7 +290,7 @@ class TaskRunner:
             self.schedule(self._busy_until)
 
     def _take_record(self, number: int, channel: Inbound, record: Record) -> None:
-        if self.task.clocked and not self._bell.tell():
+        if self.task.clocked and not self._timer_queue.tick():
             return
         self.received[number] += 1
         self.applied += 1
@@ -279,7 +310,7 @@ class TaskRunner:
     def _take_other(self, number: int, channel: Inbound, element: Element) -> None:
         what = "barrier-received" if isinstance(element, Barrier) else ""
         if isinstance(element, Barrier):
-            channel.impatient -= element.patience is not None
+            channel.timed_barriers -= element.alignment_timeout_us is not None
         if isinstance(element, EndOfData):
             self.log.input_ended()
         if self.world.detailed:
@@ -368,8 +399,8 @@ class TaskRunner:
         snapshots that come faster than they are written would leave no room for work."""
         self.frozen = False
         now = self.world.loop.now
-        if self._intake is not None:
-            self._intake.look(now)
+        if self._input_log is not None:
+            self._input_log.look(now)
         if self.opened and not self.paused and not self._outbox and not self._mail and now >= self._busy_until:
             self._work(now)
         self._go_on()

@@ -75,8 +75,8 @@ class Sessions:
         if isinstance(request, QUIET) and not isinstance(outcome, Denied):
             return
         silent = isinstance(outcome, NoAnswer) and outcome.reason != "refused"
-        patience = self.world.settings.transaction_timeout_us if silent else self.world.settings.transaction_us
-        self.world.loop.after(patience, self._answer, (asker, number), (request, outcome))
+        delay_us = self.world.settings.transaction_timeout_us if silent else self.world.settings.transaction_us
+        self.world.loop.after(delay_us, self._answer, (asker, number), (request, outcome))
 
     def _done(self, request: AnyRequest, applied: int) -> Outcome:
         outcome = self.store.handle(request)

@@ -25,7 +25,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     transaction_us: int = 150
     transaction_timeout_us: int = 2_000
     """until a sink gives up waiting for an answer"""
-    receipt_us: int = 40
+    determinant_us: int = 40
     """until what a task that can recover alone took is durable, in its order (UNA-4)"""
     detection_us: int = 500
     """until the coordinator learns that a task is dead: its connection closes"""

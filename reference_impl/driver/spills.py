@@ -167,14 +167,14 @@ class Spills:
     # -- letting go --------------------------------------------------------------------
 
     def trim(self, effect: TrimLog) -> None:
-        gone = self.store.trim(effect.log, effect.before)
-        if gone:
-            self.world.observer.log_trimmed(effect.log, gone)
+        deleted = self.store.trim(effect.log, effect.before)
+        if deleted:
+            self.world.observer.log_trimmed(effect.log, deleted)
 
     def clear(self, effect: ClearLogs) -> None:
         keep, living = dict.fromkeys(effect.keep), dict.fromkeys(effect.living)
-        gone = [log for log in self.store.names() if log not in keep and log.rpartition("/")[0] not in living]
-        for log in gone:
+        deleted = [log for log in self.store.names() if log not in keep and log.rpartition("/")[0] not in living]
+        for log in deleted:
             self.store.delete(log)
-        if gone:
-            self.world.observer.logs_cleared(gone)
+        if deleted:
+            self.world.observer.logs_cleared(deleted)

@@ -148,12 +148,12 @@ class Stores:
 
     def lose(self, lost: Callable[[Write], bool]) -> int:
         """Writes under way come to nothing; how many did."""
-        gone = [write for write in self.writing if lost(write)]
-        self.writing = [write for write in self.writing if write not in gone]
-        for write in gone:
+        lost_writes = [write for write in self.writing if lost(write)]
+        self.writing = [write for write in self.writing if write not in lost_writes]
+        for write in lost_writes:
             if write.draft is not None:
                 self.files.drop(write.draft)
-        return len(gone)
+        return len(lost_writes)
 
     def load(self, runner: TaskRunner, handle: Handle) -> None:
         late = self.world.decisions.late(f"read {runner.name}")

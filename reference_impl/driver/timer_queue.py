@@ -13,19 +13,19 @@ from ..core.events import Mailed, Ticked
 if TYPE_CHECKING:
     from .runner import TaskRunner
 
-RING = Mailed("ring")
+WAKE_UP = Mailed("ring")
 """stands in a task's mailbox where it is to be told the time: that of when its turn comes, not of when it was set"""
 
 
-class Bell:
+class TimerQueue:
     """The mail and the clock of one task, for as long as its runner lives."""
 
     def __init__(self, runner: TaskRunner) -> None:
         self._runner = runner
-        self.rung = 0
+        self.fired = 0
         """how often it woke the task"""
 
-    def tell(self) -> bool:
+    def tick(self) -> bool:
         """Tell the task the time; whether it still lives then, as what it does on time may fail."""
         runner = self._runner
         now = runner.world.loop.now
@@ -43,11 +43,11 @@ class Bell:
 
     def open(self, mail: Mailed) -> None:
         """A mail has its turn; once all its input has ended, there is no time for the task."""
-        if mail is not RING:
+        if mail is not WAKE_UP:
             self._runner.feed(mail)
         elif not self._runner.task.input_ended:
-            self.rung += 1
-            self.tell()
+            self.fired += 1
+            self.tick()
 
     def set(self, effect: WakeAt) -> None:
         loop = self._runner.world.loop
@@ -55,4 +55,4 @@ class Bell:
 
     def _due(self, *_: object) -> None:
         if self._runner.alive:
-            self._runner.take_mail(RING)
+            self._runner.take_mail(WAKE_UP)

@@ -221,7 +221,7 @@ class InputChannel(Feeling, InputQueue):
             self.received += 1
             self.queue.append((now, frame.element))
             if type(frame.element) is Barrier:
-                self.impatient += frame.element.patience is not None
+                self.timed_barriers += frame.element.alignment_timeout_us is not None
             if self.on_felt is not None and self.connection is not None:
                 self.feel(frame.stamp, self.connection, self._outbox.clock)
             if self.receiver is not None:
@@ -240,8 +240,8 @@ class InputChannel(Feeling, InputQueue):
         if self.receiver is not None:
             self.receiver.schedule(self._outbox.loop.now)
 
-    def take_ahead(self, place: int) -> None:
-        super().take_ahead(place)
+    def take_overtaking(self, place: int) -> None:
+        super().take_overtaking(place)
         self._grant()
 
     def was_taken(self) -> None:

@@ -136,8 +136,8 @@ class Children:
     def _wait_while(self, unfinished: Callable[[], bool], within_s: float) -> None:
         deadline = time.monotonic() + within_s
         self.reap()
-        while unfinished() and (left := deadline - time.monotonic()) > 0:
-            select.select([self.woken], [], [], min(left, LOOK_AGAIN_S))
+        while unfinished() and (remaining := deadline - time.monotonic()) > 0:
+            select.select([self.woken], [], [], min(remaining, LOOK_AGAIN_S))
             self.reap()
 
     def _kill_all(self) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-AHEAD_US = 1_000_000
+MAX_LEAD_US = 1_000_000
 """A stamp may be so far ahead of the machine's clock where it is heard."""
 
 
@@ -36,7 +36,9 @@ class Clock:
     def heard(self, stamp: int) -> None:
         """Something stamped so has arrived: what follows is later.  Raises StampRefused."""
         if stamp > self._last:
-            ahead = stamp - self._now_us()
-            if ahead > AHEAD_US:
-                raise StampRefused(f"a stamp is {ahead} µs ahead of this machine's clock: at most {AHEAD_US} are taken")
+            lead_us = stamp - self._now_us()
+            if lead_us > MAX_LEAD_US:
+                raise StampRefused(
+                    f"a stamp is {lead_us} µs ahead of this machine's clock: at most {MAX_LEAD_US} are taken"
+                )
             self._last = stamp

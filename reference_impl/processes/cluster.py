@@ -291,8 +291,8 @@ class Launcher:
     def _wait_for(self, done: Callable[[], bool], within_s: float, what: str) -> None:
         deadline = time.monotonic() + within_s
         while not done():
-            left = deadline - time.monotonic()
-            if left <= 0 or not self._receive(left):
+            remaining = deadline - time.monotonic()
+            if remaining <= 0 or not self._receive(remaining):
                 raise LauncherFailed(f"the launcher {what} within {within_s:g} s")
 
     def _receive(self, within_s: float) -> bool:

@@ -52,7 +52,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     dsn: str = ""
     run: str = "run"
     """the run's name in the database"""
-    deviations: tuple[tuple[str, int, int], ...] = ()
+    perturbations: tuple[tuple[str, int, int], ...] = ()
     """(what, occurrence, µs late) as in `driver.decisions`, less what has happened already"""
     heartbeat_us: int = 100_000
     """of the machine's clock, between two signs of life of a node"""

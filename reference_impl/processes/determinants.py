@@ -32,8 +32,8 @@ import msgspec
 
 from ..core.errors import CorruptSnapshot
 from ..core.ids import AttemptId, CheckpointId
-from ..core.local_recovery import Place, Receipt
-from ..driver.numbered import Receipts
+from ..core.local_recovery import Determinant, Place
+from ..driver.numbered import DurableDeterminants
 from .checked import framed, unframed
 from .durable import NOT_THERE, TRIES, sync, sync_folders
 
@@ -58,7 +58,7 @@ class Began(Note, frozen=True):
 class Took(Note, frozen=True):
     """Receipts, behind those that stand before."""
 
-    receipts: tuple[Receipt, ...]
+    determinants: tuple[Determinant, ...]
 
 
 class Stood(Note, frozen=True):
@@ -71,7 +71,7 @@ class Stood(Note, frozen=True):
 _decoder = msgspec.msgpack.Decoder(list[Began | Took | Stood])
 
 
-class DiskReceipts(Receipts):
+class DiskDeterminants(DurableDeterminants):
     """What one attempt of a task has of its order, found and written on."""
 
     def __init__(self, folder: Path, top: Path, attempt: AttemptId, *, returns: bool) -> None:
@@ -87,7 +87,7 @@ class DiskReceipts(Receipts):
         self._file = -1
         self._length = 0
         self._generation = 0
-        self._unwritten: list[Receipt] = []
+        self._unwritten: list[Determinant] = []
         self._is_gone = False
         """somebody has deleted the folder, or this very attempt has come up before, in another process"""
         if not returns:
@@ -108,14 +108,14 @@ class DiskReceipts(Receipts):
             self._trimmed = note.trimmed
             self.restored.update(note.restored)
         elif isinstance(note, Took):
-            self._receipts.extend(note.receipts)
+            self._determinants.extend(note.determinants)
         else:
             self._places[note.checkpoint] = note.place
 
     def _begin(self) -> None:
         """Go on in another file, that holds all that is needed; those before it go."""
         self._generation += 1
-        began = [Began(self._trimmed, self.restored), Took(tuple(self._receipts))]
+        began = [Began(self._trimmed, self.restored), Took(tuple(self._determinants))]
         notes: list[Note] = [*began, *(Stood(checkpoint, place) for checkpoint, place in self._places.items())]
         path = self._folder / f"{self._attempt:08}.{self._generation:04}"
         data = framed(notes)
@@ -157,9 +157,9 @@ class DiskReceipts(Receipts):
 
     # -- writing -----------------------------------------------------------------------
 
-    def take_down(self, receipt: Receipt) -> None:
-        super().take_down(receipt)
-        self._unwritten.append(receipt)
+    def take_down(self, determinant: Determinant) -> None:
+        super().take_down(determinant)
+        self._unwritten.append(determinant)
 
     def write(self) -> None:
         unwritten, self._unwritten = self._unwritten, []
@@ -193,10 +193,10 @@ class DiskReceipts(Receipts):
     def _append(self, notes: Sequence[Note]) -> None:
         if not notes or self._file < 0 or self._is_gone:
             return
-        left = memoryview(framed(notes))
-        self._length += len(left)
-        while left:
-            left = left[os.write(self._file, left) :]
+        remaining = memoryview(framed(notes))
+        self._length += len(remaining)
+        while remaining:
+            remaining = remaining[os.write(self._file, remaining) :]
 
     def _sync(self) -> None:
         if self._file >= 0:

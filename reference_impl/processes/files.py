@@ -153,10 +153,10 @@ class DiskFiles:
         paths = {handle: self.path(handle) for handle in handles}
         if checkpoint is not None and delete(self._record(checkpoint)):
             sync(self.records)
-        gone = [handle for handle, path in paths.items() if delete(path)]
-        for folder in dict.fromkeys(paths[handle].parent for handle in gone):
+        deleted = [handle for handle, path in paths.items() if delete(path)]
+        for folder in dict.fromkeys(paths[handle].parent for handle in deleted):
             self._remove_if_empty(folder)
-        return gone
+        return deleted
 
     def _remove_if_empty(self, folder: Path) -> None:
         """And those above it; one that another process fills, or has removed, is left to it."""

@@ -256,8 +256,8 @@ class Meddle(Frame):
     by_us: int
 
 
-class Poisoned(Frame):
-    """A user function is to raise (`driver.poison`)."""
+class RaiseException(Frame):
+    """A user function is to raise (`driver.injected_exceptions`)."""
 
     task: TaskId
     fault: int
@@ -338,7 +338,7 @@ SupervisionFrame = (
     | Arm
     | Disarm
     | Meddle
-    | Poisoned
+    | RaiseException
     | Issue
     | Submit
     | TakeOver

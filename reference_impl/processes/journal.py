@@ -152,9 +152,9 @@ class Journal:
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
-        left = memoryview(framed(waiting))
-        while left:
-            left = left[os.write(self._file, left) :]
+        remaining = memoryview(framed(waiting))
+        while remaining:
+            remaining = remaining[os.write(self._file, remaining) :]
 
     def close(self) -> None:
         self.flush()

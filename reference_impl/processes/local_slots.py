@@ -12,7 +12,7 @@ from ..core.messages import Element
 from ..driver.local_runner import LocalRunner
 from ..driver.machines import Unmade
 from ..trace import ChannelLog
-from .determinants import ORDER, DiskReceipts
+from .determinants import ORDER, DiskDeterminants
 from .numbered_input import NumberedInput
 from .numbered_output import NumberedOutput
 
@@ -29,13 +29,13 @@ def unusable(error: Exception) -> str:
 
 def take_place(
     world: NodeWorld, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None
-) -> DiskReceipts | None:
+) -> DiskDeterminants | None:
     """The order of receipt of an attempt, on record before it is there, as whatever has to be deleted; None where a
     later attempt has the task's place, or nobody needs it any more."""
     name = f"{_folder(world, task, attempt, channels_of)}/{ORDER}"
     world.observer.log_opened(name, task, attempt)
     world.journal.flush()
-    order = DiskReceipts(world.logs.root / name, world.logs.root.parent, attempt, returns=channels_of is not None)
+    order = DiskDeterminants(world.logs.root / name, world.logs.root.parent, attempt, returns=channels_of is not None)
     if order.is_fenced:
         order.close()
         return None
@@ -85,7 +85,7 @@ class LocalSeat:
         task: TaskId,
         attempt: AttemptId,
         channels_of: AttemptId | None,
-        order: DiskReceipts,
+        order: DiskDeterminants,
     ) -> None:
         self._world = world
         self._attempt = attempt

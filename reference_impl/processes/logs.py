@@ -63,7 +63,7 @@ class _Written:
         """files so far"""
         self.flushing: dict[int, tuple[_File, int]] = {}
         """by mark, how much of which file is to be synced"""
-        self.is_gone = False
+        self.is_closed = False
         """somebody has deleted it"""
 
 
@@ -105,8 +105,8 @@ class DiskLogs:
         if own is None:
             own = self._own[log] = _Written(self.root / log)
         if not own.is_made:
-            own.is_made, own.is_gone = True, own.is_fenced()
-            if not own.is_gone:
+            own.is_made, own.is_closed = True, own.is_fenced()
+            if not own.is_closed:
                 own.folder.mkdir(parents=True, exist_ok=True)
         own.waiting.append((number, element))
 
@@ -120,12 +120,12 @@ class DiskLogs:
         self._make_room(own)
         if own.descriptor is None:
             return self._marks
-        left = memoryview(framed(waiting))
+        remaining = memoryview(framed(waiting))
         file = own.files[-1]
-        file.length += len(left)
+        file.length += len(remaining)
         file.last = max(file.last, *(number for number, _ in waiting))
-        while left:
-            left = left[os.write(own.descriptor, left) :]
+        while remaining:
+            remaining = remaining[os.write(own.descriptor, remaining) :]
         own.flushing[self._marks] = (file, file.length)
         return self._marks
 
@@ -133,7 +133,7 @@ class DiskLogs:
         """Have a file to write into; none once the log was deleted."""
         if own.descriptor is not None and (self._whole_files or own.files[-1].length >= LONG):
             self._close(own)
-        if own.descriptor is not None or own.is_gone:
+        if own.descriptor is not None or own.is_closed:
             return
         while own.descriptor is None:
             own.begun += 1
@@ -143,7 +143,7 @@ class DiskLogs:
             except FileExistsError:  # of an attempt that was given up, and does not know it
                 continue
             except NOT_THERE:
-                own.is_gone = True
+                own.is_closed = True
                 return
             own.files.append(_File(path))
 
@@ -211,14 +211,14 @@ class DiskLogs:
         if own is None:
             return 0
         kept = [file for file in own.files if file.last >= before or (file is own.files[-1] and not self._whole_files)]
-        gone = [file for file in own.files if file not in kept and file.synced]
-        for file in gone:
+        deleted = [file for file in own.files if file not in kept and file.synced]
+        for file in deleted:
             file.path.unlink(missing_ok=True)
-        own.files = [file for file in own.files if file not in gone]
-        if gone and not own.files and own.descriptor is not None:
+        own.files = [file for file in own.files if file not in deleted]
+        if deleted and not own.files and own.descriptor is not None:
             os.close(own.descriptor)
             own.descriptor = None
-        return 1 + max((file.last for file in gone), default=-1)
+        return 1 + max((file.last for file in deleted), default=-1)
 
     def delete(self, log: str) -> None:
         shutil.rmtree(self.root / log, ignore_errors=True)

@@ -70,7 +70,7 @@ class Loop:
         while not self.stopped:
             self._do_what_is_due()
             self.before_wait()
-            for key, events in [] if self.stopped else self._selector.select(self._patience()):
+            for key, events in [] if self.stopped else self._selector.select(self._wait_s()):
                 self._call(key, events)
 
     def _call(self, key: selectors.SelectorKey, events: int) -> None:
@@ -90,7 +90,7 @@ class Loop:
                 self.on_late(late_us)
             action(first, second)
 
-    def _patience(self) -> float:
+    def _wait_s(self) -> float:
         if not self._heap:
             return LONGEST_WAIT_S
         wait_us = self._heap[0][0] * self._scale + self._epoch_us - monotonic_us()

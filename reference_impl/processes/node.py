@@ -16,14 +16,14 @@ from ..core.errors import require
 from ..core.ids import AttemptId, CheckpointId, TaskId
 from ..core.messages import ToCoordinator, ToTask
 from ..driver.control import reach_task
-from ..driver.injected_exceptions import Poison
+from ..driver.injected_exceptions import ExceptionInjection
 from ..driver.machines import Machines, Unmade
 from ..driver.runner import TaskRunner
 from ..wire import Codec
 from .channels import InputChannel, OutputChannel, Reception
 from .configuration import NodeConfiguration, started_by_hand
 from .connections import Connection, dial
-from .determinants import DiskReceipts
+from .determinants import DiskDeterminants
 from .frames import (
     Ask,
     Broke,
@@ -39,7 +39,7 @@ from .frames import (
     Hello,
     JobOver,
     Moved,
-    Poisoned,
+    RaiseException,
     TaskFacts,
     Up,
 )
@@ -62,7 +62,7 @@ class Seat:
         runner: TaskRunner,
         inputs: Sequence[InputChannel | NumberedInput],
         outputs: Sequence[OutputChannel],
-        order: DiskReceipts | None = None,
+        order: DiskDeterminants | None = None,
     ) -> None:
         """`order`: of a task that can come up alone."""
         self.runner = runner
@@ -141,7 +141,7 @@ class NodeWorld(ProcessWorld):
         self._of_jobs: dict[int, Machines] = {}
         self._seats: dict[tuple[TaskId, AttemptId], Seat] = {}
         self._latest: dict[TaskId, Seat] = {}
-        self._poisons: dict[TaskId, list[Poison]] = {}
+        self._injections: dict[TaskId, list[ExceptionInjection]] = {}
         self._moved: dict[TaskId, AttemptId] = {}
         """the newest attempts of those that came up alone, here or elsewhere, as far as it was told"""
         self.job_number = 0
@@ -149,7 +149,7 @@ class NodeWorld(ProcessWorld):
         self.job_over = False
         self._reception = Reception(listener, self.outbox)
         self._orders[Ask] = self._count
-        self._orders[Poisoned] = self._poison
+        self._orders[RaiseException] = self._inject_exception
         self._coordination = Coordination(self)
         self._coordination.beat()
 
@@ -193,8 +193,8 @@ class NodeWorld(ProcessWorld):
         if seat is None:
             return
         self._seats[(task, attempt)] = self._latest[task] = seat
-        for poison in self._poisons.get(task, ()):
-            poison.into(seat.runner.task)
+        for injection in self._injections.get(task, ()):
+            injection.into(seat.runner.task)
         self.supervision.send(Up(self.clock.tick(), task, attempt))
 
     def _seat(self, task: TaskId, attempt: AttemptId) -> Seat:
@@ -371,14 +371,14 @@ class NodeWorld(ProcessWorld):
                     )
                 )
 
-    def _poison(self, order: Poisoned) -> None:
-        poison = Poison(self._poisoned, order.fault, order.task, order.always)
-        self._poisons.setdefault(order.task, []).append(poison)
+    def _inject_exception(self, order: RaiseException) -> None:
+        injection = ExceptionInjection(self._exception_raised, order.fault, order.task, order.always)
+        self._injections.setdefault(order.task, []).append(injection)
         seat = self._latest.get(order.task)
         if seat is not None:
-            poison.into(seat.runner.task)
+            injection.into(seat.runner.task)
 
-    def _poisoned(self, task: TaskId, fault: int) -> None:
+    def _exception_raised(self, task: TaskId, fault: int) -> None:
         seat = self._latest.get(task)
         if seat is not None:
             seat.runner.blame = fault

@@ -13,7 +13,7 @@ from ..driver.numbered import NumberedSender, Numbering
 from ..trace import ChannelLog
 from .channels import Feeling
 from .connections import Connection, Outbox
-from .determinants import DiskReceipts
+from .determinants import DiskDeterminants
 from .frames import Bye, DataFrame, Durable, Numbered, Open, Taken, Welcome
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class NumberedInput(Numbering, Feeling, InputQueue):
         number: int,
         attempt: AttemptId,
         outbox: Outbox,
-        order: DiskReceipts,
+        order: DiskDeterminants,
         part: LocalRecovery,
         opened: Callable[[], ChannelLog],
         stored: Callable[[], dict[int, Element]],
@@ -145,7 +145,7 @@ class NumberedInput(Numbering, Feeling, InputQueue):
             return  # barriers that come while it takes again what it took are of checkpoints that were given up
         self.queue.append((self.now, element))
         if type(element) is Barrier:
-            self.impatient += element.patience is not None
+            self.timed_barriers += element.alignment_timeout_us is not None
         if self.receiver is not None:
             self.receiver.schedule(self.now)
 
@@ -178,7 +178,7 @@ class NumberedInput(Numbering, Feeling, InputQueue):
         if code not in self._ends:
             self._ends.append(code)
 
-    def is_owed(self, number: int) -> bool:
+    def is_expected(self, number: int) -> bool:
         return number - self.restored >= self._expected
 
     def trim(self, before: int) -> None:

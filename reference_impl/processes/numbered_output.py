@@ -66,7 +66,7 @@ class NumberedOutput(OutputChannel):
         self._taken = 0
         self._received = 0
         self._durable = 0
-        self._ahead: list[Element] = []
+        self._early_barriers: list[Element] = []
         """barriers that overtook everything before anybody had said where the channel stands"""
         self._waiting: deque[Kept] = deque()
         """what a deviation keeps back, and what came behind it"""
@@ -93,7 +93,7 @@ class NumberedOutput(OutputChannel):
 
     @property
     def is_idle(self) -> bool:
-        return not self._waiting and not self._ahead and self._accepted_by > 0
+        return not self._waiting and not self._early_barriers and self._accepted_by > 0
 
     # -- sending -----------------------------------------------------------------------
 
@@ -101,7 +101,7 @@ class NumberedOutput(OutputChannel):
         if self._closed:
             return
         if not self.is_known:
-            self._ahead.append(element)
+            self._early_barriers.append(element)
             return
         self._show(element, self._pushed)
         number = -1
@@ -192,8 +192,8 @@ class NumberedOutput(OutputChannel):
         for one in self._asked_for(welcome):
             self._say(one)
         self._forget()
-        ahead, self._ahead = self._ahead, []
-        for element in ahead:
+        early_barriers, self._early_barriers = self._early_barriers, []
+        for element in early_barriers:
             self.push(element)
         self.when_known()
 

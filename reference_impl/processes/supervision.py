@@ -14,12 +14,12 @@ from typing import NoReturn
 
 from ..wire import Codec
 from .connections import Connection, Outbox
-from .frames import Arm, Disarm, Expiring, Go, Meddle, Poisoned, Reached, Ready, SupervisionFrame
+from .frames import Arm, Disarm, Expiring, Go, Meddle, RaiseException, Reached, Ready, SupervisionFrame
 
 CODEC: Codec[SupervisionFrame] = Codec(SupervisionFrame)
 
 
-AT_ONCE = (Arm, Disarm, Meddle, Poisoned)
+AT_ONCE = (Arm, Disarm, Meddle, RaiseException)
 """What is obeyed even while the process stands at a point; the rest waits for the step to be over."""
 
 

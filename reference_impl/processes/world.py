@@ -90,7 +90,7 @@ class ProcessWorld(ABC):
         self.observer: Observer = self.journal
         self.supervision = Supervision(configuration.supervision, self.outbox, self._supervised)
         self.supervision.flush_all = self.flush
-        self.decisions = Decisions(configuration.deviations, self._happened)
+        self.decisions = Decisions(configuration.perturbations, self._happened)
         self.arms = Arms()
         self.files = NotedFiles(self._path(STORE), self.journal)
         self.jobs = DiskJobs(self._path(STORE))

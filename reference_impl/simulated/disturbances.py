@@ -11,7 +11,7 @@ from collections.abc import Callable
 from ..core.ids import TaskId
 from ..core.input_task import OperatorTask
 from ..driver.control import Meddling
-from ..driver.injected_exceptions import Poison
+from ..driver.injected_exceptions import ExceptionInjection
 from ..driver.runner import TaskRunner
 from .links import DataChannel
 from .world import World
@@ -93,9 +93,9 @@ class Disturbances:
         runner = self.world.latest(task)
         if runner is None or not isinstance(runner.task, OperatorTask):
             return False
-        poison = Poison(self._blame, fault, TaskId(task), always)
-        self.world.poison(TaskId(task), poison.into)
-        poison.into(runner.task)
+        injection = ExceptionInjection(self._blame, fault, TaskId(task), always)
+        self.world.inject_exception(TaskId(task), injection.into)
+        injection.into(runner.task)
         return True
 
     def _blame(self, task: TaskId, fault: int) -> None:

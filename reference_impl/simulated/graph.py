@@ -83,7 +83,7 @@ class _Process:
         self.skew_us = skew_us
         self.state: tuple[int, ...] = ()
         self.recorded = 0
-        self.aside: dict[str, deque[Any]] = {}
+        self.blocked: dict[str, deque[Any]] = {}
         self.stopped_since: int | None = None
         self.waiting: list[Act | tuple[str, _Message]] = []
 
@@ -186,10 +186,10 @@ class GraphWorld:
 
     def _note(self, process: _Process, kind: str, label: str, channel: str, message: int) -> None:
         process.state = (*process.state, len(self._events))
-        told = Noted(
+        noted = Noted(
             process=process.name, kind=kind, label=label, at_us=self._loop.now, channel=channel, message=message
         )
-        self._events.append(told)
+        self._events.append(noted)
 
     def _receive(self, process: _Process, channel: str, message: _Message) -> None:
         self._note(process, "receive", self._events[message.number].label, channel, message.number)
@@ -207,10 +207,10 @@ class GraphWorld:
             if isinstance(effect, Contribute):
                 self._collect(effect.contribution)
 
-    def _collect(self, told: Contribution) -> None:
-        snapshot = self._snapshots[told.snapshot]
-        snapshot.parts.append(told)
-        whole = self._collector.on_contribution(told)
+    def _collect(self, contribution: Contribution) -> None:
+        snapshot = self._snapshots[contribution.snapshot]
+        snapshot.parts.append(contribution)
+        whole = self._collector.on_contribution(contribution)
         if whole:
             snapshot.parts, snapshot.complete_us = list(whole), self._loop.now
             if self._system.method == "stop-the-world":
@@ -269,11 +269,11 @@ class GraphWorld:
 
     def _arrive(self, channel: Channel, item: _Message | _Marker) -> None:
         process = self._processes[channel.receiver]
-        if channel.name in process.aside or process.recorder.is_set_aside(ChannelName(channel.name)):
-            process.aside.setdefault(channel.name, deque()).append(item)
+        if channel.name in process.blocked or process.recorder.is_blocked(ChannelName(channel.name)):
+            process.blocked.setdefault(channel.name, deque()).append(item)
             return
         self._take(process, channel.name, item)
-        self._take_what_was_set_aside(process)
+        self._take_unblocked(process)
 
     def _take(self, process: _Process, channel: str, item: _Message | _Marker) -> None:
         if isinstance(item, _Marker):
@@ -287,11 +287,11 @@ class GraphWorld:
         else:
             self._receive(process, channel, item)
 
-    def _take_what_was_set_aside(self, process: _Process) -> None:
+    def _take_unblocked(self, process: _Process) -> None:
         """Alignment is over, for some channels at least: their items in order, before new ones."""
-        for channel in list(process.aside):
-            items = process.aside[channel]
-            while items and not process.recorder.is_set_aside(ChannelName(channel)):
+        for channel in list(process.blocked):
+            items = process.blocked[channel]
+            while items and not process.recorder.is_blocked(ChannelName(channel)):
                 self._take(process, channel, items.popleft())
             if not items:
-                del process.aside[channel]
+                del process.blocked[channel]

@@ -82,7 +82,7 @@ class DataChannel(InputQueue):
             self.log.sent.append(element.origin)
         elif type(element) is Barrier:
             self.log.barriers.append((element.checkpoint, len(self.log.sent)))
-            self.impatient += element.patience is not None
+            self.timed_barriers += element.alignment_timeout_us is not None
         elif type(element) is Watermark or type(element) is Idle:
             self.log.watermarks.append((getattr(element, "time", None), len(self.log.sent)))
         queue.append((arrival, element))
@@ -94,9 +94,9 @@ class DataChannel(InputQueue):
         if now < self.stalled_until:
             self._hold()
 
-    def take_ahead(self, place: int) -> None:
+    def take_overtaking(self, place: int) -> None:
         """A barrier that overtakes has a place in the channel as well: who waits for one goes on."""
-        super().take_ahead(place)
+        super().take_overtaking(place)
         if self.sender is not None:
             self.sender.drain()
 

@@ -8,7 +8,7 @@ from ..core.errors import expect
 from ..core.ids import AttemptId, ChannelId, TaskId
 from ..driver.local_runner import LocalRunner
 from ..driver.machines import Job
-from ..driver.numbered import Receipts
+from ..driver.numbered import DurableDeterminants
 from ..driver.runner import TaskRunner
 from .assembly import Assembly
 from .links import DataChannel
@@ -24,7 +24,7 @@ class Era:
 
     def __init__(self) -> None:
         self.channels: dict[str, PersistentChannel] = {}
-        self.orders: dict[TaskId, Receipts] = {}
+        self.orders: dict[TaskId, DurableDeterminants] = {}
         self.working: dict[TaskId, LocalRunner] = {}
 
 
@@ -40,7 +40,7 @@ class LocalAssembly(Assembly):
         machine = self._machines.machine(task, attempt, job, self._world.jobs.begins, channels_of)
         whole = attempt if channels_of is None else channels_of
         era = self._eras.setdefault(whole, Era())
-        order = era.orders.setdefault(task, Receipts())
+        order = era.orders.setdefault(task, DurableDeterminants())
         if task in era.working:
             era.working[task].detach()
             order.lose()

@@ -102,9 +102,9 @@ class LogShelf:
         if shelved is None:
             return 0
         if self._whole_files:
-            gone = [rows for rows in shelved.durable if max(rows) < before]
+            deleted = [rows for rows in shelved.durable if max(rows) < before]
             shelved.durable = [rows for rows in shelved.durable if max(rows) >= before]
-            return 1 + max((max(rows) for rows in gone), default=-1)
+            return 1 + max((max(rows) for rows in deleted), default=-1)
         there = any(number < before for rows in shelved.durable for number in rows)
         kept = [{number: one for number, one in rows.items() if number >= before} for rows in shelved.durable]
         shelved.durable = [rows for rows in kept if rows]

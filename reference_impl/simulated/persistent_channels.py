@@ -78,7 +78,7 @@ class PersistentChannel:
     def may_forget(self, number: int) -> bool:
         return self._part.may_forget(number, self.durable, self.entered)
 
-    def is_owed(self, number: int) -> bool:
+    def is_expected(self, number: int) -> bool:
         """Whether the element of this number, as the receiver counts, is still to be sent (again)."""
         sender = self.outlet
         return sender is None or not sender.is_there or sender.next_number <= number - self.restored
@@ -206,8 +206,8 @@ class Inlet(Numbering, DataChannel):
     def has_ended(self, code: int) -> None:
         self.channel.has_ended(code)
 
-    def is_owed(self, number: int) -> bool:
-        return self.channel.is_owed(number)
+    def is_expected(self, number: int) -> bool:
+        return self.channel.is_expected(number)
 
     def trim(self, before: int) -> None:
         self.channel.trim(before)

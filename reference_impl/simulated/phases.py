@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from ..core.committing import CommittingTask, GlobalCommitter
 from ..core.sink import TransactionalSink
-from ..core.stages import Mending, Restarting, Terminating, Working
+from ..core.stages import PartialFailover, Restarting, Terminating, Working
 
 if TYPE_CHECKING:
     from .world import World
 
 # Asked after each step of a run with a fault that waits for a phase: put together once, as tuples.
-_RECOVERING = (Restarting, Mending)
+_RECOVERING = (Restarting, PartialFailover)
 _UP = (Working, Terminating)
 _COMMITTING = (TransactionalSink, CommittingTask)
 

@@ -48,7 +48,7 @@ class PipelineWorld:
         self._marks: dict[tuple[int, int], Mark] = {}
         self._recoveries = Recoveries()
         names = [*(task.stage.name for task in self._tasks), *(channel.name for channel in self._channels)]
-        self._coordinator = PipelineCoordinator(self._loop, pipeline, names, self._tell_sources, self._completed)
+        self._coordinator = PipelineCoordinator(self._loop, pipeline, names, self._send_barriers, self._completed)
         self._life = 0
 
     def _connect(self, spilling: MakeSpilling) -> list[LineChannel]:
@@ -70,7 +70,7 @@ class PipelineWorld:
         self._begin()
         self._loop.run(self._pipeline.until_us)
         for channel in self._channels:
-            channel.set_free(self._loop.now)
+            channel.unblock(self._loop.now)
         return self._outcome()
 
     def _begin(self) -> None:
@@ -78,7 +78,7 @@ class PipelineWorld:
         for task in self._tasks:
             self._step(task)
 
-    def _tell_sources(self, barrier: Barrier) -> None:
+    def _send_barriers(self, barrier: Barrier) -> None:
         for source in self._sources:
             self._mark(source, barrier)
             source.asked.append(barrier)
@@ -126,7 +126,7 @@ class PipelineWorld:
         """Take the next of an input, in turn; False: there is nothing that it may take."""
         for offset in range(len(task.inputs)):
             channel = task.inputs[(task.turn + offset) % len(task.inputs)]
-            if not channel.queue or channel.aside_since is not None:
+            if not channel.queue or channel.blocked_since is not None:
                 continue
             if isinstance(channel.queue[0], Barrier):
                 self._align(task, channel)
@@ -207,8 +207,8 @@ class PipelineWorld:
     def _mark(self, task: Task, barrier: Barrier) -> Mark:
         key = (barrier.checkpoint, task.number)
         if key not in self._marks:
-            told = Mark(task=task.stage.name, checkpoint=barrier.checkpoint, first_barrier_us=self._loop.now)
-            self._marks[key] = told
+            mark = Mark(task=task.stage.name, checkpoint=barrier.checkpoint, first_barrier_us=self._loop.now)
+            self._marks[key] = mark
         return self._marks[key]
 
     def _arrive(self, channel: LineChannel, barrier: Barrier) -> None:
@@ -222,14 +222,14 @@ class PipelineWorld:
         channel.queue.append(barrier)
         wait_us = self._pipeline.way.overtakes_after_us
         if wait_us is not None:
-            left_us = barrier.begun_us + wait_us - self._loop.now
-            if left_us > 0:
-                self._loop.after(left_us, partial(self._out_of_patience, task, barrier), self._life)
+            remaining_us = barrier.begun_us + wait_us - self._loop.now
+            if remaining_us > 0:
+                self._loop.after(remaining_us, partial(self._alignment_timed_out, task, barrier), self._life)
             else:
-                self._out_of_patience(task, barrier, self._life, None)
+                self._alignment_timed_out(task, barrier, self._life, None)
         self._step(task)
 
-    def _out_of_patience(self, task: Task, barrier: Barrier, life: int, _: None) -> None:
+    def _alignment_timed_out(self, task: Task, barrier: Barrier, life: int, _: None) -> None:
         if life == self._life and barrier.checkpoint not in task.taken and barrier not in task.asked:
             task.asked.append(barrier)
             self._step(task)
@@ -242,10 +242,10 @@ class PipelineWorld:
         channel.had[barrier.checkpoint] = None
         if all(barrier.checkpoint in one.had for one in task.inputs):
             if len(task.inputs) > 1:
-                channel.put_aside(self._loop.now)
+                channel.block(self._loop.now)
             self._snapshot(task, barrier, overtaking=False)
         else:
-            channel.put_aside(self._loop.now)
+            channel.block(self._loop.now)
 
     def _overtake(self, task: Task, barrier: Barrier) -> None:
         """A barrier passes what is queued; a source has nothing queued, and sends one that stays in line for now."""
@@ -263,7 +263,7 @@ class PipelineWorld:
         if overtaking:
             self._forward(task, barrier, mark)
             for channel in task.inputs:
-                channel.set_free(self._loop.now)
+                channel.unblock(self._loop.now)
         mark.sync_began_us = self._loop.now
         task.busy = True
         done = partial(self._end_sync, task, barrier, overtaking)
@@ -307,7 +307,7 @@ class PipelineWorld:
         if not overtaking:
             self._forward(task, barrier, mark)
             for channel in task.inputs:
-                channel.set_free(self._loop.now)
+                channel.unblock(self._loop.now)
         self._step(task)
 
     # -- crashes ---------------------------------------------------------------------
@@ -315,30 +315,30 @@ class PipelineWorld:
     def _crash(self, _: None, __: None) -> None:
         self._life += 1
         for channel in self._channels:
-            channel.set_free(self._loop.now)
+            channel.unblock(self._loop.now)
         retained = self._coordinator.fail()
         for store in self._stores.values():
             store.crash()
         kept = retained.processed if retained else 0
-        told = self._recoveries.crashed(
+        recovery = self._recoveries.crashed(
             retained, self._loop.now, len(self._line), (len(self._line) - kept) * self._size
         )
         del self._line[kept:]
         for task in self._tasks:
             task.restart(retained.positions.get(task.stage.name, 0) if retained else 0)
         for channel in self._channels:
-            copies, effects = channel.spilling.rewind(told.restores)
+            copies, effects = channel.spilling.rewind(recovery.restores)
             channel.clear()
             channel.unread.extend(copies)
             self._perform(channel, effects)
-        self._loop.after(self._pipeline.restart_us, partial(self._read_back, told), self._life)
+        self._loop.after(self._pipeline.restart_us, partial(self._read_back, recovery), self._life)
 
-    def _read_back(self, told: Recovery, life: int, _: None) -> None:
+    def _read_back(self, recovery: Recovery, life: int, _: None) -> None:
         if life == self._life:
-            ReadingBack(self._channels, self._size, told, self._restored).begin()
+            ReadingBack(self._channels, self._size, recovery, self._restored).begin()
 
-    def _restored(self, told: Recovery) -> None:
-        told.restored_us = self._loop.now
+    def _restored(self, recovery: Recovery) -> None:
+        recovery.restored_us = self._loop.now
         self._recoveries.processed(len(self._line), self._loop.now)
         self._begin()
 
@@ -353,9 +353,9 @@ class PipelineWorld:
             in_flight=in_flight(self._tasks),
             sources=tuple(task.stage.name for task in self._tasks),
             checkpoints=self._coordinator.checkpoints,
-            recoveries=self._recoveries.told,
+            recoveries=self._recoveries.recoveries,
             marks=list(self._marks.values()),
-            set_aside_us={channel.name: channel.aside_us for channel in self._channels},
+            blocked_us={channel.name: channel.blocked_us for channel in self._channels},
             written={node: store.written for node, store in self._stores.items()},
             most_stored={node: store.most for node, store in self._stores.items()},
             reads={node: store.reads for node, store in self._stores.items()},

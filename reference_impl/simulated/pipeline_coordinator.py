@@ -23,7 +23,7 @@ class PipelineCoordinator:
         self._loop = loop
         self._pipeline = pipeline
         self._names = names
-        self._tell = trigger
+        self._send_barrier = trigger
         self._completed = completed
         self.checkpoints: list[Checkpoint] = []
         self.pending: Checkpoint | None = None
@@ -76,28 +76,28 @@ class PipelineCoordinator:
         self.checkpoints.append(begun)
         self.pending = begun
         self._awaited = dict.fromkeys(self._names)
-        self._tell(Barrier(begun.number, begun.begun_us))
+        self._send_barrier(Barrier(begun.number, begun.begun_us))
 
 
 class Recoveries:
     """The crashes of a run, and when what each undid was done again."""
 
     def __init__(self) -> None:
-        self.told: list[Recovery] = []
-        self._ahead = 0
+        self.recoveries: list[Recovery] = []
+        self._furthest = 0
 
     def crashed(self, retained: Checkpoint | None, at_us: int, processed: int, lost_bytes: int) -> Recovery:
         """`processed`: buffers that the sink had processed by then."""
         restores = retained.number if retained else None
-        told = Recovery(crashed_us=at_us, restores=restores, lost_bytes=lost_bytes)
-        self.told.append(told)
-        self._ahead = max(self._ahead, processed)
-        return told
+        recovery = Recovery(crashed_us=at_us, restores=restores, lost_bytes=lost_bytes)
+        self.recoveries.append(recovery)
+        self._furthest = max(self._furthest, processed)
+        return recovery
 
     def processed(self, buffers: int, at_us: int) -> None:
         """The sink has processed so many, all tasks are up."""
-        if not self.told or self.told[-1].caught_up_us is not None or buffers < self._ahead:
+        if not self.recoveries or self.recoveries[-1].caught_up_us is not None or buffers < self._furthest:
             return
-        for one in self.told:
+        for one in self.recoveries:
             if one.caught_up_us is None:
                 one.caught_up_us = at_us

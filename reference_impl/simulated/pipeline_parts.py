@@ -74,7 +74,7 @@ class PipelineOutcome(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints: list[Checkpoint]
     recoveries: list[Recovery]
     marks: list[Mark]
-    set_aside_us: dict[str, int]
+    blocked_us: dict[str, int]
     """channel: how long it was not read because of an alignment"""
     written: dict[str, int]
     """node: bytes that its store wrote"""
@@ -116,21 +116,21 @@ class LineChannel:
         """of the buffers that are in memory"""
         self.held = 0
         """bytes in memory, those promised to a buffer that is being made included"""
-        self.aside_since: int | None = None
-        self.aside_us = 0
+        self.blocked_since: int | None = None
+        self.blocked_us = 0
         self.had: dict[int, None] = {}
         """checkpoints whose barrier was taken from it or passed the queue"""
 
     def has_room(self, size: int) -> bool:
         return self.held + size <= self.limit
 
-    def put_aside(self, now_us: int) -> None:
-        self.aside_since = now_us
+    def block(self, now_us: int) -> None:
+        self.blocked_since = now_us
 
-    def set_free(self, now_us: int) -> None:
-        if self.aside_since is not None:
-            self.aside_us += now_us - self.aside_since
-            self.aside_since = None
+    def unblock(self, now_us: int) -> None:
+        if self.blocked_since is not None:
+            self.blocked_us += now_us - self.blocked_since
+            self.blocked_since = None
 
     def cut(self, barrier: Barrier) -> tuple[list[int], bool]:
         """Buffers that a snapshot is ahead of, and whether that is all of them: the barrier has come."""

@@ -16,11 +16,11 @@ class ReadingBack:
     """
 
     def __init__(
-        self, channels: Sequence[LineChannel], size: int, told: Recovery, done: Callable[[Recovery], None]
+        self, channels: Sequence[LineChannel], size: int, recovery: Recovery, done: Callable[[Recovery], None]
     ) -> None:
         self._channels = channels
         self._size = size
-        self._told = told
+        self._recovery = recovery
         self._done = done
 
     def begin(self) -> None:
@@ -39,10 +39,10 @@ class ReadingBack:
             channel.spilling.lost(copy.number)
         else:
             channel.put_back(Buffer(copy.number, content), self._size)
-            self._told.replayed_bytes += self._size
+            self._recovery.replayed_bytes += self._size
         self._ask(channel)
         self._look()
 
     def _look(self) -> None:
         if not any(channel.unread for channel in self._channels):
-            self._done(self._told)
+            self._done(self._recovery)

@@ -58,7 +58,7 @@ class _File:
     """What one flush makes durable, and what is deleted as one."""
 
     def __init__(self) -> None:
-        self.left = 0
+        self.remaining = 0
         self.bytes = 0
         self.closed = False
 
@@ -130,7 +130,7 @@ class SpillStore:
             if file is None:
                 self.live -= size
             else:
-                file.left -= 1
+                file.remaining -= 1
                 self._delete_if_empty(file)
 
     def kept(self, writer: str, copy: Copy) -> Content | None:
@@ -200,7 +200,7 @@ class SpillStore:
             own.sizes[copy] = size
             if own.file:
                 own.place[copy] = own.file
-                own.file.left += 1
+                own.file.remaining += 1
                 own.file.bytes += size
         then(copy)
         self._next()
@@ -232,6 +232,6 @@ class SpillStore:
         self._next()
 
     def _delete_if_empty(self, file: _File) -> None:
-        if file.closed and not file.left:
+        if file.closed and not file.remaining:
             self.live -= file.bytes
             file.bytes = 0

@@ -76,10 +76,10 @@ class SnapshotFiles:
         """Delete files and a checkpoint's record; the handles that were there."""
         if checkpoint is not None:
             self.records.pop(checkpoint, None)
-        gone = [handle for handle in dict.fromkeys(handles) if handle in self.files]
-        for handle in gone:
+        deleted = [handle for handle in dict.fromkeys(handles) if handle in self.files]
+        for handle in deleted:
             del self.files[handle]
-        return gone
+        return deleted
 
     def handles(self) -> list[Handle]:
         return list(self.files)

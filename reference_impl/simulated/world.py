@@ -89,7 +89,7 @@ class World:
         self.retained: list[CompletedSnapshot] = []
         self.freezing = False
         """nothing more will happen by itself: no checkpoint is triggered any more"""
-        self._heard_by = 0
+        self._notified_by = 0
         """when the coordinator has heard of what was written last"""
         self._clearing = Clearing(self.loop, self.files)
         self._at_trigger: dict[int, tuple[int, int]] = {}
@@ -108,7 +108,7 @@ class World:
         self._attempts = 0
         self._submission: tuple[AttemptId, CheckpointId, tuple[CompletedSnapshot, ...]] = FIRST
         self._commands: dict[int, int] = {}
-        self._poisoned: dict[TaskId, Callable[[Task], None]] = {}
+        self._injections: dict[TaskId, Callable[[Task], None]] = {}
 
     # -- running ---------------------------------------------------------------------
 
@@ -148,8 +148,8 @@ class World:
     def _coordinator(self) -> Coordinator:
         """A coordinator that knows how the job was submitted, and nothing more."""
         attempt, checkpoint, initial = self._submission
-        told = self.job_number, self.graph, self.config, self.parts
-        return Coordinator(*told, first_attempt=attempt, first_checkpoint=checkpoint, initial=initial)
+        arguments = self.job_number, self.graph, self.config, self.parts
+        return Coordinator(*arguments, first_attempt=attempt, first_checkpoint=checkpoint, initial=initial)
 
     def resumable(self) -> list[CompletedSnapshot]:
         """What a job that is resumed can begin with: every complete snapshot that there still is."""
@@ -241,9 +241,9 @@ class World:
             return
         self._runners[(task, attempt)] = runner
         self._latest[task] = runner
-        poison = self._poisoned.get(task)
-        if poison is not None:
-            poison(runner.task)
+        inject_exception = self._injections.get(task)
+        if inject_exception is not None:
+            inject_exception(runner.task)
 
     # -- failures ----------------------------------------------------------------------
 
@@ -295,9 +295,9 @@ class World:
             self.observer.command_returned(command, None, "the coordinator died")
         self.loop.after(down_us, lambda *_: self.take_over())
 
-    def poison(self, task: TaskId, poisoner: Callable[[Task], None]) -> None:
+    def inject_exception(self, task: TaskId, inject: Callable[[Task], None]) -> None:
         """Do something to this task's machine now and whenever it comes up again."""
-        self._poisoned[task] = poisoner
+        self._injections[task] = inject
 
     # -- observation ---------------------------------------------------------------------
 
@@ -387,10 +387,10 @@ class World:
         if self.job_over or not self.freezing:
             return
         if self.stores.writing:
-            self._heard_by = self.loop.now + 4 * self.settings.control_latency_us
+            self._notified_by = self.loop.now + 4 * self.settings.control_latency_us
         if not all(one.alive for one in self._latest.values()):
             self.freezing = False
-        elif self.loop.now < self._heard_by:
+        elif self.loop.now < self._notified_by:
             self.loop.after(200, self._freeze)
         elif self.phase == "running":
             self.freezing = self.loop.stopped = self._clearing.is_done

@@ -68,9 +68,9 @@ def _forwarded_before(run: PipelineRun) -> str:
 
 
 def _nobody_blocked(run: PipelineRun) -> str:
-    aside = {name: us for name, us in run.outcome.set_aside_us.items() if us}
-    require(not aside, f"{', '.join(aside)} was blocked")
-    aligned = measured(replace(run.pipeline, way=ALIGNED)).outcome.set_aside_us
+    blocked = {name: us for name, us in run.outcome.blocked_us.items() if us}
+    require(not blocked, f"{', '.join(blocked)} was blocked")
+    aligned = measured(replace(run.pipeline, way=ALIGNED)).outcome.blocked_us
     waited = max(aligned, key=lambda name: aligned[name])
     require(aligned[waited] > 0, "no channel is blocked when aligned either")
     return f"no channel was ever blocked; aligned, {waited} was for {aligned[waited] / SECOND:.1f} s"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 
 from ....reference_impl.core.ids import TaskId
-from ....reference_impl.processes.frames import Arm, Disarm, Frame, Meddle, Poisoned
+from ....reference_impl.processes.frames import Arm, Disarm, Frame, Meddle, RaiseException
 from .context import Context
 from .layout import COORDINATOR
 from .processes import Member
@@ -105,7 +105,7 @@ class Orders:
             Waiting(
                 fault=fault,
                 processes=self._homes_of(task),
-                order=lambda stamp: Poisoned(stamp, TaskId(task), fault, always),
+                order=lambda stamp: RaiseException(stamp, TaskId(task), fault, always),
                 comes_again=always,
             )
         )

@@ -159,11 +159,11 @@ def test_restarts_are_used_up_in_the_end() -> None:
 
 
 def test_what_a_user_function_raises_fails_its_task() -> None:
-    def poisonous(value: int | None) -> bool:
+    def raising(value: int | None) -> bool:
         raise ZeroDivisionError("by a user")
 
     with pytest.raises(BatchFailed, match="its user function raised ZeroDivisionError: by a user"):
-        execute(graph(lambda: Filter(poisonous)), FIVE)
+        execute(graph(lambda: Filter(raising)), FIVE)
 
 
 def test_a_source_that_cannot_rewind_is_not_read_again() -> None:

@@ -10,7 +10,17 @@ from typing import Any, TypeVar
 
 from cutproof.reference_impl.core.config import Config
 from cutproof.reference_impl.core.coordinator import Coordinator
-from cutproof.reference_impl.core.effects import Discard, Effect, EndJob, Note, Return, SaveJob, SetTimer, Store, Tell
+from cutproof.reference_impl.core.effects import (
+    Discard,
+    Effect,
+    EndJob,
+    Note,
+    Return,
+    SaveJob,
+    SendToTask,
+    SetTimer,
+    Store,
+)
 from cutproof.reference_impl.core.events import (
     Answered,
     Commanded,
@@ -84,7 +94,7 @@ def complete_snapshot(checkpoint: int, attempt: int = 1, **more: Any) -> Complet
     return CompletedSnapshot(checkpoint=CheckpointId(checkpoint), attempt=AttemptId(attempt), **{**told, **more})
 
 
-class Conductor:
+class CoordinatorRig:
     """Feeds one coordinator.  Every method returns the effects of its event."""
 
     def __init__(
@@ -180,7 +190,7 @@ class Conductor:
 
     # -- whole passages ----------------------------------------------------------------
 
-    def up(self) -> Conductor:
+    def up(self) -> CoordinatorRig:
         """Submitted, deployed, running."""
         self.start()
         self.saved()
@@ -219,7 +229,7 @@ def of(kind: type[T], effects: list[Effect]) -> list[T]:
 
 def told(kind: type[M], effects: list[Effect]) -> list[tuple[str, M]]:
     """(task, message) of a kind, in order."""
-    return [(tell.task, tell.message) for tell in of(Tell, effects) if isinstance(tell.message, kind)]
+    return [(tell.task, tell.message) for tell in of(SendToTask, effects) if isinstance(tell.message, kind)]
 
 
 def addressed(kind: type[M], effects: list[Effect]) -> list[str]:
@@ -230,9 +240,9 @@ def deployed(effects: list[Effect]) -> dict[str, Deploy]:
     return dict(told(Deploy, effects))
 
 
-def cancels(attempt: int) -> list[Tell]:
+def cancels(attempt: int) -> list[SendToTask]:
     """What every task of an attempt that is given up is told."""
-    return [Tell(task, Cancel(job=1, attempt=AttemptId(attempt))) for task in TASKS]
+    return [SendToTask(task, Cancel(job=1, attempt=AttemptId(attempt))) for task in TASKS]
 
 
 def notes(effects: list[Effect]) -> list[tuple[str, int | None]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
-from unit.core.coordinator_rig import Conductor
+from unit.core.coordinator_rig import CoordinatorRig
 
 
 def one_each() -> JobGraph:
@@ -18,10 +18,10 @@ def one_each() -> JobGraph:
     )
 
 
-def gone(job: Conductor, checkpoint: int, *tasks: str) -> None:
+def gone(job: CoordinatorRig, checkpoint: int, *tasks: str) -> None:
     """These acknowledge a checkpoint after all their input, the others amid theirs; it completes, and they go."""
     job.trigger()
     job.ack(checkpoint, *tasks, ended=True)
-    job.ack(checkpoint, *(task for task in job.machine.tasks if task not in (*tasks, *job.machine.checkpoints.left)))
+    job.ack(checkpoint, *(task for task in job.machine.tasks if task not in (*tasks, *job.machine.checkpoints.finished_tasks)))
     job.stored(checkpoint)
     job.finished(*tasks)

@@ -196,4 +196,4 @@ def only(kind: type[T], effects: list[Effect]) -> T:
 
 
 END = EndOfData()
-GONE = EndOfPartition()
+ENDED = EndOfPartition()

@@ -14,17 +14,17 @@ from cutproof.reference_impl.core.alignment import (
     Alignment,
     BarrierCame,
     Begin,
+    BlockChannel,
     CancelCame,
     Counting,
     Flowing,
     GiveUp,
     OvertakingCame,
     PartitionEnded,
-    SetAside,
     Signal,
     State,
-    TakeAgain,
     TriggerCame,
+    UnblockChannels,
     WaitedEnough,
 )
 from cutproof.reference_impl.core.errors import ProtocolViolated
@@ -37,8 +37,8 @@ TRANSITIONS: dict[str, tuple[State, Signal, int, State, list[Action]]] = {
     # -- exactly-once, nothing under way -----------------------------------------------------------------------
     "the only input delivers the barrier": (F(0), BarrierCame(1, 0), ONE, F(1), [Begin(1)]),
     "… which settles what was aborted below it": (F(0, (1, 3)), BarrierCame(2, 0), ONE, F(2, (3,)), [Begin(2)]),
-    "the first of two sets its channel aside": (F(0), BarrierCame(1, 1), TWO, A(0, 1, (1,)), [SetAside(1)]),
-    "… and aborts stay remembered": (F(0, (3,)), BarrierCame(1, 1), TWO, A(0, 1, (1,), (3,)), [SetAside(1)]),
+    "the first of two sets its channel aside": (F(0), BarrierCame(1, 1), TWO, A(0, 1, (1,)), [BlockChannel(1)]),
+    "… and aborts stay remembered": (F(0, (3,)), BarrierCame(1, 1), TWO, A(0, 1, (1,), (3,)), [BlockChannel(1)]),
     "a barrier of an aborted checkpoint": (F(0, (1, 2)), BarrierCame(1, 0), TWO, F(1, (2,)), [GiveUp(1, False)]),
     "a barrier of the last checkpoint": (F(2), BarrierCame(2, 0), TWO, F(2), []),
     "a barrier of an older one": (F(2, (3,)), BarrierCame(1, 0), ONE, F(2, (3,)), []),
@@ -57,21 +57,21 @@ TRANSITIONS: dict[str, tuple[State, Signal, int, State, list[Action]]] = {
         OvertakingCame(2, 0),
         THREE,
         F(2, (3,)),
-        [Begin(2, (1,)), TakeAgain((1,))],
+        [Begin(2, (1,)), UnblockChannels((1,))],
     ),
     "a newer one that overtakes": (
         A(0, 1, (0,)),
         OvertakingCame(2, 1),
         TWO,
         F(2),
-        [GiveUp(1, True), TakeAgain((0,)), Begin(2, ())],
+        [GiveUp(1, True), UnblockChannels((0,)), Begin(2, ())],
     ),
     "a newer one that overtakes and was aborted": (
         A(0, 1, (0,), (2, 3)),
         OvertakingCame(2, 1),
         TWO,
         F(2, (3,)),
-        [GiveUp(1, True), TakeAgain((0,)), GiveUp(2, False)],
+        [GiveUp(1, True), UnblockChannels((0,)), GiveUp(2, False)],
     ),
     "an older one that overtakes": (A(1, 2, (0,)), OvertakingCame(1, 1), TWO, A(1, 2, (0,)), []),
     "patience ends amid the alignment": (
@@ -79,52 +79,52 @@ TRANSITIONS: dict[str, tuple[State, Signal, int, State, list[Action]]] = {
         WaitedEnough(2),
         THREE,
         F(2, (3,)),
-        [Begin(2, (2, 0)), TakeAgain((2, 0))],
+        [Begin(2, (2, 0)), UnblockChannels((2, 0))],
     ),
     "… of an older one": (A(1, 2, (0,)), WaitedEnough(1), TWO, A(1, 2, (0,)), []),
     "… behind it": (F(2), WaitedEnough(2), TWO, F(2), []),
     # -- exactly-once, one being aligned -----------------------------------------------------------------------
-    "the last barrier": (A(0, 1, (0,)), BarrierCame(1, 1), TWO, F(1), [Begin(1), TakeAgain((0,))]),
+    "the last barrier": (A(0, 1, (0,)), BarrierCame(1, 1), TWO, F(1), [Begin(1), UnblockChannels((0,))]),
     "… settles older tombstones": (
         A(0, 2, (1,), (1, 3)),
         BarrierCame(2, 0),
         TWO,
         F(2, (3,)),
-        [Begin(2), TakeAgain((1,))],
+        [Begin(2), UnblockChannels((1,))],
     ),
-    "the second of three": (A(0, 1, (2,)), BarrierCame(1, 0), THREE, A(0, 1, (2, 0)), [SetAside(0)]),
+    "the second of three": (A(0, 1, (2,)), BarrierCame(1, 0), THREE, A(0, 1, (2, 0)), [BlockChannel(0)]),
     "a newer barrier": (
         A(0, 1, (0,)),
         BarrierCame(2, 1),
         TWO,
         A(1, 2, (1,)),
-        [GiveUp(1, True), TakeAgain((0,)), SetAside(1)],
+        [GiveUp(1, True), UnblockChannels((0,)), BlockChannel(1)],
     ),
     "a newer barrier that was aborted": (
         A(0, 1, (0,), (2, 3)),
         BarrierCame(2, 1),
         TWO,
         F(2, (3,)),
-        [GiveUp(1, True), TakeAgain((0,)), GiveUp(2, False)],
+        [GiveUp(1, True), UnblockChannels((0,)), GiveUp(2, False)],
     ),
     "an older barrier": (A(0, 2, (0,)), BarrierCame(1, 1), TWO, A(0, 2, (0,)), []),
-    "a cancel barrier of it": (A(0, 1, (0,)), CancelCame(1, 1), TWO, F(1), [GiveUp(1, True), TakeAgain((0,))]),
+    "a cancel barrier of it": (A(0, 1, (0,)), CancelCame(1, 1), TWO, F(1), [GiveUp(1, True), UnblockChannels((0,))]),
     "a newer cancel barrier": (
         A(0, 1, (0,)),
         CancelCame(2, 1),
         TWO,
         F(2),
-        [GiveUp(1, True), TakeAgain((0,)), GiveUp(2, True)],
+        [GiveUp(1, True), UnblockChannels((0,)), GiveUp(2, True)],
     ),
     "a newer cancel barrier after the abort": (
         A(0, 1, (0,), (2,)),
         CancelCame(2, 1),
         TWO,
         F(2),
-        [GiveUp(1, True), TakeAgain((0,)), GiveUp(2, False)],
+        [GiveUp(1, True), UnblockChannels((0,)), GiveUp(2, False)],
     ),
     "an older cancel barrier": (A(0, 2, (0,)), CancelCame(1, 1), TWO, A(0, 2, (0,)), []),
-    "an abort of it": (A(0, 1, (0,), (2,)), AbortCame(1), TWO, F(1, (2,)), [GiveUp(1, False), TakeAgain((0,))]),
+    "an abort of it": (A(0, 1, (0,), (2,)), AbortCame(1), TWO, F(1, (2,)), [GiveUp(1, False), UnblockChannels((0,))]),
     "an abort of a newer one": (A(0, 1, (0,)), AbortCame(2), TWO, A(0, 1, (0,), (2,)), []),
     "an abort of a newer one told twice": (A(0, 1, (0,), (2,)), AbortCame(2), TWO, A(0, 1, (0,), (2,)), []),
     "an abort of an older one": (A(0, 2, (0,)), AbortCame(1), TWO, A(0, 2, (0,)), []),
@@ -218,7 +218,7 @@ TRANSITIONS: dict[str, tuple[State, Signal, int, State, list[Action]]] = {
         PartitionEnded(1),
         ONE,
         F(2, (3,)),
-        [Begin(2), TakeAgain((0,))],
+        [Begin(2), UnblockChannels((0,))],
     ),
     "the end of one of two that were waited for": (A(0, 1, (2,)), PartitionEnded(1), TWO, A(0, 1, (2,)), []),
     "counted: the end of the one that was waited for": (
@@ -266,10 +266,10 @@ def test_the_table_is_total() -> None:
     everywhere = itertools.product((F, A, C), (BarrierCame, CancelCame, AbortCame), relations)
     current = itertools.product((A,), (BarrierCame, CancelCame, AbortCame), ("current",))
     overtaking = [*itertools.product((F, A), (OvertakingCame,), relations), (A, OvertakingCame, "current")]
-    patience = [*itertools.product((F, A), (WaitedEnough,), ("obsolete",)), (A, WaitedEnough, "current")]
+    alignment_timeout_us = [*itertools.product((F, A), (WaitedEnough,), ("obsolete",)), (A, WaitedEnough, "current")]
     told = itertools.product((F, C), (TriggerCame,), relations)
     ends = itertools.product((F, A, C), (PartitionEnded,), ("",))
-    assert set(TABLE) == {*everywhere, *current, *overtaking, *patience, *told, *ends}
+    assert set(TABLE) == {*everywhere, *current, *overtaking, *alignment_timeout_us, *told, *ends}
 
 
 def test_a_pair_that_is_not_listed_raises() -> None:

@@ -13,13 +13,13 @@ from cutproof.reference_impl.core.alignment import (
     Alignment,
     BarrierCame,
     Begin,
+    BlockChannel,
     CancelCame,
     GiveUp,
     PartitionEnded,
-    SetAside,
     Signal,
-    TakeAgain,
     TriggerCame,
+    UnblockChannels,
 )
 from cutproof.reference_impl.core.ids import CheckpointId
 
@@ -43,19 +43,19 @@ class AlignmentModel(RuleBasedStateMachine):
         self.ended: set[int] = set()
         self.barriers: dict[int, set[int]] = {}
         self.aborted: set[int] = set()
-        self.aside: set[int] = set()
+        self.blocked: set[int] = set()
         self.begun: list[int] = []
         self.given_up: list[int] = []
 
     def feed(self, signal: Signal) -> list[Action]:
         self.state, actions = self.alignment.step(self.state, signal, self.inputs - len(self.ended))
         for action in actions:
-            if isinstance(action, SetAside):
-                assert action.channel not in self.aside
-                self.aside.add(action.channel)
-            elif isinstance(action, TakeAgain):
-                assert set(action.channels) == self.aside
-                self.aside.clear()
+            if isinstance(action, BlockChannel):
+                assert action.channel not in self.blocked
+                self.blocked.add(action.channel)
+            elif isinstance(action, UnblockChannels):
+                assert set(action.channels) == self.blocked
+                self.blocked.clear()
             elif isinstance(action, Begin):
                 assert self.is_everywhere(action.checkpoint), "a barrier is missing"
                 assert action.checkpoint not in self.aborted
@@ -73,7 +73,7 @@ class AlignmentModel(RuleBasedStateMachine):
     )
     def deliver(self, channel: int, skips: int, is_barrier: bool) -> None:
         channel %= self.inputs
-        if channel in self.aside | self.ended:
+        if channel in self.blocked | self.ended:
             return
         checkpoint = CheckpointId(self.latest[channel] + 1 + skips)
         self.latest[channel] = checkpoint
@@ -100,7 +100,7 @@ class AlignmentModel(RuleBasedStateMachine):
     @rule(channel=st.integers(0, 3))
     def end(self, channel: int) -> None:
         channel %= self.inputs
-        if channel in self.aside | self.ended:
+        if channel in self.blocked | self.ended:
             return
         self.ended.add(channel)
         before = len(self.begun)
@@ -137,18 +137,18 @@ class AlignmentModel(RuleBasedStateMachine):
 
     @precondition(lambda self: hasattr(self, "inputs"))
     @invariant()
-    def the_channels_set_aside_are_those_that_arrived(self) -> None:
+    def the_blocked_channels_are_those_that_arrived(self) -> None:
         arrived = set(self.state.arrived) if isinstance(self.state, Aligning) else set()
-        assert self.aside == arrived
+        assert self.blocked == arrived
         if isinstance(self.state, Aligning):
             assert all(self.latest[channel] == self.state.checkpoint for channel in arrived)
 
     @precondition(lambda self: hasattr(self, "inputs"))
     @invariant()
-    def nothing_stays_aside_once_every_channel_is_past(self) -> None:
-        waited_for = set(range(self.inputs)) - self.ended - self.aside
-        assert not self.aside or waited_for
-        assert not self.aside or min(self.latest[channel] for channel in waited_for) < max(self.latest)
+    def nothing_stays_blocked_once_every_channel_is_past(self) -> None:
+        waited_for = set(range(self.inputs)) - self.ended - self.blocked
+        assert not self.blocked or waited_for
+        assert not self.blocked or min(self.latest[channel] for channel in waited_for) < max(self.latest)
 
     @precondition(lambda self: hasattr(self, "inputs"))
     @invariant()
@@ -184,8 +184,8 @@ class CountingModel(AlignmentModel):
 
     @precondition(lambda self: hasattr(self, "inputs"))
     @invariant()
-    def no_channel_is_set_aside(self) -> None:
-        assert not self.aside
+    def no_channel_is_blocked(self) -> None:
+        assert not self.blocked
 
 
 TestAlignmentModel = AlignmentModel.TestCase

@@ -8,9 +8,9 @@ from cutproof.reference_impl.core.effects import (
     Discard,
     Note,
     SaveJob,
+    SendToTask,
     SetTimer,
     Sweep,
-    Tell,
 )
 from cutproof.reference_impl.core.events import JobRecord
 from cutproof.reference_impl.core.ids import TaskId
@@ -21,7 +21,7 @@ from unit.core.coordinator_rig import (
     SINK,
     SOURCE,
     TASKS,
-    Conductor,
+    CoordinatorRig,
     addressed,
     cancels,
     complete_snapshot,
@@ -38,18 +38,18 @@ from unit.core.coordinator_rig import (
 
 
 def test_an_attempt_is_deployed_only_when_its_number_is_durable() -> None:
-    job = Conductor()
+    job = CoordinatorRig()
     (save,) = job.start()
     assert save == SaveJob(JobRecord(job=1, attempt=1, next_checkpoint=1, version=1))
     assert job.saved() == [
         Note("attempt-started", None, 1, "the job was submitted"),
-        *(Tell(task, Deploy(job=1, attempt=1)) for task in TASKS),
+        *(SendToTask(task, Deploy(job=1, attempt=1)) for task in TASKS),
         SetTimer("deploy 1", 100_000),
     ]
 
 
 def test_it_runs_when_every_task_says_so() -> None:
-    job = Conductor()
+    job = CoordinatorRig()
     job.start()
     job.saved()
     assert job.running(SOURCE, SINK, SINK) == []
@@ -60,7 +60,7 @@ def test_it_runs_when_every_task_says_so() -> None:
 
 
 def test_tasks_that_do_not_come_up_in_time_are_named() -> None:
-    job = Conductor()
+    job = CoordinatorRig()
     job.start()
     job.saved()
     job.running(OP)
@@ -71,13 +71,13 @@ def test_tasks_that_do_not_come_up_in_time_are_named() -> None:
 
 
 def test_the_deploy_timer_means_nothing_once_it_runs() -> None:
-    assert Conductor().up().timer("deploy 1") == []
+    assert CoordinatorRig().up().timer("deploy 1") == []
 
 
 def test_a_resumed_job_starts_from_what_it_is_given() -> None:
     """The newest of it, whatever its kind; only this job's own endings suspend its sources."""
     initial = (complete_snapshot(3, savepoint=True, ending="stop", job=1), complete_snapshot(2))
-    job = Conductor(job=2, coordinator={"first_attempt": 5, "first_checkpoint": 12, "initial": initial})
+    job = CoordinatorRig(job=2, coordinator={"first_attempt": 5, "first_checkpoint": 12, "initial": initial})
     sweep, save = job.start()
     assert isinstance(sweep, Sweep)
     assert sorted(sweep.keep) == sorted([*handles(2), *handles(3)]), "what the job before left behind is nobody's now"
@@ -92,7 +92,7 @@ def test_a_resumed_job_starts_from_what_it_is_given() -> None:
 
 
 def test_a_lost_task_restarts_the_whole_dataflow_from_the_newest_checkpoint() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.checkpoint(1)
     job.savepoint(2)
     assert job.lose() == [*cancels(1), SetTimer("restart", 1_000)]
@@ -101,12 +101,14 @@ def test_a_lost_task_restarts_the_whole_dataflow_from_the_newest_checkpoint() ->
     assert save.record.attempt == 2
     note, *orders, timer = job.saved()
     assert note == Note("attempt-started", 2, 2, "op-0: it was killed")
-    assert orders == [Tell(task, Deploy(job=1, attempt=2, checkpoint=2, handle=handle(2, task))) for task in TASKS]
+    assert orders == [
+        SendToTask(task, Deploy(job=1, attempt=2, checkpoint=2, handle=handle(2, task))) for task in TASKS
+    ]
     assert timer == SetTimer("deploy 2", 100_000)
 
 
 def test_states_from_memory_travel_with_the_deployment() -> None:
-    job = Conductor(memory=True).up()
+    job = CoordinatorRig(memory=True).up()
     job.trigger()
     job.ack(1, state=TaskState(positions={0: 7}))
     job.saved()
@@ -116,7 +118,7 @@ def test_states_from_memory_travel_with_the_deployment() -> None:
 
 
 def test_what_is_pending_is_given_up_with_the_attempt() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.trigger()
     job.ack(1, OP)
     assert job.lose() == [
@@ -132,7 +134,7 @@ def test_what_is_pending_is_given_up_with_the_attempt() -> None:
 
 
 def test_a_failure_counts_once() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.lose()
     assert job.lose(SINK) == []
     job.again()
@@ -141,7 +143,7 @@ def test_a_failure_counts_once() -> None:
 
 
 def test_messages_of_an_older_attempt_change_nothing() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.lose()
     job.again()
     assert [job.say(Running, task, attempt=1) for task in TASKS] == [[], [], []]
@@ -153,7 +155,7 @@ def test_messages_of_an_older_attempt_change_nothing() -> None:
 
 def test_a_restart_waits_for_a_record_that_is_being_stored() -> None:
     """It may be the newest complete checkpoint by the time that it is answered."""
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.trigger()
     job.ack(1)
     assert job.lose() == [*cancels(1), SetTimer("restart", 1_000)]
@@ -164,7 +166,7 @@ def test_a_restart_waits_for_a_record_that_is_being_stored() -> None:
 
 
 def test_a_restart_waits_for_its_delay_too() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.trigger()
     job.ack(1)
     job.lose()
@@ -173,7 +175,7 @@ def test_a_restart_waits_for_its_delay_too() -> None:
 
 
 def test_a_restart_goes_on_when_the_record_could_not_be_stored() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.trigger()
     job.ack(1)
     job.lose()
@@ -184,7 +186,7 @@ def test_a_restart_goes_on_when_the_record_could_not_be_stored() -> None:
 
 
 def test_the_book_of_a_failed_attempt_leaves_no_room_taken() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.trigger()
     job.lose()
     job.again()
@@ -193,7 +195,7 @@ def test_the_book_of_a_failed_attempt_leaves_no_room_taken() -> None:
 
 
 def test_restarts_are_used_up_in_the_end() -> None:
-    job = Conductor(restart_attempts=1, sink="plain").up()
+    job = CoordinatorRig(restart_attempts=1, sink="plain").up()
     job.lose()
     job.again()
     job.running()
@@ -213,7 +215,7 @@ def test_restarts_are_used_up_in_the_end() -> None:
 def test_a_snapshot_that_lacks_a_state_ends_the_job_by_name(held: tuple[TaskId, ...], missing: str) -> None:
     """No task starts from nothing where the others have a past."""
     partial = complete_snapshot(3, handles={task: handle(3, task) for task in held})
-    job = Conductor(sink="plain", coordinator={"initial": (partial,)})
+    job = CoordinatorRig(sink="plain", coordinator={"initial": (partial,)})
     effects = job.start()
     assert deployed(effects) == {}
     (save,) = of(SaveJob, effects)

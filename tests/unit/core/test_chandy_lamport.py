@@ -81,11 +81,11 @@ def test_two_snapshots_at_a_time_have_their_own_states_and_channels() -> None:
 def test_with_alignment_a_channel_is_set_aside_until_the_last_marker() -> None:
     recorder = Recorder(P, [LEFT, RIGHT], [OUT], LastMarker())
     assert recorder.on_marker(LEFT, S, "early") == []
-    assert (recorder.is_set_aside(LEFT), recorder.is_set_aside(RIGHT)) == (True, False)
+    assert (recorder.is_blocked(LEFT), recorder.is_blocked(RIGHT)) == (True, False)
     recorder.on_message(RIGHT, "one")
     done = recorder.on_marker(RIGHT, S, "late")
     assert done == [SendMarker(channel=OUT, snapshot=S), _contribution("late", left=(), right=())]
-    assert not recorder.is_set_aside(LEFT)
+    assert not recorder.is_blocked(LEFT)
 
 
 def test_a_marker_by_a_strangers_channel_is_refused() -> None:

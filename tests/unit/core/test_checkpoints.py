@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.effects import Discard, Note, SaveJob, SetTimer, Store, Tell
+from cutproof.reference_impl.core.effects import Discard, Note, SaveJob, SendToTask, SetTimer, Store
 from cutproof.reference_impl.core.messages import Abort, Cancel, Complete, Trigger
 from cutproof.reference_impl.core.state import TaskState
 from unit.core.coordinator_rig import (
@@ -12,7 +12,7 @@ from unit.core.coordinator_rig import (
     SINK,
     SOURCE,
     TASKS,
-    Conductor,
+    CoordinatorRig,
     addressed,
     answer,
     complete_snapshot,
@@ -30,7 +30,7 @@ from unit.core.coordinator_rig import (
 
 
 def test_a_checkpoint_is_triggered_only_when_its_id_is_durable() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     save, again = job.timer("checkpoint")
     assert isinstance(save, SaveJob)
     assert save.record.next_checkpoint == 2, "nobody will use its id again"
@@ -38,12 +38,12 @@ def test_a_checkpoint_is_triggered_only_when_its_id_is_durable() -> None:
     assert job.saved() == [
         Note("checkpoint-triggered", 1, 1),
         SetTimer("timeout 1", 40_000),
-        Tell(SOURCE, Trigger(job=1, attempt=1, checkpoint=1)),
+        SendToTask(SOURCE, Trigger(job=1, attempt=1, checkpoint=1)),
     ]
 
 
 def test_ids_increase_over_what_was_given_up_and_over_attempts() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.trigger()
     job.decline(1)
     assert notes(job.trigger())[0] == ("checkpoint-triggered", 2)
@@ -54,7 +54,7 @@ def test_ids_increase_over_what_was_given_up_and_over_attempts() -> None:
 
 
 def test_only_so_many_at_a_time() -> None:
-    job = Conductor(concurrent_checkpoints=2).up()
+    job = CoordinatorRig(concurrent_checkpoints=2).up()
     job.trigger()
     job.trigger()
     assert job.timer("checkpoint") == [SetTimer("checkpoint", 10_000)]
@@ -65,14 +65,14 @@ def test_only_so_many_at_a_time() -> None:
 
 
 def test_a_checkpoint_that_was_given_up_makes_room() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.trigger()
     job.decline(1)
     assert notes(job.trigger())[0] == ("checkpoint-triggered", 2)
 
 
 def test_a_record_that_could_not_be_stored_makes_room() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.trigger()
     job.ack(1)
     job.store_fails(1)
@@ -80,7 +80,7 @@ def test_a_record_that_could_not_be_stored_makes_room() -> None:
 
 
 def test_a_savepoint_does_not_count() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.command("savepoint")
     assert notes(job.saved())[0] == ("checkpoint-triggered", 1)
     assert notes(job.trigger())[0] == ("checkpoint-triggered", 2)
@@ -91,7 +91,7 @@ def test_a_savepoint_does_not_count() -> None:
 
 
 def test_a_minimum_pause_is_kept() -> None:
-    job = Conductor(minimum_pause_us=3_000).up()
+    job = CoordinatorRig(minimum_pause_us=3_000).up()
     assert SetTimer("pause", 3_000) in job.checkpoint(1)
     assert job.timer("checkpoint") == [SetTimer("checkpoint", 10_000)]
     assert job.timer("pause") == []
@@ -99,11 +99,11 @@ def test_a_minimum_pause_is_kept() -> None:
 
 
 def test_no_pause_where_none_is_asked_for() -> None:
-    assert timers(Conductor().up().checkpoint(1)) == []
+    assert timers(CoordinatorRig().up().checkpoint(1)) == []
 
 
 def test_nothing_is_triggered_while_an_attempt_comes_up() -> None:
-    job = Conductor()
+    job = CoordinatorRig()
     job.start()
     assert job.timer("checkpoint") == []
     job.saved()
@@ -113,7 +113,7 @@ def test_nothing_is_triggered_while_an_attempt_comes_up() -> None:
 
 
 def test_at_most_once_takes_no_checkpoints() -> None:
-    job = Conductor(guarantee="at-most-once", sink="plain")
+    job = CoordinatorRig(guarantee="at-most-once", sink="plain")
     job.start()
     job.saved()
     assert timers(job.running()) == []
@@ -124,7 +124,7 @@ def test_at_most_once_takes_no_checkpoints() -> None:
 
 def test_every_task_must_acknowledge() -> None:
     """The sinks alone are not enough (ABS-4)."""
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.trigger()
     assert job.ack(1, SINK) == []
     assert job.ack(1, SINK) == []
@@ -133,7 +133,7 @@ def test_every_task_must_acknowledge() -> None:
 
 
 def test_tasks_are_notified_only_once_the_record_is_durable() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.trigger()
     assert not addressed(Complete, job.ack(1))
     assert told(Complete, job.stored(1)) == [
@@ -142,7 +142,7 @@ def test_tasks_are_notified_only_once_the_record_is_durable() -> None:
 
 
 def test_an_acknowledgement_repeated_while_the_record_is_stored_or_after_discards_nothing() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.trigger()
     job.ack(1)
     assert job.ack(1, OP) == []
@@ -151,7 +151,7 @@ def test_an_acknowledgement_repeated_while_the_record_is_stored_or_after_discard
 
 
 def test_states_in_the_coordinators_memory_come_with_the_acknowledgement() -> None:
-    job = Conductor(memory=True).up()
+    job = CoordinatorRig(memory=True).up()
     job.trigger()
     state = TaskState(positions={0: 4})
     job.ack(1, state=state)
@@ -160,7 +160,7 @@ def test_states_in_the_coordinators_memory_come_with_the_acknowledgement() -> No
 
 
 def test_in_memory_it_is_durable_that_there_was_a_snapshot_before_anything_rests_on_it() -> None:
-    job = Conductor(memory=True).up()
+    job = CoordinatorRig(memory=True).up()
     job.trigger()
     (save,) = job.ack(1, state=TaskState())
     assert isinstance(save, SaveJob)
@@ -172,7 +172,7 @@ def test_in_memory_it_is_durable_that_there_was_a_snapshot_before_anything_rests
 
 
 def test_the_record_of_a_job_tells_of_snapshots_in_files_too() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     (first,) = of(SaveJob, job.timer("checkpoint"))
     job.saved()
     job.ack(1)
@@ -184,12 +184,12 @@ def test_the_record_of_a_job_tells_of_snapshots_in_files_too() -> None:
 # -- given up ----------------------------------------------------------------------------------------------------
 
 
-def aborts(checkpoint: int, attempt: int = 1) -> list[Tell]:
-    return [Tell(task, Abort(job=1, attempt=attempt, checkpoint=checkpoint)) for task in TASKS]
+def aborts(checkpoint: int, attempt: int = 1) -> list[SendToTask]:
+    return [SendToTask(task, Abort(job=1, attempt=attempt, checkpoint=checkpoint)) for task in TASKS]
 
 
 def test_a_declined_checkpoint_is_given_up_and_what_there_is_of_it_discarded() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.trigger()
     job.ack(1, SOURCE)
     assert job.decline(1) == [
@@ -202,20 +202,20 @@ def test_a_declined_checkpoint_is_given_up_and_what_there_is_of_it_discarded() -
 
 
 def test_a_checkpoint_times_out() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.trigger()
     assert job.timer("timeout 1") == [Note("checkpoint-aborted", 1, 1, "it timed out"), *aborts(1)]
 
 
 def test_a_complete_checkpoint_does_not_time_out() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.checkpoint(1)
     assert job.timer("timeout 1") == []
     assert job.decline(1) == []
 
 
 def test_a_late_acknowledgement_changes_nothing_and_its_state_is_discarded() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.trigger()
     job.decline(1)
     assert job.ack(1, SOURCE) == [Discard((handle(1, SOURCE),))]
@@ -223,13 +223,13 @@ def test_a_late_acknowledgement_changes_nothing_and_its_state_is_discarded() -> 
 
 
 def test_an_acknowledgement_by_a_stranger_is_discarded() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.trigger()
     assert job.ack(1, "op-7") == [Discard((handle(1, "op-7"),))]
 
 
 def test_an_acknowledgement_of_an_older_attempt_is_discarded() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.lose()
     job.again()
     job.running()
@@ -240,7 +240,7 @@ def test_an_acknowledgement_of_an_older_attempt_is_discarded() -> None:
 
 def test_what_may_still_be_written_of_it_is_discarded_again_and_again() -> None:
     """A task that was out of reach may write late."""
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.trigger()
     job.ack(1, SOURCE)
     job.decline(1)
@@ -253,14 +253,14 @@ def test_what_may_still_be_written_of_it_is_discarded_again_and_again() -> None:
 
 
 def test_a_record_that_cannot_be_stored_gives_the_checkpoint_up() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.trigger()
     job.ack(1)
     assert job.store_fails(1) == [Note("checkpoint-aborted", 1, 1, "disk full"), Discard(handles(1)), *aborts(1)]
 
 
 def test_a_completed_checkpoint_subsumes_older_ones_under_way() -> None:
-    job = Conductor(concurrent_checkpoints=2).up()
+    job = CoordinatorRig(concurrent_checkpoints=2).up()
     job.trigger()
     job.trigger()
     job.ack(1, SOURCE)
@@ -273,7 +273,7 @@ def test_a_completed_checkpoint_subsumes_older_ones_under_way() -> None:
 
 
 def test_a_savepoint_under_way_is_not_subsumed() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.command("savepoint")
     job.saved()
     job.checkpoint(2)
@@ -282,7 +282,7 @@ def test_a_savepoint_under_way_is_not_subsumed() -> None:
 
 
 def test_a_newer_checkpoint_under_way_is_not_subsumed() -> None:
-    job = Conductor(concurrent_checkpoints=2).up()
+    job = CoordinatorRig(concurrent_checkpoints=2).up()
     job.trigger()
     job.trigger()
     job.ack(1)
@@ -294,7 +294,7 @@ def test_a_newer_checkpoint_under_way_is_not_subsumed() -> None:
 
 
 def test_so_many_failed_checkpoints_in_a_row_are_tolerated() -> None:
-    job = Conductor(tolerated_failures=2).up()
+    job = CoordinatorRig(tolerated_failures=2).up()
     for checkpoint in (1, 2):
         job.trigger()
         assert not addressed(Cancel, job.decline(checkpoint))
@@ -307,7 +307,7 @@ def test_so_many_failed_checkpoints_in_a_row_are_tolerated() -> None:
 
 
 def test_a_complete_one_in_between_starts_the_count_again() -> None:
-    job = Conductor(tolerated_failures=1).up()
+    job = CoordinatorRig(tolerated_failures=1).up()
     for checkpoint in (1, 3, 5):
         job.trigger()
         assert not addressed(Cancel, job.decline(checkpoint))
@@ -315,7 +315,7 @@ def test_a_complete_one_in_between_starts_the_count_again() -> None:
 
 
 def test_a_new_attempt_starts_the_count_again() -> None:
-    job = Conductor(tolerated_failures=1).up()
+    job = CoordinatorRig(tolerated_failures=1).up()
     for checkpoint in (1, 2, 3):
         job.trigger()
         assert not addressed(Cancel, job.decline(checkpoint))
@@ -325,7 +325,7 @@ def test_a_new_attempt_starts_the_count_again() -> None:
 
 
 def test_failed_stores_count_too() -> None:
-    job = Conductor(tolerated_failures=0).up()
+    job = CoordinatorRig(tolerated_failures=0).up()
     job.trigger()
     job.ack(1)
     assert addressed(Cancel, job.store_fails(1)) == list(TASKS)
@@ -335,20 +335,20 @@ def test_failed_stores_count_too() -> None:
 
 
 def test_the_newest_is_kept_and_the_one_before_deleted() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     assert of(Discard, job.checkpoint(1)) == []
     assert of(Discard, job.checkpoint(2)) == [Discard(handles(1), 1)]
     assert of(Discard, job.checkpoint(3)) == [Discard(handles(2), 2)]
 
 
 def test_as_many_are_kept_as_asked_for() -> None:
-    job = Conductor(retained_checkpoints=2).up()
+    job = CoordinatorRig(retained_checkpoints=2).up()
     assert of(Discard, job.checkpoint(1)) + of(Discard, job.checkpoint(2)) == []
     assert of(Discard, job.checkpoint(3)) == [Discard(handles(1), 1)]
 
 
 def test_a_savepoint_is_never_deleted_and_does_not_count() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.checkpoint(1)
     assert of(Discard, job.savepoint(2)) == []
     assert of(Discard, job.checkpoint(3)) == [Discard(handles(1), 1)]
@@ -356,7 +356,7 @@ def test_a_savepoint_is_never_deleted_and_does_not_count() -> None:
 
 
 def test_an_older_record_that_is_stored_late_does_not_push_the_newer_one_out() -> None:
-    job = Conductor(concurrent_checkpoints=2).up()
+    job = CoordinatorRig(concurrent_checkpoints=2).up()
     job.trigger()
     job.trigger()
     job.ack(1)
@@ -372,7 +372,7 @@ def test_an_older_record_that_is_stored_late_does_not_push_the_newer_one_out() -
 
 @pytest.mark.parametrize("what", ["checkpoint", "savepoint"])
 def test_a_checkpoint_whose_attempt_fails_before_its_id_is_durable_is_never_triggered(what: str) -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.timer("checkpoint") if what == "checkpoint" else job.command("savepoint")
     job.lose()
     assert job.saved() == []

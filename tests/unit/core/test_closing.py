@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.closing import FENCE, UNHEARD, Closing, close_step
+from cutproof.reference_impl.core.closing import FENCE, UNANSWERED, Closing, close_step
 from cutproof.reference_impl.core.effects import SetTimer, Transact
 from cutproof.reference_impl.core.events import Answered
 from cutproof.reference_impl.core.transactions import AbortTransaction, Denied, Done, Fence, NoAnswer
@@ -17,7 +17,7 @@ def fence(writer: str) -> Transact:
 
 
 def drop(writer: str, name: str) -> Transact:
-    return Transact(UNHEARD, AbortTransaction(writer=writer, attempt=7, name=name))
+    return Transact(UNANSWERED, AbortTransaction(writer=writer, attempt=7, name=name))
 
 
 def test_the_first_writer_is_asked_first() -> None:
@@ -40,7 +40,7 @@ def test_an_abort_that_died_with_the_store_is_asked_again() -> None:
     left = Answered(FENCE, Done(unfinished=(("sealed", 6),)))
     once, effects = close_step(STAGE, left, 30)
     assert effects == [drop("sink-0", "sealed"), fence("sink-0")]
-    assert close_step(once, Answered(UNHEARD, NoAnswer(reason="silence")), 30) == (once, [])
+    assert close_step(once, Answered(UNANSWERED, NoAnswer(reason="silence")), 30) == (once, [])
     assert close_step(once, Answered(FENCE, NoAnswer(reason="silence")), 30) == (once, [SetTimer("close", 30)])
     assert once.requests() == [fence("sink-0")]
     assert close_step(once, left, 30) == (once, effects)
@@ -52,6 +52,6 @@ def test_a_writer_that_could_not_be_shut_out_is_asked_again(outcome: NoAnswer | 
 
 
 def test_answers_that_nobody_waits_for_change_nothing() -> None:
-    assert close_step(STAGE, Answered(UNHEARD, Done()), 30) == (STAGE, [])
+    assert close_step(STAGE, Answered(UNANSWERED, Done()), 30) == (STAGE, [])
     done = Closing("cancelled", "by its user", 7, 5, ())
     assert close_step(done, Answered(FENCE, Done()), 30) == (done, [])

@@ -13,7 +13,7 @@ from unit.core.coordinator_rig import (
     OP,
     SOURCE,
     TASKS,
-    Conductor,
+    CoordinatorRig,
     addressed,
     answer,
     complete_snapshot,
@@ -26,7 +26,7 @@ from unit.core.coordinator_rig import (
 
 
 def test_a_savepoint_is_answered_when_it_is_complete() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     assert [type(effect) for effect in job.command("savepoint")] == [SaveJob]
     effects = job.saved()
     assert effects[0] == Note("checkpoint-triggered", 1, 1, "savepoint")
@@ -40,14 +40,14 @@ def test_a_savepoint_is_answered_when_it_is_complete() -> None:
 
 @pytest.mark.parametrize("kind", ["savepoint", "stop-with-savepoint"])
 def test_a_savepoint_that_is_given_up_is_answered_with_the_reason(kind: str) -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.command(kind)
     job.saved()
     assert answer(job.decline(1)) == (9, None, "op-0 declined: no room")
 
 
 def test_a_savepoint_whose_record_cannot_be_stored_is_answered() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.command("savepoint")
     job.saved()
     job.ack(1)
@@ -55,13 +55,13 @@ def test_a_savepoint_whose_record_cannot_be_stored_is_answered() -> None:
 
 
 def test_a_failure_answers_the_savepoint_that_it_ends() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.command("savepoint")
     assert answer(job.lose()) == (9, None, "the attempt failed: op-0: it was killed")
 
 
 def test_a_savepoint_that_was_being_stored_when_its_attempt_failed_is_answered_by_the_store() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.command("savepoint")
     job.saved()
     job.ack(1)
@@ -73,7 +73,7 @@ def test_a_savepoint_that_was_being_stored_when_its_attempt_failed_is_answered_b
 
 @pytest.mark.parametrize(("drain", "ending", "status"), [(False, "stop", "stopped"), (True, "drain", "drained")])
 def test_stop_takes_a_savepoint_and_then_ends_the_job(drain: bool, ending: str, status: str) -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.command("stop-with-savepoint", drain=drain)
     assert told(Trigger, job.saved()) == [(SOURCE, Trigger(job=1, attempt=1, checkpoint=1, ending=ending))]
     (snapshot,) = stored(job.ack(1))
@@ -86,7 +86,7 @@ def test_stop_takes_a_savepoint_and_then_ends_the_job(drain: bool, ending: str, 
 
 def test_a_stop_that_fails_fails_the_attempt_over() -> None:
     """Its sources have stopped already: only a new attempt goes on reading."""
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.command("stop-with-savepoint")
     job.saved()
     effects = job.timer("timeout 1")
@@ -99,7 +99,7 @@ def test_a_stop_that_fails_fails_the_attempt_over() -> None:
 
 
 def test_input_that_ends_during_a_drain_takes_no_checkpoint_of_its_own() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.command("stop-with-savepoint", drain=True)
     job.saved()
     assert job.ended() == []
@@ -108,7 +108,7 @@ def test_input_that_ends_during_a_drain_takes_no_checkpoint_of_its_own() -> None
 
 
 def test_nothing_follows_a_stop() -> None:
-    job = Conductor(concurrent_checkpoints=3).up()
+    job = CoordinatorRig(concurrent_checkpoints=3).up()
     job.command("stop-with-savepoint")
     assert notes(job.timer("checkpoint")) == []
     assert answer(job.command("savepoint", number=10)) == (10, None, "the job is ending already")
@@ -122,7 +122,7 @@ def test_nothing_follows_a_stop() -> None:
 
 
 def test_a_checkpoint_under_way_does_not_hinder_a_stop() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.trigger()
     job.command("stop-with-savepoint")
     job.saved()
@@ -134,7 +134,7 @@ def test_a_checkpoint_under_way_does_not_hinder_a_stop() -> None:
 
 @pytest.mark.parametrize("kind", ["savepoint", "stop-with-savepoint"])
 def test_a_request_while_the_job_comes_up_waits(kind: str) -> None:
-    job = Conductor()
+    job = CoordinatorRig()
     job.start()
     assert job.command(kind) == []
     job.saved()
@@ -146,7 +146,7 @@ def test_a_request_while_the_job_comes_up_waits(kind: str) -> None:
 
 
 def test_a_request_that_waits_is_made_once() -> None:
-    job = Conductor()
+    job = CoordinatorRig()
     job.start()
     job.command("savepoint")
     job.saved()
@@ -158,7 +158,7 @@ def test_a_request_that_waits_is_made_once() -> None:
 
 
 def test_a_request_while_what_is_durable_is_read_waits_too() -> None:
-    job = Conductor()
+    job = CoordinatorRig()
     job.start(JobRecord(job=1, attempt=1, next_checkpoint=2, version=2))
     assert job.command("savepoint") == []
     job.listed()
@@ -168,7 +168,7 @@ def test_a_request_while_what_is_durable_is_read_waits_too() -> None:
 
 
 def test_what_waits_when_the_job_ends_is_answered() -> None:
-    job = Conductor(sink="plain")
+    job = CoordinatorRig(sink="plain")
     job.start()
     job.command("savepoint")
     job.command("cancel", number=10)
@@ -179,39 +179,39 @@ def test_what_waits_when_the_job_ends_is_answered() -> None:
 
 
 def test_at_most_once_takes_no_savepoints() -> None:
-    job = Conductor(guarantee="at-most-once", sink="plain").up()
+    job = CoordinatorRig(guarantee="at-most-once", sink="plain").up()
     assert answer(job.command("savepoint")) == (9, None, "at-most-once takes no snapshots")
 
 
 # -- cancel ------------------------------------------------------------------------------------------------------
 
 
-def saving() -> Conductor:
-    job = Conductor(sink="plain")
+def saving() -> CoordinatorRig:
+    job = CoordinatorRig(sink="plain")
     job.start()
     return job
 
 
-def deploying() -> Conductor:
+def deploying() -> CoordinatorRig:
     job = saving()
     job.saved()
     return job
 
 
-def restarting() -> Conductor:
-    job = Conductor(sink="plain").up()
+def restarting() -> CoordinatorRig:
+    job = CoordinatorRig(sink="plain").up()
     job.lose()
     return job
 
 
-def checkpointing() -> Conductor:
-    job = Conductor(sink="plain").up()
+def checkpointing() -> CoordinatorRig:
+    job = CoordinatorRig(sink="plain").up()
     job.trigger()
     return job
 
 
-def terminating() -> Conductor:
-    job = Conductor(sink="plain").up()
+def terminating() -> CoordinatorRig:
+    job = CoordinatorRig(sink="plain").up()
     job.ended()
     job.saved()
     job.ack(1)
@@ -220,7 +220,7 @@ def terminating() -> Conductor:
 
 
 @pytest.mark.parametrize("stage", [saving, deploying, restarting, checkpointing, terminating])
-def test_cancel_at_each_stage(stage: Callable[[], Conductor]) -> None:
+def test_cancel_at_each_stage(stage: Callable[[], CoordinatorRig]) -> None:
     job = stage()
     assert of(Return, job.command("cancel")) == []
     while len(job.unsaved) > 1:
@@ -235,7 +235,7 @@ def test_cancel_at_each_stage(stage: Callable[[], Conductor]) -> None:
 
 
 def test_cancel_while_what_is_durable_is_read_waits_until_it_is() -> None:
-    job = Conductor(sink="plain")
+    job = CoordinatorRig(sink="plain")
     job.start(JobRecord(job=1, attempt=1, next_checkpoint=2, version=2))
     assert job.command("cancel") == []
     job.listed()
@@ -247,7 +247,7 @@ def test_cancel_while_what_is_durable_is_read_waits_until_it_is() -> None:
 
 
 def test_cancel_answers_the_savepoint_that_it_ends() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.command("savepoint")
     assert of(Return, job.command("cancel", number=10)) == [Return(9, error="the job is cancelled")]
     assert job.saved() == [], "its id is durable by now, but nobody wants it"
@@ -255,14 +255,14 @@ def test_cancel_answers_the_savepoint_that_it_ends() -> None:
 
 
 def test_cancel_while_it_is_closing_down() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.command("cancel")
     assert answer(job.command("cancel", number=10)) == (10, None, "the job has ended")
     assert answer(job.command("savepoint", number=11)) == (11, None, "the job is ending already")
 
 
 def test_a_cancelled_attempt_is_shut_out_by_its_number() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     (save,) = of(SaveJob, job.command("cancel"))
     assert save.record.attempt == 2
     assert [type(effect) for effect in job.ack(1, OP, attempt=1)] == [Discard]

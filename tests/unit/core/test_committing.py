@@ -29,7 +29,7 @@ from cutproof.reference_impl.core.transactions import (
 from unit.core.machines import (
     ATTEMPT,
     END,
-    GONE,
+    ENDED,
     answered,
     barrier,
     complete,
@@ -203,7 +203,7 @@ def test_a_committer_finishes_when_all_is_committed_and_handed_on() -> None:
     take(task, END)
     effects = told(task, terminate(1))
     last = answered(task, number(effects, Finalise))
-    assert sent(last) == [(0, handed(A, 1)), (0, settled(1)), (0, GONE)]
+    assert sent(last) == [(0, handed(A, 1)), (0, settled(1)), (0, ENDED)]
     assert last[-1:] == finished("committer-0")
 
 
@@ -255,7 +255,7 @@ def test_a_channel_in_which_nothing_follows_is_waited_for_no_more() -> None:
     task = up(publisher())
     take(task, handed(A, 1), 0)
     take(task, settled(1), 0)
-    assert asked(take(task, GONE, 1)) == [publish(1, A)]
+    assert asked(take(task, ENDED, 1)) == [publish(1, A)]
 
 
 def test_what_comes_twice_is_kept_once() -> None:

@@ -9,7 +9,7 @@ from cutproof.reference_impl.core.coordinator import Coordinator
 from cutproof.reference_impl.core.errors import Refused
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
-from unit.core.coordinator_rig import Conductor
+from unit.core.coordinator_rig import CoordinatorRig
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_refused(settings: dict[str, object], said: str) -> None:
 
 def test_a_coordinator_does_not_start_with_settings_that_are_refused() -> None:
     with pytest.raises(Refused, match="unknown sink"):
-        Conductor(sink="kitchen")
+        CoordinatorRig(sink="kitchen")
 
 
 @pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])

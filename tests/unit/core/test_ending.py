@@ -9,8 +9,8 @@ from cutproof.reference_impl.core.effects import (
     Note,
     Return,
     SaveJob,
+    SendToTask,
     SetTimer,
-    Tell,
     Transact,
 )
 from cutproof.reference_impl.core.messages import Cancel, Complete, Deploy, Terminate, Trigger
@@ -21,7 +21,7 @@ from unit.core.coordinator_rig import (
     SINK,
     SOURCE,
     TASKS,
-    Conductor,
+    CoordinatorRig,
     addressed,
     answer,
     complete_snapshot,
@@ -41,7 +41,7 @@ SILENCE = NoAnswer(reason="silence")
 
 
 def test_when_all_input_has_ended_one_final_checkpoint_is_taken() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     assert job.ended(SOURCE, OP, OP) == []
     (save,) = job.ended(SINK)
     assert isinstance(save, SaveJob)
@@ -55,7 +55,7 @@ def test_when_all_input_has_ended_one_final_checkpoint_is_taken() -> None:
 
 
 def test_nothing_else_is_triggered_while_it_ends() -> None:
-    job = Conductor(concurrent_checkpoints=3).up()
+    job = CoordinatorRig(concurrent_checkpoints=3).up()
     job.ended()
     job.saved()
     assert job.timer("checkpoint") == [SetTimer("checkpoint", 10_000)]
@@ -63,7 +63,7 @@ def test_nothing_else_is_triggered_while_it_ends() -> None:
 
 
 def test_the_final_checkpoint_is_taken_again_when_it_was_given_up() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.ended()
     job.saved()
     job.decline(1)
@@ -72,7 +72,7 @@ def test_the_final_checkpoint_is_taken_again_when_it_was_given_up() -> None:
 
 
 def test_input_that_ended_before_all_run_is_not_forgotten() -> None:
-    job = Conductor()
+    job = CoordinatorRig()
     job.start()
     job.saved()
     job.ended()
@@ -82,7 +82,7 @@ def test_input_that_ended_before_all_run_is_not_forgotten() -> None:
 
 
 def test_input_that_ended_in_a_failed_attempt_must_end_again() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.ended(SOURCE, OP)
     job.lose()
     job.again()
@@ -92,15 +92,15 @@ def test_input_that_ended_in_a_failed_attempt_must_end_again() -> None:
 
 
 def test_tasks_are_told_to_terminate_until_each_has_finished() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.ended()
     job.saved()
     job.ack(1)
     job.stored(1)
     assert job.finished(OP) == []
     assert job.timer("terminate") == [
-        Tell(SOURCE, Terminate(job=1, attempt=1, checkpoint=1)),
-        Tell(SINK, Terminate(job=1, attempt=1, checkpoint=1)),
+        SendToTask(SOURCE, Terminate(job=1, attempt=1, checkpoint=1)),
+        SendToTask(SINK, Terminate(job=1, attempt=1, checkpoint=1)),
         SetTimer("terminate", 3_000),
     ]
     assert job.finished(OP, SINK) == []
@@ -110,7 +110,7 @@ def test_tasks_are_told_to_terminate_until_each_has_finished() -> None:
 
 
 def test_a_failure_while_terminating_starts_over_from_the_final_checkpoint() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.ended()
     job.saved()
     job.ack(1)
@@ -123,13 +123,13 @@ def test_a_failure_while_terminating_starts_over_from_the_final_checkpoint() -> 
 
 
 def test_at_most_once_ends_without_a_checkpoint() -> None:
-    job = Conductor(guarantee="at-most-once", sink="plain").up()
+    job = CoordinatorRig(guarantee="at-most-once", sink="plain").up()
     assert told(Terminate, job.ended()) == [(task, Terminate(job=1, attempt=1, checkpoint=None)) for task in TASKS]
     assert end(job.finished()) == ("finished", None, "")
 
 
 def test_at_most_once_does_not_rewind() -> None:
-    job = Conductor(guarantee="at-most-once", sink="plain", coordinator={"initial": (complete_snapshot(3),)})
+    job = CoordinatorRig(guarantee="at-most-once", sink="plain", coordinator={"initial": (complete_snapshot(3),)})
     job.start()
     assert deployed(job.saved())[OP] == Deploy(job=1, attempt=1)
 
@@ -141,7 +141,7 @@ def test_a_job_does_not_end_while_a_record_is_being_stored(
     is_stored: bool, returned: tuple[int, int | None, str]
 ) -> None:
     """A savepoint that was asked for just before the end is answered by the store, and then the job ends."""
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.command("savepoint")
     job.saved()
     job.ended()
@@ -157,7 +157,7 @@ def test_a_job_does_not_end_while_a_record_is_being_stored(
 
 
 def test_a_late_record_does_not_end_a_job_whose_tasks_have_not_finished() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.command("savepoint")
     job.saved()
     job.ended()
@@ -174,7 +174,7 @@ def test_a_late_record_does_not_end_a_job_whose_tasks_have_not_finished() -> Non
 
 
 def test_a_cancelled_job_leaves_no_transaction_that_no_checkpoint_covers() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.checkpoint(1)
     effects = job.command("cancel")
     assert of(Return, effects) == []
@@ -189,7 +189,7 @@ def test_a_cancelled_job_leaves_no_transaction_that_no_checkpoint_covers() -> No
 
 
 def test_the_store_is_asked_until_it_answers() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.command("cancel")
     job.saved()
     assert job.store_answers(1, SILENCE) == [SetTimer("close", 3_000)]
@@ -202,7 +202,7 @@ def test_the_store_is_asked_until_it_answers() -> None:
 
 def test_a_record_that_was_being_stored_counts_as_cover() -> None:
     """It was written before the decision to close was: both are durable in this order."""
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.trigger()
     job.ack(1)
     job.command("cancel")
@@ -213,7 +213,7 @@ def test_a_record_that_was_being_stored_counts_as_cover() -> None:
 
 def test_a_cancel_amid_a_completion_waits_for_its_record() -> None:
     """In memory the record is stored only once it is durable that there is one: after the cancel."""
-    job = Conductor(memory=True).up()
+    job = CoordinatorRig(memory=True).up()
     job.trigger()
     job.ack(1, state=TaskState())
     job.command("cancel")
@@ -227,11 +227,11 @@ def test_a_cancel_amid_a_completion_waits_for_its_record() -> None:
 
 
 def test_answers_of_the_store_mean_nothing_before_a_job_closes() -> None:
-    assert Conductor().up().store_answers(1, Done()) == []
+    assert CoordinatorRig().up().store_answers(1, Done()) == []
 
 
 def test_a_savepoint_that_is_under_way_when_the_job_ends_is_answered() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.command("savepoint")
     job.saved()
     job.ended()

@@ -14,7 +14,7 @@ from cutproof.reference_impl.core.ids import TaskId
 from cutproof.reference_impl.core.messages import Ask, Assign, Assigned, Running, Trigger
 from cutproof.reference_impl.core.state import EnumeratorState
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
-from unit.core.coordinator_rig import Conductor, complete_snapshot, handles, notes, of, timers, told
+from unit.core.coordinator_rig import CoordinatorRig, complete_snapshot, handles, notes, of, timers, told
 
 READERS = FIRST, SECOND = TaskId("source-0"), TaskId("source-1")
 TASKS = (*READERS, TaskId("sink-0"))
@@ -42,16 +42,16 @@ def graph(splits: int, *appears_us: int) -> JobGraph:
     )
 
 
-def job(splits: int, *appears_us: int, **settings: Any) -> Conductor:
-    return Conductor(graph=graph(splits, *appears_us), **settings)
+def job(splits: int, *appears_us: int, **settings: Any) -> CoordinatorRig:
+    return CoordinatorRig(graph=graph(splits, *appears_us), **settings)
 
 
-def asks(conductor: Conductor, reader: str, number: int = 1) -> list[Effect]:
-    return conductor.say(Ask, reader, number=number)
+def asks(rig: CoordinatorRig, reader: str, number: int = 1) -> list[Effect]:
+    return rig.say(Ask, reader, number=number)
 
 
-def takes(conductor: Conductor, reader: str, serial: int) -> list[Effect]:
-    return conductor.say(Assigned, reader, serial=serial)
+def takes(rig: CoordinatorRig, reader: str, serial: int) -> list[Effect]:
+    return rig.say(Assigned, reader, serial=serial)
 
 
 def given(effects: list[Effect]) -> list[tuple[str, dict[int, int]]]:
@@ -73,154 +73,154 @@ def snapshot(**more: Any) -> CompletedSnapshot:
 
 
 def test_who_asks_is_given_half_of_its_share_and_nobody_else_the_same() -> None:
-    conductor = job(6).up()
-    assert given(asks(conductor, FIRST)) == [(FIRST, {0: 0, 1: 0})]
-    assert given(asks(conductor, SECOND)) == [(SECOND, {2: 0})]
-    assert given(asks(conductor, FIRST, 2)) == [(FIRST, {0: 0, 1: 0, 3: 0})], "it is told all that it was ever given"
+    rig = job(6).up()
+    assert given(asks(rig, FIRST)) == [(FIRST, {0: 0, 1: 0})]
+    assert given(asks(rig, SECOND)) == [(SECOND, {2: 0})]
+    assert given(asks(rig, FIRST, 2)) == [(FIRST, {0: 0, 1: 0, 3: 0})], "it is told all that it was ever given"
 
 
 def test_who_asked_before_the_attempt_ran_is_given_splits_when_it_runs() -> None:
-    conductor = job(2)
-    conductor.start()
-    conductor.saved()
-    conductor.running(FIRST)
-    assert given(asks(conductor, FIRST)) == []
-    assert given(conductor.running(SECOND, "sink-0")) == [(FIRST, {0: 0})]
+    rig = job(2)
+    rig.start()
+    rig.saved()
+    rig.running(FIRST)
+    assert given(asks(rig, FIRST)) == []
+    assert given(rig.running(SECOND, "sink-0")) == [(FIRST, {0: 0})]
 
 
 def test_a_question_that_comes_again_is_answered_again_and_brings_nothing_more() -> None:
-    conductor = job(6).up()
-    first = told(Assign, asks(conductor, FIRST))
-    assert told(Assign, asks(conductor, FIRST)) == first
+    rig = job(6).up()
+    first = told(Assign, asks(rig, FIRST))
+    assert told(Assign, asks(rig, FIRST)) == first
 
 
 def test_what_was_not_confirmed_is_told_again() -> None:
-    conductor = job(1).up()
-    effects = asks(conductor, FIRST)
+    rig = job(1).up()
+    effects = asks(rig, FIRST)
     assert "assign" in timers(effects)
-    again = conductor.timer("assign")
+    again = rig.timer("assign")
     assert given(again) == [(FIRST, {0: 0})]
     assert "assign" in timers(again)
-    takes(conductor, FIRST, 1)
-    assert conductor.timer("assign") == []
+    takes(rig, FIRST, 1)
+    assert rig.timer("assign") == []
 
 
 def test_the_last_word_is_that_there_is_no_more() -> None:
-    conductor = job(1).up()
-    asks(conductor, FIRST)
-    ((task, message),) = told(Assign, asks(conductor, SECOND))
+    rig = job(1).up()
+    asks(rig, FIRST)
+    ((task, message),) = told(Assign, asks(rig, SECOND))
     assert (task, message.splits, message.more) == (SECOND, {}, False)
 
 
 def test_a_split_is_given_when_it_is_discovered_to_who_waits() -> None:
-    conductor = job(2, 0, 700)
-    conductor.start()
-    conductor.saved()
-    assert "discover 1" in timers(conductor.running()), "counted from when the attempt runs"
-    asks(conductor, FIRST)
-    ((task, message),) = told(Assign, asks(conductor, SECOND))
+    rig = job(2, 0, 700)
+    rig.start()
+    rig.saved()
+    assert "discover 1" in timers(rig.running()), "counted from when the attempt runs"
+    asks(rig, FIRST)
+    ((task, message),) = told(Assign, asks(rig, SECOND))
     assert (task, message.splits, message.more, message.answers) == (SECOND, {}, True, 1), "it was heard, and waits"
-    assert given(conductor.timer("discover 1")) == [(SECOND, {1: 0})]
-    assert conductor.timer("discover 1") == [], "it is discovered once"
+    assert given(rig.timer("discover 1")) == [(SECOND, {1: 0})]
+    assert rig.timer("discover 1") == [], "it is discovered once"
 
 
 def test_whose_input_has_ended_is_told_nothing_again() -> None:
-    conductor = job(1).up()
-    asks(conductor, FIRST)
-    takes(conductor, FIRST, 1)
-    asks(conductor, FIRST, 2)
-    conductor.ended(FIRST)
-    assert conductor.timer("assign") == []
+    rig = job(1).up()
+    asks(rig, FIRST)
+    takes(rig, FIRST, 1)
+    asks(rig, FIRST, 2)
+    rig.ended(FIRST)
+    assert rig.timer("assign") == []
 
 
 def test_an_older_attempt_asks_in_vain() -> None:
-    conductor = job(1).up()
-    assert conductor.say(Ask, FIRST, 7, number=1) == []
+    rig = job(1).up()
+    assert rig.say(Ask, FIRST, 7, number=1) == []
 
 
 # -- checkpoints -------------------------------------------------------------------------------------------------
 
 
 def test_a_checkpoint_begins_when_all_that_was_given_has_been_taken() -> None:
-    conductor = job(2).up()
-    asks(conductor, FIRST)
-    assert told(Trigger, conductor.trigger()) == []
-    assert [task for task, _ in told(Trigger, takes(conductor, FIRST, 1))] == list(READERS)
+    rig = job(2).up()
+    asks(rig, FIRST)
+    assert told(Trigger, rig.trigger()) == []
+    assert [task for task, _ in told(Trigger, takes(rig, FIRST, 1))] == list(READERS)
 
 
 def test_nothing_is_given_between_the_cut_of_the_enumerator_and_that_of_the_reader() -> None:
-    conductor = job(4).up()
-    conductor.trigger()
-    assert given(asks(conductor, FIRST)) == [(FIRST, {})], "it is told that it was heard, and no more"
-    assert given(conductor.ack(1, SECOND)) == []
-    assert given(conductor.ack(1, FIRST)) == [(FIRST, {0: 0})]
-    assert stored(conductor.ack(1, "sink-0")) == EnumeratorState(unassigned={0: 0, 1: 0, 2: 0, 3: 0})
+    rig = job(4).up()
+    rig.trigger()
+    assert given(asks(rig, FIRST)) == [(FIRST, {})], "it is told that it was heard, and no more"
+    assert given(rig.ack(1, SECOND)) == []
+    assert given(rig.ack(1, FIRST)) == [(FIRST, {0: 0})]
+    assert stored(rig.ack(1, "sink-0")) == EnumeratorState(unassigned={0: 0, 1: 0, 2: 0, 3: 0})
 
 
 def test_a_checkpoint_that_is_given_up_holds_nothing_back() -> None:
-    conductor = job(4).up()
-    conductor.trigger()
-    asks(conductor, FIRST)
-    assert given(conductor.decline(1, SECOND)) == [(FIRST, {0: 0})]
+    rig = job(4).up()
+    rig.trigger()
+    asks(rig, FIRST)
+    assert given(rig.decline(1, SECOND)) == [(FIRST, {0: 0})]
 
 
 def test_the_next_checkpoint_waits_for_what_an_older_one_holds_back() -> None:
-    conductor = job(4, concurrent_checkpoints=2).up()
-    conductor.trigger()
-    asks(conductor, FIRST)
-    assert notes(conductor.trigger()) == [], "or nothing would ever be given while checkpoints overlap"
-    conductor.ack(1, FIRST)
-    assert notes(takes(conductor, FIRST, 1)) == [("checkpoint-triggered", 2)]
+    rig = job(4, concurrent_checkpoints=2).up()
+    rig.trigger()
+    asks(rig, FIRST)
+    assert notes(rig.trigger()) == [], "or nothing would ever be given while checkpoints overlap"
+    rig.ack(1, FIRST)
+    assert notes(takes(rig, FIRST, 1)) == [("checkpoint-triggered", 2)]
 
 
 def test_what_waited_for_an_attempt_that_failed_does_not_begin() -> None:
-    conductor = job(2).up()
-    asks(conductor, FIRST)
-    conductor.trigger()
-    conductor.lose(FIRST)
-    conductor.again()
-    conductor.running()
-    assert notes(asks(conductor, FIRST)) == []
-    assert notes(takes(conductor, FIRST, 1)) == []
+    rig = job(2).up()
+    asks(rig, FIRST)
+    rig.trigger()
+    rig.lose(FIRST)
+    rig.again()
+    rig.running()
+    assert notes(asks(rig, FIRST)) == []
+    assert notes(takes(rig, FIRST, 1)) == []
 
 
 def test_a_checkpoint_says_who_has_which_split() -> None:
-    conductor = job(3, 0, 0, 700).up()
-    asks(conductor, FIRST)
-    takes(conductor, FIRST, 1)
-    conductor.trigger()
-    assert stored(conductor.ack(1)) == EnumeratorState(unassigned={1: 0}, assigned={0: FIRST}), "2 is not known yet"
+    rig = job(3, 0, 0, 700).up()
+    asks(rig, FIRST)
+    takes(rig, FIRST, 1)
+    rig.trigger()
+    assert stored(rig.ack(1)) == EnumeratorState(unassigned={1: 0}, assigned={0: FIRST}), "2 is not known yet"
 
 
 # -- again -------------------------------------------------------------------------------------------------------
 
 
-def resumed(before: EnumeratorState) -> Conductor:
+def resumed(before: EnumeratorState) -> CoordinatorRig:
     initial = (snapshot(enumerators={"source": before}),)
-    conductor = Conductor(graph=graph(4, 0, 0, 0, 700), coordinator={"initial": initial})
-    conductor.start()
-    conductor.saved()
-    return conductor
+    rig = CoordinatorRig(graph=graph(4, 0, 0, 0, 700), coordinator={"initial": initial})
+    rig.start()
+    rig.saved()
+    return rig
 
 
 def test_what_readers_had_is_given_again_from_where_it_stood() -> None:
-    conductor = resumed(EnumeratorState(unassigned={2: 5}, assigned={0: FIRST, 1: SECOND}))
-    conductor.say(Running, FIRST, returned={0: 3})
-    conductor.say(Running, SECOND, returned={1: 4})
-    assert "discover 3" in timers(conductor.running("sink-0")), "the snapshot did not know it"
-    assert given(asks(conductor, SECOND)) == [(SECOND, {0: 3})]
-    assert given(asks(conductor, FIRST)) == [(FIRST, {1: 4})]
-    assert given(asks(conductor, SECOND, 2)) == [(SECOND, {0: 3, 2: 5})]
+    rig = resumed(EnumeratorState(unassigned={2: 5}, assigned={0: FIRST, 1: SECOND}))
+    rig.say(Running, FIRST, returned={0: 3})
+    rig.say(Running, SECOND, returned={1: 4})
+    assert "discover 3" in timers(rig.running("sink-0")), "the snapshot did not know it"
+    assert given(asks(rig, SECOND)) == [(SECOND, {0: 3})]
+    assert given(asks(rig, FIRST)) == [(FIRST, {1: 4})]
+    assert given(asks(rig, SECOND, 2)) == [(SECOND, {0: 3, 2: 5})]
 
 
 def test_what_was_given_after_the_snapshot_is_given_anew() -> None:
-    conductor = job(1).up()
-    asks(conductor, FIRST)
-    takes(conductor, FIRST, 1)
-    conductor.lose(FIRST)
-    conductor.again()
-    conductor.running()
-    assert given(asks(conductor, SECOND)) == [(SECOND, {0: 0})]
+    rig = job(1).up()
+    asks(rig, FIRST)
+    takes(rig, FIRST, 1)
+    rig.lose(FIRST)
+    rig.again()
+    rig.running()
+    assert given(asks(rig, SECOND)) == [(SECOND, {0: 0})]
 
 
 def test_a_mode_that_keeps_no_state_is_refused() -> None:

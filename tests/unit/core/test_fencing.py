@@ -8,14 +8,14 @@ import msgspec
 import pytest
 
 from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.effects import Discard, Tell, Transact
+from cutproof.reference_impl.core.effects import Discard, SendToTask, Transact
 from cutproof.reference_impl.core.errors import ProtocolViolated
 from cutproof.reference_impl.core.events import Received
 from cutproof.reference_impl.core.fencing import Fencing
 from cutproof.reference_impl.core.ids import AttemptId, TaskId
 from cutproof.reference_impl.core.messages import Ack, AnyControl, Cancel, Control, Deploy, ToCoordinator, ToTask
 from cutproof.reference_impl.core.transactions import Fence
-from unit.core.coordinator_rig import OP, SINK, TASKS, Conductor, handle
+from unit.core.coordinator_rig import OP, SINK, TASKS, CoordinatorRig, handle
 from unit.core.machines import ATTEMPT, source
 
 VALUES: dict[str, Any] = {
@@ -56,7 +56,7 @@ def test_only_a_message_of_the_job_that_runs_is_for_anybody(kind: type[Control])
 @pytest.mark.parametrize("kind", [kind for kind in get_args(ToCoordinator) if kind is not Ack])
 def test_nothing_that_a_task_of_another_job_says_is_heard(kind: type[Control]) -> None:
     """Though it names the attempt that runs."""
-    job = Conductor(job=2).up()
+    job = CoordinatorRig(job=2).up()
     job.trigger()
     before = job.machine.stage, dict(job.machine.checkpoints.pending), job.machine._ended_inputs
     assert job.feed(Received(message(kind, 1, job.machine.attempt))) == []
@@ -64,7 +64,7 @@ def test_nothing_that_a_task_of_another_job_says_is_heard(kind: type[Control]) -
 
 
 def test_what_an_acknowledgement_of_another_job_carries_is_discarded() -> None:
-    job = Conductor(job=2).up()
+    job = CoordinatorRig(job=2).up()
     job.trigger()
     for task in TASKS:
         late = msgspec.structs.replace(message(Ack, 1, job.machine.attempt), task=task, handle=handle(1, task))
@@ -74,12 +74,12 @@ def test_what_an_acknowledgement_of_another_job_carries_is_discarded() -> None:
 
 
 def test_a_coordinator_says_of_which_job_its_orders_are() -> None:
-    job = Conductor(job=3)
+    job = CoordinatorRig(job=3)
     job.start()
-    orders = [effect.message for effect in job.saved() if isinstance(effect, Tell)]
+    orders = [effect.message for effect in job.saved() if isinstance(effect, SendToTask)]
     assert [(order.job, type(order)) for order in orders] == [(3, Deploy)] * len(TASKS)
     job.running()
-    stops = [effect.message for effect in job.command("cancel") if isinstance(effect, Tell)]
+    stops = [effect.message for effect in job.command("cancel") if isinstance(effect, SendToTask)]
     assert [(order.job, type(order)) for order in stops] == [(3, Cancel)] * len(TASKS)
 
 
@@ -92,7 +92,7 @@ def test_a_machine_refuses_what_is_of_another_job() -> None:
 @pytest.mark.parametrize(("sink", "shut_out"), [("plain", []), ("idempotent", [SINK]), ("transactional", [SINK])])
 def test_whoever_replaces_rows_is_shut_out_when_the_job_is_closed(sink: str, shut_out: list[str]) -> None:
     """A late row of a sink that the next job has no more would replace a newer one."""
-    job = Conductor(config=Config(sink=sink)).up()
+    job = CoordinatorRig(config=Config(sink=sink)).up()
     job.command("cancel")
     fences = [effect.request for effect in job.saved() if isinstance(effect, Transact)]
     assert fences == [Fence(writer=TaskId(task), attempt=AttemptId(2)) for task in shut_out]

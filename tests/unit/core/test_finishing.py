@@ -11,11 +11,11 @@ from cutproof.reference_impl.core.messages import Complete, Finished, Terminate,
 from cutproof.reference_impl.core.state import TaskState
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.transactions import Begin
-from unit.core.coordinator_rig import Conductor, addressed, deployed, discarded, end, handle, stored, timers, told
+from unit.core.coordinator_rig import CoordinatorRig, addressed, deployed, discarded, end, handle, stored, timers, told
 from unit.core.finishing import gone, one_each
 from unit.core.machines import (
     END,
-    GONE,
+    ENDED,
     ack,
     barrier,
     deploy,
@@ -71,7 +71,7 @@ def test_the_end_of_data_and_the_end_of_the_partition_are_two_things() -> None:
     task = up(operator())
     assert sent(take(task, END)) == [(0, END)]
     assert sent(take(task, barrier(3))) == [(0, barrier(3))]
-    assert tell(task, terminate(3)) == [Send(0, GONE), *finished("op-0")]
+    assert tell(task, terminate(3)) == [Send(0, ENDED), *finished("op-0")]
 
 
 def test_a_task_that_is_stopped_amid_its_input_ends_no_partition() -> None:
@@ -83,7 +83,7 @@ def test_a_channel_that_has_ended_delivers_every_barrier() -> None:
     take(task, END, 0)
     assert take(task, barrier(1), 1) == [Block(1)]
     assert Unblock(1) not in take(task, barrier(1), 0)[:1]
-    assert sent(take(task, GONE, 0)) == []
+    assert sent(take(task, ENDED, 0)) == []
     assert sent(take(task, barrier(2), 1)) == [(0, barrier(2))], "nothing is waited for from it"
 
 
@@ -91,7 +91,7 @@ def test_an_end_completes_the_alignment_that_waits_for_it() -> None:
     task = up(operator(inputs=2))
     take(task, END, 0)
     assert take(task, barrier(1), 1) == [Block(1)]
-    effects = take(task, GONE, 0)
+    effects = take(task, ENDED, 0)
     assert sent(effects) == [(0, barrier(1))]
     assert effects[-1] == Unblock(1)
 
@@ -99,11 +99,11 @@ def test_an_end_completes_the_alignment_that_waits_for_it() -> None:
 def test_a_task_that_starts_a_checkpoint_first_takes_what_was_sent() -> None:
     task = up(operator(inputs=2))
     take(task, END, 0)
-    take(task, GONE, 0)
+    take(task, ENDED, 0)
     assert tell(task, trigger(4)) == []
     assert sent(take(task, row(1, 1), 1)) == [(0, row(1, 1))]
     take(task, END, 1)
-    assert sent(take(task, GONE, 1)) == [(0, barrier(4))]
+    assert sent(take(task, ENDED, 1)) == [(0, barrier(4))]
     assert sent(tell(task, trigger(5))) == [(0, barrier(5))]
     assert tell(task, trigger(5)) == [], "told again"
 
@@ -115,7 +115,7 @@ def test_who_has_finished_only_says_so() -> None:
     assert tell(task, trigger(2)) == finished("op-0")
     assert tell(task, terminate(1)) == finished("op-0")
     assert take(task, barrier(2)) == []
-    assert take(task, GONE) == []
+    assert take(task, ENDED) == []
 
 
 def test_a_task_that_had_finished_comes_up_finished() -> None:
@@ -123,12 +123,12 @@ def test_a_task_that_had_finished_comes_up_finished() -> None:
         Open(),
         *running("op-0")[1:],
         Send(0, END),
-        Send(0, GONE),
+        Send(0, ENDED),
         *finished("op-0"),
     ]
     again = tell(source(3), deploy(finished=True))
     assert again[0] == Rest()
-    assert sent(again) == [(0, END), (0, GONE)]
+    assert sent(again) == [(0, END), (0, ENDED)]
 
 
 def test_a_sink_on_its_way_out_opens_no_transaction() -> None:
@@ -143,7 +143,7 @@ def test_a_sink_on_its_way_out_opens_no_transaction() -> None:
 
 
 def test_who_acknowledged_after_all_its_input_may_go() -> None:
-    job = Conductor(graph=graph()).up()
+    job = CoordinatorRig(graph=graph()).up()
     job.trigger()
     job.ack(1, SHORT, ended=True)
     job.ack(1, LONG, OP_0, OP_1, SINK)
@@ -157,7 +157,7 @@ def test_who_acknowledged_after_all_its_input_may_go() -> None:
 
 
 def test_a_checkpoint_after_that_goes_on_without_it() -> None:
-    job = Conductor(graph=graph()).up()
+    job = CoordinatorRig(graph=graph()).up()
     gone(job, 1, SHORT)
     assert addressed(Trigger, job.trigger()) == [LONG]
     (snapshot,) = stored(job.ack(2, LONG, OP_0, OP_1, SINK))
@@ -167,14 +167,14 @@ def test_a_checkpoint_after_that_goes_on_without_it() -> None:
 
 
 def test_a_task_without_a_running_sender_is_told_as_a_source_would_be() -> None:
-    job = Conductor(graph=one_each()).up()
+    job = CoordinatorRig(graph=one_each()).up()
     gone(job, 1, "source-0")
     assert addressed(Trigger, job.trigger()) == ["source-1", "op-0"]
 
 
 def test_a_task_that_finishes_in_between_is_covered() -> None:
     """It was to acknowledge the checkpoint, and went: those it sent to start the checkpoint in its stead."""
-    job = Conductor(graph=one_each()).up()
+    job = CoordinatorRig(graph=one_each()).up()
     job.trigger()
     job.ack(1, "source-0", ended=True)
     job.ack(1, "source-1", "op-0", "op-1", "sink-0")
@@ -188,7 +188,7 @@ def test_a_task_that_finishes_in_between_is_covered() -> None:
 
 def test_what_is_older_than_the_checkpoint_that_a_task_rests_on_does_not_go_on_without_it() -> None:
     """It took its part of the savepoint amid its records, and nobody heard of it: its end does not stand for that."""
-    job = Conductor(graph=one_each(), concurrent_checkpoints=2).up()
+    job = CoordinatorRig(graph=one_each(), concurrent_checkpoints=2).up()
     job.command("savepoint")
     job.saved()
     job.trigger()
@@ -203,19 +203,19 @@ def test_what_is_older_than_the_checkpoint_that_a_task_rests_on_does_not_go_on_w
 
 def test_a_task_counts_as_finished_once_all_that_send_to_it_do() -> None:
     """What the one before it said of its own end may be lost: it is told again, and until then nothing is deduced."""
-    job = Conductor(graph=one_each()).up()
+    job = CoordinatorRig(graph=one_each()).up()
     gone(job, 1, "op-0")
-    assert job.machine.checkpoints.left == ()
+    assert job.machine.checkpoints.finished_tasks == ()
     assert addressed(Trigger, job.trigger()) == ["source-0", "source-1"]
     job.finished("source-0")
-    assert job.machine.checkpoints.left == ("source-0", "op-0")
+    assert job.machine.checkpoints.finished_tasks == ("source-0", "op-0")
     (snapshot,) = stored(job.ack(2, "source-1", "op-1", "sink-0"))
     assert snapshot.finished == ("source-0", "op-0")
 
 
 def test_who_acknowledged_and_then_finished_counts_as_finished_as_well() -> None:
     """Or a task behind it that finishes without acknowledging would count as finished, and it would not."""
-    job = Conductor(graph=one_each()).up()
+    job = CoordinatorRig(graph=one_each()).up()
     job.trigger()
     job.ack(1, "source-0", "op-0", ended=True)
     job.ack(1, "source-1", "op-1", "sink-0")
@@ -230,7 +230,7 @@ def test_who_acknowledged_and_then_finished_counts_as_finished_as_well() -> None
 
 
 def test_the_last_acknowledgement_may_be_an_end() -> None:
-    job = Conductor(graph=one_each()).up()
+    job = CoordinatorRig(graph=one_each()).up()
     job.trigger()
     job.ack(1, "source-0", ended=True)
     job.ack(1, "source-1", "op-0", "op-1", "sink-0")
@@ -242,7 +242,7 @@ def test_the_last_acknowledgement_may_be_an_end() -> None:
 
 
 def test_what_a_finished_task_still_acknowledges_is_discarded() -> None:
-    job = Conductor(graph=graph()).up()
+    job = CoordinatorRig(graph=graph()).up()
     job.trigger()
     job.ack(1, SHORT, ended=True)
     job.ack(1, LONG, OP_0, OP_1, SINK)
@@ -255,7 +255,7 @@ def test_what_a_finished_task_still_acknowledges_is_discarded() -> None:
 
 
 def test_a_finished_tasks_last_state_lives_as_long_as_a_snapshot_refers_to_it() -> None:
-    job = Conductor(graph=one_each()).up()
+    job = CoordinatorRig(graph=one_each()).up()
     gone(job, 1, "source-0")
     job.trigger()
     job.ack(2, "source-1", "op-0", "op-1", "sink-0")
@@ -272,7 +272,7 @@ def test_a_finished_tasks_last_state_lives_as_long_as_a_snapshot_refers_to_it() 
 
 def test_a_record_that_is_being_written_keeps_what_it_refers_to() -> None:
     """Two under way: the older completes, and subsumes the snapshot whose state the younger's record names."""
-    job = Conductor(graph=one_each(), concurrent_checkpoints=2).up()
+    job = CoordinatorRig(graph=one_each(), concurrent_checkpoints=2).up()
     job.trigger()
     job.ack(1, "source-0", ended=True)
     job.ack(1, "source-1", "op-0", "op-1", "sink-0")
@@ -289,7 +289,7 @@ def test_a_record_that_is_being_written_keeps_what_it_refers_to() -> None:
 
 
 def test_a_failure_brings_finished_operators_up_finished() -> None:
-    job = Conductor(graph=graph()).up()
+    job = CoordinatorRig(graph=graph()).up()
     gone(job, 1, SHORT)
     job.trigger()
     job.ack(2, LONG, OP_0, OP_1, SINK)
@@ -305,7 +305,7 @@ def test_a_failure_brings_finished_operators_up_finished() -> None:
 
 
 def test_the_tasks_of_an_operator_that_goes_on_come_up_with_their_last_state() -> None:
-    job = Conductor(graph=one_each()).up()
+    job = CoordinatorRig(graph=one_each()).up()
     gone(job, 1, "source-0")
     job.trigger()
     job.ack(2, "source-1", "op-0", "op-1", "sink-0")
@@ -317,7 +317,7 @@ def test_the_tasks_of_an_operator_that_goes_on_come_up_with_their_last_state() -
 
 
 def test_a_state_in_the_coordinators_memory_goes_on_in_later_snapshots_as_well() -> None:
-    job = Conductor(graph=one_each(), memory=True).up()
+    job = CoordinatorRig(graph=one_each(), memory=True).up()
     state = TaskState(positions={0: 4})
     job.trigger()
     job.ack(1, "source-0", ended=True, state=state)
@@ -331,7 +331,7 @@ def test_a_state_in_the_coordinators_memory_goes_on_in_later_snapshots_as_well()
 
 
 def test_a_stop_waits_for_those_who_are_still_there() -> None:
-    job = Conductor(graph=graph()).up()
+    job = CoordinatorRig(graph=graph()).up()
     gone(job, 1, SHORT)
     job.command("stop-with-savepoint")
     job.saved()
@@ -342,7 +342,7 @@ def test_a_stop_waits_for_those_who_are_still_there() -> None:
 
 def test_when_all_have_gone_the_job_ends_by_a_record_alone() -> None:
     """The news that their input had ended was lost: that they finished tells as much."""
-    job = Conductor(graph=graph()).up()
+    job = CoordinatorRig(graph=graph()).up()
     job.trigger()
     job.ack(1, *TASKS, ended=True)
     job.stored(1)
@@ -353,7 +353,7 @@ def test_when_all_have_gone_the_job_ends_by_a_record_alone() -> None:
 
 
 def test_nobody_goes_while_the_job_is_ending() -> None:
-    job = Conductor(graph=graph()).up()
+    job = CoordinatorRig(graph=graph()).up()
     job.trigger()
     job.ended()
     job.saved()
@@ -382,7 +382,7 @@ def test_a_new_operator_before_a_finished_one_is_refused_by_name(
         handles={SHORT: Handle("s"), LONG: Handle("l")},
         finished=finished_before,
     )
-    job = Conductor(job=2, graph=graph(), coordinator={"initial": (snapshot,)})
+    job = CoordinatorRig(job=2, graph=graph(), coordinator={"initial": (snapshot,)})
     job.start()
     assert job.unsaved[0].closing == "failed"
     assert names in job.unsaved[0].reason

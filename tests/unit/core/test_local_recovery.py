@@ -16,8 +16,8 @@ from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.input_task import OperatorTask
 from cutproof.reference_impl.core.local_recovery import (
     DATA_ENDED,
+    DeterminantLog,
     LocalRecovery,
-    OrderOfReceipt,
     Place,
     called_off,
     end_code,
@@ -38,23 +38,35 @@ from cutproof.reference_impl.core.operators import Map
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.task import NO_CHECKPOINT
 from cutproof.reference_impl.core.topology import EdgeSpec, EventTime, JobGraph
-from unit.core.coordinator_rig import GRAPH, OP, SINK, SOURCE, TASKS, Conductor, addressed, deployed, handle, notes, of
+from unit.core.coordinator_rig import (
+    GRAPH,
+    OP,
+    SINK,
+    SOURCE,
+    TASKS,
+    CoordinatorRig,
+    addressed,
+    deployed,
+    handle,
+    notes,
+    of,
+)
 from unit.core.machines import ATTEMPT, operator, sent, source, take, told, trigger
 
 LOCAL = Config(failover="local")
 
 
-def place(receipts: int) -> Place:
-    return Place(receipts=receipts, taken=(receipts,), said=(0,))
+def place(determinants: int) -> Place:
+    return Place(determinants=determinants, taken=(determinants,), sent=(0,))
 
 
 # -- the order of receipt ----------------------------------------------------------------------------------------
 
 
-def taken_down(*receipts: tuple[int, int], durable: int) -> OrderOfReceipt:
-    order = OrderOfReceipt()
-    for receipt in receipts:
-        order.take_down(receipt)
+def taken_down(*determinants: tuple[int, int], durable: int) -> DeterminantLog:
+    order = DeterminantLog()
+    for determinant in determinants:
+        order.take_down(determinant)
     order.flushed(durable)
     return order
 
@@ -98,8 +110,8 @@ def test_a_checkpoint_that_is_not_known_trims_nothing() -> None:
 
 def test_a_replay_is_in_the_order_of_old_and_begins_where_the_snapshot_was_taken() -> None:
     decided = LocalRecovery()
-    receipts = ((1, 4), (0, 2), (1, 5))
-    assert decided.replayed(receipts) == receipts
+    determinants = ((1, 4), (0, 2), (1, 5))
+    assert decided.replayed(determinants) == determinants
     assert decided.begins_at(4) == 4
     assert decided.is_awaited()
     assert [decided.is_repeat(number, 3) for number in (2, 3, 4)] == [True, False, False]
@@ -165,18 +177,18 @@ def test_what_a_replay_would_do_otherwise_is_refused_in_one_line(job: JobGraph, 
     assert reason.startswith("failover local: ")
     assert told in reason
     with pytest.raises(Refused, match=r"^failover local: "):
-        Conductor(graph=job, failover="local", **settings)
+        CoordinatorRig(graph=job, failover="local", **settings)
 
 
 # -- the coordinator ---------------------------------------------------------------------------------------------
 
 
-def conductor(**settings: Any) -> Conductor:
-    return Conductor(failover="local", **settings)
+def rig(**settings: Any) -> CoordinatorRig:
+    return CoordinatorRig(failover="local", **settings)
 
 
 def test_a_lost_task_comes_up_alone_in_the_channels_of_the_others() -> None:
-    job = conductor().up()
+    job = rig().up()
     job.checkpoint(1)
     assert addressed(Cancel, job.lose(OP)) == [OP]
     job.timer("restart")
@@ -192,7 +204,7 @@ def test_a_lost_task_comes_up_alone_in_the_channels_of_the_others() -> None:
 
 
 def test_it_is_told_what_was_given_up_when_it_was_lost() -> None:
-    job = conductor().up()
+    job = rig().up()
     job.trigger()
     given_up = job.lose(OP)
     assert ("checkpoint-aborted", 1) in notes(given_up)
@@ -201,12 +213,12 @@ def test_it_is_told_what_was_given_up_when_it_was_lost() -> None:
 
 
 def test_two_that_are_lost_together_come_up_together_and_all_of_them_are_everything() -> None:
-    job = conductor().up()
+    job = rig().up()
     job.lose(SOURCE)
     job.lose(OP)
     job.timer("restart")
     assert list(deployed(job.saved())) == [SOURCE, OP]
-    whole = conductor().up()
+    whole = rig().up()
     for task in TASKS:
         whole.lose(task)
     whole.timer("restart")
@@ -215,7 +227,7 @@ def test_two_that_are_lost_together_come_up_together_and_all_of_them_are_everyth
 
 
 def test_the_channels_are_those_of_the_newest_attempt_of_all() -> None:
-    job = conductor().up()
+    job = rig().up()
     for task in TASKS:
         job.lose(task)
     job.again()
@@ -226,7 +238,7 @@ def test_the_channels_are_those_of_the_newest_attempt_of_all() -> None:
 
 
 def test_a_task_that_may_have_said_that_nothing_follows_restarts_all() -> None:
-    job = conductor().up()
+    job = rig().up()
     job.ended(SOURCE)
     job.trigger()
     job.ack(1, SOURCE, ended=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from cutproof.reference_impl.core.effects import ClearLogs, Effect
 from cutproof.reference_impl.core.messages import Complete
-from unit.core.coordinator_rig import OP, SINK, SOURCE, TASKS, Conductor, of, told
+from unit.core.coordinator_rig import OP, SINK, SOURCE, TASKS, CoordinatorRig, of, told
 
 
-def persistent(**more: object) -> Conductor:
-    return Conductor(alignment="unaligned", spilling="continuous", **more).up()
+def persistent(**more: object) -> CoordinatorRig:
+    return CoordinatorRig(alignment="unaligned", spilling="continuous", **more).up()
 
 
 def logs_from(effects: list[Effect]) -> list[int | None]:
@@ -49,7 +49,9 @@ def test_logs_are_kept_for_snapshots_that_refer_to_them_and_for_the_attempts_tha
 def test_whoever_goes_on_alone_from_a_savepoint_finds_what_came_since() -> None:
     """It refers to nothing: while the record of the next checkpoint is being stored, nobody else needs a log."""
     for failover, oldest in (("full", 2), ("local", 1)):
-        job = Conductor(spilling="continuous", alignment="unaligned", failover=failover, concurrent_checkpoints=2).up()
+        job = CoordinatorRig(
+            spilling="continuous", alignment="unaligned", failover=failover, concurrent_checkpoints=2
+        ).up()
         job.savepoint(1)
         assert job.machine.checkpoints.logs_from == 1
         job.trigger()
@@ -58,7 +60,7 @@ def test_whoever_goes_on_alone_from_a_savepoint_finds_what_came_since() -> None:
 
 
 def test_the_logs_of_one_that_came_up_alone_are_those_of_the_attempt_of_all() -> None:
-    job = Conductor(spilling="continuous", failover="local").up()
+    job = CoordinatorRig(spilling="continuous", failover="local").up()
     job.checkpoint(1)
     job.lose(OP)
     job.timer("restart")
@@ -73,7 +75,7 @@ def test_the_logs_of_one_that_came_up_alone_are_those_of_the_attempt_of_all() ->
 
 
 def test_nobody_speaks_of_logs_where_there_are_none() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.trigger()
     job.ack(1)
     effects = job.stored(1)

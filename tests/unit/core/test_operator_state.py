@@ -22,7 +22,7 @@ from cutproof.reference_impl.core.rescale import Redistribution, Share, redistri
 from cutproof.reference_impl.core.state import TaskState, decode, encode
 from cutproof.reference_impl.core.task import Output, TaskSpec
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
-from unit.core.coordinator_rig import Conductor, savepoint
+from unit.core.coordinator_rig import CoordinatorRig, savepoint
 from unit.core.coordinator_rig import told as told_to
 from unit.core.machines import ATTEMPT, only, operator, row, take, told, up
 
@@ -179,7 +179,7 @@ def snapshot(of: JobGraph, *without: str) -> CompletedSnapshot:
 
 
 def orders(of: JobGraph, initial: CompletedSnapshot) -> dict[str, Deploy]:
-    job = Conductor(job=2, graph=of, coordinator={"initial": (initial,)})
+    job = CoordinatorRig(job=2, graph=of, coordinator={"initial": (initial,)})
     effects: list[Effect] = [*job.start(), *job.saved()]
     return {task: order for task, order in told_to(Deploy, effects) if task.startswith("op")}
 
@@ -196,7 +196,7 @@ def test_who_holds_a_union_is_told_of_what_all_held_the_finished_included() -> N
 @pytest.mark.parametrize("wide", [1, 2, 3])
 def test_a_union_of_which_a_finished_subtasks_part_is_missing_is_refused(wide: int) -> None:
     """J06: nobody begins with half a union, in the old layout or another."""
-    job = Conductor(job=2, graph=graph(wide), coordinator={"initial": (snapshot(graph(2), "op-1"),)})
+    job = CoordinatorRig(job=2, graph=graph(wide), coordinator={"initial": (snapshot(graph(2), "op-1"),)})
     job.start()
     assert job.unsaved[-1].reason == "checkpoint 5 holds no state of op-1"
 

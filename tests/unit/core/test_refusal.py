@@ -6,7 +6,7 @@ import pytest
 
 from cutproof.reference_impl.core.events import CompletedSnapshot
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
-from unit.core.coordinator_rig import Conductor, deployed, savepoint
+from unit.core.coordinator_rig import CoordinatorRig, deployed, savepoint
 
 GROUPS = 8
 
@@ -24,7 +24,7 @@ def graph(*between: str, wide: int = 2, groups: int = GROUPS, edges: str = "hash
 
 def told(new: JobGraph, initial: CompletedSnapshot) -> str:
     """Why the job ends before anything is deployed; empty when it does not."""
-    job = Conductor(job=2, graph=new, coordinator={"initial": (initial,)})
+    job = CoordinatorRig(job=2, graph=new, coordinator={"initial": (initial,)})
     effects = job.start()
     reason = job.unsaved[-1].reason
     assert (job.unsaved[-1].closing == "failed") is bool(reason)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.effects import Effect, Note, Return, SaveJob, Tell
+from cutproof.reference_impl.core.effects import Effect, Note, Return, SaveJob, SendToTask
 from cutproof.reference_impl.core.errors import Refused
 from cutproof.reference_impl.core.ids import TaskId
 from cutproof.reference_impl.core.messages import (
@@ -24,7 +24,7 @@ from cutproof.reference_impl.core.messages import (
 from cutproof.reference_impl.core.regions import regions
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
 from unit.core.coordinator_rig import (
-    Conductor,
+    CoordinatorRig,
     addressed,
     answer,
     deployed,
@@ -51,16 +51,16 @@ def graph(parallelism: int = 2, partitioning: str = "forward") -> JobGraph:
 A, B = ("source-0", "sink-0"), ("source-1", "sink-1")
 
 
-def conductor(parallelism: int = 2, **settings: object) -> Conductor:
-    return Conductor(graph=graph(parallelism), **{"failover": "region", **settings})
+def rig(parallelism: int = 2, **settings: object) -> CoordinatorRig:
+    return CoordinatorRig(graph=graph(parallelism), **{"failover": "region", **settings})
 
 
 def numbers(effects: list[Effect]) -> dict[str, int]:
     """The attempt that each message is addressed to, by task."""
-    return {tell.task: tell.message.attempt for tell in of(Tell, effects)}
+    return {tell.task: tell.message.attempt for tell in of(SendToTask, effects)}
 
 
-def acknowledge(job: Conductor, checkpoint: int, **attempts: int) -> list[Effect]:
+def acknowledge(job: CoordinatorRig, checkpoint: int, **attempts: int) -> list[Effect]:
     """Of every task, in the attempt that it is in; `attempts` by the number of the region."""
     return [
         effect
@@ -69,7 +69,7 @@ def acknowledge(job: Conductor, checkpoint: int, **attempts: int) -> list[Effect
     ]
 
 
-def mended(job: Conductor, region: Sequence[str] = B) -> list[Effect]:
+def failed_over(job: CoordinatorRig, region: Sequence[str] = B) -> list[Effect]:
     """A region has been lost and comes up again; what is said when it runs."""
     job.lose(region[0], job.machine.attempt_of(TaskId(region[0])))
     job.again()
@@ -115,7 +115,7 @@ def test_another_failover_is_refused() -> None:
 
 
 def test_a_lost_task_restarts_its_region_alone() -> None:
-    job = conductor().up()
+    job = rig().up()
     job.checkpoint(1)
     lost = job.lose("sink-1")
     assert addressed(Cancel, lost) == list(B)
@@ -134,7 +134,7 @@ def test_a_lost_task_restarts_its_region_alone() -> None:
 
 
 def test_without_the_setting_everything_restarts() -> None:
-    assert addressed(Cancel, Conductor(graph=graph()).up().lose("sink-1")) == [
+    assert addressed(Cancel, CoordinatorRig(graph=graph()).up().lose("sink-1")) == [
         *("source-0", "source-1"),
         "sink-0",
         "sink-1",
@@ -147,11 +147,11 @@ def test_without_the_setting_everything_restarts() -> None:
     ids=["no checkpoint to go back to", "tasks are gone before their time"],
 )
 def test_what_a_region_cannot_do_alone_all_do(settings: dict[str, str]) -> None:
-    assert len(addressed(Cancel, conductor(**settings).up().lose("sink-1"))) == 4
+    assert len(addressed(Cancel, rig(**settings).up().lose("sink-1"))) == 4
 
 
 def test_what_is_pending_is_given_up_and_the_survivors_hear_it() -> None:
-    job = conductor().up()
+    job = rig().up()
     job.trigger()
     job.ack(1, "source-0")
     job.command("savepoint")
@@ -168,9 +168,9 @@ def test_what_is_pending_is_given_up_and_the_survivors_hear_it() -> None:
 
 
 def test_survivors_keep_their_numbers_and_the_region_has_its_own() -> None:
-    job = conductor().up()
+    job = rig().up()
     job.checkpoint(1)
-    mended(job)
+    failed_over(job)
     assert numbers(job.trigger()) == {"source-0": 1, "source-1": 2}
     (snapshot,) = stored(acknowledge(job, 2, of_1=2))
     assert snapshot.attempt == 2
@@ -184,8 +184,8 @@ def test_survivors_keep_their_numbers_and_the_region_has_its_own() -> None:
 
 
 def test_an_acknowledgement_of_the_regions_older_attempt_is_rejected() -> None:
-    job = conductor().up()
-    mended(job)
+    job = rig().up()
+    failed_over(job)
     job.trigger()
     assert discarded(job.ack(1, "source-1", attempt=1)) == [handle(1, "source-1")]
     assert job.ack(1, "source-0", attempt=1) == [], "a survivor's counts"
@@ -193,14 +193,14 @@ def test_an_acknowledgement_of_the_regions_older_attempt_is_rejected() -> None:
 
 
 def test_no_word_of_the_older_attempt_counts_and_every_word_of_a_survivor_does() -> None:
-    job = conductor().up()
-    mended(job)
+    job = rig().up()
+    failed_over(job)
     assert job.lose("sink-1", 1) == []
     assert addressed(Cancel, job.lose("sink-0", 1)) == list(A)
 
 
 def test_no_checkpoint_is_taken_while_a_part_is_missing() -> None:
-    job = conductor().up()
+    job = rig().up()
     job.lose("sink-1")
     assert timers(job.timer("checkpoint")) == ["checkpoint"]
     assert not job.machine.checkpoints.pending
@@ -212,7 +212,7 @@ def test_no_checkpoint_is_taken_while_a_part_is_missing() -> None:
 
 
 def test_a_command_waits_until_the_region_is_up() -> None:
-    job = conductor().up()
+    job = rig().up()
     job.lose("sink-1")
     assert job.command("savepoint") == []
     job.again()
@@ -222,7 +222,7 @@ def test_a_command_waits_until_the_region_is_up() -> None:
 
 def test_it_goes_back_to_a_checkpoint_that_is_being_stored() -> None:
     """The survivors commit it meanwhile: going back to an older one would repeat what they did not."""
-    job = conductor().up()
+    job = rig().up()
     job.checkpoint(1)
     job.trigger()
     job.ack(2)
@@ -237,7 +237,7 @@ def test_it_goes_back_to_a_checkpoint_that_is_being_stored() -> None:
 
 
 def test_the_same_region_lost_again_before_it_restarts_is_lost_once() -> None:
-    job = conductor().up()
+    job = rig().up()
     job.lose("sink-1")
     assert job.lose("source-1", 1) == []
     job.timer("restart")
@@ -245,7 +245,7 @@ def test_the_same_region_lost_again_before_it_restarts_is_lost_once() -> None:
 
 
 def test_another_region_lost_before_the_first_restarts_comes_up_with_it() -> None:
-    job = conductor(3, restart_attempts=1).up()
+    job = rig(3, restart_attempts=1).up()
     job.lose("sink-2")
     assert addressed(Cancel, job.lose("sink-1", 1)) == [*("source-1", "source-2"), "sink-1", "sink-2"]
     assert sorted(deployed(job.again())) == [*("sink-1", "sink-2"), "source-1", "source-2"]
@@ -254,7 +254,7 @@ def test_another_region_lost_before_the_first_restarts_comes_up_with_it() -> Non
 
 
 def test_another_region_lost_while_the_first_comes_up_has_both_begin_again() -> None:
-    job = conductor(3).up()
+    job = rig(3).up()
     job.lose("sink-2")
     job.again()
     job.running("sink-2")
@@ -265,7 +265,7 @@ def test_another_region_lost_while_the_first_comes_up_has_both_begin_again() -> 
 
 
 def test_a_number_that_becomes_durable_late_deploys_nothing() -> None:
-    job = conductor(3).up()
+    job = rig(3).up()
     job.lose("sink-2")
     job.timer("restart")
     job.lose("sink-1", 1)
@@ -274,7 +274,7 @@ def test_a_number_that_becomes_durable_late_deploys_nothing() -> None:
 
 
 def test_a_number_that_nothing_was_deployed_with_is_no_restart_of_its_own() -> None:
-    job = conductor(3, restart_attempts=1).up()
+    job = rig(3, restart_attempts=1).up()
     job.lose("sink-2")
     job.timer("restart")
     job.lose("sink-1", 1)
@@ -285,7 +285,7 @@ def test_a_number_that_nothing_was_deployed_with_is_no_restart_of_its_own() -> N
 
 
 def test_nor_is_it_one_when_all_is_lost_then() -> None:
-    job = conductor(restart_attempts=1).up()
+    job = rig(restart_attempts=1).up()
     job.lose("sink-1")
     job.timer("restart")
     job.lose("sink-0", 1)
@@ -294,15 +294,15 @@ def test_nor_is_it_one_when_all_is_lost_then() -> None:
 
 
 def test_when_all_are_lost_everything_restarts_and_one_restart_is_counted() -> None:
-    job = conductor(restart_attempts=1).up()
+    job = rig(restart_attempts=1).up()
     job.lose("sink-1")
     assert addressed(Cancel, job.lose("sink-0", 1)) == ["source-0", "source-1", "sink-0", "sink-1"]
     assert numbers(job.again()) == dict.fromkeys((*A, *B), 2)
 
 
 def test_restarts_of_parts_are_counted_too() -> None:
-    job = conductor(restart_attempts=1).up()
-    mended(job)
+    job = rig(restart_attempts=1).up()
+    failed_over(job)
     job.lose("sink-0", 1)
     record = job.unsaved[-1]
     assert record.closing == "failed"
@@ -310,7 +310,7 @@ def test_restarts_of_parts_are_counted_too() -> None:
 
 
 def test_a_region_that_does_not_come_up_in_time_takes_all_with_it() -> None:
-    job = conductor().up()
+    job = rig().up()
     job.lose("sink-1")
     assert job.timer("deploy 1") == [], "of the attempt that is up"
     job.again()
@@ -323,11 +323,11 @@ def test_a_region_that_does_not_come_up_in_time_takes_all_with_it() -> None:
 
 def test_a_new_coordinator_restarts_everything() -> None:
     """It knows the newest number alone, and no attempt of a survivor is newer."""
-    job = conductor().up()
+    job = rig().up()
     job.checkpoint(1)
     job.lose("sink-1")
     (save,) = of(SaveJob, job.timer("restart"))
-    successor = conductor()
+    successor = rig()
     successor.start(save.record)
     successor.listed(*job.machine.checkpoints.retained)
     assert numbers(successor.saved()) == dict.fromkeys((*A, *B), 3)
@@ -337,7 +337,7 @@ def test_a_new_coordinator_restarts_everything() -> None:
 
 
 def test_a_failure_amid_a_stop_restarts_everything() -> None:
-    job = conductor().up()
+    job = rig().up()
     job.command("stop")
     job.saved()
     effects = job.lose("sink-1")
@@ -347,7 +347,7 @@ def test_a_failure_amid_a_stop_restarts_everything() -> None:
 
 def test_once_a_part_may_have_finished_nothing_restarts_alone() -> None:
     """FLINK-21030: the part that has finished would be missing in what goes on (J21)."""
-    job = conductor().up()
+    job = rig().up()
     job.command("stop")
     job.saved()
     job.ack(1)
@@ -360,7 +360,7 @@ def test_once_a_part_may_have_finished_nothing_restarts_alone() -> None:
 
 
 def test_a_survivor_that_finishes_meanwhile_stays_finished() -> None:
-    job = conductor().up()
+    job = rig().up()
     job.ended(*A)
     job.trigger()
     job.ack(1, *A, ended=True)
@@ -375,17 +375,17 @@ def test_a_survivor_that_finishes_meanwhile_stays_finished() -> None:
 
 
 def test_a_region_forgets_that_it_had_ended_and_is_told_to_finish_later() -> None:
-    job = conductor().up()
+    job = rig().up()
     job.checkpoint(1)
     job.ended(*B)
-    mended(job)
+    failed_over(job)
     for task in A:
         assert job.say(InputEnded, task, 1) == [], "the region has input again, and says so when it has none"
     assert of(SaveJob, job.ended(*B)), "the final checkpoint"
 
 
 def test_a_job_that_is_cancelled_meanwhile_cancels_each_in_its_attempt() -> None:
-    job = conductor().up()
+    job = rig().up()
     job.lose("sink-1")
     job.again()
     effects = job.command("cancel")

@@ -25,7 +25,7 @@ from cutproof.reference_impl.core.state import BEGINNING, Sealed, TaskState
 from cutproof.reference_impl.core.task import Output, TaskSpec
 from cutproof.reference_impl.core.topology import EdgeSpec, EventTime, JobGraph, OperatorSpec, key_group, owner
 from cutproof.reference_impl.core.transactions import AbortTransaction, Commit, Done, Fence
-from unit.core.coordinator_rig import Conductor, savepoint
+from unit.core.coordinator_rig import CoordinatorRig, savepoint
 from unit.core.coordinator_rig import told as told_to
 from unit.core.machines import ATTEMPT, answered, only, requests, told
 
@@ -194,7 +194,7 @@ def graph(wide: int, partitioning: str = "hash") -> JobGraph:
 
 def resumed(new: JobGraph, initial: CompletedSnapshot) -> list[Effect]:
     """What a coordinator says that begins with a snapshot of another layout, once its first record is durable."""
-    job = Conductor(job=2, graph=new, coordinator={"initial": (initial,)})
+    job = CoordinatorRig(job=2, graph=new, coordinator={"initial": (initial,)})
     return [*job.start(), *job.saved()]
 
 
@@ -216,7 +216,9 @@ def test_an_operator_that_had_finished_stays_so_however_wide() -> None:
 def test_a_snapshot_without_the_state_of_an_old_subtask_is_refused() -> None:
     whole = savepoint(graph(2))
     handles = {task: handle for task, handle in whole.handles.items() if task != "op-1"}
-    job = Conductor(job=2, graph=graph(1), coordinator={"initial": (msgspec.structs.replace(whole, handles=handles),)})
+    job = CoordinatorRig(
+        job=2, graph=graph(1), coordinator={"initial": (msgspec.structs.replace(whole, handles=handles),)}
+    )
     job.start()
     assert job.unsaved[-1].reason == "checkpoint 5 holds no state of op-1"
 

@@ -23,7 +23,7 @@ from cutproof.reference_impl.core.source import SourceTask
 from cutproof.reference_impl.core.state import TaskState
 from unit.core.machines import (
     END,
-    GONE,
+    ENDED,
     abort,
     ack,
     barrier,
@@ -83,7 +83,7 @@ def test_a_bounded_input_ends_once_and_says_so_until_it_is_answered() -> None:
     assert task.step(Poll()) == [Rest()]
     assert task.step(TimerFired("ended")) == [ended("source-0"), SetTimer("ended", 12_000)]
     assert task.step(TimerFired("another")) == []
-    assert told(task, terminate(4)) == [Send(0, GONE), *finished("source-0")]
+    assert told(task, terminate(4)) == [Send(0, ENDED), *finished("source-0")]
     assert told(task, terminate(4)) == finished("source-0")
     assert task.step(TimerFired("ended")) == []
 

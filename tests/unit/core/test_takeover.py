@@ -9,9 +9,9 @@ from cutproof.reference_impl.core.effects import (
     ListSnapshots,
     Note,
     SaveJob,
+    SendToTask,
     SetTimer,
     Sweep,
-    Tell,
     Transact,
 )
 from cutproof.reference_impl.core.events import CompletedSnapshot, JobRecord
@@ -20,7 +20,7 @@ from cutproof.reference_impl.core.transactions import AbortTransaction, Done, Fe
 from unit.core.coordinator_rig import (
     SINK,
     TASKS,
-    Conductor,
+    CoordinatorRig,
     cancels,
     complete_snapshot,
     deployed,
@@ -36,14 +36,14 @@ RECORD = JobRecord(job=1, attempt=4, next_checkpoint=7, version=11, had_snapshot
 
 def took_over(
     *retained: CompletedSnapshot, record: JobRecord = RECORD, **settings: object
-) -> tuple[Conductor, list[Effect]]:
-    job = Conductor(**settings)
+) -> tuple[CoordinatorRig, list[Effect]]:
+    job = CoordinatorRig(**settings)
     job.start(record)
     return job, job.listed(*retained)
 
 
 def test_a_new_coordinator_cancels_the_attempt_it_finds_and_reads_what_is_durable() -> None:
-    assert Conductor().start(RECORD) == [*cancels(4), ListSnapshots()]
+    assert CoordinatorRig().start(RECORD) == [*cancels(4), ListSnapshots()]
 
 
 def test_it_goes_on_from_the_newest_snapshot_with_a_new_attempt_and_new_ids() -> None:
@@ -61,7 +61,7 @@ def test_it_goes_on_from_the_newest_snapshot_with_a_new_attempt_and_new_ids() ->
 
 
 def test_a_record_that_cannot_be_read_is_read_again_and_fails_the_job_in_the_end() -> None:
-    job = Conductor(sink="plain")
+    job = CoordinatorRig(sink="plain")
     job.start(RECORD)
     for _ in range(4):
         assert job.listed(complete_snapshot(3), unreadable=(5, 6)) == [SetTimer("list", 3_000)]
@@ -71,7 +71,7 @@ def test_a_record_that_cannot_be_read_is_read_again_and_fails_the_job_in_the_end
 
 
 def test_a_record_that_could_be_read_the_second_time_is_used() -> None:
-    job = Conductor()
+    job = CoordinatorRig()
     job.start(RECORD)
     job.listed(unreadable=(6,))
     job.timer("list")
@@ -112,7 +112,7 @@ def test_a_job_that_ended_on_a_snapshot_only_finishes_its_commits() -> None:
     assert all(order.suspended for order in orders.values())
     note, *terminates, timer = job.running()
     assert note == Note("attempt-running", None, 5)
-    assert terminates == [Tell(task, Terminate(job=1, attempt=5, checkpoint=6)) for task in TASKS]
+    assert terminates == [SendToTask(task, Terminate(job=1, attempt=5, checkpoint=6)) for task in TASKS]
     assert timer == SetTimer("terminate", 3_000)
     assert end(job.finished()) == ("finished", 6, "")
 
@@ -125,14 +125,14 @@ def test_what_a_dead_coordinator_left_is_swept_when_the_job_ends() -> None:
 
 
 def test_an_acknowledgement_while_it_reads_is_left_to_the_sweep() -> None:
-    job = Conductor()
+    job = CoordinatorRig()
     job.start(RECORD)
     assert job.ack(6, attempt=4) == []
 
 
 def test_a_job_that_cannot_read_what_is_durable_deletes_nothing_of_it() -> None:
     """What an unreadable record holds is not known: no file and no sealed transaction is touched."""
-    job = Conductor()
+    job = CoordinatorRig()
     effects = job.start(RECORD)
     for _ in range(LISTING_TRIES - 1):
         effects += job.listed(complete_snapshot(3), unreadable=(6,))

@@ -28,7 +28,7 @@ from cutproof.reference_impl.core.state import TaskState
 from cutproof.reference_impl.core.topology import key_group, owner
 from unit.core.machines import (
     END,
-    GONE,
+    ENDED,
     abort,
     ack,
     answered,
@@ -218,7 +218,7 @@ def test_barriers_still_pass_after_the_end_of_data() -> None:
 def test_terminate_finishes_and_is_answered_as_often_as_it_comes() -> None:
     task = up(operator())
     take(task, END)
-    assert told(task, terminate(4)) == [Send(0, GONE), *finished("op-0")]
+    assert told(task, terminate(4)) == [Send(0, ENDED), *finished("op-0")]
     assert told(task, terminate(4)) == finished("op-0")
     assert task.step(TimerFired("ended")) == []
 

@@ -12,7 +12,7 @@ from cutproof.reference_impl.core.messages import Complete
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.source import SourceTask, SplitLog
 from cutproof.reference_impl.core.state import TaskState
-from unit.core.coordinator_rig import Conductor
+from unit.core.coordinator_rig import CoordinatorRig
 from unit.core.coordinator_rig import told as tells
 from unit.core.machines import deploy, reason, source, spec, told, trigger, up
 from unit.core.machines import output as edge
@@ -73,6 +73,6 @@ def test_what_has_been_discarded_cannot_be_restored(position: int | None, checkp
 
 
 def test_the_coordinator_says_which_snapshot_is_the_oldest() -> None:
-    job = Conductor(retained_checkpoints=2).up()
+    job = CoordinatorRig(retained_checkpoints=2).up()
     oldest = [{message.oldest for _, message in tells(Complete, job.checkpoint(number))} for number in (1, 2, 3)]
     assert oldest == [{1}, {1}, {2}]

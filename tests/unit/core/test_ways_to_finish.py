@@ -14,7 +14,7 @@ from cutproof.reference_impl.core.sink import TransactionalSink
 from cutproof.reference_impl.core.topology import OperatorSpec
 from cutproof.reference_impl.core.transactions import AbortTransaction, Commit, PreCommit, Write
 from cutproof.reference_impl.core.two_phase import TwoPhaseTask
-from unit.core.coordinator_rig import OP, SINK, SOURCE, TASKS, Conductor, addressed, answer, end, of, stored
+from unit.core.coordinator_rig import OP, SINK, SOURCE, TASKS, CoordinatorRig, addressed, answer, end, of, stored
 from unit.core.coordinator_rig import told as told_to
 from unit.core.machines import (
     END,
@@ -36,7 +36,7 @@ from unit.core.machines import (
 )
 from unit.core.sinks import FIRST, SECOND, SILENCE, asked, commit, drop, give, number, pre_commit, sealed_for, write
 
-GONE = EndOfPartition()
+ENDED = EndOfPartition()
 
 
 def two_phase(**config: str) -> TwoPhaseTask:
@@ -81,7 +81,7 @@ def test_one_by_one_it_goes_on_when_the_task_has_committed_and_finishes() -> Non
     dropped = answered(task, number(effects, Commit))
     assert sent(dropped) == []
     (last,) = [at for at, _ in [(effect.number, effect) for effect in dropped]]
-    assert sent(answered(task, last)) == [(0, END), (0, GONE)]
+    assert sent(answered(task, last)) == [(0, END), (0, ENDED)]
 
 
 def test_other_tasks_hold_no_end_back() -> None:
@@ -90,7 +90,7 @@ def test_other_tasks_hold_no_end_back() -> None:
 
 def test_one_that_had_finished_says_both_ends_once() -> None:
     for how in ("together", "one-by-one"):
-        assert sent(two_phase(finishing=how).stay_finished()) == [(0, END), (0, GONE)]
+        assert sent(two_phase(finishing=how).stay_finished()) == [(0, END), (0, ENDED)]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_discard_at_finish_asks_again_for_a_sealed_one_that_a_dead_store_did_not
 
 @pytest.mark.parametrize("how", ["commit-at-finish", "discard-at-finish"])
 def test_there_is_no_final_checkpoint(how: str) -> None:
-    job = Conductor(finishing=how).up()
+    job = CoordinatorRig(finishing=how).up()
     effects = job.ended()
     assert told_to(Terminate, effects) == [(task, Terminate(job=1, attempt=1, checkpoint=None)) for task in TASKS]
     assert end(job.finished()) == ("finished", None, "")
@@ -178,7 +178,7 @@ def test_there_is_no_final_checkpoint(how: str) -> None:
 
 @pytest.mark.parametrize("settings", [{"checkpoints_after_finish": False}, {"finishing": "commit-at-finish"}])
 def test_nothing_is_triggered_once_some_input_has_ended(settings: dict[str, object]) -> None:
-    job = Conductor(**settings).up()
+    job = CoordinatorRig(**settings).up()
     job.checkpoint(1)
     job.ended(SOURCE)
     assert of(SaveJob, job.timer("checkpoint")) == []
@@ -190,7 +190,7 @@ def test_nothing_is_triggered_once_some_input_has_ended(settings: dict[str, obje
 
 
 def test_but_the_final_one() -> None:
-    job = Conductor(checkpoints_after_finish=False).up()
+    job = CoordinatorRig(checkpoints_after_finish=False).up()
     job.ended(SOURCE, OP)
     job.ended(SINK)
     assert addressed(Trigger, job.saved()) == [SOURCE]
@@ -198,7 +198,7 @@ def test_but_the_final_one() -> None:
 
 
 def test_otherwise_they_go_on() -> None:
-    job = Conductor().up()
+    job = CoordinatorRig().up()
     job.ended(SOURCE)
     assert addressed(Trigger, job.trigger()) == [SOURCE]
     job.ack(1)

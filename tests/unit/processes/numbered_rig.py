@@ -9,7 +9,7 @@ from cutproof.reference_impl.core.ids import AttemptId
 from cutproof.reference_impl.core.local_recovery import LocalRecovery
 from cutproof.reference_impl.core.messages import Element
 from cutproof.reference_impl.processes.clock import Clock
-from cutproof.reference_impl.processes.determinants import DiskReceipts
+from cutproof.reference_impl.processes.determinants import DiskDeterminants
 from cutproof.reference_impl.processes.journal import ChannelJournal, Journal
 from cutproof.reference_impl.processes.numbered_input import NumberedInput
 from cutproof.reference_impl.processes.numbered_output import NumberedOutput
@@ -27,7 +27,7 @@ class Rig:
         self._folder = folder
         self._part = part
         self._journal = Journal(folder / "journal", Clock(lambda: 0))
-        self._made: list[NumberedInput | NumberedOutput | DiskReceipts | Journal] = [self._journal]
+        self._made: list[NumberedInput | NumberedOutput | DiskDeterminants | Journal] = [self._journal]
 
     def close(self) -> None:
         for one in reversed(self._made):
@@ -54,7 +54,7 @@ class Rig:
     def receives(self, attempt: int = 1, *, begins_at: int | None = 0) -> NumberedInput:
         """One that comes up alone goes on with `begins_at`; None: it does not know yet."""
         (self._folder / "order").mkdir(exist_ok=True)
-        order = DiskReceipts(self._folder / "order", self._folder, AttemptId(attempt), returns=attempt > WHOLE)
+        order = DiskDeterminants(self._folder / "order", self._folder, AttemptId(attempt), returns=attempt > WHOLE)
         receiver = NumberedInput(
             NAME,
             0,

@@ -9,10 +9,10 @@ import pytest
 from cutproof.reference_impl.core.errors import CorruptSnapshot
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.local_recovery import Place
-from cutproof.reference_impl.processes import determinants as receipts
-from cutproof.reference_impl.processes.determinants import DiskReceipts
+from cutproof.reference_impl.processes import determinants as determinants
+from cutproof.reference_impl.processes.determinants import DiskDeterminants
 
-HERE = Place(receipts=2, taken=(1, 1), said=(4,), ended=((0, -1),))
+HERE = Place(determinants=2, taken=(1, 1), sent=(4,), ended=((0, -1),))
 
 
 @pytest.fixture
@@ -20,22 +20,22 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "logs" / "job-1" / "log" / "join-0-1" / "order"
 
 
-def attempt(folder: Path, number: int) -> DiskReceipts:
+def attempt(folder: Path, number: int) -> DiskDeterminants:
     """The first came up with all others, later ones alone."""
-    return DiskReceipts(folder, folder.parents[4], AttemptId(number), returns=number > 1)
+    return DiskDeterminants(folder, folder.parents[4], AttemptId(number), returns=number > 1)
 
 
-def writing(folder: Path, *taken: tuple[int, int], number: int = 1) -> DiskReceipts:
+def writing(folder: Path, *taken: tuple[int, int], number: int = 1) -> DiskDeterminants:
     order = attempt(folder, number)
-    for receipt in taken:
-        order.take_down(receipt)
+    for determinant in taken:
+        order.take_down(determinant)
     order.write()
     return order
 
 
-def taken(order: DiskReceipts) -> tuple[tuple[int, int], ...]:
+def taken(order: DiskDeterminants) -> tuple[tuple[int, int], ...]:
     """All that there is of the order."""
-    return order.since(Place(receipts=0, taken=(), said=()))
+    return order.since(Place(determinants=0, taken=(), sent=()))
 
 
 def test_the_next_attempt_finds_what_was_written(folder: Path) -> None:
@@ -122,11 +122,11 @@ def test_what_is_altered_is_told(folder: Path) -> None:
 def test_a_long_file_is_written_anew_without_what_is_needed_no_more(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(receipts, "REWRITTEN_BEHIND", 100)
+    monkeypatch.setattr(determinants, "REWRITTEN_BEHIND", 100)
     order = attempt(folder, 1)
     for number in range(60):
         order.take_down((0, number))
-    order.mark(CheckpointId(4), Place(receipts=50, taken=(50,), said=(0,)))
+    order.mark(CheckpointId(4), Place(determinants=50, taken=(50,), sent=(0,)))
     order.write()
     order.trim(CheckpointId(4))
     assert [path.name for path in folder.glob("00000001.*")] == ["00000001.0002"]
@@ -172,15 +172,15 @@ def test_a_file_that_is_written_anew_as_it_is_looked_for_is_found(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     zombie = writing(folder, (0, 0))
-    sync = receipts.sync
+    sync = determinants.sync
 
     def late(path: Path) -> None:
         if path.name == "00000001.0001":
-            monkeypatch.setattr(receipts, "sync", sync)
+            monkeypatch.setattr(determinants, "sync", sync)
             zombie._begin()  # it had looked for fences just before
         sync(path)
 
-    monkeypatch.setattr(receipts, "sync", late)
+    monkeypatch.setattr(determinants, "sync", late)
     assert taken(attempt(folder, 2)) == ((0, 0),)
 
 
@@ -190,7 +190,7 @@ def test_it_is_not_looked_for_without_end(folder: Path, monkeypatch: pytest.Monk
     def never(path: Path) -> None:
         raise FileNotFoundError(path)
 
-    looked = receipts._newest
-    monkeypatch.setattr(receipts, "sync", never)
+    looked = determinants._newest
+    monkeypatch.setattr(determinants, "sync", never)
     with pytest.raises(CorruptSnapshot, match="again and again"):
         looked(folder, 2)

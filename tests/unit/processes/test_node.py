@@ -171,8 +171,8 @@ def test_it_stops_at_a_point_that_is_waited_for_and_does_what_was_asked_meanwhil
         reached = node.harness.expect(f.Reached)
         assert (reached.point, reached.task, reached.side) == ("task-deployed", MAP, "before")
         node.harness.send(f.Echo(now(), 7))
-        node.harness.send(f.Poisoned(now(), MAP, 0, False))
-        until(lambda: node.world._poisons)
+        node.harness.send(f.RaiseException(now(), MAP, 0, False))
+        until(lambda: node.world._injections)
         assert not node.harness.all(f.Up)
         assert not node.harness.all(f.Echo)
         node.harness.send(f.Go(now()))
@@ -333,7 +333,7 @@ def test_it_counts_for_each_of_its_tasks(whole: Node) -> None:
 
 def test_one_of_its_tasks_fails_and_the_node_lives(whole: Node) -> None:
     """What it sends to breaks off, and fails too, sooner or later; what it hears from goes on."""
-    whole.harness.send(f.Poisoned(now(), MAP, 6, False))
+    whole.harness.send(f.RaiseException(now(), MAP, 6, False))
     deploy(whole, *TASKS)
     fired = whole.harness.expect(f.Fired)
     assert (fired.fault, fired.attempt) == (6, 1)
@@ -359,7 +359,7 @@ def test_what_a_machine_raises_fails_its_task_and_not_the_node(tmp_path: Path) -
 
 
 def test_a_poison_waits_for_the_next_attempt_if_there_is_none(node: Node) -> None:
-    node.harness.send(f.Poisoned(now(), MAP, 2, True))
+    node.harness.send(f.RaiseException(now(), MAP, 2, True))
     for attempt in (1, 2):
         deploy(node, attempt=attempt)
         upstream(node, attempt).send(f.Data(now(), Record(1, 2, 3, 0, 0)))

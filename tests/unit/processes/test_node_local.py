@@ -12,10 +12,10 @@ import pytest
 from cutproof.reference_impl.core.errors import ProtocolViolated
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.messages import Barrier, Complete, Deploy
-from cutproof.reference_impl.processes import determinants as receipts
+from cutproof.reference_impl.processes import determinants as determinants
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
-from cutproof.reference_impl.processes.determinants import DiskReceipts
+from cutproof.reference_impl.processes.determinants import DiskDeterminants
 from unit.processes.greeted import SECRET, accepted
 from unit.processes.rig import CHANNELS, DATA, SLOW, TASKS, JobOptions, Node, Peer, lives_without_harness, now
 
@@ -56,7 +56,7 @@ def cannot(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     def full(*_: object) -> None:
         raise NO_SPACE
 
-    monkeypatch.setattr(DiskReceipts, what, full)
+    monkeypatch.setattr(DiskDeterminants, what, full)
 
 
 # -- what cannot be read or written ----------------------------------------------------------------
@@ -85,14 +85,14 @@ def test_a_task_whose_beginning_cannot_be_written_leaves_nothing_open(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed: list[int] = []
-    close = DiskReceipts.close
+    close = DiskDeterminants.close
 
-    def watched(order: DiskReceipts) -> None:
+    def watched(order: DiskDeterminants) -> None:
         if order._file >= 0:
             closed.append(order._file)
         close(order)
 
-    monkeypatch.setattr(DiskReceipts, "close", watched)
+    monkeypatch.setattr(DiskDeterminants, "close", watched)
     cannot(monkeypatch, "mark")
     send(node, Deploy(job=1, attempt=FIRST))
     assert "No space left" in failure(node, 1)
@@ -139,7 +139,7 @@ def test_a_log_that_cannot_be_taken_over_is_a_failure_of_its_task(node: Node, mo
 def test_a_place_that_is_not_known_any_more_is_a_failure_of_its_task(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(receipts, "REWRITTEN_BEHIND", 0)
+    monkeypatch.setattr(determinants, "REWRITTEN_BEHIND", 0)
     comes_up(node)
     node.coordinator.expect(f.FromTask)  # it runs
     sender = node.connect(DATA)
@@ -156,14 +156,14 @@ def test_whoever_has_come_too_late_leaves_nothing_open(node: Node, monkeypatch: 
     comes_up(node)
     (fence,) = node.folder.glob("**/order/00000001")
     fence.with_name("00000003").touch()
-    made: list[DiskReceipts] = []
-    begin = DiskReceipts._begin
+    made: list[DiskDeterminants] = []
+    begin = DiskDeterminants._begin
 
-    def watched(order: DiskReceipts) -> None:
+    def watched(order: DiskDeterminants) -> None:
         made.append(order)
         begin(order)
 
-    monkeypatch.setattr(DiskReceipts, "_begin", watched)
+    monkeypatch.setattr(DiskDeterminants, "_begin", watched)
     send(node, Deploy(job=1, attempt=AttemptId(2), channels_of=FIRST))
     node.answers()
     assert [up.attempt for up in node.harness.all(f.Up)] == [1]

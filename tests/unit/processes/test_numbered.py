@@ -39,8 +39,8 @@ def test_another_receiver_is_sent_what_is_durable_nowhere(rig: Rig) -> None:
     another = rig.receives(2)
     rig.until(lambda: sorted(another.received) == [0, 1, 2])
     assert list(another.received.values()) == [record(0), record(1), record(2)], "from the log, and from the sender"
-    assert not another.is_owed(2)
-    assert another.is_owed(3)
+    assert not another.is_expected(2)
+    assert another.is_expected(3)
 
 
 def test_nobody_is_let_in_before_it_knows_what_to_expect(rig: Rig) -> None:

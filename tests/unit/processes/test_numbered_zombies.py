@@ -202,8 +202,8 @@ def test_what_a_channel_began_with_has_the_first_numbers_in_each_attempt_of_the_
     rig.until(lambda: len(another.received) == 4)
     rig.passes()
     assert another.received == {0: record(100), 1: record(101), 2: record(0), 3: record(1)}
-    assert not another.is_owed(3)
-    assert another.is_owed(4)
+    assert not another.is_expected(3)
+    assert another.is_expected(4)
 
 
 def test_what_a_channel_began_with_makes_no_room(rig: Rig) -> None:

@@ -18,12 +18,12 @@ def test_a_barrier_that_overtakes_goes_out_of_a_full_channel_and_gives_its_credi
     assert sender.is_full
     sender.push(Barrier(1, 0))
     ends.until(lambda: len(receiver.queue) == 2)
-    assert receiver.impatient == 1
+    assert receiver.timed_barriers == 1
 
-    receiver.take_ahead(1)
+    receiver.take_overtaking(1)
 
     ends.until(lambda: sender._credits == 0)
-    assert (sender.is_full, receiver.impatient) == (True, 0), "the record still fills the channel"
+    assert (sender.is_full, receiver.timed_barriers) == (True, 0), "the record still fills the channel"
     receiver.queue.popleft()
     receiver.sender.drain()
     ends.until(lambda: not sender.is_full)
@@ -37,7 +37,7 @@ def test_a_barrier_that_is_in_no_hurry_is_not_counted_as_one(ends: Ends) -> None
     sender.push(Barrier(1))
     sender.push(Barrier(2, 700))
     ends.until(lambda: len(receiver.queue) == 2)
-    assert receiver.impatient == 1
+    assert receiver.timed_barriers == 1
 
 
 def test_a_barrier_that_overtakes_before_the_channel_is_accepted_waits_for_that(ends: Ends) -> None:
@@ -50,7 +50,7 @@ def test_a_barrier_that_overtakes_before_the_channel_is_accepted_waits_for_that(
     receiver = ends.receiver(attempt=2, capacity=1)
     ends.until(lambda: len(receiver.queue) == 1)
     assert (sender.is_full, sender.is_idle) == (True, True), "it took the only credit"
-    receiver.take_ahead(0)
+    receiver.take_overtaking(0)
     ends.until(lambda: not sender.is_full)
     assert sender._credits == 1
 
@@ -108,7 +108,7 @@ def test_elements_keep_their_numbers_when_a_barrier_overtakes_them_and_others_ar
     ends.until(lambda: len(receiver.queue) == 4)
     receiver.refill((record(8),), IN_FRONT)
     assert [receiver.position(place) for place in range(5)] == [-1, 0, 1, 2, 3]
-    receiver.take_ahead(3)
+    receiver.take_overtaking(3)
     assert [receiver.position(place) for place in range(4)] == [-1, 0, 1, 3]
     receiver.queue.popleft()
     receiver.taken += 1

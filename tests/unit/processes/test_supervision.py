@@ -80,8 +80,8 @@ def test_it_says_who_it_is(supervised: Supervised) -> None:
 def test_at_a_point_it_stands_still_until_it_may_go_on(supervised: Supervised) -> None:
     standing = Standing(supervised)
     assert (standing.reached.point, standing.reached.task, standing.reached.side) == ("ack-sent", "map-0", "before")
-    poison = f.Poisoned(now(), TaskId("map-0"), 0, False)
-    supervised.harness.send(poison)
+    injection = f.RaiseException(now(), TaskId("map-0"), 0, False)
+    supervised.harness.send(injection)
     until(lambda: supervised.obeyed)
     assert standing.stands, "another order is no permission"
     supervised.harness.send(f.Go(now()))
@@ -123,7 +123,7 @@ def test_faults_that_wait_are_armed_while_it_stands_and_other_orders_wait_for_th
     at_once = [
         f.Arm(now(), "fail-write", "map-0", 0, 1),
         f.Meddle(now(), "lose", "ack", None, 2, 0),
-        f.Poisoned(now(), TaskId("map-0"), 3, True),
+        f.RaiseException(now(), TaskId("map-0"), 3, True),
         f.Disarm(now(), 0),
     ]
     for frame in (ask, *at_once[:2], issue, *at_once[2:]):

@@ -133,10 +133,10 @@ def test_a_fault_is_disarmed_where_another_process_has_met_it(tmp_path: Path) ->
         node.harness.send(f.Arm(now(), "fail-write", MAP, 3, 2))
         node.harness.send(f.Arm(now(), "fail-read", MAP, 4, 1))
         node.answers()
-        assert node.world.arms.left() == [3, 3, 4]
+        assert node.world.arms.remaining() == [3, 3, 4]
         node.harness.send(f.Disarm(now(), 3))
         node.answers()
-        assert node.world.arms.left() == [4]
+        assert node.world.arms.remaining() == [4]
 
 
 def test_a_kind_of_store_that_there_is_not_is_refused(tmp_path: Path) -> None:

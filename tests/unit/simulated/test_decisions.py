@@ -44,4 +44,4 @@ def test_faults_of_one_target_are_taken_in_order_and_as_often_as_they_last() -> 
     arms.arm("refused", None, 2)
     arms.arm("refused", "a-0", 5)
     assert [arms.take("refused", None) for _ in range(2)] == [1, 1]
-    assert arms.left() == [2, 5]
+    assert arms.remaining() == [2, 5]

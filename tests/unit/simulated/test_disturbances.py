@@ -222,8 +222,8 @@ def test_a_raising_function_fails_its_task_once() -> None:
 
 
 def test_a_poison_record_ends_the_job_with_its_reason() -> None:
-    poison = plan.RaiseInOperator(trigger=EARLY, task="op0-0", always=True)
-    history = run(job(faults=(poison,), restart_attempts=3))
+    raising = plan.RaiseInOperator(trigger=EARLY, task="op0-0", always=True)
+    history = run(job(faults=(raising,), restart_attempts=3))
     status, reason = ended(history)
     assert status == "failed"
     assert reason.startswith("3 restarts are used up; the last cause was op0-0: the user function of op0-0 raised")

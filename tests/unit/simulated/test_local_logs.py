@@ -46,7 +46,7 @@ def violated(result: Result) -> dict[str, Violated]:
     return {name: one for name, one in result.judgement.verdicts.items() if isinstance(one, Violated)}
 
 
-def came_up_alone(result: Result) -> list[str]:
+def recovered_locally(result: Result) -> list[str]:
     return [task for one in result.history.journal if isinstance(one, AttemptStarted) for task in one.tasks]
 
 
@@ -76,7 +76,7 @@ def first_numbers(result: Result) -> Iterator[tuple[int, int, int]]:
 @pytest.mark.parametrize("store", STORES)
 def test_snapshots_of_one_that_came_up_alone_name_what_lies_in_the_logs_of_the_one_before(store: str) -> None:
     result = result_of(alone(lost(), spill_store=store))
-    assert came_up_alone(result) == [LOST]
+    assert recovered_locally(result) == [LOST]
     assert {log.name.rpartition("/")[0].rpartition("-")[2] for log in result.history.logs} == {"1"}
     numbers = list(first_numbers(result))
     assert {2} <= {attempt for attempt, _, _ in numbers} <= {1, 2}
@@ -92,7 +92,7 @@ def test_it_does_the_same_again_as_from_a_log_of_the_channels_own(store: str, al
         result_of(alone(lost(), spilling=way, spill_store=store, alignment=alignment))
         for way in ("at-once", "continuous")
     )
-    assert came_up_alone(own) == came_up_alone(spilled) == [LOST]
+    assert recovered_locally(own) == recovered_locally(spilled) == [LOST]
     assert (bool(own.history.logs), bool(spilled.history.logs)) == (False, True)
     assert rows(own) == rows(spilled)
     assert not violated(own)
@@ -101,7 +101,7 @@ def test_it_does_the_same_again_as_from_a_log_of_the_channels_own(store: str, al
 
 def test_no_log_is_left_but_of_what_the_last_snapshot_refers_to() -> None:
     result = result_of(alone(lost(), lost("op1-0", 3)))
-    assert came_up_alone(result)
+    assert recovered_locally(result)
     assert result.history.residue.logs == []
     assert any(log.trims for log in result.history.logs if log.task == LOST)
 
@@ -110,7 +110,7 @@ def test_who_stood_still_writes_in_vain_into_the_log_of_the_one_in_its_place() -
     """A flush of its own is under way, and the one in its place has written on."""
     pause = PauseTask(trigger=AtPoint(point="checkpoint-completed", occurrence=2), task=LOST, for_us=30_000)
     result = result_of(alone(pause, spill_flush_us=700))
-    assert came_up_alone(result) == [LOST]
+    assert recovered_locally(result) == [LOST]
     assert [first for _, first, _ in first_numbers(result)] == [taken for _, _, taken in first_numbers(result)]
     assert not violated(result)
 
@@ -122,7 +122,7 @@ def test_who_stands_still_while_it_comes_up_is_over_when_another_has(way: str) -
     starts = [one.at_us for one in result_of(alone(lost(), **slow)).history.journal if isinstance(one, AttemptStarted)]
     pause = PauseTask(trigger=AtTime(at_us=starts[1] + 400), task=LOST, for_us=15_000)
     result = result_of(alone(lost(), pause, **slow))
-    assert came_up_alone(result) == [LOST, LOST]
+    assert recovered_locally(result) == [LOST, LOST]
     assert [one.loaded is None for one in result.history.runs if one.task == LOST] == [True, True, False]
     assert not violated(result)
 
@@ -132,7 +132,7 @@ def test_what_was_durable_nowhere_is_made_again(alignment: str) -> None:
     """No flush is done before the end: sender and receiver are lost at once, and with them what lay between."""
     faults = (lost("source-0"), lost(LOST), lost("op1-0"))
     result = result_of(alone(*faults, alignment=alignment, spill_store="files", spill_flush_us=3_000))
-    assert sorted(came_up_alone(result)) == [LOST, "op1-0", "source-0"]
+    assert sorted(recovered_locally(result)) == [LOST, "op1-0", "source-0"]
     assert sum(len(one.repeated) for one in result.history.channels) > 0
     assert not violated(result)
 
@@ -142,7 +142,7 @@ def test_what_was_in_flight_when_a_job_is_given_up_amid_a_recovery_is_not_owed(w
     """Found by the search: the newest checkpoint is that which a source had gone back to alone."""
     gone = KillCoordinator(trigger=AtPoint(point="state-loaded", task="source-0"))
     result = result_of(alone(lost("source-0", 1), gone, spilling=way, snapshot_store="memory"))
-    assert came_up_alone(result) == ["source-0"]
+    assert recovered_locally(result) == ["source-0"]
     newest = Lines(result.history).in_flight(max(one.checkpoint for one in result.history.completed))
     assert [channel for channel, held in newest.items() if held.origins and channel.startswith("source-0>")]
     assert not violated(result)
@@ -153,7 +153,7 @@ def test_no_drawn_run_that_reads_logs_is_accused() -> None:
     told = [one for one in (draw(3, number) for number in range(40)) if one.engine.spilling == "continuous"]
     results = [result_of(one) for one in told]
     assert [one.seed for one, result in zip(told, results, strict=True) if violated(result)] == []
-    assert sum(bool(came_up_alone(result)) for result in results) >= 5
+    assert sum(bool(recovered_locally(result)) for result in results) >= 5
 
 
 # -- wrong code --------------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ def test_what_both_had_and_nobody_made_durable_is_owed_and_taken_in_when_it_is_s
     rig.outlet.sender.alive = False  # type: ignore[union-attr]
     inlet = rig.receives()
     assert inlet.received == {0: record(0)}
-    assert rig.channel.is_owed(1)
+    assert rig.channel.is_expected(1)
     account = Channel(name="a>b", attempt=2, sent=[])
     again = rig.sends(account)
     for number in range(4):
@@ -252,7 +252,7 @@ def test_what_both_had_and_nobody_made_durable_is_owed_and_taken_in_when_it_is_s
         again.push(record(number))
     assert inlet.received == {number: record(number) for number in range(4)}
     assert (account.repeated, account.sent) == ([0, 1, 2], [3]), "for the network they came before"
-    assert not rig.channel.is_owed(3)
+    assert not rig.channel.is_expected(3)
 
 
 def test_an_end_is_said_again_to_one_that_did_not_take_it_and_to_no_other() -> None:

@@ -253,7 +253,7 @@ def test_a_snapshot_is_written_when_the_order_that_it_follows_from_is_durable(mo
     dedup = Node(name="dedup", operator=Dedup(), inputs=("source",))
     silent = Workload(name="silent", inputs=(SOURCE,), nodes=(dedup,))  # what takes and says nothing is not held up
     usual = simulated.settings
-    slow = {"receipt_us": 1_500, "snapshot_write_us": 10}
+    slow = {"determinant_us": 1_500, "snapshot_write_us": 10}
     monkeypatch.setattr(simulated, "settings", lambda told: msgspec.structs.replace(usual(told), **slow))
     events = [
         one

@@ -126,9 +126,9 @@ def test_what_is_stored_is_trimmed() -> None:
 
 
 def test_alignment_sets_a_channel_aside_and_overtaking_none() -> None:
-    assert max(judged(_tree(ALIGNED)).outcome.set_aside_us.values()) > SECOND
+    assert max(judged(_tree(ALIGNED)).outcome.blocked_us.values()) > SECOND
     for way in (AT_ONCE, CONTINUOUS):
-        assert max(judged(_tree(way)).outcome.set_aside_us.values()) == 0
+        assert max(judged(_tree(way)).outcome.blocked_us.values()) == 0
 
 
 def test_a_barrier_that_waits_long_enough_overtakes_and_one_that_does_not_stays_in_line() -> None:

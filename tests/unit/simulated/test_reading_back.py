@@ -47,7 +47,7 @@ def _held(plan: Pipeline) -> PipelineRun:
     return run
 
 
-def _told(run: PipelineRun) -> Recovery:
+def _recovery(run: PipelineRun) -> Recovery:
     (told,) = run.outcome.recoveries
     assert told.restored_us is not None
     return told
@@ -59,12 +59,12 @@ def _reads(run: PipelineRun) -> list[Read]:
 
 def _up(plan: Pipeline) -> int:
     """µs from the crash until all tasks were up."""
-    return (_told(_held(plan)).restored_us or 0) - CRASH
+    return (_recovery(_held(plan)).restored_us or 0) - CRASH
 
 
 def test_all_that_the_checkpoint_had_in_flight_is_read_once_and_in_order() -> None:
     run = _held(_two_inputs())
-    told, reads = _told(run), _reads(run)
+    told, reads = _recovery(run), _reads(run)
     assert told.restores is not None
     assert len(reads) * MB == told.replayed_bytes == run.outcome.checkpoints[told.restores - 1].stored_bytes > 60 * MB
     for channel in ("a>left", "b>right"):
@@ -74,7 +74,7 @@ def test_all_that_the_checkpoint_had_in_flight_is_read_once_and_in_order() -> No
 
 def test_tasks_are_up_when_the_last_buffer_was_read_and_reading_begins_after_the_restart() -> None:
     run = _held(_two_inputs())
-    told, reads = _told(run), _reads(run)
+    told, reads = _recovery(run), _reads(run)
     assert max(read.done_us for read in reads) == told.restored_us
     assert min(read.asked_us for read in reads) == CRASH + RESTART
     assert (told.caught_up_us or 0) > (told.restored_us or 0)
@@ -89,8 +89,8 @@ def test_a_store_reads_one_thing_at_a_time_and_channels_of_a_node_take_turns() -
 
 def test_two_channels_on_one_store_keep_each_other_waiting() -> None:
     together, apart = _held(_two_inputs()), _held(_two_inputs(apart=True))
-    assert _told(together).replayed_bytes == _told(apart).replayed_bytes
-    assert (_told(together).restored_us or 0) > (_told(apart).restored_us or 0)
+    assert _recovery(together).replayed_bytes == _recovery(apart).replayed_bytes
+    assert (_recovery(together).restored_us or 0) > (_recovery(apart).restored_us or 0)
     assert all(read.began_us == read.asked_us for read in _reads(apart))
 
 
@@ -102,7 +102,7 @@ def test_the_slower_a_store_reads_the_later_tasks_are_up() -> None:
 
 def test_what_was_read_back_takes_up_its_channels_room() -> None:
     """The sink keeps up: what is in flight of a source is in its own channel, of 40 MB, or in a task's hands."""
-    restored_us = _told(_held(_two_inputs())).restored_us or 0
+    restored_us = _recovery(_held(_two_inputs())).restored_us or 0
     run = _held(replace(_two_inputs(), until_us=restored_us + SECOND))
     of_each = Counter(source for source, _ in run.outcome.in_flight)
     assert [40 <= of_each[source] <= 43 for source in (0, 1)] == [True, True]
@@ -120,7 +120,7 @@ def test_a_file_is_opened_again_to_be_read_and_each_file_once() -> None:
     assert not any(map(_opens, _reads(log)))
     opened = [read.writer for read in _reads(files) if _opens(read)]
     assert [opened.count(name) for name in ("a>left", "b>right")] == [2, 2]
-    assert (_told(files).restored_us or 0) > (_told(log).restored_us or 0)
+    assert (_recovery(files).restored_us or 0) > (_recovery(log).restored_us or 0)
 
 
 def _opens(read: Read) -> bool:

@@ -299,7 +299,7 @@ def test_a_loss_of_power_that_met_no_write_is_not_waited_for_in_eternity(begin: 
 
 def armed(member: FakeMember) -> list[tuple[Any, ...]]:
     """The orders that it got, without their stamps."""
-    kinds = (f.Arm, f.Disarm, f.Meddle, f.Poisoned)
+    kinds = (f.Arm, f.Disarm, f.Meddle, f.RaiseException)
     return [
         (type(frame).__name__, *[getattr(frame, name) for name in frame.__struct_fields__[1:]])
         for frame in member.frames
@@ -321,7 +321,7 @@ NODE = plan.KillNode(trigger=EVER, node=0)
             {"sink-0": "node-0", "sink-1": "node-1", COORDINATOR: COORDINATOR},
             ("Arm", "refused", None, 0, 2),
         ),
-        (plan.RaiseInOperator(trigger=NOW, task="count-0"), {"count-0": "node-0"}, ("Poisoned", "count-0", 0, False)),
+        (plan.RaiseInOperator(trigger=NOW, task="count-0"), {"count-0": "node-0"}, ("RaiseException", "count-0", 0, False)),
         (
             plan.LateMessage(trigger=NOW, message="ack", task="map-0", by_us=7),
             {COORDINATOR: COORDINATOR},
@@ -382,7 +382,7 @@ def test_a_poison_that_is_for_ever_is_told_again_for_ever(begin: Callable[..., R
         run.stage.context.fired(0, "it raises", 1)
     newer = run.stage.processes.replace("count-0")
     run.environment.orders.order_again(newer)  # type: ignore[arg-type]
-    assert armed(newer) == [("Poisoned", "count-0", 0, True)]
+    assert armed(newer) == [("RaiseException", "count-0", 0, True)]
 
 
 def test_only_operators_can_be_made_to_raise(begin: Callable[..., Run]) -> None:

@@ -69,7 +69,7 @@ class Before:
             unsent = self._senders[sender][1].unsent.get(receiver, [])
             yield state.queued.get(channel, []), state.replays.get(channel, []), unsent
 
-    def said_last(self) -> int:
+    def last_watermark(self) -> int:
         """The least of what the old senders had said of event time, under way or heard."""
         return min((time for sender, _ in enumerate(self._senders) for time in self._said(sender)), default=BEGINNING)
 

@@ -1,4 +1,4 @@
-"""Data in flight where a job is laid out anew: `core.in_flight_dealing`, and the share that a new subtask takes."""
+"""Data in flight where a job is rescaled: `core.in_flight_redistribution`, and the share that a new subtask takes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutproof.reference_impl.core.ids import Handle
-from cutproof.reference_impl.core.in_flight_dealing import Before, States, is_record, owned
+from cutproof.reference_impl.core.in_flight_redistribution import Before, States, is_record, owned
 from cutproof.reference_impl.core.messages import Piece
 from cutproof.reference_impl.core.rescale import Gathering, Redistribution, Share
 from cutproof.reference_impl.core.state import BEGINNING, Passing, TaskState
@@ -68,11 +68,11 @@ def test_the_time_is_the_least_that_some_sender_had_said_last() -> None:
         TaskState(queued={0: [(9,)]}, times=[3, 4]), TaskState(queued={0: [(9,)]}, times=[3, 4]), gates=(0, 0)
     )
     senders = states(TaskState(), TaskState(unsent={0: [A, (7,)]}))
-    assert Before(0, receivers, senders).said_last() == 4
+    assert Before(0, receivers, senders).last_watermark() == 4
 
 
 def test_no_time_is_said_where_none_was() -> None:
-    assert Before(0, states(TaskState(queued={0: [A]}), gates=(0,)), states(TaskState())).said_last() == BEGINNING
+    assert Before(0, states(TaskState(queued={0: [A]}), gates=(0,)), states(TaskState())).last_watermark() == BEGINNING
 
 
 @given(keys=st.lists(st.integers(0, 40), max_size=30), wide=st.integers(1, 7))
