@@ -22,6 +22,9 @@ def gone(job: CoordinatorRig, checkpoint: int, *tasks: str) -> None:
     """These acknowledge a checkpoint after all their input, the others amid theirs; it completes, and they go."""
     job.trigger()
     job.ack(checkpoint, *tasks, ended=True)
-    job.ack(checkpoint, *(task for task in job.machine.tasks if task not in (*tasks, *job.machine.checkpoints.finished_tasks)))
+    job.ack(
+        checkpoint,
+        *(task for task in job.machine.tasks if task not in (*tasks, *job.machine.checkpoints.finished_tasks)),
+    )
     job.stored(checkpoint)
     job.finished(*tasks)

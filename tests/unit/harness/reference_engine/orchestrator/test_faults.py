@@ -321,7 +321,11 @@ NODE = plan.KillNode(trigger=EVER, node=0)
             {"sink-0": "node-0", "sink-1": "node-1", COORDINATOR: COORDINATOR},
             ("Arm", "refused", None, 0, 2),
         ),
-        (plan.RaiseInOperator(trigger=NOW, task="count-0"), {"count-0": "node-0"}, ("RaiseException", "count-0", 0, False)),
+        (
+            plan.RaiseInOperator(trigger=NOW, task="count-0"),
+            {"count-0": "node-0"},
+            ("RaiseException", "count-0", 0, False),
+        ),
         (
             plan.LateMessage(trigger=NOW, message="ack", task="map-0", by_us=7),
             {COORDINATOR: COORDINATOR},
