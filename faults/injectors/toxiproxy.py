@@ -53,7 +53,7 @@ class _State(msgspec.Struct, frozen=True, kw_only=True):
 class Toxiproxy:
     """One server, by its control port.
 
-    `patience_s` bounds each request; an operation is at most three of them, and
+    `timeout_s` bounds each request; an operation is at most three of them, and
     the first that stays unanswered ends it.  A server started with `mark_file`'s
     text as its configuration is told from any other that may have got the port:
     one that finds its port taken does not exit, and the other would answer.
@@ -64,7 +64,7 @@ class Toxiproxy:
         self,
         port: int,
         *,
-        patience_s: float = 2.0,
+        timeout_s: float = 2.0,
         mark: str = "",
         new_socket: Callable[[], socket.socket] = socket.socket,
     ) -> None:
@@ -73,7 +73,7 @@ class Toxiproxy:
             raise ValueError(f"{port} is not a port")
         self.port = port
         self._mark = _MARK + _checked(mark) if mark else ""
-        self._transport = Transport(port, patience_s, new_socket)
+        self._transport = Transport(port, timeout_s, new_socket)
         self._package = own_copy()
         self._package.api.requests = self._transport
         self._package.api.APIConsumer.host = HOST
@@ -136,16 +136,16 @@ class Toxiproxy:
         Toxiproxy asks nobody who they are.  ToxiproxyFailed when it does not say so in time."""
         with self._transport.at_most(within_s), self._calling("list its proxies"):
             there: dict[str, dict[str, Any]] = self._package.api.APIConsumer.get("/proxies").json()
-            for name, told in sorted(there.items()):
+            for name, shown in sorted(there.items()):
                 # The mark never listens, and the server makes up where it would.
-                listen = f"{HOST}:0" if name == self._mark else told["listen"]
+                listen = f"{HOST}:0" if name == self._mark else shown["listen"]
                 found = _State(
-                    listen=listen, upstream=told["upstream"], is_enabled=told["enabled"], toxics=_toxics_of(told)
+                    listen=listen, upstream=shown["upstream"], is_enabled=shown["enabled"], toxics=_toxics_of(shown)
                 )
                 if found not in self._states_of(name):
-                    return f"the proxy {name!r} from {told['listen']} to {told['upstream']}{_in_words(told)}"
-        gone = sorted(name for name, made in self._made.items() if name not in there and not made.may_be_gone)
-        return f"no proxy {gone[0]!r} any more" if gone else ""
+                    return f"the proxy {name!r} from {shown['listen']} to {shown['upstream']}{_in_words(shown)}"
+        missing = sorted(name for name, made in self._made.items() if name not in there and not made.may_be_deleted)
+        return f"no proxy {missing[0]!r} any more" if missing else ""
 
     def _states_of(self, name: str) -> list[_State]:
         """In which it may be: as it was told, and as it was last told without an answer that it had done so."""
@@ -155,10 +155,10 @@ class Toxiproxy:
         if made is None:
             return [self._making[name]] if name in self._making else []
         listen, upstream = f"{HOST}:{made.port}", f"{HOST}:{made.upstream_port}"
-        told = ((made.is_enabled, made.placed), *made.unsure)
+        shown = ((made.is_enabled, made.placed), *made.unsure)
         return [
             _State(listen=listen, upstream=upstream, is_enabled=is_enabled, toxics=toxics)
-            for is_enabled, toxics in told
+            for is_enabled, toxics in shown
         ]
 
     def reset(self) -> None:
@@ -168,9 +168,9 @@ class Toxiproxy:
             if self._mark and (mark := self._server.get_proxy(self._mark)) is not None:
                 mark.disable()
             there = self._server.proxies()
-            left = [name for name in self.proxies() if not there[name].enabled or there[name].toxics()]
-        if left:
-            raise ToxiproxyFailed(f"Toxiproxy was told to reset, and these are still disturbed: {', '.join(left)}")
+            unhealed = [name for name in self.proxies() if not there[name].enabled or there[name].toxics()]
+        if unhealed:
+            raise ToxiproxyFailed(f"Toxiproxy was told to reset, and these are still disturbed: {', '.join(unhealed)}")
         for made in self._made.values():
             made.is_enabled, made.placed = True, {}
             made.unsure.clear()
@@ -208,7 +208,7 @@ class Proxy:
         """toxics by name, as it was told"""
         self.unsure: list[tuple[bool, dict[str, Active]]] = []
         """`is_enabled` and `placed`, as it was told without an answer that it is so"""
-        self.may_be_gone = False
+        self.may_be_deleted = False
         self._server = server
         self._theirs = theirs
 
@@ -277,7 +277,7 @@ class Proxy:
 
     def delete(self) -> None:
         """Close every connection, and be gone."""
-        self.may_be_gone = True
+        self.may_be_deleted = True
         with self._server._calling(f"delete {self.name}"):
             self._theirs.destroy()
         if self.name in self._server.proxies():
@@ -287,8 +287,8 @@ class Proxy:
     def _demand(self, *, enabled: bool) -> None:
         there = self._server._theirs().get(self.name)
         if there is None or there.enabled is not enabled or _port(there.listen) != self.port:
-            told = "enable" if enabled else "disable"
-            raise ToxiproxyFailed(f"Toxiproxy was told to {told} {self.name} on port {self.port}, and did not")
+            shown = "enable" if enabled else "disable"
+            raise ToxiproxyFailed(f"Toxiproxy was told to {shown} {self.name} on port {self.port}, and did not")
         self.is_enabled = enabled
         self.unsure.clear()
 
@@ -311,19 +311,19 @@ def _port(listen: str) -> int:
     return int(port) if port.isdecimal() else 0
 
 
-def _toxics_of(told: Mapping[str, Any]) -> dict[str, Active] | None:
+def _toxics_of(shown: Mapping[str, Any]) -> dict[str, Active] | None:
     """The toxics of a proxy as the server lists it, by name; None where one would not be set from here."""
     try:
-        found = [_read(told["name"], SimpleNamespace(**toxic)) for toxic in told["toxics"]]
+        found = [_read(shown["name"], SimpleNamespace(**toxic)) for toxic in shown["toxics"]]
     except ToxiproxyFailed:
         return None
     return {active.name: active for active in found}
 
 
-def _in_words(told: Mapping[str, Any]) -> str:
+def _in_words(shown: Mapping[str, Any]) -> str:
     """What else there is to say of a proxy."""
-    toxics = [str(toxic["name"]) for toxic in told["toxics"]]
-    state = [] if told["enabled"] else ["disabled"]
+    toxics = [str(toxic["name"]) for toxic in shown["toxics"]]
+    state = [] if shown["enabled"] else ["disabled"]
     return "".join(f", {each}" for each in (*state, *(f"with the toxic {name!r}" for name in toxics)))
 
 

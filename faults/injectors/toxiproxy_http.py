@@ -86,20 +86,20 @@ class Transport:
     play.
     """
 
-    def __init__(self, port: int, patience_s: float, new_socket: Callable[[], socket.socket]) -> None:
+    def __init__(self, port: int, timeout_s: float, new_socket: Callable[[], socket.socket]) -> None:
         self._port = port
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._new_socket = new_socket
 
     @contextlib.contextmanager
     def at_most(self, seconds: float) -> Iterator[None]:
         """Be no more patient than this for a while."""
-        before = self._patience_s
-        self._patience_s = max(min(before, seconds), PAUSE_S)
+        before = self._timeout_s
+        self._timeout_s = max(min(before, seconds), PAUSE_S)
         try:
             yield
         finally:
-            self._patience_s = before
+            self._timeout_s = before
 
     def get(self, url: str, params: Any = None) -> _Answer:
         return self._send("GET", url)
@@ -110,23 +110,23 @@ class Transport:
     def post(self, url: str, data: Any = None, json: Any = None) -> _Answer:
         return self._send("POST", url, json)
 
-    def _send(self, method: str, url: str, told: Any = None) -> _Answer:
+    def _send(self, method: str, url: str, body: Any = None) -> _Answer:
         who = f"Toxiproxy on port {self._port}"
         path = quote(url.partition(str(self._port))[2], safe="/")
-        link = _Link(self._port, self._patience_s, self._new_socket)
+        link = _Link(self._port, self._timeout_s, self._new_socket)
         try:
-            link.request(method, path, json.dumps(told) if told is not None else None, {"Connection": "close"})
+            link.request(method, path, json.dumps(body) if body is not None else None, {"Connection": "close"})
             got = link.getresponse()
             answer = _Answer(status_code=got.status, content=got.read())
         except TimeoutError as error:
-            raise ToxiproxyFailed(f"{who} did not answer within {self._patience_s:g} s") from error
+            raise ToxiproxyFailed(f"{who} did not answer within {self._timeout_s:g} s") from error
         except (OSError, HTTPException) as error:
             raise ToxiproxyFailed(f"{who} is gone: nothing answers there") from error
         finally:
             link.close()
         if not 200 <= answer.status_code < 300:
-            said = re.search(r'"error":\s*"(.*?)"[,}]', answer.text)
-            why = said[1] if said else " ".join(answer.text[:200].split())
+            error_text = re.search(r'"error":\s*"(.*?)"[,}]', answer.text)
+            why = error_text[1] if error_text else " ".join(answer.text[:200].split())
             raise ToxiproxyFailed(
                 f"{who} refused {method} {url.partition(str(self._port))[2]}: {answer.status_code} {why}"
             )

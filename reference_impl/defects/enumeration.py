@@ -18,7 +18,7 @@ class OpenValve(Enumerating):
         return False
 
 
-class KeptAndReturned(Enumerating):
+class ReadAndReturned(Enumerating):
     """K04: a restored reader reads the splits on that it hands back, and whoever asks first is given them as well."""
 
     def lets_go(self, split: int) -> bool:
@@ -64,7 +64,7 @@ DEFECTS = (
         upstream="FLINK-20290",
         title="splits returned twice after partial failover",
         invariant="exactly-once",
-        replacements=lambda: {"enumerating": KeptAndReturned()},
+        replacements=lambda: {"enumerating": ReadAndReturned()},
     ),
     Defect(
         id="K07",

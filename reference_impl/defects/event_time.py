@@ -25,7 +25,7 @@ class ForgetsChannels(Watermarks):
         return []
 
 
-class LeavesOut(Watermarks):
+class StillLeftOutOnceActive(Watermarks):
     """L03: a channel that was idle speaks again, and is still left out of the least."""
 
     def of_arrival(self, inputs: InputTimes, channel: int) -> None:
@@ -104,7 +104,7 @@ DEFECTS = (
         upstream="FLINK-40475",
         title="re-activated channel: min watermark not re-derived",
         invariant="exactly-once",
-        replacements=lambda: {"watermarks": LeavesOut()},
+        replacements=lambda: {"watermarks": StillLeftOutOnceActive()},
     ),
     Defect(
         id="L06",

@@ -17,7 +17,7 @@ from ..core.topology import JobGraph
 from .registry import Defect
 
 
-class BesideTheLast(Triggering):
+class DuringTheFinalCheckpoint(Triggering):
     """E07: a checkpoint is started while the job's last one is under way."""
 
     def allowed(self, coordinator: Coordinator) -> bool:
@@ -25,7 +25,7 @@ class BesideTheLast(Triggering):
         return coordinator.is_running
 
 
-class LeavesOneOpen(Finishing):
+class LastTransactionStaysOpen(Finishing):
     """J05: the last snapshot opened one more transaction, and nobody will ever close it."""
 
     def drops_open(self, sink: TransactionalSink) -> bool:
@@ -41,7 +41,7 @@ class PartOfAnOperator(Finishing):
         return []
 
 
-class ToldOnce(Ending):
+class NotifiedOnce(Ending):
     """J07: a task may go when it hears of the final checkpoint, which it is told once."""
 
     def sends_again(self) -> bool:
@@ -91,7 +91,7 @@ class SilentWhenRestored(Finishing):
         return [effect for effect in super().on_deploy(task) if not isinstance(effect, Send)]
 
 
-class SilentWhenGone(Finishing):
+class SilentWhenFinished(Finishing):
     """J18: a task that has just finished takes whatever it is told, and does not say that it has finished."""
 
     def after_finish(self, task: Task, message: Control) -> list[Effect]:
@@ -114,7 +114,7 @@ class AsksTheFinished(Triggering):
         return tuple(tasks)
 
 
-class DeclinesWhenGone(Finishing):
+class DeclinesWhenFinished(Finishing):
     """J26: and whoever has finished declines."""
 
     def after_finish(self, task: Task, message: Control) -> list[Effect]:
@@ -151,7 +151,7 @@ DEFECTS = (
         upstream="JET#868 (d52982f0e8)",
         title="snapshot starts after the job completed",
         invariant="progress",
-        replacements=lambda: {"triggering": BesideTheLast()},
+        replacements=lambda: {"triggering": DuringTheFinalCheckpoint()},
     ),
     Defect(
         id="J01",
@@ -172,7 +172,7 @@ DEFECTS = (
         upstream="FLINK-23473 / 24065",
         title="new transaction opened after finish",
         invariant="no-leaks",
-        replacements=lambda: {"finishing": LeavesOneOpen()},
+        replacements=lambda: {"finishing": LastTransactionStaysOpen()},
     ),
     Defect(
         id="J06",
@@ -186,7 +186,7 @@ DEFECTS = (
         upstream="FLINK-21080 (comment)",
         title="final-checkpoint notification lost by one of two tasks",
         invariant="progress",
-        replacements=lambda: {"ending": ToldOnce()},
+        replacements=lambda: {"ending": NotifiedOnce()},
     ),
     Defect(
         id="J08",
@@ -207,7 +207,7 @@ DEFECTS = (
         upstream="FLINK-23741 / FLINK-21246 / FLINK-33186",
         title="trigger accepted by a task that has just finished",
         invariant="progress",
-        replacements=lambda: {"finishing": SilentWhenGone()},
+        replacements=lambda: {"finishing": SilentWhenFinished()},
     ),
     Defect(
         id="J25",
@@ -221,7 +221,7 @@ DEFECTS = (
         upstream="JET#1397",
         title="snapshot request to an already completed member",
         invariant="progress",
-        replacements=lambda: {"triggering": AsksTheFinished(), "finishing": DeclinesWhenGone()},
+        replacements=lambda: {"triggering": AsksTheFinished(), "finishing": DeclinesWhenFinished()},
     ),
     Defect(
         id="J29",

@@ -62,7 +62,7 @@ class AttachedToTheNext(Capture):
         return recording
 
 
-class PatientOnKeptEdges(Capture):
+class TimesOutOnNeverUnalignedEdges(Capture):
     """B10: barriers on edges that are kept aligned lose their patience like those on all others."""
 
     def may_time_out(self, overtaken: bool, alignment_timeout_us: int) -> bool:
@@ -164,7 +164,7 @@ DEFECTS = (
         upstream="FLINK-33693",
         title="forced-aligned edge still receives an unaligned-capable barrier",
         invariant="consistent-cut",
-        replacements=lambda: {"capture": PatientOnKeptEdges()},
+        replacements=lambda: {"capture": TimesOutOnNeverUnalignedEdges()},
     ),
     Defect(
         id="B13",

@@ -37,7 +37,7 @@ class OneTooFar(LocalRecovery):
         return taken + 1 if taken else taken
 
 
-class LogBegunAnew(Persisting):
+class LogNumberedFromZero(Persisting):
     """A task that comes up alone counts from 0 what it writes into the logs that it finds."""
 
     def resumed(self, number: int) -> int:
@@ -45,7 +45,7 @@ class LogBegunAnew(Persisting):
         return 0
 
 
-class ForgottenOnReceipt(LocalRecovery):
+class ForgottenWhenReceived(LocalRecovery):
     """A sender lets go of what was received, though it is not durable in the log."""
 
     def may_forget(self, number: int, durable: int, received: int) -> bool:
@@ -80,13 +80,13 @@ DEFECTS = (
         upstream="FLIP-76 (local recovery)",
         title="a task that recovers alone numbers its logs anew, and its snapshots refer to what lies there",
         invariant="consistent-cut",
-        replacements=lambda: {"persisting": LogBegunAnew()},
+        replacements=lambda: {"persisting": LogNumberedFromZero()},
     ),
     Defect(
         id="P09",
         upstream="FLIP-76 (local recovery)",
         title="a sender forgets what its receiver has and has not made durable",
         invariant="order",
-        replacements=lambda: {"local_recovery": ForgottenOnReceipt()},
+        replacements=lambda: {"local_recovery": ForgottenWhenReceived()},
     ),
 )

@@ -34,7 +34,7 @@ class CleansUpOnFailure(Cleanup):
         return True
 
 
-class BegunUnfit(RestoreChoice):
+class StartedFromIncompatible(RestoreChoice):
     """P10: a job begins with whatever snapshot there is, though its operators are not those of the snapshot."""
 
     def despite_incompatible(self, reason: str) -> bool:
@@ -130,6 +130,6 @@ DEFECTS = (
         upstream="FLIP-147 (compatibility)",
         title="a job begins with a new operator before one that had finished",
         invariant="restored-state",
-        replacements=lambda: {"restore_choice": BegunUnfit()},
+        replacements=lambda: {"restore_choice": StartedFromIncompatible()},
     ),
 )

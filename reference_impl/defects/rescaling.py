@@ -20,10 +20,10 @@ class UnsentFirst(Redistribution):
         return [*unsent, *queued]
 
 
-class WithStateAlone(Redistribution):
+class OnlyWithOwnState(Redistribution):
     """D01: an operator that has no state of its own is dealt nothing."""
 
-    def dealt(self, receivers: States) -> bool:
+    def redistributes_in_flight(self, receivers: States) -> bool:
         stateful = any(state.entries or state.transactions or state.held or state.listed for _, state in receivers)
         self.reached = self.reached or not stateful
         return stateful
@@ -45,9 +45,9 @@ class RoundRobin(Redistribution):
     follows its number, and who counts a key its group."""
 
     def positions(self, positions: Mapping[int, int], share: Share) -> dict[int, int]:
-        dealt = dict(list(positions.items())[share.subtask :: share.parallelism])
-        self.reached = self.reached or any(split not in dealt for split in share.splits if positions.get(split))
-        return {split: dealt[split] for split in share.splits if split in dealt}
+        of_the_list = dict(list(positions.items())[share.subtask :: share.parallelism])
+        self.reached = self.reached or any(split not in of_the_list for split in share.splits if positions.get(split))
+        return {split: of_the_list[split] for split in share.splits if split in of_the_list}
 
     def shared(self, unions: Sequence[Sequence[Held]], share: Share) -> list[Held]:
         every = super().shared(unions, share)
@@ -95,7 +95,7 @@ DEFECTS = (
         upstream="FLINK-31963 / FLINK-27031",
         title="stateless task between stateful edges gets no assignment",
         invariant="restored-state",
-        replacements=lambda: {"redistribution": WithStateAlone()},
+        replacements=lambda: {"redistribution": OnlyWithOwnState()},
     ),
     Defect(
         id="D07",

@@ -162,7 +162,7 @@ class NobodyListens(SinkRecovery):
         return []
 
 
-class CommitsWhatItHeard(Committing):
+class CommitsOnlyWhatWasAnnounced(Committing):
     """I22: and a later notification commits only what was announced since."""
 
     def __init__(self, recovery: NobodyListens) -> None:
@@ -225,9 +225,9 @@ class BoundedEpochs(SinkRecovery):
         return f"{identity}{epoch}{int(serial) % self.EPOCHS}" if epoch else name
 
 
-def _heard_too_late() -> dict[str, Part | Alignment]:
+def _announced_too_early() -> dict[str, Part | Alignment]:
     recovery = NobodyListens()
-    return {"sink_recovery": recovery, "committing": CommitsWhatItHeard(recovery)}
+    return {"sink_recovery": recovery, "committing": CommitsOnlyWhatWasAnnounced(recovery)}
 
 
 DEFECTS = (
@@ -348,7 +348,7 @@ DEFECTS = (
         upstream="FLINK-19166 / FLINK-18110",
         title="a listener is registered after the restore",
         invariant="progress",
-        replacements=lambda: _heard_too_late(),
+        replacements=lambda: _announced_too_early(),
     ),
     Defect(
         id="J17",

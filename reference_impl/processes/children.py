@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 from . import offspring
-from .orders import Answer, Done, Exited, Failed, Refused, Signal, Told
+from .orders import Answer, Done, Exited, Failed, LauncherMessage, Refused, Signal
 from .segments import Lifetime, remove_those_of
 
 GENTLE_S = 3.0
@@ -43,8 +43,8 @@ class Child:
 class Children:
     """All children of this process.  `say` is told of every end, and answers what had to wait for one."""
 
-    def __init__(self, say: Callable[[Told], None]) -> None:
-        self._say = say
+    def __init__(self, report: Callable[[LauncherMessage], None]) -> None:
+        self._report = report
         self._children: dict[int, Child] = {}
         self._ended: dict[int, str] = {}
         self._databases: dict[int, Lifetime] = {}
@@ -68,7 +68,7 @@ class Children:
         child = self._children.get(ask.pid)
         if child is None:
             whose = f" ({self._ended[ask.pid]})" if ask.pid in self._ended else ""
-            raise Refused(f"process {ask.pid}{whose} is not running", gone=True)
+            raise Refused(f"process {ask.pid}{whose} is not running", has_ended=True)
         os.kill(ask.pid, ask.number)
         if ask.number == signal.SIGKILL:
             child.end_wanted_by.append(ask.serial)
@@ -99,23 +99,25 @@ class Children:
         child.stopped = True
         serials, child.stop_wanted_by = child.stop_wanted_by, []
         for serial in serials:
-            self._say(Done(serial=serial))
+            self._report(Done(serial=serial))
 
     def _has_ended(self, child: Child, code: int) -> None:
         del self._children[child.pid]
         if child.gently:
             self._databases[child.pid] = Lifetime(began_s=child.began_s, ended_s=time.time())
-        told = Exited(
+        exited = Exited(
             pid=child.pid, name=child.name, code=code if code >= 0 else None, signal=-code if code < 0 else None
         )
         if len(self._ended) >= REMEMBERED:
             del self._ended[next(iter(self._ended))]
-        self._ended[child.pid] = whose = f"{child.name}, {told.how}"
-        self._say(told)  # before the answers, so that a client that killed knows of the end when its call returns
+        self._ended[child.pid] = whose = f"{child.name}, {exited.how}"
+        self._report(exited)  # before the answers, so that a client that killed knows of the end when its call returns
         for serial in child.end_wanted_by:
-            self._say(Done(serial=serial))
+            self._report(Done(serial=serial))
         for serial in child.stop_wanted_by:
-            self._say(Failed(serial=serial, reason=f"process {child.pid} ({whose}) did not stop, it ended", gone=True))
+            self._report(
+                Failed(serial=serial, reason=f"process {child.pid} ({whose}) did not stop, it ended", has_ended=True)
+            )
 
     def end(self) -> None:
         """Leave no process, within GENTLE_S + SWEEP_S: no child; where the kernel helps, nothing it started;

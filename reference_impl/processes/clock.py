@@ -33,7 +33,7 @@ class Clock:
         self._last = max(self._now_us(), self._last + 1)
         return self._last
 
-    def heard(self, stamp: int) -> None:
+    def received(self, stamp: int) -> None:
         """Something stamped so has arrived: what follows is later.  Raises StampRefused."""
         if stamp > self._last:
             lead_us = stamp - self._now_us()

@@ -30,20 +30,20 @@ from .orders import (
     Failed,
     Fork,
     Frames,
+    LauncherMessage,
     Listen,
     Listening,
     Ready,
     Revoke,
     Signal,
     Started,
-    Told,
     Unlisten,
     frame,
-    told,
+    message_decoder,
 )
 
 MODULE = f"{__package__}.launcher"
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 """within which a launcher answers"""
 START_S = 30.0
 END_S = GENTLE_S + 2 * SWEEP_S + WILLS_S + 3.0
@@ -55,7 +55,7 @@ class LauncherFailed(Exception):
     """A launcher could not do what it was asked for, or is no more; one line."""
 
 
-class ProcessGone(LauncherFailed):
+class ProcessTerminated(LauncherFailed):
     """The process that was to be signalled has ended; its exit has been told."""
 
 
@@ -74,7 +74,7 @@ class Launcher:
         warm: Sequence[str] = (),
         module: str = MODULE,
         network: str = HOST_NETWORK,
-        patience_s: float = PATIENCE_S,
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
         """`on_exit` is called from within `poll` and all other calls; it must make none.  `warm` names entries to
         import while nobody waits.  `module` runs as the launcher: one that calls `launcher.main` with its entries.
@@ -83,9 +83,9 @@ class Launcher:
         """every exit so far, in the order of the reaping; of one process, see `end_of`"""
         self._ends: dict[int, Exited] = {}
         self._ports: dict[str, int] = {}
-        self._told = 0
+        self._reported = 0
         self._on_exit = on_exit
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._owner = os.getpid()
         self._serial = 0
         self._frames = Frames()
@@ -192,7 +192,7 @@ class Launcher:
         if not self._door:
             return socket.socket()
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
-            asking.settimeout(self._patience_s)
+            asking.settimeout(self._timeout_s)
             try:
                 asking.connect(self._door)
                 _, (descriptor, *_), _, _ = socket.recv_fds(asking, 1, 1)
@@ -230,7 +230,7 @@ class Launcher:
         if not self._closed:
             while self._receive(0.0):
                 pass
-        new, self._told = self.exits[self._told :], len(self.exits)
+        new, self._reported = self.exits[self._reported :], len(self.exits)
         return new
 
     def close(self) -> None:
@@ -273,17 +273,17 @@ class Launcher:
             raise LauncherFailed("the launcher has been closed")
         self._answers.clear()
         try:
-            self._control.settimeout(self._patience_s)
+            self._control.settimeout(self._timeout_s)
             self._control.sendall(frame(ask))
         except BadFrame as error:
             raise LauncherFailed(f"the request is too long: {error}") from error
         except OSError as error:
-            raise self._is_gone(error) from error
+            raise self._launcher_ended(error) from error
         what = type(ask).__name__.lower()
-        self._wait_for(lambda: ask.serial in self._answers, self._patience_s, f"has not answered to {what}")
+        self._wait_for(lambda: ask.serial in self._answers, self._timeout_s, f"has not answered to {what}")
         answer = self._answers.pop(ask.serial)
         if isinstance(answer, Failed):
-            raise (ProcessGone if answer.gone else LauncherFailed)(answer.reason)
+            raise (ProcessTerminated if answer.has_ended else LauncherFailed)(answer.reason)
         if not isinstance(answer, expected):
             raise LauncherFailed(f"the launcher answered {answer!r} to {what}")
         return answer
@@ -303,31 +303,31 @@ class Launcher:
         except (BlockingIOError, TimeoutError):
             return False
         except OSError as error:
-            raise self._is_gone(error) from error
+            raise self._launcher_ended(error) from error
         if not data:
-            raise self._is_gone(None)
+            raise self._launcher_ended(None)
         self._frames.add(data)
         try:
             while (body := self._frames.next()) is not None:
-                self._hear(told.decode(body))
+                self._on_message(message_decoder.decode(body))
         except (BadFrame, msgspec.MsgspecError) as error:
             raise LauncherFailed(f"the launcher says what cannot be read: {error}") from error
         return True
 
-    def _hear(self, said: Told) -> None:
-        if isinstance(said, Ready):
-            self._folder, self._door = Path(said.folder), said.door
-        elif isinstance(said, Exited):
-            self.exits.append(said)
-            self._ends[said.pid] = said
+    def _on_message(self, message: LauncherMessage) -> None:
+        if isinstance(message, Ready):
+            self._folder, self._door = Path(message.folder), message.door
+        elif isinstance(message, Exited):
+            self.exits.append(message)
+            self._ends[message.pid] = message
             if self._on_exit is not None:
-                self._on_exit(said)
+                self._on_exit(message)
         else:
-            if isinstance(said, Started):
-                self._ends.pop(said.pid, None)  # an earlier process of that number ended
-            self._answers[said.serial] = said
+            if isinstance(message, Started):
+                self._ends.pop(message.pid, None)  # an earlier process of that number ended
+            self._answers[message.serial] = message
 
-    def _is_gone(self, error: OSError | None) -> LauncherFailed:
+    def _launcher_ended(self, error: OSError | None) -> LauncherFailed:
         """Says why as far as the launcher's own last line does."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1.0)

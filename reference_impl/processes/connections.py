@@ -112,7 +112,7 @@ class Connection:
             self.partial_reads += 1
         for frame in frames:
             try:
-                self._outbox.clock.heard(frame.stamp)
+                self._outbox.clock.received(frame.stamp)
             except StampRefused as error:
                 self.nonsense = str(error)
                 self._end(self.nonsense)

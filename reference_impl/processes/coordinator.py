@@ -51,7 +51,7 @@ from .world import CRASHED, ProcessWorld, live
 CODEC: Codec[ControlFrame] = Codec(ControlFrame)
 
 NO_HEARTBEAT = "no heartbeat"
-PROCESS_GONE = "its process is gone"
+PROCESS_TERMINATED = "its process is gone"
 """Why an attempt is lost, as the coordinator sees it; what made it so, others know."""
 
 
@@ -61,7 +61,7 @@ class Guest:
     def __init__(self, sock: socket.socket, nodes: Nodes) -> None:
         self.process = ""
         self.incarnation = -1
-        self.heard_us = monotonic_us()
+        self.last_message_us = monotonic_us()
         self.given_up = False
         self._nodes = nodes
         self.connection = Connection(sock, CODEC, nodes.world.outbox, self._take, self._ended)
@@ -70,13 +70,13 @@ class Guest:
         self.connection.send(frame)
 
     def _take(self, frame: ControlFrame) -> None:
-        self.heard_us = monotonic_us()
+        self.last_message_us = monotonic_us()
         if self.given_up and self.connection.is_open:
             self.send(GivenUp(self._nodes.world.clock.tick()))
         self._nodes.take(self, frame)
 
     def _ended(self, reason: str) -> None:
-        self._nodes.gone(self)
+        self._nodes.disconnected(self)
 
 
 class Nodes:
@@ -105,7 +105,7 @@ class Nodes:
         self._carry(task, message, lambda *_: self._deliver(task, message))
 
     def to_coordinator(self, task: TaskId, message: ToCoordinator) -> None:
-        self._carry(task, message, lambda *_: self._hear(task, message))
+        self._carry(task, message, lambda *_: self._deliver_to_coordinator(task, message))
 
     def _carry(self, task: TaskId, message: AnyControl, deliver: Callable[[object, object], None]) -> None:
         """Deliver a message: at once, unless a deviation or a fault has something to say."""
@@ -135,7 +135,7 @@ class Nodes:
                 return
             self._deployed[task] = self._ordered[task] = (message.attempt, guest)
             if message.channels_of is not None:
-                self._say_moved(task, message.attempt)
+                self._announce_move(task, message.attempt)
             else:
                 self._moved.pop(task, None)
         if guest is not None:
@@ -149,17 +149,17 @@ class Nodes:
             return True
         return attempt == message.attempt and ordered is not guest
 
-    def _say_moved(self, task: TaskId, attempt: AttemptId) -> None:
+    def _announce_move(self, task: TaskId, attempt: AttemptId) -> None:
         """Those that send to it may still be connected with an attempt of it that stands still, and those that come up
         later may come upon it."""
         self._moved[task] = attempt
         for guest in self._guests.values():
             guest.send(Moved(self.world.clock.tick(), task, attempt))
 
-    def _hear(self, task: TaskId, message: ToCoordinator) -> None:
+    def _deliver_to_coordinator(self, task: TaskId, message: ToCoordinator) -> None:
         reach_coordinator(self.world, self.world.runner_now, task, message)
 
-    def say_over(self, job: int) -> None:
+    def announce_end(self, job: int) -> None:
         """The job has ended."""
         self._deployed.clear()
         self._ordered.clear()
@@ -187,7 +187,7 @@ class Nodes:
             return
         self._guests[hello.process] = guest
         if before is not None:
-            self._lose(before, PROCESS_GONE)
+            self._lose(before, PROCESS_TERMINATED)
         for task, attempt in self._moved.items():
             guest.send(Moved(self.world.clock.tick(), task, attempt))
         former = 0 < hello.job < self.world.job_number
@@ -200,13 +200,13 @@ class Nodes:
             if waiting is not None and waiting.attempt == self.world.attempt_of(task):
                 self._deliver(task, waiting)
 
-    def gone(self, guest: Guest) -> None:
+    def disconnected(self, guest: Guest) -> None:
         """Its connection has ended: what was deployed there is lost."""
         if guest in self._all:
             self._all.remove(guest)
         if self._guests.get(guest.process) is guest:
             del self._guests[guest.process]
-        self._lose(guest, PROCESS_GONE)
+        self._lose(guest, PROCESS_TERMINATED)
 
     def _lose(self, guest: Guest, reason: str) -> None:
         for task, (attempt, where) in list(self._deployed.items()):
@@ -217,19 +217,19 @@ class Nodes:
 
     def _watch(self, *_: object) -> None:
         """Give up who has not been heard of for too long; not when this process itself stood still."""
-        told = self.world.coordination
+        settings = self.world.coordination
         now_us = monotonic_us()
-        stood_still = now_us - self._watched_us > 4 * told.heartbeat_us
+        stood_still = now_us - self._watched_us > 4 * settings.heartbeat_us
         self._watched_us = now_us
         for guest in list(self._guests.values()):
             if stood_still:
-                guest.heard_us = now_us
-            elif now_us - guest.heard_us > told.heartbeat_timeout_us:
+                guest.last_message_us = now_us
+            elif now_us - guest.last_message_us > settings.heartbeat_timeout_us:
                 guest.given_up = True
                 del self._guests[guest.process]
                 self.world.supervision.send(Lost(self.world.clock.tick(), guest.process, guest.incarnation))
                 self._lose(guest, NO_HEARTBEAT)
-        self.world.loop.after_real(told.heartbeat_us, self._watch)
+        self.world.loop.after_real(settings.heartbeat_us, self._watch)
 
 
 class CoordinatorWorld(ProcessWorld):
@@ -300,7 +300,7 @@ class CoordinatorWorld(ProcessWorld):
             return
         self._retained = tuple(self.runner_now.machine.checkpoints.retained)
         self.observer.job_ended(self.job_number, effect.status, effect.checkpoint, effect.reason)
-        self._nodes.say_over(self.job_number)
+        self._nodes.announce_end(self.job_number)
         retained = tuple(int(snapshot.checkpoint) for snapshot in self._retained)
         self.supervision.send(Ended(self.clock.tick(), self.job_number, effect.status, retained))
 
@@ -331,7 +331,7 @@ class CoordinatorWorld(ProcessWorld):
         self.observer.command_returned(effect.command, effect.checkpoint, effect.error)
         self.supervision.send(Returned(self.clock.tick(), effect.command))
 
-    def tell_facts(self) -> None:
+    def report_facts(self) -> None:
         if self.runner_now is None:
             return
         machine = self.runner_now.machine
@@ -349,7 +349,7 @@ class CoordinatorWorld(ProcessWorld):
             self._facts = facts
             self.supervision.send(msgspec.structs.replace(facts, stamp=self.clock.tick()))
 
-    def leave(self) -> None:
+    def shut_down(self) -> None:
         """Nothing of it needs an end."""
 
     # -- what the harness asks ---------------------------------------------------------------

@@ -56,7 +56,7 @@ class Welcome(Frame):
     """the number behind the last that was taken"""
     durable: int
     """below it all is in the channel's log"""
-    heard: int
+    received_place: int
     """the place behind the last that has come of this attempt of the sender; -1: none has"""
 
 

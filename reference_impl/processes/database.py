@@ -43,7 +43,7 @@ from ..core.transactions import (
 )
 from .database_reader import Reader, create
 from .database_sessions import Silent, one_line
-from .database_writer import Desk, Shut
+from .database_writer import Shut, WriterSession
 
 __all__ = ["Database", "Reader", "create"]
 
@@ -56,18 +56,18 @@ REFUSED = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, 
 """What asking again does not change: a value that does not fit, a run whose tables are gone."""
 
 
-ACTIONS: dict[type, Callable[[Desk, Any], Outcome]] = {
-    Fence: Desk.fence,
-    Begin: Desk.begin,
-    Write: Desk.write,
-    PreCommit: Desk.pre_commit,
-    Commit: Desk.commit,
-    Finalise: Desk.finalise,
-    Publish: Desk.publish,
-    AbortTransaction: Desk.abort,
-    Append: Desk.put_in,
-    Upsert: Desk.put_in,
-    Flush: Desk.put_in,
+ACTIONS: dict[type, Callable[[WriterSession, Any], Outcome]] = {
+    Fence: WriterSession.fence,
+    Begin: WriterSession.begin,
+    Write: WriterSession.write,
+    PreCommit: WriterSession.pre_commit,
+    Commit: WriterSession.commit,
+    Finalise: WriterSession.finalise,
+    Publish: WriterSession.publish,
+    AbortTransaction: WriterSession.abort,
+    Append: WriterSession.put_in,
+    Upsert: WriterSession.put_in,
+    Flush: WriterSession.put_in,
 }
 
 
@@ -82,55 +82,55 @@ class Database:
         """`passing` are writers whose transactions a reader of the job's output is not shown."""
         self._dsn, self._run = dsn, run
         self._passing = passing
-        self._desks: dict[tuple[TaskId, AttemptId], Desk] = {}
+        self._sessions: dict[tuple[TaskId, AttemptId], WriterSession] = {}
 
     def handle(self, request: AnyRequest) -> Outcome:
-        """Do what is asked, or deny it; `NoAnswer` when the server is away, within some PATIENCE_S."""
+        """Do what is asked, or deny it; `NoAnswer` when the server is away, within some TIMEOUT_S."""
         key = (request.writer, request.attempt)
-        if key not in self._desks:
-            self._desks[key] = Desk(self._dsn, self._run, *key, passes_on=key[0] in self._passing)
-        desk = self._desks[key]
+        if key not in self._sessions:
+            self._sessions[key] = WriterSession(self._dsn, self._run, *key, passes_on=key[0] in self._passing)
+        session = self._sessions[key]
         if isinstance(request, Append | Upsert):
-            if len(desk.backlog) >= LONGEST_BACKLOG:
+            if len(session.backlog) >= LONGEST_BACKLOG:
                 return Denied(reason=f"{LONGEST_BACKLOG} rows wait for a database that does not answer")
-            desk.wait_for(request)
+            session.wait_for(request)
         try:
-            outcome = self._ask_again(desk, request)
+            outcome = self._ask_again(session, request)
         except Shut:
-            self._desks.pop(key).close()
+            self._sessions.pop(key).close()
             return Denied(reason=f"{request.writer} has been fenced by a newer attempt")
         except (ValueError, *REFUSED) as error:
             if isinstance(request, Append | Upsert):
-                desk.backlog.popleft()
+                session.backlog.popleft()
             return Denied(reason=one_line(error))
         except psycopg.Error as error:
-            desk.drop_broken()
+            session.drop_broken()
             return NoAnswer(reason=one_line(error))
         if isinstance(request, Fence):
             self._forget_older(request)
         return outcome
 
     @staticmethod
-    def _ask_again(desk: Desk, request: AnyRequest) -> Outcome:
+    def _ask_again(session: WriterSession, request: AnyRequest) -> Outcome:
         """A connection that broke may have done so long ago: a new one shows why, or is asked
         instead.  A fence that is under way may end that one too.  Each request may be asked again."""
         action = ACTIONS[type(request)]
         for tried in range(TRIES - 1):
             try:
-                return action(desk, request)
+                return action(session, request)
             except (Silent, errors.QueryCanceled, errors.ConnectionTimeout, *REFUSED):
                 raise
             except psycopg.Error:
-                desk.give_up_sessions()
+                session.give_up_sessions()
                 sleep(0.001 * 2**tried)
-        return action(desk, request)
+        return action(session, request)
 
     def _forget_older(self, fence: Fence) -> None:
-        for key in [key for key in self._desks if key[0] == fence.writer and key[1] < fence.attempt]:
-            self._desks.pop(key).close()
+        for key in [key for key in self._sessions if key[0] == fence.writer and key[1] < fence.attempt]:
+            self._sessions.pop(key).close()
 
     def close(self) -> None:
         """End the sessions; open transactions end with them."""
-        for desk in self._desks.values():
-            desk.close()
-        self._desks.clear()
+        for session in self._sessions.values():
+            session.close()
+        self._sessions.clear()

@@ -13,7 +13,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-PATIENCE_S = 2.0
+TIMEOUT_S = 2.0
 """How long one statement may take; also the least that libpq allows for connecting."""
 LONGEST_GID = 199
 LONGEST_APPLICATION_NAME = 63
@@ -48,7 +48,7 @@ class Gid(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Session(psycopg.Connection[tuple[Any, ...]]):
-    """A connection on which no statement waits longer than PATIENCE_S.
+    """A connection on which no statement waits longer than TIMEOUT_S.
 
     The server's own statement_timeout does not help where the link is silent.
     """
@@ -57,14 +57,14 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
         return super().wait(self._bounded(gen), *arguments, **options)
 
     def _bounded(self, gen: Generator[Any, Any, Answer]) -> Generator[Any, Any, Answer]:
-        deadline = monotonic() + PATIENCE_S * 1.25
+        deadline = monotonic() + TIMEOUT_S * 1.25
         try:
             wanted = next(gen)
             while True:
                 ready = yield wanted
                 if not ready and monotonic() > deadline:
                     self.pgconn.finish()
-                    raise Silent(f"PostgreSQL has said nothing for {PATIENCE_S:g} s")
+                    raise Silent(f"PostgreSQL has said nothing for {TIMEOUT_S:g} s")
                 wanted = gen.send(ready)
         except StopIteration as end:
             answer: Answer = end.value
@@ -72,10 +72,10 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
 
 
 def connect(dsn: str, run: str, application: str) -> Session:
-    """A session in the run's schema; raises psycopg.Error within PATIENCE_S."""
+    """A session in the run's schema; raises psycopg.Error within TIMEOUT_S."""
     if not re.fullmatch("[a-z][a-z0-9_]{0,23}", run):
         raise ValueError(f"a run's name is at most 24 small letters, digits and underscores: {run!r}")
-    limit = int(PATIENCE_S * 1000)
+    limit = int(TIMEOUT_S * 1000)
     options = (
         f"{conninfo_to_dict(dsn).get('options') or ''} -c search_path={run} -c statement_timeout={limit} "
         "-c idle_in_transaction_session_timeout=0 -c synchronous_commit=on"
@@ -85,7 +85,7 @@ def connect(dsn: str, run: str, application: str) -> Session:
         dsn,
         autocommit=True,
         application_name=application,
-        connect_timeout=max(2, int(PATIENCE_S)),
+        connect_timeout=max(2, int(TIMEOUT_S)),
         tcp_user_timeout=limit,
         options=options,
     )
@@ -110,7 +110,7 @@ def prepared(session: Session, run: str) -> list[Gid]:
 
 def end_sessions(session: Session, which: sql.Composed) -> None:
     """End the sessions that a condition names and wait until they are gone; raises `Silent`."""
-    deadline = monotonic() + PATIENCE_S
+    deadline = monotonic() + TIMEOUT_S
     end = sql.SQL(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
         " WHERE datname = current_database() AND pid <> pg_backend_pid() AND {}"

@@ -46,7 +46,7 @@ class Held(msgspec.Struct, kw_only=True):
     rows: int = 0
 
 
-class Desk:
+class WriterSession:
     """One attempt of one writer: a session for what is at once, one more for each open transaction."""
 
     def __init__(self, dsn: str, run: str, writer: TaskId, attempt: AttemptId, passes_on: bool = False) -> None:

@@ -88,14 +88,14 @@ class DiskDeterminants(DurableDeterminants):
         self._length = 0
         self._generation = 0
         self._unwritten: list[Determinant] = []
-        self._is_gone = False
+        self._is_superseded = False
         """somebody has deleted the folder, or this very attempt has come up before, in another process"""
         if not returns:
             folder.mkdir(parents=True, exist_ok=True)
         try:
             (folder / f"{attempt:08}").touch(exist_ok=False)
         except (*NOT_THERE, FileExistsError):
-            self._is_gone = True
+            self._is_superseded = True
             return
         sync_folders(folder, top)
         for note in _newest(folder, attempt):
@@ -127,7 +127,7 @@ class DiskDeterminants(DurableDeterminants):
             sync(self._folder)
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
         except NOT_THERE:
-            self._is_gone = True
+            self._is_superseded = True
             return
         self.close()
         self._file, self._length, self._unwritten = descriptor, len(data), []
@@ -144,7 +144,9 @@ class DiskDeterminants(DurableDeterminants):
     @property
     def is_fenced(self) -> bool:
         """Another attempt has taken the task's place, or nobody needs it any more; raises OSError."""
-        return self._is_gone or any(attempt > self._attempt for _, attempt, _ in _files(self._folder, gone=1 << 62))
+        return self._is_superseded or any(
+            attempt > self._attempt for _, attempt, _ in _files(self._folder, superseded=1 << 62)
+        )
 
     @property
     def surely_holds(self) -> bool:
@@ -191,7 +193,7 @@ class DiskDeterminants(DurableDeterminants):
         return place
 
     def _append(self, notes: Sequence[Note]) -> None:
-        if not notes or self._file < 0 or self._is_gone:
+        if not notes or self._file < 0 or self._is_superseded:
             return
         remaining = memoryview(framed(notes))
         self._length += len(remaining)
@@ -203,13 +205,13 @@ class DiskDeterminants(DurableDeterminants):
             os.fdatasync(self._file)
 
 
-def _files(folder: Path, gone: int = 0) -> list[tuple[str, int, int]]:
+def _files(folder: Path, superseded: int = 0) -> list[tuple[str, int, int]]:
     """(name, attempt, generation) of what is there, oldest first; the generation of a fence is 0.  One of the attempt
     `gone` where the folder is no more."""
     try:
         found = [(name, _NAME.fullmatch(name)) for name in os.listdir(folder)]
     except NOT_THERE:
-        return [("", gone, 0)] if gone else []
+        return [("", superseded, 0)] if superseded else []
     return sorted(
         ((name, int(match[1]), int(match[2] or 0)) for name, match in found if match is not None),
         key=lambda one: one[1:],

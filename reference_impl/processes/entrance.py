@@ -56,9 +56,9 @@ class Entrance:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         loop = self._outbox.loop
-        loop.watch(sock, lambda _: self._hear(caller))
+        loop.watch(sock, lambda _: self._receive(caller))
         loop.after_real(GREETED_WITHIN_US, self._time_is_up, caller)
-        self._say(caller, caller.greeting.challenge)
+        self._send(caller, caller.greeting.challenge)
 
     def _rest(self) -> None:
         """Take nobody in for a while: whoever waits to be would wake this process again and again."""
@@ -66,12 +66,12 @@ class Entrance:
         loop.unwatch(self._listener)
         loop.after_real(FULL_FOR_US, lambda *_: loop.watch(self._listener, self._accept))
 
-    def _say(self, caller: _Caller, what: bytes) -> None:
+    def _send(self, caller: _Caller, what: bytes) -> None:
         """So little fits into what the kernel holds; who has gone meanwhile is heard to have."""
         with contextlib.suppress(OSError):
             caller.sock.send(what)
 
-    def _hear(self, caller: _Caller) -> None:
+    def _receive(self, caller: _Caller) -> None:
         if caller not in self._callers:
             return  # it had to go in this turn of the loop
         greeting = caller.greeting
@@ -96,12 +96,12 @@ class Entrance:
     def _let_in(self, caller: _Caller) -> None:
         del self._callers[caller]
         self._outbox.loop.unwatch(caller.sock)
-        self._say(caller, caller.greeting.proof)
+        self._send(caller, caller.greeting.proof)
         self._welcome(caller.sock)
 
     def _time_is_up(self, caller: _Caller, _: object) -> None:
         if caller in self._callers:
-            self._hear(caller)  # this process may have stood still itself
+            self._receive(caller)  # this process may have stood still itself
         if caller in self._callers:
             self._give_up(caller)
 

@@ -39,17 +39,17 @@ class _Proof:
 
     def __init__(self, expected: bytes) -> None:
         self._expected = expected
-        self._heard = b""
+        self._received = b""
 
     @property
     def missing(self) -> int:
         """How many bytes are still to come."""
-        return len(self._expected) - len(self._heard)
+        return len(self._expected) - len(self._received)
 
     def take(self, data: bytes) -> bool:
         """At most `missing` bytes more; whether that is all of it.  Raises ForeignPeer for a whole one that is wrong:
         one that is told sooner could be guessed byte by byte."""
-        self._heard += data
+        self._received += data
         if self.missing:
             return False
         self.end()
@@ -57,7 +57,7 @@ class _Proof:
 
     def end(self) -> None:
         """No more will come; raises ForeignPeer when what has come is not how a proof begins."""
-        if not hmac.compare_digest(self._heard, self._expected[: len(self._heard)]):
+        if not hmac.compare_digest(self._received, self._expected[: len(self._received)]):
             raise ForeignPeer("it does not know the run's secret")
 
 

@@ -42,6 +42,7 @@ from .orders import (
     Failed,
     Fork,
     Frames,
+    LauncherMessage,
     Listen,
     Listening,
     Ready,
@@ -49,7 +50,6 @@ from .orders import (
     Revoke,
     Signal,
     Started,
-    Told,
     Unlisten,
     asked,
     frame,
@@ -81,7 +81,7 @@ class Launcher:
         self._folder = folder
         self._entries = entries
         self._imported: dict[str, offspring.Entry] = {}
-        self._children = Children(self.say)
+        self._children = Children(self.send)
         self._listening: dict[str, socket.socket] = {}
         self._wills: dict[str, Bequeath] = {}
         self._frames = Frames()
@@ -120,9 +120,9 @@ class Launcher:
             with contextlib.suppress(Refused):
                 self._entry(name)
 
-    def say(self, told: Told) -> None:
+    def send(self, message: LauncherMessage) -> None:
         # A client that does not read must not hold up the reaping, so nothing here waits for it.
-        self._unsent += frame(told)
+        self._unsent += frame(message)
         self._send()
 
     def run(self) -> None:
@@ -147,13 +147,13 @@ class Launcher:
 
     def _watch_life_of(self, client: int) -> None:
         try:
-            self._watch(os.pidfd_open(client), self._client_is_gone)
+            self._watch(os.pidfd_open(client), self._client_has_ended)
         except ProcessLookupError:
             self._alive = False
         except (AttributeError, OSError):
             pass  # neither macOS nor every sandbox has it: then the end of the stream alone tells
 
-    def _client_is_gone(self) -> None:
+    def _client_has_ended(self) -> None:
         self._alive = False
 
     # Talking to the client.
@@ -197,11 +197,11 @@ class Launcher:
         try:
             answer = self._do(ask)
         except Refused as refused:
-            answer = Failed(serial=ask.serial, reason=str(refused), gone=refused.gone)
+            answer = Failed(serial=ask.serial, reason=str(refused), has_ended=refused.has_ended)
         except (OSError, ValueError) as error:
             answer = Failed(serial=ask.serial, reason=f"{type(error).__name__}: {error}")
         if answer is not None:
-            self.say(answer)
+            self.send(answer)
 
     def _do(self, ask: Ask) -> Answer | None:
         match ask:
@@ -265,7 +265,7 @@ class Launcher:
         return self._start(
             ask.name,
             self._output(ask.name),
-            lambda output, told: offspring.run_entry(entry, ask.config, sockets, self._pid, output, told),
+            lambda output, message: offspring.run_entry(entry, ask.config, sockets, self._pid, output, message),
         )
 
     def _execute(self, ask: Execute) -> int:
@@ -276,21 +276,21 @@ class Launcher:
         return self._start(
             ask.name,
             self._output(ask.name, ask.stdout),
-            lambda output, told: offspring.run_program(ask.argv, ask.env, ask.uid, self._pid, output, told),
+            lambda output, message: offspring.run_program(ask.argv, ask.env, ask.uid, self._pid, output, message),
             gently=ask.gently,
         )
 
     def _start(self, name: str, output: int, run: Callable[[int, int], NoReturn], *, gently: bool = False) -> int:
         """Fork, and return when the child is on its own: only then it dies with this process, holds nothing of it,
         and may be stopped."""
-        failure, told = os.pipe()
+        failure, message = os.pipe()
         try:
             pid = os.fork()
             if pid == 0:
-                run(output, told)
+                run(output, message)
         finally:
             os.close(output)
-            os.close(told)
+            os.close(message)
         with os.fdopen(failure, "rb") as pipe:  # ends when the child has closed what is not its own
             reason = pipe.read().decode(errors="replace")
         if reason:
@@ -343,7 +343,7 @@ def serve(
     try:
         launcher = Launcher(control, client, folder, entries)
         try:
-            launcher.say(Ready(folder=str(folder), door=launcher.open_door() if is_apart else ""))
+            launcher.send(Ready(folder=str(folder), door=launcher.open_door() if is_apart else ""))
             launcher.warm(warm)
             launcher.run()
         finally:

@@ -46,13 +46,13 @@ def _folder(world: NodeWorld, task: TaskId, attempt: AttemptId, channels_of: Att
     return world.parts.naming.logs(world.job_number, task, attempt if channels_of is None else channels_of)
 
 
-def take_seat(world: NodeWorld, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None) -> LocalSeat | None:
+def take_slot(world: NodeWorld, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None) -> LocalSlot | None:
     """None where `take_place` finds none; raises OSError, CorruptSnapshot and Unmade, and leaves nothing open then."""
     order = take_place(world, task, attempt, channels_of)
     if order is None:
         return None
     try:
-        return LocalSeat(world, task, attempt, channels_of, order)
+        return LocalSlot(world, task, attempt, channels_of, order)
     except (*UNUSABLE, Unmade):
         order.close()
         raise
@@ -76,7 +76,7 @@ class DiskRunner(LocalRunner):
             self.world.task_failed(self, unusable(error), None)
 
 
-class LocalSeat:
+class LocalSlot:
     """One attempt of a task between channels that outlive it."""
 
     def __init__(

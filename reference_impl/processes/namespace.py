@@ -39,8 +39,8 @@ def enter() -> None:
         code = ctypes.get_errno()
         raise OSError(code, f"unshare: {os.strerror(code)}")
     if uid != 0:
-        for name, told in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-            Path(f"/proc/self/{name}").write_text(told, encoding="ascii")
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+            Path(f"/proc/self/{name}").write_text(text, encoding="ascii")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         _, flags = _REQUEST.unpack(fcntl.ioctl(any_socket, _SIOCGIFFLAGS, _REQUEST.pack(b"lo", 0)))
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, _REQUEST.pack(b"lo", flags | _IFF_UP))
@@ -56,20 +56,20 @@ def why_not() -> str:
         _try(writing)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        told = pipe.read().decode(errors="replace")
+        reason = pipe.read().decode(errors="replace")
     _, status = os.waitpid(pid, 0)
-    return told or ("" if status == 0 else "it cannot be tried")
+    return reason or ("" if status == 0 else "it cannot be tried")
 
 
-def _try(told: int) -> NoReturn:
+def _try(pipe: int) -> NoReturn:
     code = 1
     try:
         enter()
         with socket.create_server(("127.0.0.1", 0)) as here, socket.create_connection(here.getsockname(), 1):
             code = 0
     except OSError as error:
-        os.write(told, (error.strerror or str(error)).encode())
+        os.write(pipe, (error.strerror or str(error)).encode())
     except BaseException:
-        os.write(told, traceback.format_exc().splitlines()[-1].encode())
+        os.write(pipe, traceback.format_exc().splitlines()[-1].encode())
     finally:
         os._exit(code)

@@ -43,7 +43,7 @@ from .frames import (
     TaskFacts,
     Up,
 )
-from .local_slots import UNUSABLE, take_seat, unusable
+from .local_slots import UNUSABLE, take_slot, unusable
 from .numbered_input import NumberedInput
 from .numbered_output import NumberedOutput
 from .unsettled import is_handed, oldest_unsettled
@@ -54,7 +54,7 @@ RETRY_US = 10_000
 """of the machine's clock, between two tries to reach a coordinator"""
 
 
-class Seat:
+class Slot:
     """One attempt of a task in this process: its runner and its two kinds of channels."""
 
     def __init__(
@@ -139,8 +139,8 @@ class NodeWorld(ProcessWorld):
         super().__init__(configuration)
         self.node = configuration
         self._of_jobs: dict[int, Machines] = {}
-        self._seats: dict[tuple[TaskId, AttemptId], Seat] = {}
-        self._latest: dict[TaskId, Seat] = {}
+        self._slots: dict[tuple[TaskId, AttemptId], Slot] = {}
+        self._latest: dict[TaskId, Slot] = {}
         self._injections: dict[TaskId, list[ExceptionInjection]] = {}
         self._moved: dict[TaskId, AttemptId] = {}
         """the newest attempts of those that came up alone, here or elsewhere, as far as it was told"""
@@ -165,14 +165,14 @@ class NodeWorld(ProcessWorld):
         return self._of_jobs[self.job_number]
 
     def attempt_of(self, task: TaskId) -> AttemptId:
-        seat = self._latest.get(task)
-        return seat.runner.attempt if seat is not None and seat.runner.alive else AttemptId(0)
+        slot = self._latest.get(task)
+        return slot.runner.attempt if slot is not None and slot.runner.alive else AttemptId(0)
 
     # -- tasks ---------------------------------------------------------------------------
 
     def runner(self, task: TaskId, attempt: AttemptId) -> TaskRunner | None:
-        seat = self._seats.get((task, attempt))
-        return seat.runner if seat is not None else None
+        slot = self._slots.get((task, attempt))
+        return slot.runner if slot is not None else None
 
     def come_up(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None = None) -> None:
         """Make room for an attempt, unless it was here or a newer one is, or the job has ended."""
@@ -184,20 +184,20 @@ class NodeWorld(ProcessWorld):
             if before.runner.attempt >= attempt:
                 return
             before.runner.end("cancelled")
-            self._leave_seat(before)
+            self._release_slot(before)
         try:
-            seat = self._local_seat(task, attempt, channels_of) if self._is_local else self._seat(task, attempt)
+            slot = self._local_slot(task, attempt, channels_of) if self._is_local else self._slot(task, attempt)
         except Unmade as error:
             self._not_up(task, attempt, str(error))
             return
-        if seat is None:
+        if slot is None:
             return
-        self._seats[(task, attempt)] = self._latest[task] = seat
+        self._slots[(task, attempt)] = self._latest[task] = slot
         for injection in self._injections.get(task, ()):
-            injection.into(seat.runner.task)
+            injection.into(slot.runner.task)
         self.supervision.send(Up(self.clock.tick(), task, attempt))
 
-    def _seat(self, task: TaskId, attempt: AttemptId) -> Seat:
+    def _slot(self, task: TaskId, attempt: AttemptId) -> Slot:
         operator, subtask = self.machines.place(task)
         machine = self.machines.machine(task, attempt, self.job_number, self.jobs.begins)
         names = self.machines.inputs(task), self.machines.outputs(task)
@@ -219,21 +219,21 @@ class NodeWorld(ProcessWorld):
             for name in names[1]
         ]
         runner = TaskRunner(self, machine, log, inputs, outputs)
-        seat = Seat(runner, inputs, outputs)
+        slot = Slot(runner, inputs, outputs)
         for output in outputs:
             output.sender = runner
         for channel in inputs:
             self._attach(channel, runner)
-        return seat
+        return slot
 
     @property
     def _is_local(self) -> bool:
         """Tasks come up alone, in channels that outlive them (UNA-4)."""
         return self.config.recovers_from_logs
 
-    def _local_seat(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None) -> Seat | None:
+    def _local_slot(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None) -> Slot | None:
         try:
-            made = take_seat(self, task, attempt, channels_of)
+            made = take_slot(self, task, attempt, channels_of)
         except UNUSABLE as error:
             self._not_up(task, attempt, unusable(error))
             return None
@@ -246,7 +246,7 @@ class NodeWorld(ProcessWorld):
             moved = self._moved.get(TaskId(output.name.partition(">")[2]), whole)
             if moved > whole:
                 output.receiver_moved(moved)
-        return Seat(made.runner, made.inputs, made.outputs, made.order)
+        return Slot(made.runner, made.inputs, made.outputs, made.order)
 
     def _not_up(self, task: TaskId, attempt: AttemptId, reason: str) -> None:
         """An attempt has failed before it was there."""
@@ -257,7 +257,7 @@ class NodeWorld(ProcessWorld):
         """Let one connection in after the other; that one breaks is no failure."""
 
         def broken(reason: str) -> None:
-            self.supervision.send(Broke(self.clock.tick(), channel.name, channel.heard_from, reason))
+            self.supervision.send(Broke(self.clock.tick(), channel.name, channel.sender_attempt, reason))
 
         channel.on_broken = broken
         channel.when_ready = self._reception.look_again
@@ -268,8 +268,8 @@ class NodeWorld(ProcessWorld):
     def receiver_moved(self, task: TaskId, attempt: AttemptId) -> None:
         """Another attempt of a task receives from now on, whoever sends: those too that are not up yet."""
         self._moved[task] = max(attempt, self._moved.get(task, attempt))
-        for seat in self._latest.values():
-            for output in seat.outputs:
+        for slot in self._latest.values():
+            for output in slot.outputs:
                 if isinstance(output, NumberedOutput) and output.name.endswith(f">{task}"):
                     output.receiver_moved(attempt)
 
@@ -295,12 +295,12 @@ class NodeWorld(ProcessWorld):
             channel.on_felt = self._felt(channel.name, attempt)
         self._reception.expect(channel, attempt)
 
-    def _leave_seat(self, seat: Seat) -> None:
+    def _release_slot(self, slot: Slot) -> None:
         """An attempt is over: its channels are closed, and the harness is told how it ended."""
-        if not seat.is_closed:
+        if not slot.is_closed:
             self.journal.flush()
-            seat.close()
-            runner = seat.runner
+            slot.close()
+            runner = slot.runner
             self.supervision.send(Down(self.clock.tick(), runner.name, runner.attempt, runner.how))
 
     def task_failed(self, runner: TaskRunner, reason: str, fault: int | None) -> None:
@@ -321,42 +321,42 @@ class NodeWorld(ProcessWorld):
         if job != self.job_number:
             return
         self.job_over = True
-        for seat in self._seats.values():
-            seat.runner.end("finished" if seat.runner.task.finished else "cancelled")
+        for slot in self._slots.values():
+            slot.runner.end("finished" if slot.runner.task.finished else "cancelled")
 
     def give_up(self) -> None:
         """Another process has this one's place: end in order, and go."""
-        for seat in self._seats.values():
-            seat.runner.end("cancelled")
+        for slot in self._slots.values():
+            slot.runner.end("cancelled")
         self._close()
 
-    def leave(self) -> None:
+    def shut_down(self) -> None:
         """Close the channels; what is alive now stays so in what was observed."""
-        self.tell_facts()
+        self.report_facts()
         self.journal.flush()
         self._reception.closed = True
-        for seat in self._seats.values():
-            if not seat.is_closed:
-                seat.close()
+        for slot in self._slots.values():
+            if not slot.is_closed:
+                slot.close()
 
     # -- what the harness asks ---------------------------------------------------------------
 
-    def tell_facts(self) -> None:
-        for seat in self._latest.values():
-            runner = seat.runner
+    def report_facts(self) -> None:
+        for slot in self._latest.values():
+            runner = slot.runner
             if not runner.alive:
-                self._leave_seat(seat)
+                self._release_slot(slot)
                 continue
             facts = (any(runner.blocked), oldest_unsettled(runner.task), is_handed(runner))
-            if facts != seat.facts:
-                seat.facts = facts
+            if facts != slot.facts:
+                slot.facts = facts
                 self.supervision.send(TaskFacts(self.clock.tick(), runner.name, *facts))
 
     def _count(self, order: Ask) -> None:
-        for seat in self._latest.values():
-            runner = seat.runner
+        for slot in self._latest.values():
+            runner = slot.runner
             if runner.alive:
-                idle = not runner.has_work and all(channel.is_idle for channel in seat.outputs)
+                idle = not runner.has_work and all(channel.is_idle for channel in slot.outputs)
                 checkpoint, at_mark = runner.newest_mark
                 self.supervision.send(
                     Count(
@@ -366,23 +366,23 @@ class NodeWorld(ProcessWorld):
                         at_mark if checkpoint == order.checkpoint else -1,
                         runner.done,
                         idle,
-                        {channel.name: channel.sent for channel in seat.outputs},
-                        {channel.name: channel.consumed for channel in seat.inputs},
+                        {channel.name: channel.sent for channel in slot.outputs},
+                        {channel.name: channel.consumed for channel in slot.inputs},
                     )
                 )
 
     def _inject_exception(self, order: RaiseException) -> None:
         injection = ExceptionInjection(self._exception_raised, order.fault, order.task, order.always)
         self._injections.setdefault(order.task, []).append(injection)
-        seat = self._latest.get(order.task)
-        if seat is not None:
-            injection.into(seat.runner.task)
+        slot = self._latest.get(order.task)
+        if slot is not None:
+            injection.into(slot.runner.task)
 
     def _exception_raised(self, task: TaskId, fault: int) -> None:
-        seat = self._latest.get(task)
-        if seat is not None:
-            seat.runner.blame = fault
-            self.fired(fault, f"the user function of {task} raises", seat.runner.attempt)
+        slot = self._latest.get(task)
+        if slot is not None:
+            slot.runner.blame = fault
+            self.fired(fault, f"the user function of {task} raises", slot.runner.attempt)
 
 
 def main(config: bytes, sockets: dict[str, socket.socket]) -> None:

@@ -19,7 +19,7 @@ from .frames import Bye, DataFrame, Durable, Numbered, Open, Taken, Welcome
 if TYPE_CHECKING:
     from ..driver.runner import TaskRunner
 
-NOTHING_HEARD = -1
+NOTHING_RECEIVED = -1
 
 
 class NumberedInput(Numbering, Feeling, InputQueue):
@@ -55,9 +55,9 @@ class NumberedInput(Numbering, Feeling, InputQueue):
         self.is_ready = not returns
         """it knows what to expect"""
         self.logged = 0
-        self.heard_from = AttemptId(0)
+        self.sender_attempt = AttemptId(0)
         """the attempt that sends"""
-        self._heard = NOTHING_HEARD
+        self._received_place = NOTHING_RECEIVED
         self._number = number
         self.attempt = attempt
         self._outbox = outbox
@@ -90,14 +90,14 @@ class NumberedInput(Numbering, Feeling, InputQueue):
 
     def admits(self, asked: Open) -> bool:
         """Nobody any more once another has taken the place of this attempt: that has read the log as it was then."""
-        return not self.is_over and asked.attempt >= self.heard_from and self._order.surely_holds
+        return not self.is_over and asked.attempt >= self.sender_attempt and self._order.surely_holds
 
     def accept(self, connection: Connection, asked: Open) -> None:
         """An attempt of the sender has connected, the same as before or a later one."""
         if self.connection is not None:
             self.connection.close()
-        if asked.attempt != self.heard_from:
-            self.heard_from, self._heard = asked.attempt, NOTHING_HEARD
+        if asked.attempt != self.sender_attempt:
+            self.sender_attempt, self._received_place = asked.attempt, NOTHING_RECEIVED
         self.connection = connection
         connection.send(
             Welcome(
@@ -106,7 +106,7 @@ class NumberedInput(Numbering, Feeling, InputQueue):
                 self._expected,
                 max(0, self.consumed),
                 max(0, self.logged - self.restored),
-                self._heard,
+                self._received_place,
             )
         )
 
@@ -121,7 +121,7 @@ class NumberedInput(Numbering, Feeling, InputQueue):
             self.connection.close()
             self.connection = None
         elif isinstance(frame, Numbered):
-            self._heard = frame.place + 1
+            self._received_place = frame.place + 1
             if self.connection is not None:
                 self.feel(frame.stamp, self.connection, self._outbox.clock)
             if frame.number >= 0:

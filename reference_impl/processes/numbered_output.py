@@ -117,13 +117,13 @@ class NumberedOutput(OutputChannel):
             self._held_until = max(self._held_until, self._outbox.loop.now + late)
             self._outbox.loop.at(self._held_until, self._let_go)
         else:
-            self._say(one)
+            self._send(one)
 
     def _let_go(self, *_: object) -> None:
         if self._waiting and not self._closed:
-            self._say(self._waiting.popleft())
+            self._send(self._waiting.popleft())
 
-    def _say(self, one: Kept) -> None:
+    def _send(self, one: Kept) -> None:
         if self._accepted_by and self._connection is not None:
             self._connection.send(Numbered(self._outbox.clock.tick(), *one))
 
@@ -190,7 +190,7 @@ class NumberedOutput(OutputChannel):
         self._taken, self._durable, self._received = welcome.taken, welcome.durable, welcome.expects
         self._waiting.clear()
         for one in self._asked_for(welcome):
-            self._say(one)
+            self._send(one)
         self._forget()
         early_barriers, self._early_barriers = self._early_barriers, []
         for element in early_barriers:
@@ -200,4 +200,4 @@ class NumberedOutput(OutputChannel):
     def _asked_for(self, welcome: Welcome) -> list[Kept]:
         """All that is kept behind what the receiver has heard of this attempt.  What it has heard of another it
         drops, by number; what has no number may be new to it."""
-        return [one for one in self.kept if one[0] >= welcome.heard]
+        return [one for one in self.kept if one[0] >= welcome.received_place]

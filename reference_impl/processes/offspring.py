@@ -87,7 +87,7 @@ def become_named(parent: int, output: int) -> None:
 
 
 def run_entry(
-    entry: Entry, config: bytes, sockets: dict[str, socket.socket], parent: int, output: int, told: int
+    entry: Entry, config: bytes, sockets: dict[str, socket.socket], parent: int, output: int, failure: int
 ) -> NoReturn:
     """In a fresh child: run an entry and end the process with its exit code.  `told` is closed when the child is on
     its own; if it cannot be, it carries the reason."""
@@ -101,7 +101,7 @@ def run_entry(
         # Behind the backs of the launcher's objects, which never notice: callers' frames keep them until the end.
         close_all_but(each.fileno() for each in sockets.values())
     except BaseException as error:
-        _not_started(told, "a child", error)
+        _not_started(failure, "a child", error)
     code = FAILED
     try:
         entry(config, sockets)
@@ -120,7 +120,7 @@ def run_entry(
 
 
 def run_program(
-    argv: Sequence[str], env: Mapping[str, str], uid: int | None, parent: int, output: int, told: int
+    argv: Sequence[str], env: Mapping[str, str], uid: int | None, parent: int, output: int, failure: int
 ) -> NoReturn:
     """In a fresh child: become a program.  `told` closes by itself when that succeeds, and else carries the reason."""
     try:
@@ -130,15 +130,15 @@ def run_program(
         if uid is not None and uid != os.geteuid():
             become_user(uid)
         become_named(parent, output)  # last: a change of user takes back the wish to die with the parent
-        close_all_but((told,))
+        close_all_but((failure,))
         os.execvpe(argv[0], list(argv), dict(env))
     except BaseException as error:
-        _not_started(told, argv[0], error)
+        _not_started(failure, argv[0], error)
 
 
-def _not_started(told: int, what: str, error: BaseException) -> NoReturn:
+def _not_started(failure: int, what: str, error: BaseException) -> NoReturn:
     try:
-        os.write(told, f"{what}: {getattr(error, 'strerror', None) or error}".encode())
+        os.write(failure, f"{what}: {getattr(error, 'strerror', None) or error}".encode())
     finally:
         os._exit(NOT_STARTED)
 

@@ -85,7 +85,7 @@ class Done(Request, frozen=True, kw_only=True):
 
 class Failed(Request, frozen=True, kw_only=True):
     reason: str
-    gone: bool = False
+    has_ended: bool = False
     """the process that was meant has ended"""
 
 
@@ -107,26 +107,26 @@ class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 Ask = Fork | Execute | Listen | Unlisten | Signal | Bequeath | Revoke
 Answer = Started | Listening | Done | Failed
-Told = Ready | Started | Listening | Done | Failed | Exited
+LauncherMessage = Ready | Started | Listening | Done | Failed | Exited
 
 asked: msgspec.msgpack.Decoder[Ask] = msgspec.msgpack.Decoder(Ask)
-told: msgspec.msgpack.Decoder[Told] = msgspec.msgpack.Decoder(Told)
+message_decoder: msgspec.msgpack.Decoder[LauncherMessage] = msgspec.msgpack.Decoder(LauncherMessage)
 _encode = msgspec.msgpack.Encoder().encode
 
 
 class Refused(Exception):
     """A request that cannot be done; becomes a `Failed`."""
 
-    def __init__(self, reason: str, *, gone: bool = False) -> None:
+    def __init__(self, reason: str, *, has_ended: bool = False) -> None:
         super().__init__(reason)
-        self.gone = gone
+        self.has_ended = has_ended
 
 
 class BadFrame(Exception):
     """Bytes that are no frame of this protocol."""
 
 
-def frame(value: Ask | Told) -> bytes:
+def frame(value: Ask | LauncherMessage) -> bytes:
     """Raises BadFrame for what the other side would refuse for its length."""
     body = _encode(value)
     if len(body) > LONGEST_FRAME_BYTES:

@@ -34,7 +34,7 @@ class Supervision:
         self._answers: list[Go] = []
         self.flush_all: Callable[[], None] = outbox.flush
         """writes what was observed and lets go what was sent: nothing may lie behind a point"""
-        self._connection = Connection(sock, CODEC, outbox, self._take, _alone)
+        self._connection = Connection(sock, CODEC, outbox, self._take, _supervisor_ended)
 
     def ready(self, process: str, incarnation: int) -> None:
         self.send(Ready(self.stamp(), process, incarnation))
@@ -53,8 +53,8 @@ class Supervision:
         """Stand still while the harness has the store give a transaction up; whether that was done."""
         return self._wait_for(Expiring(self.stamp(), fault, name, attempt)).done
 
-    def _wait_for(self, told: SupervisionFrame) -> Go:
-        self.send(told)
+    def _wait_for(self, frame: SupervisionFrame) -> Go:
+        self.send(frame)
         self.flush_all()
         self._answers.clear()
         while not self._answers:
@@ -81,5 +81,5 @@ class Supervision:
         self._on_frame(frame)
 
 
-def _alone(reason: str) -> None:
+def _supervisor_ended(reason: str) -> None:
     os._exit(1)

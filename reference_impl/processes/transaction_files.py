@@ -91,7 +91,7 @@ class Held(msgspec.Struct, kw_only=True):
     rows: int = 0
 
 
-class Desk:
+class WriterSession:
     """One attempt of one writer, in one process."""
 
     def __init__(self, root: Path, writer: TaskId, attempt: AttemptId, passes_on: bool = False) -> None:
@@ -263,12 +263,12 @@ class Desk:
         self._log("upserted.log", line(request.row, at=time.time_ns(), identity=request.identity))
         return Done()
 
-    def _log(self, name: str, told: bytes) -> None:
+    def _log(self, name: str, entry: bytes) -> None:
         if name not in self._logs:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
             self._logs[name] = os.open(self.folder / name, flags, 0o644)
             self.get_ready()  # the folder may have been retired while the log was made
-        write_all(self._logs[name], told)
+        write_all(self._logs[name], entry)
 
     def flush(self, request: Flush) -> Outcome:
         for handle in self._logs.values():
@@ -328,18 +328,18 @@ def unknown(name: str) -> Denied:
     return Denied(reason=f"it knows no sealed transaction {name}")
 
 
-ACTIONS: dict[type, Callable[[Desk, Any], Outcome]] = {
-    Fence: Desk.fence,
-    Begin: Desk.begin,
-    Write: Desk.write,
-    PreCommit: Desk.pre_commit,
-    Commit: Desk.commit,
-    Finalise: Desk.finalise,
-    Publish: Desk.publish,
-    AbortTransaction: Desk.abort,
-    Append: Desk.append,
-    Upsert: Desk.upsert,
-    Flush: Desk.flush,
+ACTIONS: dict[type, Callable[[WriterSession, Any], Outcome]] = {
+    Fence: WriterSession.fence,
+    Begin: WriterSession.begin,
+    Write: WriterSession.write,
+    PreCommit: WriterSession.pre_commit,
+    Commit: WriterSession.commit,
+    Finalise: WriterSession.finalise,
+    Publish: WriterSession.publish,
+    AbortTransaction: WriterSession.abort,
+    Append: WriterSession.append,
+    Upsert: WriterSession.upsert,
+    Flush: WriterSession.flush,
 }
 
 
@@ -350,27 +350,27 @@ class TransactionFiles:
         """`passing` are writers whose transactions a reader of the job's output is not shown."""
         self._root = root
         self._passing = passing
-        self._desks: dict[tuple[TaskId, AttemptId], Desk] = {}
+        self._sessions: dict[tuple[TaskId, AttemptId], WriterSession] = {}
 
     def handle(self, request: AnyRequest) -> Outcome:
         """Do what is asked, or deny it; `NoAnswer` when the disk reports an error."""
         key = (request.writer, request.attempt)
-        if key not in self._desks:
+        if key not in self._sessions:
             if isinstance(request, Flush):
                 return Done()
-            self._desks[key] = Desk(self._root, *key, passes_on=key[0] in self._passing)
-        desk = self._desks[key]
+            self._sessions[key] = WriterSession(self._root, *key, passes_on=key[0] in self._passing)
+        session = self._sessions[key]
         try:
-            desk.get_ready()
-            outcome = ACTIONS[type(request)](desk, request)
+            session.get_ready()
+            outcome = ACTIONS[type(request)](session, request)
         except Shut:
             return self._shut(key)
         except FileNotFoundError as error:
             # Its folder was retired under its hands; or somebody else of the same attempt was first.
             if not self._root.exists():
-                self._desks.pop(key).close()
+                self._sessions.pop(key).close()
                 return Denied(reason=f"the store in {self._root} is gone")
-            return self._shut(key) if not desk.folder.exists() else NoAnswer(reason=str(error))
+            return self._shut(key) if not session.folder.exists() else NoAnswer(reason=str(error))
         except OSError as error:
             return NoAnswer(reason=str(error))
         if isinstance(request, Fence):
@@ -378,15 +378,15 @@ class TransactionFiles:
         return outcome
 
     def _shut(self, key: tuple[TaskId, AttemptId]) -> Outcome:
-        self._desks.pop(key).close()
+        self._sessions.pop(key).close()
         return Denied(reason=f"{key[0]} has been fenced by a newer attempt")
 
     def _forget_older(self, fence: Fence) -> None:
-        for key in [key for key in self._desks if key[0] == fence.writer and key[1] < fence.attempt]:
-            self._desks.pop(key).close()
+        for key in [key for key in self._sessions if key[0] == fence.writer and key[1] < fence.attempt]:
+            self._sessions.pop(key).close()
 
     def close(self) -> None:
         """Let go of the files.  Open transactions stay until the writer's next attempt aborts them."""
-        for desk in self._desks.values():
-            desk.close()
-        self._desks.clear()
+        for session in self._sessions.values():
+            session.close()
+        self._sessions.clear()

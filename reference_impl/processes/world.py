@@ -102,8 +102,8 @@ class ProcessWorld(ABC):
         self.sessions = Sessions(self, Journalled(self.place.external(self.job.passing), self.journal), self.arms)
         self.loop.before_wait = self._turn
         self.loop.on_late = self.journal.lagged
-        self._defect_told = False
-        self._foreign_told = 0
+        self._defect_reported = False
+        self._foreigner_reported = 0
         self._orders: dict[type, Callable[[Any], None]] = {
             Arm: lambda order: self.arms.arm(order.kind, order.target, order.fault, order.times),
             Disarm: lambda order: self.arms.disarm(order.fault),
@@ -121,13 +121,13 @@ class ProcessWorld(ABC):
 
     def _turn(self) -> None:
         """Everything that was due is done: tell what changed, then write, then let go."""
-        self.tell_facts()
-        if not self._defect_told and self.parts.reached:
-            self._defect_told = True
+        self.report_facts()
+        if not self._defect_reported and self.parts.reached:
+            self._defect_reported = True
             self.journal.defect_reached()
-        if self.outbox.foreign > self._foreign_told:
-            self.supervision.send(Foreign(self.clock.tick(), self.outbox.foreign - self._foreign_told))
-            self._foreign_told = self.outbox.foreign
+        if self.outbox.foreign > self._foreigner_reported:
+            self.supervision.send(Foreign(self.clock.tick(), self.outbox.foreign - self._foreigner_reported))
+            self._foreigner_reported = self.outbox.foreign
         self.flush()
 
     def flush(self) -> None:
@@ -136,16 +136,16 @@ class ProcessWorld(ABC):
         self.outbox.flush()
 
     @abstractmethod
-    def tell_facts(self) -> None:
+    def report_facts(self) -> None:
         """Say what changed of that on which the phase of the job depends."""
 
     def _close(self) -> None:
-        self.leave()
+        self.shut_down()
         self.loop.stopped = True
         self.flush()
 
     @abstractmethod
-    def leave(self) -> None:
+    def shut_down(self) -> None:
         """End in order what runs here."""
 
     def _supervised(self, frame: SupervisionFrame) -> None:
@@ -162,7 +162,7 @@ class ProcessWorld(ABC):
     def point(self, point: str, task: TaskId | None, side: str, actor: TaskRunner | CoordinatorRunner | None) -> bool:
         """Announce a point that is waited for, and stand still there; a fault kills this process as a whole."""
         if point in self.configuration.points:
-            self.tell_facts()
+            self.report_facts()
             self.supervision.announce(point, task, side)
             return actor is None or actor.alive
         return True

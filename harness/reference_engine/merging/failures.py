@@ -13,7 +13,7 @@ import msgspec
 
 from ....reference_impl.core.ids import AttemptId, TaskId
 from ....reference_impl.processes import entries as e
-from ....reference_impl.processes.coordinator import NO_HEARTBEAT, PROCESS_GONE
+from ....reference_impl.processes.coordinator import NO_HEARTBEAT, PROCESS_TERMINATED
 from .order import Placed, Source
 
 COORDINATOR = "coordinator"
@@ -216,7 +216,7 @@ class _Judge:
 
     def _reason(self, entry: e.TaskFailed) -> str:
         """The coordinator sees first that a process has ended; the harness knows how it ended."""
-        if entry.reason == PROCESS_GONE:
+        if entry.reason == PROCESS_TERMINATED:
             died = self._faults.death(self._process_of.get(entry.task, ""), entry.stamp)
             return died.reason if died is not None else entry.reason
         return entry.reason
@@ -242,7 +242,7 @@ class _Judge:
             fault = faults.silencing(self._process_of.get(entry.task, ""), at)
             self.starved = self.starved or fault is None
             return fault
-        if entry.reason == PROCESS_GONE:
+        if entry.reason == PROCESS_TERMINATED:
             return faults.ending(self._process_of.get(entry.task, ""), at)
         if STORE_REFUSED in entry.reason:
             expired = faults.giving_up(entry.reason)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 
-from ....reference_impl.processes.cluster import Launcher, ProcessGone
+from ....reference_impl.processes.cluster import Launcher, ProcessTerminated
 from ....reference_impl.processes.offspring import children_of
 from ....reference_impl.processes.orders import Exited
 from ...runtime.exit_codes import HarnessFailed
@@ -133,7 +133,7 @@ class DatabaseServer:
         self.is_starting = True
         try:
             self._launcher.signal(pid, signal.SIGSTOP)
-        except ProcessGone:
+        except ProcessTerminated:
             return  # its number may be another's by now
         with contextlib.ExitStack() as handles:
             watched = [handle for child in children_of(pid) if (handle := handle_of(child)) is not None]
@@ -142,7 +142,7 @@ class DatabaseServer:
             for handle in watched:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
-            with contextlib.suppress(ProcessGone):
+            with contextlib.suppress(ProcessTerminated):
                 self._launcher.signal(pid, signal.SIGKILL)
             _wait_for(watched, ENDED_WITHIN_S)
 

@@ -172,7 +172,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
             "dsn": self.sink.dsn,
             "run": self.run,
             "heartbeat_timeout_us": GIVEN_UP_US,
-            "deviations": deviations,
+            "perturbations": deviations,
         }
         made: Configuration
         if process == COORDINATOR:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ....reference_impl.processes.cluster import Launcher, ProcessGone
+from ....reference_impl.processes.cluster import Launcher, ProcessTerminated
 from ....reference_impl.processes.connections import Connection, Outbox
 from ....reference_impl.processes.frames import Frame, Ready
 from ....reference_impl.processes.orders import Exited
@@ -169,7 +169,7 @@ class Processes:
         if self._closing or member.has_ended:
             return
         member.nonsense = nonsense
-        with contextlib.suppress(ProcessGone):
+        with contextlib.suppress(ProcessTerminated):
             self._launcher.signal(member.pid, signal.SIGKILL)
 
     def _of(self, ready: Ready) -> Member | None:
@@ -211,7 +211,7 @@ class Processes:
         for member in victims:
             try:
                 self._launcher.signal(member.pid, signal.SIGKILL)
-            except ProcessGone:
+            except ProcessTerminated:
                 if not self._died_of_it(member):
                     continue  # its end is reported like any other
             member.has_ended = True
@@ -230,7 +230,7 @@ class Processes:
         try:
             if not member.stops:
                 self._launcher.signal(member.pid, signal.SIGSTOP)
-        except ProcessGone:
+        except ProcessTerminated:
             return False
         member.stops += 1
         return True
@@ -242,7 +242,7 @@ class Processes:
             return
         try:
             self._launcher.signal(member.pid, signal.SIGCONT)
-        except ProcessGone:
+        except ProcessTerminated:
             return
 
     def poll(self) -> bool:

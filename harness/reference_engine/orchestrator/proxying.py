@@ -11,7 +11,7 @@ import msgspec
 
 from ....faults.injectors.toxics import Toxic
 from ....faults.injectors.toxiproxy import Proxy, Tampered, Toxiproxy, ToxiproxyFailed, mark_file
-from ....reference_impl.processes.cluster import Launcher, ProcessGone
+from ....reference_impl.processes.cluster import Launcher, ProcessTerminated
 from ...runtime.exit_codes import HarnessFailed
 from ..services import toxiproxy as program
 from . import ports
@@ -110,7 +110,7 @@ class ProxyServer:
         if pid:
             try:
                 self._launcher.signal(pid, signal.SIGKILL)
-            except ProcessGone:
+            except ProcessTerminated:
                 return
 
     def recover(self, error: ToxiproxyFailed) -> None:

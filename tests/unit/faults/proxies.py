@@ -13,7 +13,7 @@ from cutproof.harness.reference_engine.orchestrator import ports
 from cutproof.harness.reference_engine.services import toxiproxy as service
 from cutproof.harness.runtime.progress import Silent
 
-PATIENCE_S = 5.0
+TIMEOUT_S = 5.0
 NAME = "source-0>count-1"
 
 
@@ -65,7 +65,7 @@ class Echo:
 
 
 def connect(proxy: Proxy) -> socket.socket:
-    connection = socket.create_connection(("127.0.0.1", proxy.port), timeout=PATIENCE_S)
+    connection = socket.create_connection(("127.0.0.1", proxy.port), timeout=TIMEOUT_S)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 
@@ -90,4 +90,4 @@ def silent(connection: socket.socket, seconds: float = 0.15) -> bool:
     except TimeoutError:
         return True
     finally:
-        connection.settimeout(PATIENCE_S)
+        connection.settimeout(TIMEOUT_S)

@@ -77,11 +77,11 @@ def test_the_servers_death_is_an_error_at_once(own: Server, echo: Echo) -> None:
 
 
 def test_a_server_that_does_not_answer_is_an_error_in_bounded_time(own: Server) -> None:
-    impatient = Toxiproxy(own.port, patience_s=0.2)
+    hasty = Toxiproxy(own.port, timeout_s=0.2)
     os.kill(own.process.pid, signal.SIGSTOP)
     began = time.monotonic()
     with pytest.raises(ToxiproxyFailed, match=r"did not answer within 0\.2 s$"):
-        impatient.proxies()
+        hasty.proxies()
     assert time.monotonic() - began < AT_ONCE_S
 
 
@@ -125,9 +125,9 @@ def test_a_disabled_proxy_lets_go_of_what_nobody_reads(own: Server) -> None:
 
 def test_a_removal_that_hangs_is_bounded_and_a_new_server_goes_on(own: Server, echo: Echo, tmp_path: Path) -> None:
     """The server's own defect: version 2.12 hangs here for 25 s; one that does not is right as well."""
-    impatient = Toxiproxy(own.port, patience_s=0.3)
+    hasty = Toxiproxy(own.port, timeout_s=0.3)
     with socket.create_server(("127.0.0.1", 0)) as deaf:
-        proxy = impatient.proxy(NAME, deaf.getsockname()[1])
+        proxy = hasty.proxy(NAME, deaf.getsockname()[1])
         with connect(proxy) as connection:
             name = proxy.add(Slice(average_size=100))
             _fill(connection)
@@ -157,7 +157,7 @@ def test_another_server_on_the_port_is_found_out(own: Server, tmp_path: Path) ->
 
 def test_what_is_no_toxiproxy_is_found_out(echo: Echo) -> None:
     with pytest.raises(ToxiproxyFailed, match="no Toxiproxy came up"):
-        Toxiproxy(echo.port, patience_s=0.2).wait_until_up(0.3)
+        Toxiproxy(echo.port, timeout_s=0.2).wait_until_up(0.3)
 
 
 def lists(server: Server) -> str:

@@ -20,7 +20,7 @@ from cutproof.harness.reference_engine.orchestrator.orchestrator import Orchestr
 from cutproof.harness.scenario.model import Scenario
 from cutproof.reference_impl.core.ids import AttemptId
 from cutproof.reference_impl.processes import frames as f
-from cutproof.reference_impl.processes.cluster import ProcessGone
+from cutproof.reference_impl.processes.cluster import ProcessTerminated
 from cutproof.reference_impl.processes.configuration import Configuration, NodeConfiguration
 from cutproof.reference_impl.processes.entries import Entry
 from cutproof.reference_impl.processes.journal import read_journal
@@ -93,7 +93,7 @@ class PuppetLauncher:
     def signal(self, pid: int, number: int) -> None:
         puppet = self.puppets[pid - 1_000_000]
         if puppet.has_ended:
-            raise ProcessGone(f"process {pid} is not running")
+            raise ProcessTerminated(f"process {pid} is not running")
         puppet.signals.append(number)
         if number == signal.SIGKILL:
             self._end(puppet, Exited(pid=pid, name=puppet.name, signal=number))

@@ -140,9 +140,9 @@ class Peer:
             self.look(0.05)
         return self.is_over
 
-    def look(self, patience_s: float = 0.0) -> None:
+    def look(self, timeout_s: float = 0.0) -> None:
         """Take in what has come."""
-        while not self.is_over and select.select([self.sock], [], [], patience_s)[0]:
+        while not self.is_over and select.select([self.sock], [], [], timeout_s)[0]:
             try:
                 data = self.sock.recv(1 << 16)
             except ConnectionResetError:
@@ -151,7 +151,7 @@ class Peer:
             frames = self._reader.feed(data)
             self.heard += frames
             self._unread += frames
-            patience_s = 0.0
+            timeout_s = 0.0
 
     def all(self, kind: type[F], **fields: object) -> list[F]:
         """Every frame of a kind that has come so far."""
@@ -368,4 +368,4 @@ class CoordinatorProcess(Process):
 @pytest.fixture(autouse=True)
 def lives_without_harness(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a process would exit this one would."""
-    monkeypatch.setattr(supervision, "_alone", lambda reason: None)
+    monkeypatch.setattr(supervision, "_supervisor_ended", lambda reason: None)

@@ -25,7 +25,7 @@ def test_two_happenings_in_one_microsecond_have_two_stamps() -> None:
 def test_what_follows_a_message_is_later_than_the_message() -> None:
     clock = Clock(lambda: 100)
 
-    clock.heard(5_000)
+    clock.received(5_000)
 
     assert clock.tick() == 5_001
 
@@ -34,7 +34,7 @@ def test_an_old_message_does_not_turn_it_back() -> None:
     clock = Clock(lambda: 100)
     clock.tick()
 
-    clock.heard(3)
+    clock.received(3)
 
     assert clock.tick() == 101
 
@@ -42,10 +42,10 @@ def test_an_old_message_does_not_turn_it_back() -> None:
 def test_a_stamp_from_too_far_ahead_is_refused_and_moves_nothing() -> None:
     clock = Clock(lambda: 100)
 
-    clock.heard(100 + MAX_LEAD_US)
+    clock.received(100 + MAX_LEAD_US)
     for lie in (101 + MAX_LEAD_US, 2**61):
         with pytest.raises(StampRefused, match="ahead of this machine's clock"):
-            clock.heard(lie)
+            clock.received(lie)
 
     assert clock.tick() == 101 + MAX_LEAD_US
 
@@ -55,12 +55,12 @@ def test_stamps_only_grow_whatever_the_machine_says(steps: list[tuple[int, int |
     now = 0
     clock = Clock(lambda: now)
     floor = 0
-    for now, heard in steps:
-        if heard is None:
+    for now, received in steps:
+        if received is None:
             stamp = clock.tick()
             assert stamp > floor
             assert stamp >= now
             floor = stamp
         else:
-            clock.heard(heard)
-            floor = max(floor, heard)
+            clock.received(received)
+            floor = max(floor, received)

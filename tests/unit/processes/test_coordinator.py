@@ -12,7 +12,7 @@ from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.messages import Deploy, Trigger
 from cutproof.reference_impl.processes import coordinator as module
 from cutproof.reference_impl.processes import frames as f
-from cutproof.reference_impl.processes.coordinator import NO_HEARTBEAT, PROCESS_GONE
+from cutproof.reference_impl.processes.coordinator import NO_HEARTBEAT, PROCESS_TERMINATED
 from cutproof.reference_impl.processes.loop import monotonic_us
 from unit.processes.coordinated import APART, FakeNode, losses, savepoint, submit, watched, working
 from unit.processes.rig import (
@@ -86,7 +86,7 @@ def test_a_node_whose_connection_ends_is_lost_with_all_its_tasks(process: Coordi
     submit(process)
     FakeNode(process).runs().peer.sock.close()
     process.harness.expect(f.JobFacts, attempt=2)
-    assert losses(process) == [(task, 1, PROCESS_GONE) for task in TASKS]
+    assert losses(process) == [(task, 1, PROCESS_TERMINATED) for task in TASKS]
     FakeNode(process, incarnation=1).runs(2)
     working(process, 2)
     assert process.harness.all(f.Lost) == [], "who it was is known already"
@@ -100,7 +100,7 @@ def test_a_node_that_speaks_another_version_is_hung_up_on_and_the_coordinator_li
     node.peer.babble()
     assert node.peer.ends()
     process.harness.expect(f.JobFacts, attempt=2)
-    assert losses(process) == [(task, 1, PROCESS_GONE) for task in TASKS]
+    assert losses(process) == [(task, 1, PROCESS_TERMINATED) for task in TASKS]
     process.answers()
 
 
@@ -129,7 +129,7 @@ def test_what_an_older_incarnation_says_counts_for_nothing(process: CoordinatorP
     process.answers()
     assert process.harness.all(f.Completed) == []
     assert process.harness.all(f.JobFacts)[-1].attempt == 2
-    assert losses(process) == [(task, 1, PROCESS_GONE) for task in TASKS], "lost when it was replaced, and once"
+    assert losses(process) == [(task, 1, PROCESS_TERMINATED) for task in TASKS], "lost when it was replaced, and once"
 
 
 def test_the_end_of_an_older_connection_does_not_touch_what_lives_in_the_newer(process: CoordinatorProcess) -> None:

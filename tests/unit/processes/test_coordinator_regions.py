@@ -12,7 +12,7 @@ from cutproof.reference_impl.core.ids import AttemptId
 from cutproof.reference_impl.core.messages import Cancel, Deploy
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
-from cutproof.reference_impl.processes.coordinator import PROCESS_GONE
+from cutproof.reference_impl.processes.coordinator import PROCESS_TERMINATED
 from unit.processes.coordinated import FakeNode, losses, submit, working
 from unit.processes.rig import SLOW, CoordinatorProcess, JobOptions, lives_without_harness, now
 
@@ -44,7 +44,7 @@ def test_the_region_of_a_lost_node_waits_for_another_and_the_others_hear_nothing
     survivor, lost = both_run(process)
     lost.peer.sock.close()
     process.harness.expect(f.JobFacts, stage="mending", attempt=2)
-    assert losses(process) == [(task, 1, PROCESS_GONE) for task in REGIONS[1]]
+    assert losses(process) == [(task, 1, PROCESS_TERMINATED) for task in REGIONS[1]]
     FakeNode(process, "node-1", 1).runs(2)
     working(process, 2)
     assert heard(survivor) == [(Deploy, 1)] * 3
@@ -68,7 +68,7 @@ def test_a_survivor_that_is_lost_later_is_lost_in_the_attempt_that_it_is_in(proc
     working(process, 2)
     survivor.peer.sock.close()
     process.harness.expect(f.JobFacts, stage="mending", attempt=3)
-    assert losses(process)[3:] == [(task, 1, PROCESS_GONE) for task in REGIONS[0]]
+    assert losses(process)[3:] == [(task, 1, PROCESS_TERMINATED) for task in REGIONS[0]]
     FakeNode(process, "node-0", 1).runs(3)
     working(process, 3)
     assert heard(again) == [(Deploy, 2)] * 3

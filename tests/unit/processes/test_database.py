@@ -209,7 +209,7 @@ def test_a_session_that_was_lost_while_idle_is_replaced_unseen(
 def test_a_server_that_says_nothing_is_no_answer_in_bounded_time(
     server: RunningServer, world: Processes, sink: Asker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database_sessions, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(database_sessions, "TIMEOUT_S", 0.2)
     sink.sealed("a")
     with psycopg.connect(world.dsn) as look:
         label = f"{writers_label(world.run, 'sink-0')}1"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.reference_impl.processes.cluster import Launcher, LauncherFailed, ProcessGone
+from cutproof.reference_impl.processes.cluster import Launcher, LauncherFailed, ProcessTerminated
 from cutproof.reference_impl.processes.orders import BadFrame, Exited, Fork, Frames, Started, asked, frame
 from unit.processes.toys import MODULE, SLEEP, WITHIN_S, ask, exits, state, wait_for_end
 
@@ -63,9 +63,9 @@ def test_an_exit_is_told_without_being_asked_for(launcher: Launcher) -> None:
 def test_what_has_been_reaped_cannot_be_signalled(launcher: Launcher) -> None:
     pid = launcher.fork("node-1", "leaver", b"0")
     exits(launcher, 1)
-    with pytest.raises(ProcessGone, match=rf"^process {pid} \(node-1, exit code 0\) is not running$"):
+    with pytest.raises(ProcessTerminated, match=rf"^process {pid} \(node-1, exit code 0\) is not running$"):
         launcher.signal(pid, signal.SIGKILL)
-    with pytest.raises(ProcessGone, match=f"^process {os.getpid()} is not running$"):
+    with pytest.raises(ProcessTerminated, match=f"^process {os.getpid()} is not running$"):
         launcher.signal(os.getpid(), signal.SIGCONT)
 
 
@@ -166,7 +166,7 @@ def test_a_process_has_not_ended_because_an_earlier_one_of_its_number_has(launch
     end = launcher.end_of(pid)
     assert end is not None
     assert end.how == "SIGKILL"
-    launcher._hear(Started(serial=0, pid=pid))  # numbers come round on a machine that starts many processes
+    launcher._on_message(Started(serial=0, pid=pid))  # numbers come round on a machine that starts many processes
     assert launcher.end_of(pid) is None
     assert [each.pid for each in launcher.exits] == [pid]
 

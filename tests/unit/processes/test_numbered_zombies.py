@@ -28,7 +28,7 @@ def test_the_older_of_two_senders_is_shut_out(rig: Rig) -> None:
     rig.passes(30_000, unless=lambda: zombie._accepted_by > 0)
     assert not zombie._accepted_by
     assert queued(receiver) == [record(0)]
-    assert receiver.heard_from == 2
+    assert receiver.sender_attempt == 2
 
 
 def test_of_another_sender_nothing_counts_as_heard(rig: Rig) -> None:
@@ -154,7 +154,7 @@ def test_a_receiver_that_cannot_look_for_fences_lets_nobody_in_until_it_can(
     monkeypatch.undo()
     push(sender, 0)
     rig.knows(sender)
-    assert receiver.heard_from == 1
+    assert receiver.sender_attempt == 1
 
 
 def test_a_receiver_that_cannot_look_for_fences_tells_nobody_what_is_durable(

@@ -64,7 +64,7 @@ class Standing:
     def stands(self) -> bool:
         return self._thread.is_alive()
 
-    def has_gone_on(self) -> bool:
+    def has_resumed(self) -> bool:
         self._thread.join(5)
         return not self._thread.is_alive()
 
@@ -85,7 +85,7 @@ def test_at_a_point_it_stands_still_until_it_may_go_on(supervised: Supervised) -
     until(lambda: supervised.obeyed)
     assert standing.stands, "another order is no permission"
     supervised.harness.send(f.Go(now()))
-    assert standing.has_gone_on()
+    assert standing.has_resumed()
 
 
 @pytest.mark.parametrize("done", [True, False])
@@ -108,13 +108,13 @@ def test_before_a_commit_it_stands_still_until_it_hears_whether_the_store_gave_i
 def test_a_permission_is_good_for_one_point(supervised: Supervised) -> None:
     first = Standing(supervised)
     supervised.harness.send(f.Go(now()))
-    assert first.has_gone_on()
+    assert first.has_resumed()
     second = Standing(supervised)
     supervised.harness.send(f.Disarm(now(), 1))
     until(lambda: supervised.obeyed)
     assert second.stands
     supervised.harness.send(f.Go(now()))
-    assert second.has_gone_on()
+    assert second.has_resumed()
 
 
 def test_faults_that_wait_are_armed_while_it_stands_and_other_orders_wait_for_the_step(supervised: Supervised) -> None:
@@ -131,7 +131,7 @@ def test_faults_that_wait_are_armed_while_it_stands_and_other_orders_wait_for_th
     until(lambda: len(supervised.obeyed) >= len(at_once))
     assert supervised.obeyed == at_once
     supervised.harness.send(f.Go(now()))
-    assert standing.has_gone_on()
+    assert standing.has_resumed()
     assert supervised.obeyed == at_once, "the step is not over before the loop has its turn"
     supervised.turn()
     assert supervised.obeyed == [*at_once, ask, issue]
@@ -149,7 +149,7 @@ def test_nothing_lies_behind_a_point(supervised: Supervised) -> None:
     standing = Standing(supervised)
     assert seen == [[]], "written first, then told"
     supervised.harness.send(f.Go(now()))
-    assert standing.has_gone_on()
+    assert standing.has_resumed()
 
 
 def test_a_process_that_dies_of_a_fault_says_first_what_it_had_to_say(supervised: Supervised) -> None:

@@ -160,7 +160,7 @@ def test_a_node_is_told_of_all_its_tasks_and_channels(monkeypatch: pytest.Monkey
     assert decoded.tasks == ("source-0", "map-0", "count-0", "sink-0")
     assert set(decoded.routes) == {name for name in made.placement.channels if name.partition(">")[0] in decoded.tasks}
     assert decoded.felt == {"map-1>count-0"}, "those it receives"
-    assert (decoded.deviations, decoded.heartbeat_timeout_us, decoded.scale) == (deviations, GIVEN_UP_US, 20)
+    assert (decoded.perturbations, decoded.heartbeat_timeout_us, decoded.scale) == (deviations, GIVEN_UP_US, 20)
 
 
 def test_the_coordinator_is_told_where_each_task_lives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
