@@ -83,7 +83,7 @@ def handles(checkpoint: int, attempt: int = 1, tasks: Sequence[TaskId] = TASKS) 
 
 
 def complete_snapshot(checkpoint: int, attempt: int = 1, **more: Any) -> CompletedSnapshot:
-    told = {
+    fields = {
         "job": 1,
         "savepoint": False,
         "ending": "",
@@ -91,7 +91,7 @@ def complete_snapshot(checkpoint: int, attempt: int = 1, **more: Any) -> Complet
         "parallelism": GRAPH.parallelism,
         "key_groups": GRAPH.key_groups,
     }
-    return CompletedSnapshot(checkpoint=CheckpointId(checkpoint), attempt=AttemptId(attempt), **{**told, **more})
+    return CompletedSnapshot(checkpoint=CheckpointId(checkpoint), attempt=AttemptId(attempt), **{**fields, **more})
 
 
 class CoordinatorRig:
@@ -147,12 +147,12 @@ class CoordinatorRig:
 
     # -- the tasks speak ---------------------------------------------------------------
 
-    def say(self, kind: type[Control], task: str, attempt: int | None = None, **more: Any) -> list[Effect]:
-        told = {"job": self.machine.job, "attempt": AttemptId(attempt or self.machine.attempt), "task": TaskId(task)}
-        return self.feed(Received(kind(**{**told, **more})))
+    def report(self, kind: type[Control], task: str, attempt: int | None = None, **more: Any) -> list[Effect]:
+        fields = {"job": self.machine.job, "attempt": AttemptId(attempt or self.machine.attempt), "task": TaskId(task)}
+        return self.feed(Received(kind(**{**fields, **more})))
 
     def running(self, *tasks: str) -> list[Effect]:
-        return [effect for task in tasks or self.machine.tasks for effect in self.say(Running, task)]
+        return [effect for task in tasks or self.machine.tasks for effect in self.report(Running, task)]
 
     def ack(
         self,
@@ -167,7 +167,7 @@ class CoordinatorRig:
         return [
             effect
             for task in tasks or self.machine.tasks
-            for effect in self.say(
+            for effect in self.report(
                 Ack,
                 task,
                 attempt,
@@ -180,13 +180,13 @@ class CoordinatorRig:
         ]
 
     def decline(self, checkpoint: int, task: str = OP, attempt: int | None = None) -> list[Effect]:
-        return self.say(Decline, task, attempt, checkpoint=CheckpointId(checkpoint), reason="no room")
+        return self.report(Decline, task, attempt, checkpoint=CheckpointId(checkpoint), reason="no room")
 
     def ended(self, *tasks: str) -> list[Effect]:
-        return [effect for task in tasks or self.machine.tasks for effect in self.say(InputEnded, task)]
+        return [effect for task in tasks or self.machine.tasks for effect in self.report(InputEnded, task)]
 
     def finished(self, *tasks: str) -> list[Effect]:
-        return [effect for task in tasks or self.machine.tasks for effect in self.say(Finished, task)]
+        return [effect for task in tasks or self.machine.tasks for effect in self.report(Finished, task)]
 
     # -- whole passages ----------------------------------------------------------------
 
@@ -227,17 +227,17 @@ def of(kind: type[T], effects: list[Effect]) -> list[T]:
     return [effect for effect in effects if isinstance(effect, kind)]
 
 
-def told(kind: type[M], effects: list[Effect]) -> list[tuple[str, M]]:
+def sent_to_tasks(kind: type[M], effects: list[Effect]) -> list[tuple[str, M]]:
     """(task, message) of a kind, in order."""
-    return [(tell.task, tell.message) for tell in of(SendToTask, effects) if isinstance(tell.message, kind)]
+    return [(order.task, order.message) for order in of(SendToTask, effects) if isinstance(order.message, kind)]
 
 
 def addressed(kind: type[M], effects: list[Effect]) -> list[str]:
-    return [task for task, _ in told(kind, effects)]
+    return [task for task, _ in sent_to_tasks(kind, effects)]
 
 
 def deployed(effects: list[Effect]) -> dict[str, Deploy]:
-    return dict(told(Deploy, effects))
+    return dict(sent_to_tasks(Deploy, effects))
 
 
 def cancels(attempt: int) -> list[SendToTask]:

@@ -83,7 +83,7 @@ def direct(identity: str = "", **config: Any) -> DirectSink:
 
 def up(task: AnyTask, state: TaskState | None = None, checkpoint: int | None = None) -> AnyTask:
     """Deployed, restored and running; its start-up effects are dropped."""
-    effects = told(task, deploy(state=state, checkpoint=checkpoint))
+    effects = deliver(task, deploy(state=state, checkpoint=checkpoint))
     for number, _ in requests(effects):
         answered(task, number)
     assert task.running
@@ -93,7 +93,7 @@ def up(task: AnyTask, state: TaskState | None = None, checkpoint: int | None = N
 # -- what comes in ---------------------------------------------------------------------------------------------
 
 
-def told(task: Task, message: Any) -> list[Effect]:
+def deliver(task: Task, message: Any) -> list[Effect]:
     return task.step(Received(message))
 
 

@@ -267,9 +267,9 @@ def test_the_table_is_total() -> None:
     current = itertools.product((A,), (BarrierCame, CancelCame, AbortCame), ("current",))
     overtaking = [*itertools.product((F, A), (OvertakingCame,), relations), (A, OvertakingCame, "current")]
     alignment_timeout_us = [*itertools.product((F, A), (WaitedEnough,), ("obsolete",)), (A, WaitedEnough, "current")]
-    told = itertools.product((F, C), (TriggerCame,), relations)
+    triggered = itertools.product((F, C), (TriggerCame,), relations)
     ends = itertools.product((F, A, C), (PartitionEnded,), ("",))
-    assert set(TABLE) == {*everywhere, *current, *overtaking, *alignment_timeout_us, *told, *ends}
+    assert set(TABLE) == {*everywhere, *current, *overtaking, *alignment_timeout_us, *triggered, *ends}
 
 
 def test_a_pair_that_is_not_listed_raises() -> None:

@@ -146,7 +146,7 @@ def test_messages_of_an_older_attempt_change_nothing() -> None:
     job = CoordinatorRig().up()
     job.lose()
     job.again()
-    assert [job.say(Running, task, attempt=1) for task in TASKS] == [[], [], []]
+    assert [job.report(Running, task, attempt=1) for task in TASKS] == [[], [], []]
     assert not job.machine.is_running
     job.running()
     job.trigger()

@@ -21,9 +21,9 @@ from unit.core.coordinator_rig import (
     handles,
     notes,
     of,
+    sent_to_tasks,
     stored,
     timers,
-    told,
 )
 
 # -- begun -------------------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def test_tasks_are_notified_only_once_the_record_is_durable() -> None:
     job = CoordinatorRig().up()
     job.trigger()
     assert not addressed(Complete, job.ack(1))
-    assert told(Complete, job.stored(1)) == [
+    assert sent_to_tasks(Complete, job.stored(1)) == [
         (task, Complete(job=1, attempt=1, checkpoint=1, oldest=1)) for task in TASKS
     ]
 

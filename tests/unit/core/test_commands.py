@@ -20,8 +20,8 @@ from unit.core.coordinator_rig import (
     end,
     notes,
     of,
+    sent_to_tasks,
     stored,
-    told,
 )
 
 
@@ -30,7 +30,7 @@ def test_a_savepoint_is_answered_when_it_is_complete() -> None:
     assert [type(effect) for effect in job.command("savepoint")] == [SaveJob]
     effects = job.saved()
     assert effects[0] == Note("checkpoint-triggered", 1, 1, "savepoint")
-    assert told(Trigger, effects) == [(SOURCE, Trigger(job=1, attempt=1, checkpoint=1))]
+    assert sent_to_tasks(Trigger, effects) == [(SOURCE, Trigger(job=1, attempt=1, checkpoint=1))]
     (snapshot,) = stored(job.ack(1))
     assert snapshot == complete_snapshot(1, savepoint=True)
     effects = job.stored(1)
@@ -75,12 +75,12 @@ def test_a_savepoint_that_was_being_stored_when_its_attempt_failed_is_answered_b
 def test_stop_takes_a_savepoint_and_then_ends_the_job(drain: bool, ending: str, status: str) -> None:
     job = CoordinatorRig().up()
     job.command("stop-with-savepoint", drain=drain)
-    assert told(Trigger, job.saved()) == [(SOURCE, Trigger(job=1, attempt=1, checkpoint=1, ending=ending))]
+    assert sent_to_tasks(Trigger, job.saved()) == [(SOURCE, Trigger(job=1, attempt=1, checkpoint=1, ending=ending))]
     (snapshot,) = stored(job.ack(1))
     assert (snapshot.savepoint, snapshot.ending) == (True, ending)
     effects = job.stored(1)
     assert answer(effects) == (9, 1, "")
-    assert told(Terminate, effects) == [(task, Terminate(job=1, attempt=1, checkpoint=1)) for task in TASKS]
+    assert sent_to_tasks(Terminate, effects) == [(task, Terminate(job=1, attempt=1, checkpoint=1)) for task in TASKS]
     assert end(job.finished()) == (status, 1, "")
 
 

@@ -33,6 +33,7 @@ from unit.core.machines import (
     answered,
     barrier,
     complete,
+    deliver,
     deploy,
     finished,
     output,
@@ -43,7 +44,6 @@ from unit.core.machines import (
     spec,
     take,
     terminate,
-    told,
     up,
 )
 from unit.core.sinks import asked, number
@@ -110,7 +110,7 @@ def test_a_writer_hands_on_what_it_sealed_ahead_of_the_barrier_and_keeps_nothing
     seal = number(effects, PreCommit)
     assert not [effect for effect in effects if isinstance(effect, Persist)]
     assert state_in(answered(sink, seal)).transactions == []
-    assert told(sink, complete(1)) == []
+    assert deliver(sink, complete(1)) == []
 
 
 def test_a_writer_without_rows_hands_nothing_on() -> None:
@@ -119,7 +119,7 @@ def test_a_writer_without_rows_hands_nothing_on() -> None:
 
 def test_a_restored_writer_leaves_what_it_sealed_up_to_the_checkpoint_and_aborts_the_rest() -> None:
     sink = writer()
-    fence = number(told(sink, deploy(TaskState(), checkpoint=4)), Fence)
+    fence = number(deliver(sink, deploy(TaskState(), checkpoint=4)), Fence)
     effects = answered(sink, fence, Done(unfinished=(("a", cp(3)), ("b", cp(4)), ("c", cp(5)), ("d", None))))
     assert [type(one) for one in asked(effects)] == [AbortTransaction, AbortTransaction, Begin]
     assert [one.name for one in asked(effects) if isinstance(one, AbortTransaction)] == ["c", "d"]
@@ -134,26 +134,26 @@ def test_a_committer_holds_committables_in_its_state_until_their_checkpoint_is_c
     assert take(task, handed(A, 1)) == []
     effects = take(task, barrier(1))
     assert state_in(effects).transactions == [Sealed(A, cp(1))]
-    assert asked(told(task, complete(1))) == [finalise(A)]
+    assert asked(deliver(task, complete(1))) == [finalise(A)]
 
 
 def test_what_is_final_is_handed_on_and_then_said_to_be_all() -> None:
     task = up(committer())
     take(task, handed(A, 1))
-    request = number(told(task, complete(1)), Finalise)
+    request = number(deliver(task, complete(1)), Finalise)
     assert sent(answered(task, request)) == [(0, handed(A, 1)), (0, settled(1))]
     assert state_in(take(task, barrier(2))).transactions == []
 
 
 def test_a_committer_with_nothing_to_commit_says_that_nothing_is_left() -> None:
-    assert sent(told(up(committer()), complete(1))) == [(0, settled(1))]
+    assert sent(deliver(up(committer()), complete(1))) == [(0, settled(1))]
 
 
 def test_a_notification_that_was_lost_is_made_up_for_by_the_next() -> None:
     task = up(committer())
     take(task, handed(A, 1))
     take(task, handed("second", 2))
-    effects = told(task, complete(2))
+    effects = deliver(task, complete(2))
     assert asked(effects) == [finalise(A), finalise("second")]
     first, second = (number for number, _ in requests(effects))
     assert sent(answered(task, second)) == [(0, handed("second", 2))]
@@ -163,36 +163,36 @@ def test_a_notification_that_was_lost_is_made_up_for_by_the_next() -> None:
 def test_a_commit_is_asked_for_again_until_the_answer_is_definite() -> None:
     task = up(committer())
     take(task, handed(A, 1))
-    request = number(told(task, complete(1)), Finalise)
+    request = number(deliver(task, complete(1)), Finalise)
     assert sent(answered(task, request, NoAnswer(reason="silence"))) == []
     assert task.sealed == [Sealed(A, cp(1))]
-    assert asked(told(task, complete(2))) == []  # it is being asked for
+    assert asked(deliver(task, complete(2))) == []  # it is being asked for
     assert sent(answered(task, request)) == [(0, handed(A, 1)), (0, settled(2))]
 
 
 def test_a_transaction_that_its_store_gave_up_fails_the_task_by_name() -> None:
     task = up(committer())
     take(task, handed(A, 1))
-    request = number(told(task, complete(1)), Finalise)
+    request = number(deliver(task, complete(1)), Finalise)
     assert A in str(answered(task, request, Denied(reason=f"transaction {A} has been aborted")))
 
 
 def test_a_restored_committer_commits_what_its_snapshot_holds_and_takes_input_at_once() -> None:
-    effects = told(committer(), deploy(restored((A, 3)), checkpoint=3))
+    effects = deliver(committer(), deploy(restored((A, 3)), checkpoint=3))
     assert effects[1:3] == running("committer-0")
     assert asked(effects) == [finalise(A)]
     assert sent(effects) == [(0, settled(2))]
 
 
 def test_a_restored_committer_drops_what_overtook_the_barrier() -> None:
-    effects = told(committer(), deploy(restored((A, 3), ("early", 4)), checkpoint=3))
+    effects = deliver(committer(), deploy(restored((A, 3), ("early", 4)), checkpoint=3))
     assert asked(effects) == [finalise(A)]
 
 
 def test_the_last_of_the_chain_makes_visible_and_hands_nothing_on() -> None:
     task = up(committer(last=True))
     take(task, handed(A, 1))
-    effects = told(task, complete(1))
+    effects = deliver(task, complete(1))
     assert asked(effects) == [Commit(writer=TaskId("committer-0"), attempt=ATTEMPT, name=A)]
     assert sent(answered(task, number(effects, Commit))) == []
 
@@ -201,7 +201,7 @@ def test_a_committer_finishes_when_all_is_committed_and_handed_on() -> None:
     task = up(committer())
     take(task, handed(A, 1))
     take(task, END)
-    effects = told(task, terminate(1))
+    effects = deliver(task, terminate(1))
     last = answered(task, number(effects, Finalise))
     assert sent(last) == [(0, handed(A, 1)), (0, settled(1)), (0, ENDED)]
     assert last[-1:] == finished("committer-0")
@@ -229,8 +229,8 @@ def test_news_of_a_complete_checkpoint_proves_nothing_of_what_has_come() -> None
     task = up(publisher())
     take(task, handed(A, 1), 0)
     take(task, settled(1), 0)
-    assert told(task, complete(1)) == []
-    assert told(task, terminate(1)) == []
+    assert deliver(task, complete(1)) == []
+    assert deliver(task, terminate(1)) == []
     assert not task.finished
 
 
@@ -267,7 +267,7 @@ def test_what_comes_twice_is_kept_once() -> None:
 
 def test_a_restored_global_committer_waits_for_its_committers_anew() -> None:
     task = publisher()
-    effects = told(task, deploy(restored((A, 3)), checkpoint=3))
+    effects = deliver(task, deploy(restored((A, 3)), checkpoint=3))
     assert asked(effects) == []
     take(task, settled(3), 0)
     assert asked(take(task, settled(3), 1)) == [publish(3, A)]
@@ -276,7 +276,7 @@ def test_a_restored_global_committer_waits_for_its_committers_anew() -> None:
 def test_it_finishes_when_the_last_checkpoint_is_published() -> None:
     task = up(publisher(1))
     take(task, handed(A, 1))
-    told(task, terminate(1))
+    deliver(task, terminate(1))
     request = number(take(task, settled(1)), Publish)
     assert answered(task, request) == finished("global-committer-0")
 

@@ -20,6 +20,7 @@ from unit.core.machines import (
     answered,
     barrier,
     complete,
+    deliver,
     deploy,
     direct,
     finished,
@@ -29,7 +30,6 @@ from unit.core.machines import (
     running,
     take,
     terminate,
-    told,
     transactional,
     up,
 )
@@ -45,7 +45,7 @@ from unit.core.sinks import (
 
 def test_a_plain_sink_appends() -> None:
     sink = direct()
-    assert asked(told(sink, deploy())) == [Fence(**BY)]
+    assert asked(deliver(sink, deploy())) == [Fence(**BY)]
     assert answered(sink, 1) == running("sink-0")
     assert asked(take(sink, row(1, 2, tag=3, tag2=4))) == [Append(**BY, row=(1, 2, 3, 4))]
 
@@ -69,23 +69,23 @@ def test_a_direct_sink_acknowledges_once_all_its_rows_are_in() -> None:
 
 
 def test_a_direct_sink_has_nothing_to_commit() -> None:
-    assert told(up(direct()), complete(5)) == []
+    assert deliver(up(direct()), complete(5)) == []
 
 
 def test_a_direct_sink_finishes_when_its_rows_are_in() -> None:
     sink = up(direct())
     give(sink, 1)
-    flush = told(sink, terminate(5))
+    flush = deliver(sink, terminate(5))
     assert asked(flush) == [Flush(**BY)]
-    assert told(sink, terminate(5)) == []
+    assert deliver(sink, terminate(5)) == []
     assert answered(sink, number(flush, Flush)) == finished("sink-0")
-    assert told(sink, terminate(5)) == finished("sink-0")
+    assert deliver(sink, terminate(5)) == finished("sink-0")
 
 
 def test_a_direct_sink_asked_to_finish_amid_a_snapshot_does_both() -> None:
     sink = up(direct())
     snapshot = take(sink, barrier(5))
-    last = told(sink, terminate(5))
+    last = deliver(sink, terminate(5))
     assert [type(effect) for effect in answered(sink, number(snapshot, Flush))] == [Persist]
     assert answered(sink, number(last, Flush)) == finished("sink-0")
 
@@ -104,5 +104,5 @@ def test_messages_repeated_change_nothing(sink: SinkTask) -> None:
     give(sink, 1)
     before = sink.snapshot_now().materialise()
     for message in (deploy(), deploy(), complete(1), complete(1), abort(1), abort(1)):
-        assert told(sink, message) == []
+        assert deliver(sink, message) == []
     assert sink.snapshot_now().materialise() == before

@@ -29,9 +29,9 @@ from unit.core.coordinator_rig import (
     end,
     notes,
     of,
+    sent_to_tasks,
     stored,
     timers,
-    told,
 )
 
 SILENCE = NoAnswer(reason="silence")
@@ -45,12 +45,12 @@ def test_when_all_input_has_ended_one_final_checkpoint_is_taken() -> None:
     assert job.ended(SOURCE, OP, OP) == []
     (save,) = job.ended(SINK)
     assert isinstance(save, SaveJob)
-    assert told(Trigger, job.saved()) == [(SOURCE, Trigger(job=1, attempt=1, checkpoint=1))]
+    assert sent_to_tasks(Trigger, job.saved()) == [(SOURCE, Trigger(job=1, attempt=1, checkpoint=1))]
     assert job.ended() == []
     (snapshot,) = stored(job.ack(1))
     assert snapshot.ending == "finish"
     effects = job.stored(1)
-    assert told(Terminate, effects) == [(task, Terminate(job=1, attempt=1, checkpoint=1)) for task in TASKS]
+    assert sent_to_tasks(Terminate, effects) == [(task, Terminate(job=1, attempt=1, checkpoint=1)) for task in TASKS]
     assert not addressed(Complete, effects)
 
 
@@ -78,7 +78,7 @@ def test_input_that_ended_before_all_run_is_not_forgotten() -> None:
     job.ended()
     effects = job.running()
     assert [type(effect) for effect in effects] == [Note, SaveJob, SetTimer]
-    assert told(Trigger, job.saved())
+    assert sent_to_tasks(Trigger, job.saved())
 
 
 def test_input_that_ended_in_a_failed_attempt_must_end_again() -> None:
@@ -124,7 +124,9 @@ def test_a_failure_while_terminating_starts_over_from_the_final_checkpoint() -> 
 
 def test_at_most_once_ends_without_a_checkpoint() -> None:
     job = CoordinatorRig(guarantee="at-most-once", sink="plain").up()
-    assert told(Terminate, job.ended()) == [(task, Terminate(job=1, attempt=1, checkpoint=None)) for task in TASKS]
+    assert sent_to_tasks(Terminate, job.ended()) == [
+        (task, Terminate(job=1, attempt=1, checkpoint=None)) for task in TASKS
+    ]
     assert end(job.finished()) == ("finished", None, "")
 
 

@@ -14,7 +14,7 @@ from cutproof.reference_impl.core.ids import TaskId
 from cutproof.reference_impl.core.messages import Ask, Assign, Assigned, Running, Trigger
 from cutproof.reference_impl.core.state import EnumeratorState
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
-from unit.core.coordinator_rig import CoordinatorRig, complete_snapshot, handles, notes, of, timers, told
+from unit.core.coordinator_rig import CoordinatorRig, complete_snapshot, handles, notes, of, sent_to_tasks, timers
 
 READERS = FIRST, SECOND = TaskId("source-0"), TaskId("source-1")
 TASKS = (*READERS, TaskId("sink-0"))
@@ -47,16 +47,16 @@ def job(splits: int, *appears_us: int, **settings: Any) -> CoordinatorRig:
 
 
 def asks(rig: CoordinatorRig, reader: str, number: int = 1) -> list[Effect]:
-    return rig.say(Ask, reader, number=number)
+    return rig.report(Ask, reader, number=number)
 
 
 def takes(rig: CoordinatorRig, reader: str, serial: int) -> list[Effect]:
-    return rig.say(Assigned, reader, serial=serial)
+    return rig.report(Assigned, reader, serial=serial)
 
 
 def given(effects: list[Effect]) -> list[tuple[str, dict[int, int]]]:
     """Who is told of which splits, each with its position."""
-    return [(task, message.splits) for task, message in told(Assign, effects)]
+    return [(task, message.splits) for task, message in sent_to_tasks(Assign, effects)]
 
 
 def stored(effects: list[Effect]) -> EnumeratorState:
@@ -90,8 +90,8 @@ def test_who_asked_before_the_attempt_ran_is_given_splits_when_it_runs() -> None
 
 def test_a_question_that_comes_again_is_answered_again_and_brings_nothing_more() -> None:
     rig = job(6).up()
-    first = told(Assign, asks(rig, FIRST))
-    assert told(Assign, asks(rig, FIRST)) == first
+    first = sent_to_tasks(Assign, asks(rig, FIRST))
+    assert sent_to_tasks(Assign, asks(rig, FIRST)) == first
 
 
 def test_what_was_not_confirmed_is_told_again() -> None:
@@ -108,7 +108,7 @@ def test_what_was_not_confirmed_is_told_again() -> None:
 def test_the_last_word_is_that_there_is_no_more() -> None:
     rig = job(1).up()
     asks(rig, FIRST)
-    ((task, message),) = told(Assign, asks(rig, SECOND))
+    ((task, message),) = sent_to_tasks(Assign, asks(rig, SECOND))
     assert (task, message.splits, message.more) == (SECOND, {}, False)
 
 
@@ -118,7 +118,7 @@ def test_a_split_is_given_when_it_is_discovered_to_who_waits() -> None:
     rig.saved()
     assert "discover 1" in timers(rig.running()), "counted from when the attempt runs"
     asks(rig, FIRST)
-    ((task, message),) = told(Assign, asks(rig, SECOND))
+    ((task, message),) = sent_to_tasks(Assign, asks(rig, SECOND))
     assert (task, message.splits, message.more, message.answers) == (SECOND, {}, True, 1), "it was heard, and waits"
     assert given(rig.timer("discover 1")) == [(SECOND, {1: 0})]
     assert rig.timer("discover 1") == [], "it is discovered once"
@@ -135,7 +135,7 @@ def test_whose_input_has_ended_is_told_nothing_again() -> None:
 
 def test_an_older_attempt_asks_in_vain() -> None:
     rig = job(1).up()
-    assert rig.say(Ask, FIRST, 7, number=1) == []
+    assert rig.report(Ask, FIRST, 7, number=1) == []
 
 
 # -- checkpoints -------------------------------------------------------------------------------------------------
@@ -144,8 +144,8 @@ def test_an_older_attempt_asks_in_vain() -> None:
 def test_a_checkpoint_begins_when_all_that_was_given_has_been_taken() -> None:
     rig = job(2).up()
     asks(rig, FIRST)
-    assert told(Trigger, rig.trigger()) == []
-    assert [task for task, _ in told(Trigger, takes(rig, FIRST, 1))] == list(READERS)
+    assert sent_to_tasks(Trigger, rig.trigger()) == []
+    assert [task for task, _ in sent_to_tasks(Trigger, takes(rig, FIRST, 1))] == list(READERS)
 
 
 def test_nothing_is_given_between_the_cut_of_the_enumerator_and_that_of_the_reader() -> None:
@@ -205,8 +205,8 @@ def resumed(before: EnumeratorState) -> CoordinatorRig:
 
 def test_what_readers_had_is_given_again_from_where_it_stood() -> None:
     rig = resumed(EnumeratorState(unassigned={2: 5}, assigned={0: FIRST, 1: SECOND}))
-    rig.say(Running, FIRST, returned={0: 3})
-    rig.say(Running, SECOND, returned={1: 4})
+    rig.report(Running, FIRST, returned={0: 3})
+    rig.report(Running, SECOND, returned={1: 4})
     assert "discover 3" in timers(rig.running("sink-0")), "the snapshot did not know it"
     assert given(asks(rig, SECOND)) == [(SECOND, {0: 3})]
     assert given(asks(rig, FIRST)) == [(FIRST, {1: 4})]

@@ -16,7 +16,7 @@ from cutproof.reference_impl.core.task import Task
 from cutproof.reference_impl.core.topology import EventTime
 from cutproof.reference_impl.core.watermarks import END_OF_TIME, SplitTimes
 from cutproof.reference_impl.core.windows import Tumbling
-from unit.core.machines import deploy, operator, output, spec, take, told, trigger, up
+from unit.core.machines import deliver, deploy, operator, output, spec, take, trigger, up
 
 
 def source(*times: list[int], delay: int = 0, idle_after_us: int = 0, bounded: bool = True) -> SourceTask:
@@ -66,17 +66,17 @@ def test_the_end_of_time_comes_before_the_end_of_data() -> None:
 
 def test_a_bounded_subtask_without_splits_ends_time_at_once() -> None:
     task = source()
-    assert sent(told(task, deploy())) == [Watermark(END_OF_TIME)]
+    assert sent(deliver(task, deploy())) == [Watermark(END_OF_TIME)]
 
 
 def test_an_unbounded_subtask_without_splits_is_idle_and_one_at_its_end_is_not() -> None:
-    assert sent(told(source(bounded=False), deploy())) == [Idle()]
+    assert sent(deliver(source(bounded=False), deploy())) == [Idle()]
     assert watermarks(up(source([10], bounded=False)), 2) == [9]
 
 
 def test_an_idle_split_is_not_waited_for_until_it_is_read_again() -> None:
     task = source([10, 20], [100, 110, 120], idle_after_us=50, bounded=False)
-    effects = told(task, deploy())
+    effects = deliver(task, deploy())
     assert SetTimer("idle", 50) in effects
     assert watermarks(task, 2) == [9]
     assert sent(task.step(TimerFired("idle"))) == []
@@ -95,8 +95,8 @@ def test_a_drain_ends_time_before_the_data_and_a_stop_does_not() -> None:
     drained, stopped = up(source([10, 20, 30])), up(source([10, 20, 30]))
     for task in (drained, stopped):
         task.step(Poll())
-    assert sent(told(drained, trigger(7, "drain"))) == [Watermark(END_OF_TIME), EndOfData(), Barrier(7)]
-    assert sent(told(stopped, trigger(7, "stop"))) == [Barrier(7)]
+    assert sent(deliver(drained, trigger(7, "drain"))) == [Watermark(END_OF_TIME), EndOfData(), Barrier(7)]
+    assert sent(deliver(stopped, trigger(7, "stop"))) == [Barrier(7)]
 
 
 def test_what_a_source_stores_it_goes_on_from() -> None:

@@ -34,8 +34,8 @@ VALUES: dict[str, Any] = {
 def message(kind: type[Control], job: int, attempt: int = 1) -> Any:
     """One of a kind, with something for all that it must have."""
     needed = [field.name for field in msgspec.structs.fields(kind) if field.required]
-    told = {"job": job, "attempt": AttemptId(attempt)}
-    return kind(**told, **{name: VALUES[name] for name in needed if name not in told})
+    fields = {"job": job, "attempt": AttemptId(attempt)}
+    return kind(**fields, **{name: VALUES[name] for name in needed if name not in fields})
 
 
 @pytest.mark.parametrize("kind", get_args(AnyControl))

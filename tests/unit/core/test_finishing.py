@@ -11,13 +11,24 @@ from cutproof.reference_impl.core.messages import Complete, Finished, Terminate,
 from cutproof.reference_impl.core.state import TaskState
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.transactions import Begin
-from unit.core.coordinator_rig import CoordinatorRig, addressed, deployed, discarded, end, handle, stored, timers, told
+from unit.core.coordinator_rig import (
+    CoordinatorRig,
+    addressed,
+    deployed,
+    discarded,
+    end,
+    handle,
+    sent_to_tasks,
+    stored,
+    timers,
+)
 from unit.core.finishing import gone, one_each
 from unit.core.machines import (
     END,
     ENDED,
     ack,
     barrier,
+    deliver,
     deploy,
     finished,
     only,
@@ -32,7 +43,6 @@ from unit.core.machines import (
     trigger,
     up,
 )
-from unit.core.machines import told as tell
 
 SHORT, LONG, OP_0, OP_1, SINK = (TaskId(name) for name in ("short-0", "long-0", "op-0", "op-1", "sink-0"))
 TASKS = (SHORT, LONG, OP_0, OP_1, SINK)
@@ -60,9 +70,9 @@ def graph(partitioning: str = "hash", sources: tuple[str, ...] = ("short", "long
 def test_a_snapshot_says_whether_all_input_had_ended() -> None:
     task = up(source(1))
     task.step(Poll())
-    amid = only(Persist, tell(task, trigger(1)))
+    amid = only(Persist, deliver(task, trigger(1)))
     task.step(Poll())
-    behind = only(Persist, tell(task, trigger(2)))
+    behind = only(Persist, deliver(task, trigger(2)))
     assert amid.then == (ack("source-0", 1),)
     assert behind.then == (ack("source-0", 2, ended=True),)
 
@@ -71,11 +81,11 @@ def test_the_end_of_data_and_the_end_of_the_partition_are_two_things() -> None:
     task = up(operator())
     assert sent(take(task, END)) == [(0, END)]
     assert sent(take(task, barrier(3))) == [(0, barrier(3))]
-    assert tell(task, terminate(3)) == [Send(0, ENDED), *finished("op-0")]
+    assert deliver(task, terminate(3)) == [Send(0, ENDED), *finished("op-0")]
 
 
 def test_a_task_that_is_stopped_amid_its_input_ends_no_partition() -> None:
-    assert tell(up(operator()), terminate(3)) == finished("op-0")
+    assert deliver(up(operator()), terminate(3)) == finished("op-0")
 
 
 def test_a_channel_that_has_ended_delivers_every_barrier() -> None:
@@ -100,33 +110,33 @@ def test_a_task_that_starts_a_checkpoint_first_takes_what_was_sent() -> None:
     task = up(operator(inputs=2))
     take(task, END, 0)
     take(task, ENDED, 0)
-    assert tell(task, trigger(4)) == []
+    assert deliver(task, trigger(4)) == []
     assert sent(take(task, row(1, 1), 1)) == [(0, row(1, 1))]
     take(task, END, 1)
     assert sent(take(task, ENDED, 1)) == [(0, barrier(4))]
-    assert sent(tell(task, trigger(5))) == [(0, barrier(5))]
-    assert tell(task, trigger(5)) == [], "told again"
+    assert sent(deliver(task, trigger(5))) == [(0, barrier(5))]
+    assert deliver(task, trigger(5)) == [], "told again"
 
 
 def test_who_has_finished_only_says_so() -> None:
     task = up(operator())
     take(task, END)
-    tell(task, terminate(1))
-    assert tell(task, trigger(2)) == finished("op-0")
-    assert tell(task, terminate(1)) == finished("op-0")
+    deliver(task, terminate(1))
+    assert deliver(task, trigger(2)) == finished("op-0")
+    assert deliver(task, terminate(1)) == finished("op-0")
     assert take(task, barrier(2)) == []
     assert take(task, ENDED) == []
 
 
 def test_a_task_that_had_finished_comes_up_finished() -> None:
-    assert tell(operator(), deploy(finished=True)) == [
+    assert deliver(operator(), deploy(finished=True)) == [
         Open(),
         *running("op-0")[1:],
         Send(0, END),
         Send(0, ENDED),
         *finished("op-0"),
     ]
-    again = tell(source(3), deploy(finished=True))
+    again = deliver(source(3), deploy(finished=True))
     assert again[0] == Rest()
     assert sent(again) == [(0, END), (0, ENDED)]
 
@@ -134,7 +144,7 @@ def test_a_task_that_had_finished_comes_up_finished() -> None:
 def test_a_sink_on_its_way_out_opens_no_transaction() -> None:
     sink = up(transactional())
     take(sink, END)
-    tell(sink, terminate(1))
+    deliver(sink, terminate(1))
     effects = take(sink, barrier(2))
     assert not [effect for effect in effects if isinstance(getattr(effect, "request", None), Begin)]
 
@@ -148,7 +158,7 @@ def test_who_acknowledged_after_all_its_input_may_go() -> None:
     job.ack(1, SHORT, ended=True)
     job.ack(1, LONG, OP_0, OP_1, SINK)
     effects = job.stored(1)
-    assert told(Terminate, effects) == [(SHORT, Terminate(job=1, attempt=1, checkpoint=1))]
+    assert sent_to_tasks(Terminate, effects) == [(SHORT, Terminate(job=1, attempt=1, checkpoint=1))]
     assert addressed(Complete, effects) == [LONG, OP_0, OP_1, SINK]
     assert "leave" in timers(effects)
     assert addressed(Terminate, job.timer("leave")) == [SHORT], "it is told until it answers"
@@ -298,7 +308,7 @@ def test_a_failure_brings_finished_operators_up_finished() -> None:
     orders = deployed(job.again())
     assert [task for task, order in orders.items() if order.finished] == [SHORT]
     assert orders[OP_0].handle == handle(2, OP_0)
-    assert job.say(Finished, SHORT) == [], "what it says again is known"
+    assert job.report(Finished, SHORT) == [], "what it says again is known"
     job.running()
     job.timer("checkpoint")
     assert addressed(Trigger, job.saved()) == [LONG]

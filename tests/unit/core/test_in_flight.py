@@ -124,14 +124,14 @@ class Noting(Capture):
     """Notes what it is told of data that was put back."""
 
     def __init__(self) -> None:
-        self.told: list[object] = []
+        self.elements: list[object] = []
 
     def recorded(self, checkpoint: CheckpointId, element: object, *, replayed: bool) -> bool:
-        self.told.append((element, replayed))
+        self.elements.append((element, replayed))
         return True
 
     def overtaken(self, checkpoint: CheckpointId, passed: object, replayed: int) -> tuple[()]:
-        self.told.append(replayed)
+        self.elements.append(replayed)
         return ()
 
 
@@ -148,7 +148,7 @@ def test_what_is_put_back_is_told_apart_until_it_has_been_taken() -> None:
     book.took(0, B)
     book.took(0, C)
     book.delivered(ONE, 1, (C, A))
-    assert capture.told == [(B, True), (C, False), 1]
+    assert capture.elements == [(B, True), (C, False), 1]
 
 
 def test_what_is_put_back_is_held_by_a_checkpoint_that_is_taken_amid_it() -> None:

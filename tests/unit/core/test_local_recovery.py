@@ -51,7 +51,7 @@ from unit.core.coordinator_rig import (
     notes,
     of,
 )
-from unit.core.machines import ATTEMPT, operator, sent, source, take, told, trigger
+from unit.core.machines import ATTEMPT, deliver, operator, sent, source, take, trigger
 
 LOCAL = Config(failover="local")
 
@@ -158,7 +158,7 @@ def test_edges_by_key_and_straight_on_are_supported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("job", "settings", "told"),
+    ("job", "settings", "words"),
     [
         (GRAPH, {"guarantee": "at-least-once", "sink": "plain"}, "it is for exactly-once"),
         (GRAPH, {"sink": "idempotent"}, "transactional sink that commits itself"),
@@ -172,10 +172,10 @@ def test_edges_by_key_and_straight_on_are_supported() -> None:
         (from_source(event_time=EventTime(idle_after_us=5)), {}, "when a split of source is idle"),
     ],
 )
-def test_what_a_replay_would_do_otherwise_is_refused_in_one_line(job: JobGraph, settings: Any, told: str) -> None:
+def test_what_a_replay_would_do_otherwise_is_refused_in_one_line(job: JobGraph, settings: Any, words: str) -> None:
     reason = unsupported(job, Config(failover="local", **settings))
     assert reason.startswith("failover local: ")
-    assert told in reason
+    assert words in reason
     with pytest.raises(Refused, match=r"^failover local: "):
         CoordinatorRig(graph=job, failover="local", **settings)
 
@@ -197,8 +197,8 @@ def test_a_lost_task_comes_up_alone_in_the_channels_of_the_others() -> None:
         Note("attempt-started", 1, 2, "op-0: it was killed"),
         Note("tasks-recovered", 1, 2, tasks=(OP,)),
     ]
-    told = Deploy(job=1, attempt=2, checkpoint=1, handle=handle(1, OP), channels_of=1, given_up=1)
-    assert deployed(effects) == {OP: told}
+    order = Deploy(job=1, attempt=2, checkpoint=1, handle=handle(1, OP), channels_of=1, given_up=1)
+    assert deployed(effects) == {OP: order}
     assert job.machine.attempt_of(SOURCE) == job.machine.attempt_of(SINK) == 1
     assert notes(job.running(OP)) == [("attempt-running", None)]
 
@@ -249,7 +249,7 @@ def test_a_task_that_may_have_said_that_nothing_follows_restarts_all() -> None:
 
 # -- the task ----------------------------------------------------------------------------------------------------
 
-ALONE = Deploy(job=1, attempt=ATTEMPT, channels_of=1, given_up=3)
+IN_PLACE = Deploy(job=1, attempt=ATTEMPT, channels_of=1, given_up=3)
 
 
 def test_those_downstream_wait_for_no_barrier_that_was_given_up() -> None:
@@ -263,17 +263,17 @@ def test_those_downstream_wait_for_no_barrier_that_was_given_up() -> None:
 def test_a_task_that_comes_up_alone_takes_no_part_in_what_was_given_up() -> None:
     task = operator(inputs=2)
     cancels = [(0, CancelBarrier(CheckpointId(number))) for number in (1, 2, 3)]
-    assert sent(told(task, ALONE)) == cancels
+    assert sent(deliver(task, IN_PLACE)) == cancels
     assert take(task, Barrier(CheckpointId(3))) == [], "it sets nothing aside for it"
     assert take(task, Barrier(CheckpointId(4))) == [Block(0)]
-    assert told(task, ALONE) == [], "once is enough"
+    assert deliver(task, IN_PLACE) == [], "once is enough"
 
 
 def test_a_task_that_comes_up_alone_goes_on_in_the_logs_of_the_one_before() -> None:
     described = msgspec.structs.replace(operator(inputs=2).spec, channels_of=AttemptId(7))
     logged = Config(failover="local", spilling="continuous")
     task = OperatorTask(described, logged, Parts(), Map(lambda key, value: (key, value)))
-    told(task, Deploy(job=1, attempt=ATTEMPT, channels_of=AttemptId(7), given_up=CheckpointId(3)))
+    deliver(task, Deploy(job=1, attempt=ATTEMPT, channels_of=AttemptId(7), given_up=CheckpointId(3)))
     task.step(LogsFound(((5, 6), (0, 0)), {CheckpointId(1): (3, 0)}))
     folder = f"job-{task.spec.job}/log/op-0-7"
     assert task.step(Came(0, Watermark(1))) == [], "it is durable"
@@ -283,6 +283,6 @@ def test_a_task_that_comes_up_alone_goes_on_in_the_logs_of_the_one_before() -> N
 
 def test_a_source_that_comes_up_alone_begins_none_that_was_given_up() -> None:
     task = source(3)
-    told(task, ALONE)
-    assert told(task, trigger(3)) == []
-    assert (0, Barrier(CheckpointId(4))) in sent(told(task, trigger(4)))
+    deliver(task, IN_PLACE)
+    assert deliver(task, trigger(3)) == []
+    assert (0, Barrier(CheckpointId(4))) in sent(deliver(task, trigger(4)))

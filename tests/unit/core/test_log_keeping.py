@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cutproof.reference_impl.core.effects import ClearLogs, Effect
 from cutproof.reference_impl.core.messages import Complete
-from unit.core.coordinator_rig import OP, SINK, SOURCE, TASKS, CoordinatorRig, of, told
+from unit.core.coordinator_rig import OP, SINK, SOURCE, TASKS, CoordinatorRig, of, sent_to_tasks
 
 
 def persistent(**more: object) -> CoordinatorRig:
@@ -12,7 +12,7 @@ def persistent(**more: object) -> CoordinatorRig:
 
 
 def logs_from(effects: list[Effect]) -> list[int | None]:
-    return [news.logs_from for _, news in told(Complete, effects)]
+    return [news.logs_from for _, news in sent_to_tasks(Complete, effects)]
 
 
 def test_tasks_hear_which_checkpoint_may_still_ask_for_what_is_in_their_logs() -> None:
@@ -29,7 +29,7 @@ def test_an_older_checkpoint_whose_record_is_still_being_stored_may_ask_too() ->
     job.trigger()
     job.ack(1)
     job.ack(2)
-    news = [each for _, each in told(Complete, job.stored(2))]
+    news = [each for _, each in sent_to_tasks(Complete, job.stored(2))]
     assert {(each.logs_from, each.oldest) for each in news} == {(1, 1)}
 
 

@@ -22,9 +22,8 @@ from cutproof.reference_impl.core.rescale import Redistribution, Share, redistri
 from cutproof.reference_impl.core.state import TaskState, decode, encode
 from cutproof.reference_impl.core.task import Output, TaskSpec
 from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
-from unit.core.coordinator_rig import CoordinatorRig, savepoint
-from unit.core.coordinator_rig import told as told_to
-from unit.core.machines import ATTEMPT, only, operator, row, take, told, up
+from unit.core.coordinator_rig import CoordinatorRig, savepoint, sent_to_tasks
+from unit.core.machines import ATTEMPT, deliver, only, operator, row, take, up
 
 WIDTHS = [(2, 3), (3, 2), (7, 2), (2, 7), (1, 4)]
 ONE = CheckpointId(1)
@@ -133,8 +132,8 @@ def test_what_waits_goes_out_before_the_end_of_the_data_and_stays_at_a_barrier()
 
 def tally_task(subtask: int, of: int) -> OperatorTask:
     outputs = (Output(partitioning="forward", channels=(0,)),)
-    told_of = {"gates": (0,), "outputs": outputs, "key_groups": 8, "subtask": subtask, "parallelism": of}
-    spec = TaskSpec(task=TaskId(f"op-{subtask}"), job=1, attempt=ATTEMPT, **told_of)  # type: ignore[arg-type]
+    settings = {"gates": (0,), "outputs": outputs, "key_groups": 8, "subtask": subtask, "parallelism": of}
+    spec = TaskSpec(task=TaskId(f"op-{subtask}"), job=1, attempt=ATTEMPT, **settings)  # type: ignore[arg-type]
     return OperatorTask(spec, Config(), Parts(), Tally())
 
 
@@ -149,7 +148,7 @@ def test_in_the_old_layout_a_task_reads_all_and_has_its_own_state_again() -> Non
     others = [key for key in range(12) if key not in mine]
     pieces = tuple(Piece(handle=Handle(name), gates=(0,)) for name in "ab")
     order = Deploy(job=1, attempt=ATTEMPT, checkpoint=ONE, handle=Handle("b"), pieces=pieces)
-    assert told(task, order) == [Load(Handle("a"))]
+    assert deliver(task, order) == [Load(Handle("a"))]
     assert task.step(SnapshotLoaded(counts(*others[1:], mine[0]))) == [Load(Handle("b"))]
     loaded = only(Restored, task.step(SnapshotLoaded(counts(*mine[1:], others[0])))).state
     assert Counter(loaded.shared) == Counter(counts(*mine).shared), "whoever had reported it"
@@ -181,7 +180,7 @@ def snapshot(of: JobGraph, *without: str) -> CompletedSnapshot:
 def orders(of: JobGraph, initial: CompletedSnapshot) -> dict[str, Deploy]:
     job = CoordinatorRig(job=2, graph=of, coordinator={"initial": (initial,)})
     effects: list[Effect] = [*job.start(), *job.saved()]
-    return {task: order for task, order in told_to(Deploy, effects) if task.startswith("op")}
+    return {task: order for task, order in sent_to_tasks(Deploy, effects) if task.startswith("op")}
 
 
 def test_who_holds_a_union_is_told_of_what_all_held_the_finished_included() -> None:

@@ -11,7 +11,7 @@ from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.parts import Copying, Naming, Part, Parts, SourceCut
 from cutproof.reference_impl.core.sink import TransactionalSink
 from cutproof.reference_impl.core.source import SourceTask
-from unit.core.machines import barrier, row, sent, source, take, told, transactional, trigger, up
+from unit.core.machines import barrier, deliver, row, sent, source, take, transactional, trigger, up
 
 
 class Silent(SourceCut):
@@ -39,13 +39,13 @@ def test_the_wrong_code_is_reached_when_it_runs_and_not_before() -> None:
     original = source(3)
     task = up(SourceTask(original.spec, Config(), parts, original._logs))
     assert not parts.reached
-    assert (0, barrier(1)) not in sent(told(task, trigger(1)))
+    assert (0, barrier(1)) not in sent(deliver(task, trigger(1)))
     assert parts.reached
 
 
 def test_the_engine_as_it_stands_reaches_no_wrong_code() -> None:
     task = up(source(3))
-    told(task, trigger(1))
+    deliver(task, trigger(1))
     assert not task.parts.reached
 
 

@@ -22,7 +22,7 @@ def graph(*between: str, wide: int = 2, groups: int = GROUPS, edges: str = "hash
     return JobGraph((*specs, OperatorSpec(name="sink", parallelism=1, inputs=(last,), role="sink")), groups)
 
 
-def told(new: JobGraph, initial: CompletedSnapshot) -> str:
+def refusal(new: JobGraph, initial: CompletedSnapshot) -> str:
     """Why the job ends before anything is deployed; empty when it does not."""
     job = CoordinatorRig(job=2, graph=new, coordinator={"initial": (initial,)})
     effects = job.start()
@@ -88,10 +88,10 @@ def told(new: JobGraph, initial: CompletedSnapshot) -> str:
     ],
 )
 def test_what_does_not_fit_is_refused_by_its_operators(old: CompletedSnapshot, new: JobGraph, reason: str) -> None:
-    assert told(new, old) == reason
+    assert refusal(new, old) == reason
 
 
 @pytest.mark.parametrize("wide", [1, 2, 3])
 def test_what_fits_is_not(wide: int) -> None:
-    assert told(graph("count", "join", wide=wide), savepoint(graph("count", "join"))) == ""
-    assert told(graph("count", wide=wide), savepoint(graph("count"), "source-0", "count-0", "count-1")) == ""
+    assert refusal(graph("count", "join", wide=wide), savepoint(graph("count", "join"))) == ""
+    assert refusal(graph("count", wide=wide), savepoint(graph("count"), "source-0", "count-0", "count-1")) == ""

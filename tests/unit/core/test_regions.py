@@ -261,7 +261,7 @@ def test_another_region_lost_while_the_first_comes_up_has_both_begin_again() -> 
     effects = job.lose("sink-1", 1)
     assert numbers(effects) == {"source-1": 1, "sink-1": 1, "source-2": 2, "sink-2": 2}
     assert numbers(job.again()) == dict.fromkeys(("source-1", "sink-1", "source-2", "sink-2"), 3)
-    assert job.say(Running, "sink-2", 2) == []
+    assert job.report(Running, "sink-2", 2) == []
 
 
 def test_a_number_that_becomes_durable_late_deploys_nothing() -> None:
@@ -380,7 +380,7 @@ def test_a_region_forgets_that_it_had_ended_and_is_told_to_finish_later() -> Non
     job.ended(*B)
     failed_over(job)
     for task in A:
-        assert job.say(InputEnded, task, 1) == [], "the region has input again, and says so when it has none"
+        assert job.report(InputEnded, task, 1) == [], "the region has input again, and says so when it has none"
     assert of(SaveJob, job.ended(*B)), "the final checkpoint"
 
 

@@ -25,9 +25,8 @@ from cutproof.reference_impl.core.state import BEGINNING, Sealed, TaskState
 from cutproof.reference_impl.core.task import Output, TaskSpec
 from cutproof.reference_impl.core.topology import EdgeSpec, EventTime, JobGraph, OperatorSpec, key_group, owner
 from cutproof.reference_impl.core.transactions import AbortTransaction, Commit, Done, Fence
-from unit.core.coordinator_rig import CoordinatorRig, savepoint
-from unit.core.coordinator_rig import told as told_to
-from unit.core.machines import ATTEMPT, answered, only, requests, told
+from unit.core.coordinator_rig import CoordinatorRig, savepoint, sent_to_tasks
+from unit.core.machines import ATTEMPT, answered, deliver, only, requests
 
 GROUPS = 8
 SPLITS = tuple(range(5))
@@ -97,8 +96,8 @@ def test_a_channel_begins_with_the_least_of_its_own_input() -> None:
         (Piece(gates=(0, 0, 1)), TaskState(times=[5, 6, 90], watermark=5)),
         (Piece(gates=(0, 0, 1)), TaskState(times=[7, 8, 80], watermark=7)),
     ]
-    told_of = Share(subtask=0, parallelism=3, key_groups=GROUPS, gates=(0, 1, 1))
-    state = redistributed(pieces, told_of, Redistribution())
+    settings = Share(subtask=0, parallelism=3, key_groups=GROUPS, gates=(0, 1, 1))
+    state = redistributed(pieces, settings, Redistribution())
     assert (state.times, state.watermark) == ([5, 80, 80], 5)
 
 
@@ -111,7 +110,7 @@ def test_where_no_time_was_known_none_is() -> None:
 
 
 def spec(task: str, subtask: int, of: int, **more: object) -> TaskSpec:
-    told_of = {"outputs": (Output(partitioning="forward", channels=(0,)),), **more}
+    settings = {"outputs": (Output(partitioning="forward", channels=(0,)),), **more}
     return TaskSpec(
         task=TaskId(task),
         job=1,
@@ -119,7 +118,7 @@ def spec(task: str, subtask: int, of: int, **more: object) -> TaskSpec:
         key_groups=GROUPS,
         subtask=subtask,
         parallelism=of,
-        **told_of,  # type: ignore[arg-type]
+        **settings,  # type: ignore[arg-type]
     )
 
 
@@ -130,7 +129,7 @@ def rescaled(*pieces: Piece) -> Deploy:
 def test_a_task_reads_one_piece_after_the_other_and_opens_with_its_share() -> None:
     task = OperatorTask(spec("op-0", 0, 1, gates=(0,)), Config(), Parts(), Count(tagged=False))
     first, second = (Piece(handle=Handle(name), gates=(0,)) for name in ("a", "b"))
-    assert told(task, rescaled(first, second)) == [Load(Handle("a"))]
+    assert deliver(task, rescaled(first, second)) == [Load(Handle("a"))]
     assert task.step(SnapshotLoaded(TaskState(entries=[(0, 1, 3, 0)]))) == [Load(Handle("b"))]
     effects = task.step(SnapshotLoaded(TaskState(entries=[(0, 2, 5, 0)])))
     assert sorted(only(Restored, effects).state.entries) == [(0, 1, 3, 0), (0, 2, 5, 0)]
@@ -139,14 +138,14 @@ def test_a_task_reads_one_piece_after_the_other_and_opens_with_its_share() -> No
 
 def test_states_from_the_coordinators_memory_need_no_reading() -> None:
     task = OperatorTask(spec("op-0", 0, 1, gates=(0,)), Config(), Parts(), Count(tagged=False))
-    effects = told(task, rescaled(*(Piece(state=TaskState(entries=[(0, key, 1, 0)]), gates=(0,)) for key in (1, 2))))
+    effects = deliver(task, rescaled(*(Piece(state=TaskState(entries=[(0, key, 1, 0)]), gates=(0,)) for key in (1, 2))))
     assert sorted(only(Restored, effects).state.entries) == [(0, 1, 1, 0), (0, 2, 1, 0)]
 
 
 def test_a_source_reads_on_where_whoever_had_the_split_stopped_and_tells_its_watermark() -> None:
     logs = [SplitLog(split=split, records=[(1, 1, n) for n in range(9)], times=range(9)) for split in (0, 1)]
     source = SourceTask(spec("source-0", 0, 1, splits=(0, 1)), Config(), Parts(), logs, event_time=EventTime())
-    effects = told(
+    effects = deliver(
         source,
         rescaled(
             Piece(state=TaskState(positions={0: 4}, maxima={0: 3}, watermark=2)),
@@ -155,7 +154,7 @@ def test_a_source_reads_on_where_whoever_had_the_split_stopped_and_tells_its_wat
     )
     assert source.positions == {0: 4, 1: 6}
     assert [effect for effect in effects if isinstance(effect, Send)] == [], "2 is what was known before"
-    effects = told(
+    effects = deliver(
         SourceTask(spec("source-1", 1, 2, splits=(1,)), Config(), Parts(), logs[1:], event_time=EventTime()),
         rescaled(Piece(state=TaskState(positions={0: 4, 1: 6}, maxima={0: 3, 1: 5}, watermark=2))),
     )
@@ -166,7 +165,7 @@ def test_a_sink_answers_for_writers_that_are_no_more() -> None:
     """It shuts them out, commits what the snapshot holds of them and aborts what else they left."""
     sink = TransactionalSink(spec("sink-0", 0, 2, gates=(0,), outputs=()), Config(), Parts())
     pieces = [Piece(state=TaskState(transactions=[named(writer, 1)]), gates=(0,)) for writer in range(3)]
-    asked = requests(told(sink, rescaled(*pieces)))
+    asked = requests(deliver(sink, rescaled(*pieces)))
     assert [(type(one), one.writer) for _, one in asked] == [(Fence, "sink-0"), (Fence, "sink-2")]
     assert answered(sink, asked[0][0], Done(unfinished=((named(0, 1).name, ONE),))) == [], "the other is awaited"
     left = (named(2, 1).name, ONE), (named(2, 9).name, None)
@@ -199,7 +198,7 @@ def resumed(new: JobGraph, initial: CompletedSnapshot) -> list[Effect]:
 
 
 def test_each_subtask_is_told_of_all_that_its_operator_left_the_finished_included() -> None:
-    orders = dict(told_to(Deploy, resumed(graph(3), savepoint(graph(2), "op-1", stateless=()))))
+    orders = dict(sent_to_tasks(Deploy, resumed(graph(3), savepoint(graph(2), "op-1", stateless=()))))
     pieces = tuple(Piece(handle=Handle(f"of op-{n}"), gates=(0,), finished=n == 1) for n in range(2))
     assert {task: order.pieces for task, order in orders.items() if task.startswith("op")} == {
         f"op-{subtask}": pieces for subtask in range(3)
@@ -208,7 +207,7 @@ def test_each_subtask_is_told_of_all_that_its_operator_left_the_finished_include
 
 
 def test_an_operator_that_had_finished_stays_so_however_wide() -> None:
-    orders = dict(told_to(Deploy, resumed(graph(3), savepoint(graph(2), "source-0"))))
+    orders = dict(sent_to_tasks(Deploy, resumed(graph(3), savepoint(graph(2), "source-0"))))
     assert [task for task, order in orders.items() if order.finished] == ["source-0"]
     assert orders[TaskId("source-0")].pieces == ()
 

@@ -21,6 +21,7 @@ from unit.core.machines import (
     answered,
     barrier,
     complete,
+    deliver,
     deploy,
     only,
     reason,
@@ -28,7 +29,6 @@ from unit.core.machines import (
     row,
     running,
     take,
-    told,
     transactional,
     up,
 )
@@ -52,7 +52,7 @@ from unit.core.sinks import (
 
 def test_a_sink_shuts_out_older_attempts_before_it_opens() -> None:
     sink = transactional()
-    fence = told(sink, deploy())
+    fence = deliver(sink, deploy())
     assert asked(fence) == [Fence(**BY)]
     assert not sink.running
     effects = answered(sink, 1)
@@ -177,24 +177,24 @@ def test_a_complete_checkpoint_commits_everything_up_to_it() -> None:
     sink = up(transactional())
     for checkpoint in (5, 6, 7):
         sealed_for(sink, checkpoint, checkpoint)
-    assert asked(told(sink, complete(6))) == [commit(FIRST), commit(SECOND)]
+    assert asked(deliver(sink, complete(6))) == [commit(FIRST), commit(SECOND)]
     assert [sealed.name for sealed in sink.sealed] == [FIRST, SECOND, THIRD], "until the store has answered"
 
 
 def test_a_commit_is_asked_for_once_at_a_time() -> None:
     sink = up(transactional())
     sealed_for(sink, 5, 1)
-    asking = number(told(sink, complete(5)), Commit)
-    assert told(sink, complete(5)) == []
+    asking = number(deliver(sink, complete(5)), Commit)
+    assert deliver(sink, complete(5)) == []
     answered(sink, asking)
     assert sink.sealed == []
-    assert told(sink, complete(5)) == []
+    assert deliver(sink, complete(5)) == []
 
 
 def test_an_unanswered_commit_is_asked_again_until_the_answer_is_definite() -> None:
     sink = up(transactional())
     sealed_for(sink, 5, 1)
-    asking = number(told(sink, complete(5)), Commit)
+    asking = number(deliver(sink, complete(5)), Commit)
     for _ in range(3):
         assert answered(sink, asking, SILENCE) == [SetTimer(f"retry {asking}", RETRY_US)]
         assert requests(sink.step(TimerFired(f"retry {asking}"))) == [(asking, commit(FIRST))]
@@ -206,14 +206,14 @@ def test_an_unanswered_commit_is_asked_again_until_the_answer_is_definite() -> N
 def test_a_denied_commit_fails_loudly() -> None:
     sink = up(transactional())
     sealed_for(sink, 5, 1)
-    said = reason(answered(sink, number(told(sink, complete(5)), Commit), Denied(reason="it has been aborted")))
+    said = reason(answered(sink, number(deliver(sink, complete(5)), Commit), Denied(reason="it has been aborted")))
     assert said == "sink-0: the external store refused: it has been aborted"
 
 
 def test_a_snapshot_remembers_what_is_being_committed() -> None:
     sink = up(transactional())
     sealed_for(sink, 5, 1)
-    told(sink, complete(5))
+    deliver(sink, complete(5))
     state = only(Persist, take(sink, barrier(6))).snapshot.materialise()
     assert state.transactions == [Sealed(FIRST, 5)]
 
@@ -221,6 +221,6 @@ def test_a_snapshot_remembers_what_is_being_committed() -> None:
 def test_a_checkpoint_that_was_aborted_leaves_its_transaction_sealed_for_the_next() -> None:
     sink = up(transactional())
     sealed_for(sink, 5, 1)
-    assert told(sink, abort(5)) == []
+    assert deliver(sink, abort(5)) == []
     sealed_for(sink, 6, 2)
-    assert asked(told(sink, complete(6))) == [commit(FIRST), commit(SECOND)]
+    assert asked(deliver(sink, complete(6))) == [commit(FIRST), commit(SECOND)]

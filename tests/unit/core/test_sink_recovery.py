@@ -20,6 +20,7 @@ from unit.core.machines import (
     answered,
     barrier,
     complete,
+    deliver,
     deploy,
     finished,
     reason,
@@ -27,7 +28,6 @@ from unit.core.machines import (
     running,
     take,
     terminate,
-    told,
     transactional,
     up,
 )
@@ -55,7 +55,7 @@ def restored(
     """A sink with these in its snapshot, once the fence has told it what is unfinished."""
     sink = transactional()
     state = TaskState(transactions=list(sealed), serial=4)
-    loaded, fence = told(sink, deploy(checkpoint=5, state=state))
+    loaded, fence = deliver(sink, deploy(checkpoint=5, state=state))
     assert loaded == Restored(5, state)
     assert asked([fence]) == [Fence(**BY)]
     return sink, answered(sink, 1, Done(unfinished=unfinished))
@@ -117,7 +117,7 @@ def test_what_recovery_aborts_is_gone_before_the_sink_finishes() -> None:
     sink, effects = restored(unfinished=((left, 6),))
     aborting = number(effects, AbortTransaction)
     take(sink, END)
-    assert told(sink, terminate(5)) == []
+    assert deliver(sink, terminate(5)) == []
     assert answered(sink, aborting, SILENCE) == [SetTimer(f"retry {aborting}", RETRY_US)]
     assert asked(sink.step(TimerFired(f"retry {aborting}"))) == [drop(left)]
     dropping = answered(sink, aborting)
@@ -132,7 +132,7 @@ def test_recovery_fails_when_what_it_must_commit_is_gone() -> None:
 
 def test_a_fence_that_is_denied_fails_the_task() -> None:
     sink = transactional()
-    told(sink, deploy())
+    deliver(sink, deploy())
     assert "fenced" in reason(answered(sink, 1, Denied(reason="fenced")))
 
 
@@ -150,7 +150,7 @@ def test_terminate_commits_what_is_due_drops_the_open_one_and_finishes() -> None
     sink = up(transactional())
     sealed_for(sink, 5, 1)
     take(sink, END)
-    asking = told(sink, terminate(5))
+    asking = deliver(sink, terminate(5))
     assert asked(asking) == [commit(FIRST)]
     dropping = answered(sink, number(asking, Commit))
     assert asked(dropping) == [drop(SECOND)]
@@ -162,22 +162,22 @@ def test_terminate_leaves_what_a_newer_checkpoint_sealed() -> None:
     sink = up(transactional())
     sealed_for(sink, 5, 1)
     sealed_for(sink, 6, 2)
-    assert asked(told(sink, terminate(5))) == [commit(FIRST)]
+    assert asked(deliver(sink, terminate(5))) == [commit(FIRST)]
 
 
 def test_terminate_with_nothing_due_only_drops_the_open_one() -> None:
     sink = up(transactional())
-    dropping = told(sink, terminate(5))
+    dropping = deliver(sink, terminate(5))
     assert asked(dropping) == [drop(FIRST)]
-    assert told(sink, terminate(5)) == [], "told again while it waits"
+    assert deliver(sink, terminate(5)) == [], "told again while it waits"
     assert answered(sink, number(dropping, AbortTransaction), SILENCE)[0] == SetTimer("retry 3", RETRY_US)
     assert answered(sink, number(dropping, AbortTransaction)) == finished("sink-0")
-    assert told(sink, terminate(5)) == finished("sink-0"), "told again when its answer was lost"
+    assert deliver(sink, terminate(5)) == finished("sink-0"), "told again when its answer was lost"
 
 
 def test_terminate_waits_for_a_commit_that_is_under_way() -> None:
     sink = up(transactional())
     sealed_for(sink, 5, 1)
-    asking = told(sink, complete(5))
-    assert told(sink, terminate(5)) == []
+    asking = deliver(sink, complete(5))
+    assert deliver(sink, terminate(5)) == []
     assert asked(answered(sink, number(asking, Commit))) == [drop(SECOND)]

@@ -29,6 +29,7 @@ from unit.core.machines import (
     barrier,
     cancelled,
     complete,
+    deliver,
     deploy,
     ended,
     finished,
@@ -41,7 +42,6 @@ from unit.core.machines import (
     source,
     take,
     terminate,
-    told,
     trigger,
     up,
 )
@@ -55,7 +55,7 @@ def read(task: SourceTask, times: int = 1) -> list[tuple[int, int]]:
 
 def position(task: SourceTask, checkpoint: int) -> dict[int, int]:
     """The positions in the snapshot of a checkpoint that is triggered now."""
-    return only(Persist, told(task, trigger(checkpoint))).snapshot.materialise().positions
+    return only(Persist, deliver(task, trigger(checkpoint))).snapshot.materialise().positions
 
 
 # -- reading ---------------------------------------------------------------------------------------------------
@@ -83,8 +83,8 @@ def test_a_bounded_input_ends_once_and_says_so_until_it_is_answered() -> None:
     assert task.step(Poll()) == [Rest()]
     assert task.step(TimerFired("ended")) == [ended("source-0"), SetTimer("ended", 12_000)]
     assert task.step(TimerFired("another")) == []
-    assert told(task, terminate(4)) == [Send(0, ENDED), *finished("source-0")]
-    assert told(task, terminate(4)) == finished("source-0")
+    assert deliver(task, terminate(4)) == [Send(0, ENDED), *finished("source-0")]
+    assert deliver(task, terminate(4)) == finished("source-0")
     assert task.step(TimerFired("ended")) == []
 
 
@@ -106,7 +106,7 @@ def test_position_and_barrier_are_one_step() -> None:
     """The position is the next offset to read: offset 1 is read, so the snapshot holds 2."""
     task = up(source(5, outputs=(output("rebalance", 0, 1),)))
     read(task, 2)
-    taken, persist, *barriers = told(task, trigger(1))
+    taken, persist, *barriers = deliver(task, trigger(1))
     assert taken == Taken(1)
     assert isinstance(persist, Persist)
     assert persist.snapshot.materialise() == TaskState(positions={0: 2}, rotations=[0])
@@ -119,14 +119,14 @@ def test_position_and_barrier_are_one_step() -> None:
 def test_the_snapshot_is_of_the_moment_of_the_barrier() -> None:
     task = up(source(5, 5))
     read(task, 3)
-    snapshot = only(Persist, told(task, trigger(1))).snapshot
+    snapshot = only(Persist, deliver(task, trigger(1))).snapshot
     read(task, 4)
     assert snapshot.materialise() == TaskState(positions={0: 2, 1: 1}, turn=1, rotations=[0])
 
 
 def test_synchronous_snapshots_and_those_in_memory() -> None:
-    assert only(Persist, told(up(source(1, synchronous=True)), trigger(1))).synchronous
-    ship = only(Ship, told(up(source(1, memory=True, synchronous=True)), trigger(1)))
+    assert only(Persist, deliver(up(source(1, synchronous=True)), trigger(1))).synchronous
+    ship = only(Ship, deliver(up(source(1, memory=True, synchronous=True)), trigger(1)))
     assert (ship.ack, ship.synchronous) == (ack("source-0", 1).message, True)
     assert ship.snapshot.materialise().positions == {0: 0}
 
@@ -134,39 +134,39 @@ def test_synchronous_snapshots_and_those_in_memory() -> None:
 @pytest.mark.parametrize("late", [1, 2])
 def test_a_trigger_that_comes_twice_or_late_changes_nothing(late: int) -> None:
     task = up(source(3))
-    told(task, trigger(2))
-    assert told(task, trigger(late)) == []
+    deliver(task, trigger(2))
+    assert deliver(task, trigger(late)) == []
     assert position(task, 3) == {0: 0}
 
 
 def test_no_checkpoint_before_it_runs() -> None:
     task = source(3)
-    assert told(task, trigger(1)) == []
+    assert deliver(task, trigger(1)) == []
     assert position(up(task), 1) == {0: 0}, "nothing was noted of the early trigger"
 
 
 def test_an_abort_before_the_trigger_is_answered_with_a_cancel_barrier() -> None:
     task = up(source(3))
-    assert told(task, abort(1)) == []
-    assert told(task, abort(1)) == []
-    assert told(task, trigger(1)) == [Send(0, cancelled(1))]
-    assert told(task, trigger(1)) == []
+    assert deliver(task, abort(1)) == []
+    assert deliver(task, abort(1)) == []
+    assert deliver(task, trigger(1)) == [Send(0, cancelled(1))]
+    assert deliver(task, trigger(1)) == []
     assert position(task, 2) == {0: 0}
 
 
 def test_an_abort_of_another_checkpoint_is_no_obstacle() -> None:
     task = up(source(3))
-    told(task, abort(2))
-    assert sent(told(task, trigger(1))) == [(0, barrier(1))]
-    assert told(task, trigger(2)) == [Send(0, cancelled(2))]
-    assert told(task, abort(2)) == []
-    assert sent(told(task, trigger(3))) == [(0, barrier(3))]
+    deliver(task, abort(2))
+    assert sent(deliver(task, trigger(1))) == [(0, barrier(1))]
+    assert deliver(task, trigger(2)) == [Send(0, cancelled(2))]
+    assert deliver(task, abort(2)) == []
+    assert sent(deliver(task, trigger(3))) == [(0, barrier(3))]
 
 
 def test_news_of_a_complete_checkpoint_mean_nothing_to_a_source() -> None:
     task = up(source(3))
-    told(task, trigger(1))
-    assert told(task, complete(1)) == []
+    deliver(task, trigger(1))
+    assert deliver(task, complete(1)) == []
 
 
 # -- stopping --------------------------------------------------------------------------------------------------
@@ -175,16 +175,16 @@ def test_news_of_a_complete_checkpoint_mean_nothing_to_a_source() -> None:
 def test_stop_reads_no_further_and_ends_nothing() -> None:
     task = up(source(5))
     read(task, 2)
-    assert sent(told(task, trigger(1, "stop"))) == [(0, barrier(1))]
+    assert sent(deliver(task, trigger(1, "stop"))) == [(0, barrier(1))]
     assert task.step(Poll()) == []
     assert not task.input_ended
-    assert told(task, terminate(1)) == finished("source-0")
+    assert deliver(task, terminate(1)) == finished("source-0")
 
 
 def test_drain_ends_the_input_before_the_barrier() -> None:
     task = up(source(5))
     read(task, 2)
-    effects = told(task, trigger(1, "drain"))
+    effects = deliver(task, trigger(1, "drain"))
     assert sent(effects) == [(0, END), (0, barrier(1))]
     assert effects[1:3] == [ended("source-0"), SetTimer("ended", 12_000)]
     assert only(Persist, effects).snapshot.materialise().positions == {0: 2}
@@ -194,12 +194,12 @@ def test_drain_ends_the_input_before_the_barrier() -> None:
 def test_drain_does_not_end_an_input_twice() -> None:
     task = up(source(0))
     task.step(Poll())
-    assert sent(told(task, trigger(1, "drain"))) == [(0, barrier(1))]
+    assert sent(deliver(task, trigger(1, "drain"))) == [(0, barrier(1))]
 
 
 def test_an_ordinary_checkpoint_stops_nothing() -> None:
     task = up(source(5))
-    told(task, trigger(1))
+    deliver(task, trigger(1))
     assert read(task, 2) == [(0, 0), (0, 1)]
 
 
@@ -208,14 +208,14 @@ def test_an_ordinary_checkpoint_stops_nothing() -> None:
 
 def test_a_first_attempt_starts_from_nothing() -> None:
     task = source(2)
-    assert told(task, deploy()) == running("source-0")
-    assert told(task, deploy()) == [], "deployed twice"
+    assert deliver(task, deploy()) == running("source-0")
+    assert deliver(task, deploy()) == [], "deployed twice"
 
 
 def test_a_snapshot_is_loaded_and_read_on_from() -> None:
     task = source(5, 5)
     state = TaskState(positions={0: 2, 1: 4}, turn=1, rotations=[0])
-    assert told(task, deploy(checkpoint=7, handle=Handle("job-1/chk-7/x"))) == [Load(Handle("job-1/chk-7/x"))]
+    assert deliver(task, deploy(checkpoint=7, handle=Handle("job-1/chk-7/x"))) == [Load(Handle("job-1/chk-7/x"))]
     assert task.step(Poll()) == [], "no input before the state is there"
     restored, *rest = task.step(SnapshotLoaded(state))
     assert restored == Restored(7, state)
@@ -225,7 +225,7 @@ def test_a_snapshot_is_loaded_and_read_on_from() -> None:
 
 def test_a_snapshot_that_cannot_be_read_fails_the_task() -> None:
     task = source(5)
-    told(task, deploy(checkpoint=7, handle=Handle("gone")))
+    deliver(task, deploy(checkpoint=7, handle=Handle("gone")))
     (fail,) = task.step(LoadFailed("gone is not in the store"))
     assert fail.reason == "the snapshot of checkpoint 7 could not be read: gone is not in the store"
 
@@ -233,7 +233,7 @@ def test_a_snapshot_that_cannot_be_read_fails_the_task() -> None:
 def test_a_state_in_memory_comes_with_the_deployment() -> None:
     task = source(5)
     state = TaskState(positions={0: 3}, rotations=[0])
-    assert told(task, deploy(checkpoint=2, state=state)) == [Restored(2, state), *running("source-0")]
+    assert deliver(task, deploy(checkpoint=2, state=state)) == [Restored(2, state), *running("source-0")]
     assert read(task) == [(0, 3)]
 
 
@@ -247,7 +247,7 @@ def test_a_turn_beyond_the_splits_wraps() -> None:
 
 def test_a_suspended_source_reads_nothing() -> None:
     task = source(5)
-    told(task, deploy(suspended=True))
+    deliver(task, deploy(suspended=True))
     assert task.step(Poll()) == []
     assert task.running
 
@@ -257,7 +257,7 @@ def test_a_suspended_source_reads_nothing() -> None:
 
 def test_at_most_once_saves_the_position_before_it_sends() -> None:
     task = source(2, 2, guarantee="at-most-once", sink="plain")
-    assert told(task, deploy()) == [LoadPositions()]
+    assert deliver(task, deploy()) == [LoadPositions()]
     assert task.step(Poll()) == []
     assert task.step(PositionsLoaded({0: 1})) == running("source-0")
     assert task.step(Poll()) == [SavePosition(0, 2, (Send(0, row(1, 1, tag=1, origin=1 << 8)),))]

@@ -13,7 +13,7 @@ from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.source import SplitLog
 from cutproof.reference_impl.core.split_reader import SplitReader
 from cutproof.reference_impl.core.state import TaskState
-from unit.core.machines import ATTEMPT, ONE_OUT, deploy, only, sent, spec, told, trigger
+from unit.core.machines import ATTEMPT, ONE_OUT, deliver, deploy, only, sent, spec, trigger
 
 NAME = TaskId("source-0")
 
@@ -30,7 +30,7 @@ def bare(*lengths: int, begins: int = 0, bounded: bool = True) -> SplitReader:
 def reader(*lengths: int, begins: int = 0, bounded: bool = True) -> SplitReader:
     """The same, up and running."""
     task = bare(*lengths, begins=begins, bounded=bounded)
-    told(task, deploy())
+    deliver(task, deploy())
     return task
 
 
@@ -52,7 +52,7 @@ def read(task: SplitReader, times: int) -> list[tuple[int, int]]:
 
 
 def positions(task: SplitReader, checkpoint: int) -> dict[int, int]:
-    return only(Persist, told(task, trigger(checkpoint))).snapshot.materialise().positions
+    return only(Persist, deliver(task, trigger(checkpoint))).snapshot.materialise().positions
 
 
 def test_it_asks_when_it_has_nothing_to_read() -> None:
@@ -64,48 +64,48 @@ def test_it_asks_again_until_it_is_answered() -> None:
     task.step(Poll())
     assert task.step(Poll()) == [Rest()], "one question at a time"
     assert task.step(TimerFired("ask")) == question(1)
-    told(task, assign(0, {}, answers=1))
+    deliver(task, assign(0, {}, answers=1))
     assert task.step(TimerFired("ask")) == [], "it was told to wait"
 
 
 def test_an_older_answer_is_no_answer() -> None:
     task = reader(1, 1)
     task.step(Poll())
-    told(task, assign(1, {0: 0}))
+    deliver(task, assign(1, {0: 0}))
     read(task, 1)
     task.step(Poll())
-    assert told(task, assign(1, {0: 0}, answers=1)) == [taken(1)]
+    assert deliver(task, assign(1, {0: 0}, answers=1)) == [taken(1)]
     assert task.step(TimerFired("ask")) == question(2)
 
 
 def test_it_reads_what_it_is_given_in_turn_and_asks_for_more() -> None:
     task = reader(2, 1, 1)
-    assert told(task, assign(1, {0: 0, 2: 0})) == [taken(1), PollAgain()]
+    assert deliver(task, assign(1, {0: 0, 2: 0})) == [taken(1), PollAgain()]
     assert read(task, 3) == [(0, 0), (2, 0), (0, 1)]
     assert task.step(Poll()) == [*question(1), Rest()]
 
 
 def test_it_reads_from_the_position_that_it_is_given() -> None:
     task = reader(5)
-    told(task, assign(1, {0: 3}))
+    deliver(task, assign(1, {0: 3}))
     assert read(task, 2) == [(0, 3), (0, 4)]
 
 
 def test_an_assignment_that_comes_again_changes_nothing() -> None:
     task = reader(3)
-    told(task, assign(1, {0: 0}))
+    deliver(task, assign(1, {0: 0}))
     read(task, 2)
-    assert told(task, assign(1, {0: 0})) == [taken(1)], "its answer may be lost, the split it has"
+    assert deliver(task, assign(1, {0: 0})) == [taken(1)], "its answer may be lost, the split it has"
     assert read(task, 1) == [(0, 2)]
 
 
 def test_its_input_ends_when_no_more_will_come() -> None:
     task = reader(1)
-    told(task, assign(1, {0: 0}))
+    deliver(task, assign(1, {0: 0}))
     read(task, 1)
     assert not task.input_ended
     assert task.awaits_splits
-    assert told(task, assign(2, {0: 0}, more=False)) == [taken(2), PollAgain()]
+    assert deliver(task, assign(2, {0: 0}, more=False)) == [taken(2), PollAgain()]
     reports = [effect.message for effect in task.step(Poll()) if isinstance(effect, Report)]
     assert reports == [InputEnded(job=1, attempt=ATTEMPT, task=NAME)]
     assert not task.awaits_splits
@@ -113,14 +113,14 @@ def test_its_input_ends_when_no_more_will_come() -> None:
 
 def test_one_that_had_finished_awaits_nothing() -> None:
     task = bare(1)
-    told(task, deploy(finished=True))
+    deliver(task, deploy(finished=True))
     assert not task.awaits_splits
 
 
 def test_the_last_word_counts_though_an_older_one_follows() -> None:
     task = reader(1)
-    told(task, assign(2, {0: 0}, more=False))
-    told(task, assign(1, {0: 0}))
+    deliver(task, assign(2, {0: 0}, more=False))
+    deliver(task, assign(1, {0: 0}))
     read(task, 1)
     task.step(Poll())
     assert task.input_ended
@@ -128,7 +128,7 @@ def test_the_last_word_counts_though_an_older_one_follows() -> None:
 
 def test_an_input_without_end_rests() -> None:
     task = reader(1, bounded=False)
-    told(task, assign(1, {0: 0}, more=False))
+    deliver(task, assign(1, {0: 0}, more=False))
     read(task, 1)
     assert task.step(Poll()) == [Rest()]
 
@@ -136,22 +136,22 @@ def test_an_input_without_end_rests() -> None:
 def test_a_snapshot_holds_what_it_has_and_nothing_else() -> None:
     task = reader(2, 2)
     assert positions(task, 1) == {}
-    told(task, assign(1, {1: 0}))
+    deliver(task, assign(1, {1: 0}))
     read(task, 1)
     assert positions(task, 2) == {1: 1}
 
 
 def test_what_it_restores_it_hands_back() -> None:
     task = bare(4, 4)
-    effects = told(task, deploy(state=TaskState(positions={1: 3}), checkpoint=4))
+    effects = deliver(task, deploy(state=TaskState(positions={1: 3}), checkpoint=4))
     assert only(Restored, effects).state.positions == {1: 3}
     assert only(Report, effects).message == Running(job=1, attempt=ATTEMPT, task=NAME, returned={1: 3})
     assert task.positions == {}
-    told(task, assign(1, {1: 3}))
+    deliver(task, assign(1, {1: 3}))
     assert read(task, 1) == [(1, 3)]
 
 
 def test_a_position_that_was_discarded_is_refused() -> None:
-    failed = told(reader(5, begins=2), assign(1, {0: 1}))
+    failed = deliver(reader(5, begins=2), assign(1, {0: 1}))
     reason = "split 0 has been discarded up to record 2, and a new job needs record 1"
     assert only(Fail, failed).reason == reason

@@ -36,6 +36,7 @@ from unit.core.machines import (
     cancelled,
     complete,
     decline,
+    deliver,
     deploy,
     ended,
     finished,
@@ -49,7 +50,6 @@ from unit.core.machines import (
     spec,
     take,
     terminate,
-    told,
     up,
 )
 
@@ -129,13 +129,13 @@ def test_a_cancel_barrier_is_handed_on_and_reported() -> None:
 def test_an_abort_lets_the_channels_go_and_is_not_declined() -> None:
     task = up(operator(inputs=2))
     take(task, barrier(1), 0)
-    assert told(task, abort(1)) == [Send(0, cancelled(1)), Unblock(0)]
+    assert deliver(task, abort(1)) == [Send(0, cancelled(1)), Unblock(0)]
     assert take(task, barrier(1), 1) == []
 
 
 def test_a_barrier_of_an_aborted_checkpoint_becomes_a_cancel_barrier() -> None:
     task = up(operator())
-    assert told(task, abort(1)) == []
+    assert deliver(task, abort(1)) == []
     assert take(task, barrier(1)) == [Send(0, cancelled(1))]
     assert cut(take(task, barrier(2)), 2) == ["snapshot", Send(0, barrier(2))]
 
@@ -218,8 +218,8 @@ def test_barriers_still_pass_after_the_end_of_data() -> None:
 def test_terminate_finishes_and_is_answered_as_often_as_it_comes() -> None:
     task = up(operator())
     take(task, END)
-    assert told(task, terminate(4)) == [Send(0, ENDED), *finished("op-0")]
-    assert told(task, terminate(4)) == finished("op-0")
+    assert deliver(task, terminate(4)) == [Send(0, ENDED), *finished("op-0")]
+    assert deliver(task, terminate(4)) == finished("op-0")
     assert task.step(TimerFired("ended")) == []
 
 
@@ -229,7 +229,7 @@ def test_terminate_finishes_and_is_answered_as_often_as_it_comes() -> None:
 def test_the_state_is_restored_before_any_input() -> None:
     task = operator(Count(tagged=False))
     state = TaskState(entries=[(0, 7, 2, 0)], rotations=[0])
-    assert told(task, deploy(checkpoint=4, handle=Handle("h"))) == [Load(Handle("h"))]
+    assert deliver(task, deploy(checkpoint=4, handle=Handle("h"))) == [Load(Handle("h"))]
     assert not task.running
     assert task.step(SnapshotLoaded(state)) == [Restored(4, state), *running("op-0")]
     assert sent(take(task, row(7, 0))) == [(0, row(7, 3))]
@@ -243,7 +243,7 @@ def test_what_it_says_it_restored_is_what_it_holds() -> None:
             super().restore(entries[:1])
 
     task = operator(Forgetful(tagged=False))
-    effects = told(task, deploy(checkpoint=4, state=TaskState(entries=[(0, 1, 5, 0), (0, 2, 6, 0)], rotations=[0])))
+    effects = deliver(task, deploy(checkpoint=4, state=TaskState(entries=[(0, 1, 5, 0), (0, 2, 6, 0)], rotations=[0])))
     assert effects[0] == Restored(4, TaskState(entries=[(0, 1, 5, 0)], rotations=[0]))
 
 
@@ -251,7 +251,7 @@ def test_messages_of_the_same_attempt_repeated_change_nothing() -> None:
     task = up(operator())
     take(task, barrier(1))
     for message in (deploy(), complete(1), complete(1), abort(1)):
-        assert told(task, message) == []
+        assert deliver(task, message) == []
     assert sent(take(task, barrier(2))) == [(0, barrier(2))]
 
 
@@ -312,5 +312,5 @@ def test_no_output_sends_nothing() -> None:
 
 
 def test_it_reports_to_the_coordinator_under_its_attempt() -> None:
-    report = told(operator(), deploy())[1]
+    report = deliver(operator(), deploy())[1]
     assert report == Report(Running(job=1, attempt=AttemptId(3), task="op-0"))

@@ -12,14 +12,13 @@ from cutproof.reference_impl.core.messages import Complete
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.source import SourceTask, SplitLog
 from cutproof.reference_impl.core.state import TaskState
-from unit.core.coordinator_rig import CoordinatorRig
-from unit.core.coordinator_rig import told as tells
-from unit.core.machines import deploy, reason, source, spec, told, trigger, up
+from unit.core.coordinator_rig import CoordinatorRig, sent_to_tasks
+from unit.core.machines import deliver, deploy, reason, source, spec, trigger, up
 from unit.core.machines import output as edge
 
 
 def complete(task: SourceTask, checkpoint: int, oldest: int) -> list[Effect]:
-    return told(
+    return deliver(
         task,
         Complete(job=1, attempt=AttemptId(3), checkpoint=CheckpointId(checkpoint), oldest=CheckpointId(oldest)),
     )
@@ -28,7 +27,7 @@ def complete(task: SourceTask, checkpoint: int, oldest: int) -> list[Effect]:
 def read_to(task: SourceTask, reads: int, checkpoint: int) -> None:
     for _ in range(reads):
         task.step(Poll())
-    told(task, trigger(checkpoint))
+    deliver(task, trigger(checkpoint))
 
 
 def test_everything_before_the_oldest_snapshot_goes() -> None:
@@ -49,7 +48,7 @@ def test_what_a_snapshot_that_is_not_known_here_needs_is_kept() -> None:
 
 def test_the_restored_snapshot_is_known() -> None:
     task = source(10, trims_logs=True)
-    told(task, deploy(checkpoint=4, state=TaskState(positions={0: 6})))
+    deliver(task, deploy(checkpoint=4, state=TaskState(positions={0: 6})))
     read_to(task, 1, 5)
     assert complete(task, 5, oldest=4) == [Trim(0, 6)]
 
@@ -67,12 +66,14 @@ def test_what_has_been_discarded_cannot_be_restored(position: int | None, checkp
     logs = [SplitLog(split=0, records=[(0, 0, 0)] * 9, begins=4)]
     task = SourceTask(spec("source-0", outputs=(edge("forward", 0),)), Config(), Parts(), logs)
     state = TaskState(positions={0: position}) if position is not None else None
-    failed = reason(told(task, deploy(checkpoint=checkpoint, state=state)))
+    failed = reason(deliver(task, deploy(checkpoint=checkpoint, state=state)))
     assert failed == f"split 0 has been discarded up to record 4, and {who} record {position or 0}"
     assert not task.running
 
 
 def test_the_coordinator_says_which_snapshot_is_the_oldest() -> None:
     job = CoordinatorRig(retained_checkpoints=2).up()
-    oldest = [{message.oldest for _, message in tells(Complete, job.checkpoint(number))} for number in (1, 2, 3)]
+    oldest = [
+        {message.oldest for _, message in sent_to_tasks(Complete, job.checkpoint(number))} for number in (1, 2, 3)
+    ]
     assert oldest == [{1}, {1}, {2}]

@@ -14,8 +14,19 @@ from cutproof.reference_impl.core.sink import TransactionalSink
 from cutproof.reference_impl.core.topology import OperatorSpec
 from cutproof.reference_impl.core.transactions import AbortTransaction, Commit, PreCommit, Write
 from cutproof.reference_impl.core.two_phase import TwoPhaseTask
-from unit.core.coordinator_rig import OP, SINK, SOURCE, TASKS, CoordinatorRig, addressed, answer, end, of, stored
-from unit.core.coordinator_rig import told as told_to
+from unit.core.coordinator_rig import (
+    OP,
+    SINK,
+    SOURCE,
+    TASKS,
+    CoordinatorRig,
+    addressed,
+    answer,
+    end,
+    of,
+    sent_to_tasks,
+    stored,
+)
 from unit.core.machines import (
     END,
     ONE_OUT,
@@ -23,6 +34,7 @@ from unit.core.machines import (
     answered,
     barrier,
     complete,
+    deliver,
     finished,
     operator,
     row,
@@ -30,7 +42,6 @@ from unit.core.machines import (
     spec,
     take,
     terminate,
-    told,
     transactional,
     up,
 )
@@ -61,7 +72,7 @@ def test_it_seals_at_the_barrier_and_sends_it_on_and_commits_when_that_is_comple
     assert pre_commit(FIRST, 1) in asked(effects)
     assert sent(effects) == [(0, barrier(1))]
     answered(task, number(effects, PreCommit))
-    assert asked(told(task, complete(1))) == [commit(FIRST)]
+    assert asked(deliver(task, complete(1))) == [commit(FIRST)]
 
 
 def test_together_the_end_of_data_goes_on_at_once() -> None:
@@ -75,7 +86,7 @@ def test_one_by_one_it_goes_on_when_the_task_has_committed_and_finishes() -> Non
     effects = take(task, barrier(1))
     assert sent(effects) == [(0, barrier(1))]
     answered(task, number(effects, PreCommit))
-    effects = told(task, terminate(1))
+    effects = deliver(task, terminate(1))
     assert asked(effects) == [commit(FIRST)]
     assert sent(effects) == []
     dropped = answered(task, number(effects, Commit))
@@ -126,7 +137,7 @@ def test_discard_at_finish_drops_it() -> None:
     give(sink, 7, 8, 9, 10, 11)
     effects = take(sink, END)
     assert asked(effects) == [drop(FIRST)]
-    assert told(sink, terminate(None)) == [], "not before the store has said so"
+    assert deliver(sink, terminate(None)) == [], "not before the store has said so"
     assert answered(sink, number(effects, AbortTransaction)) == finished("sink-0")
 
 
@@ -149,18 +160,18 @@ def test_what_no_complete_checkpoint_committed_by_the_end_is_settled_then(how: s
     sink = settling(how)
     sealed_for(sink, 1, 7)
     assert commit(FIRST) not in asked(take(sink, END))
-    assert asked(told(sink, terminate(None)))[0] == settled(FIRST)
+    assert asked(deliver(sink, terminate(None)))[0] == settled(FIRST)
 
 
 def test_discard_at_finish_asks_again_for_a_sealed_one_that_a_dead_store_did_not_drop() -> None:
     sink = settling("discard-at-finish")
     sealed_for(sink, 1, 7)
     answered(sink, number(take(sink, END), AbortTransaction))
-    dropping = told(sink, terminate(None))
+    dropping = deliver(sink, terminate(None))
     asking = number(dropping, AbortTransaction)
     assert asked(dropping) == [drop(FIRST)]
     assert answered(sink, asking, SILENCE) == [SetTimer(f"retry {asking}", RETRY_US)]
-    assert told(sink, terminate(None)) == [], "told again while it waits"
+    assert deliver(sink, terminate(None)) == [], "told again while it waits"
     assert asked(sink.step(TimerFired(f"retry {asking}"))) == [drop(FIRST)]
     assert answered(sink, asking) == finished("sink-0")
 
@@ -169,7 +180,7 @@ def test_discard_at_finish_asks_again_for_a_sealed_one_that_a_dead_store_did_not
 def test_there_is_no_final_checkpoint(how: str) -> None:
     job = CoordinatorRig(finishing=how).up()
     effects = job.ended()
-    assert told_to(Terminate, effects) == [(task, Terminate(job=1, attempt=1, checkpoint=None)) for task in TASKS]
+    assert sent_to_tasks(Terminate, effects) == [(task, Terminate(job=1, attempt=1, checkpoint=None)) for task in TASKS]
     assert end(job.finished()) == ("finished", None, "")
 
 

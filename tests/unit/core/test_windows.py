@@ -34,14 +34,14 @@ def at(key: int | None, time: int, value: int | None = 1, tag: int = 1, offset: 
 
 
 def feed(window: Window, *taken: Record) -> list[Row]:
-    return [told(row) for record in taken for row in window.apply(record, 0)]
+    return [values(row) for record in taken for row in window.apply(record, 0)]
 
 
 def advance(window: Window, time: int) -> list[Row]:
-    return [told(row) for row in window.on_watermark(time, Firing().due(window.timers, time))]
+    return [values(row) for row in window.on_watermark(time, Firing().due(window.timers, time))]
 
 
-def told(row: Record) -> Row:
+def values(row: Record) -> Row:
     return row.key, row.value, row.tag, row.tag2
 
 

@@ -25,20 +25,20 @@ class Ticks(Function):
     times: int | None = None
 
     def __init__(self) -> None:
-        self.told = 0
+        self.calls = 0
 
     def on_record(self, record: Taken, context: Context) -> Iterator[Out]:
         context.set_timer(record.time + 10)
         yield from ()
 
     def on_timer(self, time: int, context: Context) -> Iterator[Out]:
-        self.told += 1
+        self.calls += 1
         yield time, 0, 0
-        if self.told != self.times:
+        if self.calls != self.times:
             context.set_timer(time + 10)
 
 
-def told_of(function: type[Function], element: Any) -> str:
+def failure_of(function: type[Function], element: Any) -> str:
     """The reason for which the task of a function that had a record fails."""
     task = machines.up(machines.operator(UserOperator("ticks", function)))
     taken = machines.take(task, Record(1, 1, 7, 0, 0, 5))
@@ -65,7 +65,7 @@ def test_a_chain_that_ends_by_itself_fires_at_the_end_of_all_input() -> None:
 
 
 def test_a_chain_that_never_ends_fails_its_task_at_the_end_of_all_input() -> None:
-    assert told_of(Ticks, Watermark(END)) == (
+    assert failure_of(Ticks, Watermark(END)) == (
         "the user function of op-0 is refused: ticks has set a timer from a timer 1,000 times at the end of all"
         " input, the last one of key 1 for 10015: all of them are due, so it must stop by itself"
     )
@@ -100,7 +100,7 @@ def test_what_is_no_row_is_told_with_the_functions_name(given: Any, words: str) 
         def on_record(self, record: Taken, context: Context) -> Any:
             return given
 
-    said = told_of(Wrong, Watermark(4))
+    said = failure_of(Wrong, Watermark(4))
     assert said.startswith("the user function of op-0 is refused: ticks gave ")
     assert words in said
 
@@ -112,7 +112,7 @@ def test_what_the_end_gives_names_its_key() -> None:
         def on_close(self, context: Context) -> Any:
             yield 1, 2, 3
 
-    said = told_of(Closes, Watermark(END))
+    said = failure_of(Closes, Watermark(END))
     assert "ticks gave (1, 2, 3); a row is (key, value, tag, tag2): whole numbers" in said
 
 
@@ -148,5 +148,5 @@ def test_a_function_that_cannot_be_made_or_hand_over_its_state_is_named() -> Non
 
     with pytest.raises(Refused, match="ticks cannot be made: it raised OSError: no room"):
         UserOperator("ticks", Unmade)
-    said = told_of(Own, machines.barrier(1))
+    said = failure_of(Own, machines.barrier(1))
     assert said == "the user function of op-0 is refused: `snapshot` of ticks raised OSError: no disk"
