@@ -177,7 +177,7 @@ class FailCommit(Fault, kw_only=True, tag="fail-commit"):
 
 class RaiseInOperator(Fault, kw_only=True, tag="raise-in-operator"):
     """A user function raises on the next record of a task, or with `always` on that
-    record whenever it comes (a poison record)."""
+    record whenever it comes (in the field: a poison pill)."""
 
     task: str
     always: bool = False

@@ -93,7 +93,7 @@ class Transport:
 
     @contextlib.contextmanager
     def at_most(self, seconds: float) -> Iterator[None]:
-        """Be no more patient than this for a while."""
+        """For a while no request may take longer than this."""
         before = self._timeout_s
         self._timeout_s = max(min(before, seconds), PAUSE_S)
         try:

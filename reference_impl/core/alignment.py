@@ -1,27 +1,28 @@
 """Barrier alignment: when a task with several inputs takes its snapshot.
 
-Flink's first description of its checkpointing: a channel that delivered barrier
-n is set aside until the last input has delivered it too; then the task snapshots,
-sends barrier n on, and takes the waiting records before new ones (ABS-2).  `TABLE`
-is the whole of it: for a state and a signal it names the move, and an unlisted
-pair is a bug and raises.
+Aligned, as in Flink's first description of its checkpoints: a channel that delivered
+barrier n is blocked until the last channel has delivered barrier n too.  Then the task
+takes its snapshot, sends barrier n on, and takes the records that waited before new
+ones (ABS-2).  `TABLE` holds all transitions: for a state and a signal it names the
+move.  A pair that is not in the table is a bug, and raises.
 
 The states are types.  `Flowing` remembers the last checkpoint that was begun or
-given up here, so that barriers which arrive late change nothing, and the
-checkpoints that the coordinator aborted before any barrier of theirs came: each
-still owes those downstream a cancel barrier, or they would wait for ever.
+given up here, so that its late barriers change nothing.  It also remembers the
+checkpoints that the coordinator aborted before the task saw a barrier of them: the
+task must still send a cancel barrier for each, or the tasks downstream would wait
+for ever.
 
-At-least-once does not block (ABS-7): `Counting` only counts barriers, several
+At-least-once blocks no channel (ABS-7).  `Counting` only counts barriers, for several
 checkpoints at a time, and records overtake each other around the cut.
 
-Unaligned (FLIP-76) a task begins at the first barrier that overtakes, without
-waiting for the others: what their channels still deliver is recorded
-(`in_flight`).  An alignment under way goes on so when one of its barriers has
-waited too long.
+Unaligned (FLIP-76): the task takes its snapshot at the first barrier that overtakes,
+and does not wait for the other channels.  What these deliver before their barrier is
+recorded (`in_flight`).  An alignment under way becomes unaligned when its alignment
+timeout is over.
 
 A channel whose sender has finished counts as having delivered every barrier
-(FIN-1; FLIP-147).  A task all of whose senders have finished hears of a
-checkpoint from the coordinator, as a source does.
+(FIN-1; FLIP-147).  When all senders of a task have finished, the coordinator triggers
+the checkpoint at the task, as it does at a source.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Counting(msgspec.Struct, frozen=True):
     pending: tuple[tuple[CheckpointId, Channels], ...] = ()
     aborted: tuple[CheckpointId, ...] = ()
     given_up: tuple[CheckpointId, ...] = ()
-    """above `last`, beside older ones that can still complete"""
+    """higher than `last`; older pending checkpoints can still complete"""
 
 
 State = Flowing | Aligning | Counting
@@ -72,20 +73,20 @@ class BarrierCame(msgspec.Struct, frozen=True):
 
 
 class OvertakingCame(msgspec.Struct, frozen=True):
-    """A barrier that did not wait for its turn."""
+    """A barrier overtook the elements before it."""
 
     checkpoint: CheckpointId
     channel: int
 
 
 class WaitedEnough(msgspec.Struct, frozen=True):
-    """The checkpoint has been aligned for as long as its barriers have patience."""
+    """The alignment timeout of the checkpoint is over."""
 
     checkpoint: CheckpointId
 
 
 class CancelCame(msgspec.Struct, frozen=True):
-    """A cancel barrier: somebody upstream gave the checkpoint up."""
+    """A cancel barrier: a task upstream gave the checkpoint up."""
 
     checkpoint: CheckpointId
     channel: int
@@ -98,7 +99,7 @@ class AbortCame(msgspec.Struct, frozen=True):
 
 
 class TriggerCame(msgspec.Struct, frozen=True):
-    """The coordinator starts the checkpoint here: no sender is left that could."""
+    """The coordinator starts the checkpoint at this task, since all its senders have finished."""
 
     checkpoint: CheckpointId
 
@@ -114,21 +115,22 @@ Signal = OfCheckpoint | PartitionEnded
 
 
 class BlockChannel(msgspec.Struct, frozen=True):
-    """Take nothing more from the channel."""
+    """Take no more elements from the channel."""
 
     channel: int
 
 
 class UnblockChannels(msgspec.Struct, frozen=True):
-    """Take from these channels again."""
+    """Take elements from these channels again."""
 
     channels: Channels
 
 
 class Begin(msgspec.Struct, frozen=True):
-    """Snapshot now and send the barrier on.
+    """Take the snapshot now and send the barrier on.
 
-    `delivered` are the channels that delivered it in line, where the others are not waited for; None: all have.
+    None in `delivered`: every channel has delivered the barrier.  Otherwise the snapshot is unaligned, and
+    `delivered` are the channels whose barrier came in its turn.
     """
 
     checkpoint: CheckpointId
@@ -136,7 +138,7 @@ class Begin(msgspec.Struct, frozen=True):
 
 
 class GiveUp(msgspec.Struct, frozen=True):
-    """Send a cancel barrier on; `declined` tells the coordinator, who does not know yet."""
+    """Send a cancel barrier on; with `declined` also report it to the coordinator, which does not know yet."""
 
     checkpoint: CheckpointId
     declined: bool
@@ -154,7 +156,7 @@ class Alignment:
         return Flowing(last) if blocking else Counting(last)
 
     def step(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
-        """The state after the signal, and what is to be done, in order."""
+        """The state after the signal, and the actions, in order."""
         relation = "" if isinstance(signal, PartitionEnded) else self.relation(state, signal.checkpoint)
         move = TABLE.get((type(state), type(signal), relation))
         if move is None:
@@ -162,7 +164,7 @@ class Alignment:
         return move(self, state, signal, inputs)
 
     def relation(self, state: State, checkpoint: CheckpointId) -> str:
-        """How a signal's checkpoint stands to what is going on here."""
+        """The relation of a signal's checkpoint to the state (see `TABLE`)."""
         if isinstance(state, Aligning) and checkpoint == state.checkpoint:
             return "current"
         if self.is_obsolete(state, checkpoint):
@@ -170,14 +172,14 @@ class Alignment:
         return "aborted" if checkpoint in state.aborted else "new"
 
     def is_obsolete(self, state: State, checkpoint: CheckpointId) -> bool:
-        """Begun or given up already: whatever still comes of it changes nothing."""
+        """The checkpoint was begun or given up here: late signals of it change nothing."""
         if isinstance(state, Counting) and checkpoint in state.given_up:
             return True
         begun = state.checkpoint if isinstance(state, Aligning) else state.last
         return checkpoint <= begun
 
     def skip(self, checkpoint: CheckpointId) -> list[Action]:
-        """A task takes no part in a checkpoint that was aborted: those downstream must hear it."""
+        """The task takes no part in an aborted checkpoint, and sends a cancel barrier downstream."""
         return [GiveUp(checkpoint, declined=False)]
 
     # -- the moves -----------------------------------------------------------------
@@ -203,14 +205,14 @@ class Alignment:
         return Flowing(state.checkpoint, rest), [Begin(state.checkpoint), UnblockChannels(state.arrived)]
 
     def newer_barrier(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
-        """A channel that never delivered the current barrier is past it: it cannot complete."""
+        """A channel is past the current barrier without having delivered it: the current checkpoint cannot complete."""
         state = expect(state, Aligning)
         flowing, actions = self.give_up(state, signal, inputs)
         then, more = self.step(flowing, signal, inputs)
         return then, actions + more
 
     def overtake(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
-        """Nobody is waited for: the snapshot is taken at the first barrier."""
+        """The snapshot is taken at the first barrier, without waiting for other channels."""
         return self._past(state, signal.checkpoint), [Begin(signal.checkpoint, ())]
 
     def turn(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
@@ -237,7 +239,7 @@ class Alignment:
         return then, actions + more
 
     def remember(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
-        """Aborted before its barrier came: it will come, or a cancel barrier will."""
+        """The checkpoint was aborted before its barrier came: the barrier, or a cancel barrier, is still to come."""
         return msgspec.structs.replace(state, aborted=tuple(sorted((*state.aborted, signal.checkpoint)))), []
 
     def skip_aborted(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
@@ -258,12 +260,12 @@ class Alignment:
         return self._past(state, signal.checkpoint), [Begin(signal.checkpoint)]
 
     def begin(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
-        """No channel is left that could deliver a barrier: what was told stands for all of them."""
+        """All channels have ended: the trigger stands for the barriers of all of them."""
         checkpoint = expect(signal, TriggerCame).checkpoint
         return self._past(state, checkpoint), [Begin(checkpoint)]
 
     def end_aligned(self, state: State, signal: PartitionEnded, inputs: int) -> tuple[State, list[Action]]:
-        """It may have been the last that a barrier was waited for from."""
+        """The channel that ended may have been the last whose barrier was missing."""
         state = expect(state, Aligning)
         if len(state.arrived) < inputs:
             return state, []
@@ -271,7 +273,7 @@ class Alignment:
         return Flowing(state.checkpoint, rest), [Begin(state.checkpoint), UnblockChannels(state.arrived)]
 
     def end_counted(self, state: State, signal: PartitionEnded, inputs: int) -> tuple[State, list[Action]]:
-        """Of every pending checkpoint nothing is waited for from it any more."""
+        """No pending checkpoint waits for the channel that ended."""
         counting, ended = expect(state, Counting), signal.channel
         pending = tuple(
             (checkpoint, tuple(channel for channel in delivered if channel != ended))
@@ -304,7 +306,7 @@ class Alignment:
 
     @staticmethod
     def _past(state: State, checkpoint: CheckpointId) -> State:
-        """The state once everything up to the checkpoint is settled here."""
+        """The state when all checkpoints up to this one are begun or given up."""
         rest = _after(state.aborted, checkpoint)
         if isinstance(state, Counting):
             pending = tuple(item for item in state.pending if item[0] > checkpoint)
@@ -369,8 +371,8 @@ TABLE: dict[tuple[type, type, str], Callable[[Alignment, State, Any, int], tuple
 }
 """(state, signal, relation of the signal's checkpoint to the state) → move.
 
-Relations: `current` is being aligned; `obsolete` was begun or given up here;
-`aborted` was aborted by the coordinator before its barrier came; `new` is none
-of these.  The end of a channel has none.  A trigger amid an alignment is no
-case: a channel that is waited for has not ended.
+Relations: the signal's checkpoint is `current` (being aligned), `obsolete` (begun or
+given up here), `aborted` (by the coordinator, before its barrier came), or `new`
+(none of these).  The end of a channel has no relation.  The coordinator never
+triggers a task amid an alignment: a channel that the task waits for has not ended.
 """

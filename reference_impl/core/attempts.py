@@ -199,7 +199,7 @@ class Attempts(ABC):
             return self._start_attempt(self.stage.cause)
         return []
 
-    # -- splits that are dealt out (OPS-3) -------------------------------------------
+    # -- splits that an enumerator assigns (OPS-3) -----------------------------------
 
     def _begin(self, pending: Pending) -> list[Effect]:
         """A checkpoint's id is durable: trigger it, at once where no enumerator has to settle first."""

@@ -2,13 +2,13 @@
 
 A checkpoint is *pending* from its trigger until every expected task has
 acknowledged; then its record is *being stored*; once that is durable it is
-complete, and *retained* until newer ones subsume it.  Whatever is given up
-leaves names behind (`unsettled`) that are discarded, late or not.
+complete, and *retained* until newer ones subsume it.  A checkpoint that is given up
+leaves handles behind (`unsettled`); their snapshots are discarded, even if they come late.
 
-Whom a checkpoint is expected of, and who starts it, is its plan (FIN-1): a task
-that has finished is asked for nothing, and one whose senders have all finished
-is told by the coordinator.  A task that finishes while a checkpoint is pending
-counts as finished in it, once all that send to it do (FIN-8).
+The plan of a checkpoint says which tasks take part and which start it (FIN-1).  A task
+that has finished takes no part.  A task whose senders have all finished is triggered
+by the coordinator.  A task that finishes while a checkpoint is pending counts as
+finished in it, once all its senders do (FIN-8).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Checkpoints:
         self.finished_tasks: tuple[TaskId, ...] = ()
         """the attempt's tasks that count as finished"""
         self.reported_finished: dict[TaskId, CheckpointId | None] = {}
-        """those that said that they have finished"""
+        """tasks that reported that they have finished, and the checkpoint that covers their work"""
         self.survivors: dict[TaskId, AttemptId] = {}
         """the numbers of tasks that went on when others restarted; all others have the newest"""
         self._graph = graph
@@ -138,7 +138,7 @@ class Checkpoints:
         return effects if pending.expected else [*effects, *self._complete_what_is_ready(pending)]
 
     def _start(self, pending: Pending) -> list[Effect]:
-        """Tell those who start it: the tasks without a sender that has not finished."""
+        """Trigger the tasks that start the checkpoint: those without an unfinished sender."""
         ending = pending.ending if pending.ending != "finish" else ""
         order = Trigger(
             job=self.job,
@@ -156,11 +156,11 @@ class Checkpoints:
         return self.parts.triggering.asked(self.tasks, self.finished_tasks)
 
     def task_finished(self, task: TaskId, on: CheckpointId | None) -> list[Effect]:
-        """A task has finished, all that it did resting on a checkpoint: what is pending behind that goes on
-        without it.  An older one (a savepoint) it took amid its records or not at all: its part is still missing.
+        """A task has finished, and all its work is covered by checkpoint `on`.  Newer pending checkpoints go on
+        without the task.  An older one (a savepoint) still needs the task's part.
 
-        What a task before it said of its own end may be late or lost.  Until that is heard
-        it does not count as finished, or a snapshot would count it so and not the one before.
+        The report of a sender that finished before it may be late or lost.  Until that report has come, the task does
+        not count as finished: a snapshot must not have a task as finished, and its sender as running.
         """
         self.reported_finished[task] = on
         effects: list[Effect] = []
@@ -342,8 +342,9 @@ class Checkpoints:
 
     @property
     def logs_from(self) -> CheckpointId | None:
-        """The oldest checkpoint that may ask for what was in flight: a savepoint is aligned, and does not.  But whoever
-        comes up alone goes on from the newest, whatever it is, and takes again what it took since."""
+        """The oldest checkpoint whose in-flight data may be needed.  A savepoint is aligned and has none.  But a
+        locally recovered task goes on from the newest snapshot, savepoint or not, and takes its input since then
+        again."""
         if not self.config.keeps_logs:
             return None
         storing = [one.checkpoint for one in self.storing if not one.savepoint]  # an older one may complete later

@@ -1,23 +1,24 @@
 """A sink in three stages: writers, committers and a global committer (ABS-11).
 
-A writer seals what it wrote into a transaction at the barrier and sends its
-handle, a committable, ahead of the barrier to its committer, which so has it in
-the same checkpoint.  The committer keeps committables in its state until their
-checkpoint is complete, then commits them, and asks again until the answer is
-definite.  With a global committer behind it, what it asks for makes a
-transaction final and not yet visible; it hands the committable on, and says in
-its channel up to which checkpoint all of its own has gone that way.  The global
-committer waits until every committer has said so, and publishes the whole in one
-step.  That the coordinator called a checkpoint complete proves nothing of what
-has arrived: news overtakes data (FLINK-24530).
+At the barrier a writer seals its rows into a transaction.  It sends the transaction's
+handle, a committable, to its committer before the barrier, so that the committer has
+it in the same checkpoint.  The committer keeps committables in its state until their
+checkpoint is complete, then commits them, and repeats the request until the answer is
+definite.
 
-Between commit and publication a committable is always in somebody's snapshot:
-the committer's until it is handed on, in the step that takes it out; the global
-committer's from then on.  A committer with another behind it still owes that one
-its news when all its input has ended, so it stays until the job ends.
+With a global committer the committer's request makes a transaction final, but not yet
+visible.  The committer then sends the committable on.  It also sends up to which
+checkpoint it has sent all its committables.  The global committer waits until it has
+this from every committer, and publishes a checkpoint's transactions in one step.  The
+coordinator's notification that a checkpoint is complete does not prove that its
+committables have arrived: control messages overtake data (FLINK-24530).
 
-Committables are plain entries of a state, each with one owner: a restore may
-deal them out anew.
+Between commit and publication a committable is always in exactly one snapshot: the
+committer's until it is sent on, then the global committer's.  A committer in front of a
+global one has still to send when all its input has ended, so it stays until the job ends.
+
+Committables are plain entries of a state, each with one owner, so that a rescaled job
+can redistribute them.
 """
 
 from __future__ import annotations

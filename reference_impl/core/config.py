@@ -9,27 +9,28 @@ import msgspec
 from .errors import Refused
 
 FINISHING = ("together", "one-by-one", "commit-at-finish", "discard-at-finish", "drain-after-savepoint")
-"""How the last data is committed: `together` is how it should be (FIN-3), the others are what FLIP-147 rejects."""
+"""How the last data is committed: `together` is right (FIN-3), the others are ways that FLIP-147 rejects."""
 
 FAILOVERS = ("full", "region", "local")
-"""What the loss of a task restarts: everything, what data channels join it with, or it alone."""
+"""What the loss of a task restarts: all tasks, its region, or only the task itself."""
 
 
 ALIGNMENTS = ("aligned", "unaligned", "timeout", "in-turn")
-"""What barriers do in line: wait for their turn, overtake what is in front of them (FLIP-76), overtake it when they
-have waited too long, or of each checkpoint the next of these three."""
+"""What a barrier does behind other elements: wait for its turn, overtake them at once (FLIP-76), or overtake them when
+the alignment timeout is over.  `in-turn`: each checkpoint uses the next of these three."""
 
 SPILLING = ("at-once", "continuous", "buffer-timeout")
-"""When what a barrier overtook in an input is stored: with the snapshot; each element in its channel's log as it comes;
-or there once it has lain unprocessed too long, and the rest when a checkpoint needs it (FLIP-76)."""
+"""When the input elements that a barrier overtakes are stored (FLIP-76).  `at-once`: with the snapshot.  `continuous`:
+each in its channel's log, as it comes.  `buffer-timeout`: in the log when it has lain unprocessed too long, else when a
+checkpoint needs it."""
 
 SPILL_STORES = ("log", "files")
-"""What those logs are: one to append to, flushed in groups and trimmed element by element, or files, each closed by a
-flush and deleted as a whole."""
+"""What a channel's log is.  `log`: it is appended to, flushed in groups, and trimmed element by element.  `files`: each
+file is closed by a flush and deleted as a whole."""
 
 COMMITTING = ("writer", "committer", "global")
-"""Who commits what a transactional sink has sealed: itself, a committer behind it, or each committer its part
-and then a global committer the whole."""
+"""Who commits the transactions that a transactional sink has sealed: the sink (`writer`), a committer behind each
+writer, or these and then one global committer, which publishes them together."""
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,16 +41,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     committing: str = "writer"
     """one of COMMITTING"""
     pooled_ids: bool = False
-    """a sink's transactions use transactional ids again, an epoch telling them apart; only where the sink itself
-    commits, and so knows which are free"""
+    """a sink reuses transactional ids, and an epoch tells the transactions apart; possible only where the sink itself
+    commits, since only then it knows which ids are free"""
     alignment: str = "aligned"
     """one of ALIGNMENTS"""
     alignment_timeout_us: int = 2_000
-    """how long a barrier waits, in an input queue or for the others, before it overtakes"""
+    """how long a barrier waits, in an input queue or for the other channels, before it overtakes"""
     spilling: str = "at-once"
     """one of SPILLING"""
     spill_after_us: int = 1_000
-    """with a buffer time-out: how long"""
+    """with `buffer-timeout`: how long an element may lie unprocessed"""
     spill_store: str = "log"
     """one of SPILL_STORES"""
     synchronous: bool = False
@@ -65,31 +66,31 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     restart_delay_us: int = 1_000
     deploy_timeout_us: int = 100_000
     retry_us: int = 3_000
-    """between two tries of a commit, of a listing, of a last notification"""
+    """between two tries of a commit, of listing the snapshots, of a last notification"""
     trims_logs: bool = False
-    """sources let their logs discard what no snapshot can ask for any more (ABS-15)"""
+    """sources let their logs discard the records that no snapshot can need any more (ABS-15)"""
     write_batch: int = 4
     """rows a transactional sink gathers before it sends them to the store"""
     checkpoints_after_finish: bool = True
-    """checkpoints go on once some task's input has ended; without, there is the final one alone (FIN-7)"""
+    """checkpoints go on after some task's input has ended; if not, only the final one follows (FIN-7)"""
     finishing: str = "together"
     """one of FINISHING; only `together` keeps what is promised (FIN-9)"""
     failover: str = "full"
-    """one of FAILOVERS: what the loss of a task restarts, everything, its region (FLIP-1) or it alone (UNA-4)"""
+    """one of FAILOVERS: the loss of a task restarts all tasks, its region (FLIP-1), or the task alone (UNA-4)"""
 
     @property
     def blocking(self) -> bool:
-        """Barriers set channels aside: exactly-once alone (ABS-7)."""
+        """Barriers block channels: with exactly-once alone (ABS-7)."""
         return self.guarantee == "exactly-once"
 
     @property
     def rewinds(self) -> bool:
-        """Failures go back to a checkpoint; at-most-once takes none and goes on."""
+        """After a failure the job goes back to a checkpoint; with at-most-once it takes none, and goes on."""
         return self.guarantee != "at-most-once"
 
     @property
     def by_region(self) -> bool:
-        """A part may restart alone: it goes back to a checkpoint, and no task is gone before its time."""
+        """Partial failover is possible: the job goes back to a checkpoint, and no task finishes before its last one."""
         return self.failover != "full" and self.rewinds and self.finishing == "together"
 
     @property
@@ -99,7 +100,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def drains_late(self) -> bool:
-        """A drain takes its savepoint first, and ends the input behind it: what that brings out is in no snapshot."""
+        """A drain takes its savepoint first and ends the input afterwards: the output of that end is in no snapshot."""
         return self.finishing == "drain-after-savepoint"
 
     @property
@@ -109,18 +110,18 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def keeps_logs(self) -> bool:
-        """Channels in which barriers may overtake something are persistent; all are where tasks recover alone."""
+        """The channels in which barriers may overtake are persistent; with local recovery all channels are."""
         return self.spilling != "at-once" and (self.alignment != "aligned" or self.recovers_from_logs)
 
     @property
     def recovers_from_logs(self) -> bool:
-        """A task that is lost takes again what the logs of continuous spilling hold (UNA-4)."""
+        """A lost task takes its input again from the logs of continuous spilling (UNA-4)."""
         return self.failover == "local" and self.spilling == "continuous"
 
     def barrier_timeout_us(self, checkpoint: int) -> int | None:
-        """How long the barriers of a checkpoint of the engine's own wait for their turn; None: for ever.
+        """The alignment timeout of the barriers of a checkpoint; None: they never overtake.
 
-        A savepoint is aligned: it belongs to a user, who may lay the job out anew.
+        Not asked for savepoints: they are always aligned, since the user may resume from them at another parallelism.
         """
         kind = ALIGNMENTS[checkpoint % 3] if self.alignment == "in-turn" else self.alignment
         return {"unaligned": 0, "timeout": self.alignment_timeout_us}.get(kind)
@@ -142,7 +143,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         if self.alignment not in ALIGNMENTS:
             raise Refused(f"unknown alignment {self.alignment!r}")
         if self.alignment != "aligned" and not self.blocking:
-            raise Refused(f"{self.guarantee} sets no channel aside, so barriers need not overtake anything")
+            raise Refused(f"{self.guarantee} blocks no channel, so barriers need not overtake anything")
         if self.spilling not in SPILLING:
             raise Refused(f"unknown way of spilling {self.spilling!r}")
         if self.spill_store not in SPILL_STORES:

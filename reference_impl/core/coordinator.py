@@ -1,8 +1,8 @@
 """The coordinator: it deploys attempts, starts checkpoints, and ends the job.
 
-One coordinator lives at a time; one that takes over knows what is durable: the
-job's record and the complete snapshots (ABS-6).  Its life is a row of stages,
-each a type, so that what cannot be asked in a stage cannot be forgotten either.
+One coordinator lives at a time.  A coordinator that takes over reads what is durable:
+the job's record and the complete snapshots (ABS-6).  Each stage of its life is a type,
+so that every event is handled, or refused, in every stage.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class Coordinator(Regional):
         return [*effects, *self._resume_restart(), *self._end_if_settled()]
 
     def _send_complete(self, pending: Pending) -> list[Effect]:
-        """The checkpoint is complete: those to whom nothing is owed any more may go (FIN-1)."""
+        """The checkpoint is complete: the tasks whose whole work it covers may finish (FIN-1)."""
         finished = self.checkpoints.finished_tasks
         going = (
             () if self.is_ending else self.parts.finishing.may_finish(pending.ended, (*finished, *self._terminating))
@@ -199,7 +199,7 @@ class Coordinator(Regional):
         return [message_to(task, Terminate(job=job, attempt=attempt, checkpoint=terminating[task])) for task in tasks]
 
     def _terminate_again(self) -> list[Effect]:
-        """Until each has said that it is gone it is told again: the news, or the answer, may be lost."""
+        """Send the order again until each task has reported that it has finished: a message may be lost."""
         if not self._terminating or not self.is_working:
             return []
         return [*self._terminate_tasks(tuple(self._terminating)), *self._later("leave")]
@@ -281,7 +281,7 @@ class Coordinator(Regional):
         return [*self._send_terminate(), *self._end_if_settled()]
 
     def _send_terminate(self) -> list[Effect]:
-        """Until each task has finished it is told again: the last news must not be lost."""
+        """Send the order again until each task has finished: the last message must not be lost."""
         stage = expect(self.stage, Terminating)
         order = Terminate(job=self.job, attempt=self.attempt, checkpoint=stage.checkpoint)
         return [*(self.checkpoints.message_to(task, order) for task in stage.waiting), *self._later("terminate")]

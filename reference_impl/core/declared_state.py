@@ -54,7 +54,7 @@ def map_of(kind: type) -> Declared:
 
 
 def items_of(kind: type) -> Declared:
-    """A list of the subtask's own; where the job is laid out anew its items are dealt to the new ones in turn."""
+    """A list of the subtask's own; when the job is rescaled, the new subtasks get its items in turn."""
     return _declared("items", kind)
 
 

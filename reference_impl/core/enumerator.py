@@ -1,17 +1,17 @@
 """The enumerator of a source: it discovers splits and gives each to one reader (OPS-3).
 
-It is a machine beside the coordinator, and its state is part of every checkpoint:
-which splits nobody has, from which position each is to be read, and who has the
-others.  Control messages may be lost, late or doubled, so every assignment says
-all that its reader was ever given, and is repeated until the reader has taken it.
+It lives beside the coordinator, and its state is part of every checkpoint: the splits
+that no reader has, with their positions, and the readers of the other splits.  Control
+messages may be lost, late or doubled.  So every assignment lists all splits that its
+reader was ever given, and is sent again until the reader confirms it.
 
-A checkpoint cuts the enumerator first and its readers later.  What was given
-before the enumerator's cut must be in the reader's, what is given after it must
-not (FLIP-27; FLINK-28606).  So a checkpoint begins only when all that was given has
-been taken, and from then on a reader is given nothing until it has acknowledged.
+A checkpoint takes the enumerator's state first and its readers' later.  A split that
+was assigned before must be in the reader's snapshot, one assigned afterwards must not
+(FLIP-27; FLINK-28606).  So a checkpoint begins only when the readers have confirmed all
+assignments, and a reader gets no other split until it has acknowledged.
 
-Whoever restores begins again: readers hand back what they had, and all of it is
-given anew, with its position, to whoever asks.
+After a restore the readers hand back the splits that they had.  The enumerator assigns
+these again, with their positions, to the readers that ask.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Cut = dict[str, EnumeratorState]
 
 
 class Enumerating(Part):
-    """How splits are dealt out while a job runs, and given again after a failure (OPS-3)."""
+    """How splits are assigned while a job runs, and assigned again after a failure (OPS-3)."""
 
     def holds_back(self, pending: Iterable[Pending], reader: TaskId) -> bool:
         """Whether a reader is given nothing now: from the enumerator's cut of a checkpoint to the reader's own."""
@@ -64,18 +64,18 @@ class Enumerating(Part):
 
 
 class _Reader(msgspec.Struct):
-    """What is known of one reader, in one attempt."""
+    """The state of one reader, in one attempt."""
 
     given: dict[int, int] = {}
     """the position from which each split was given to it"""
     asked: int = 0
     """its last question, by number"""
     waits: bool = False
-    """that question has brought it nothing yet"""
+    """that question has brought it no split yet"""
     answered: bool = True
-    """it knows that it was heard"""
+    """its last question was answered"""
     last: bool = False
-    """it was told that no more comes"""
+    """it was notified that no more splits will come"""
     serial: int = 0
     gave: int = 0
     """the serial with which it was last given a split"""
@@ -97,9 +97,9 @@ class Enumerator:
         self._pool = dict(before.unassigned)
         """the splits that nobody has, and where to begin each"""
         self._assigned_before = dict(before.assigned)
-        """those that have not come back: their readers are about to hand them back, or had finished as a whole"""
+        """splits that were assigned at the snapshot: their readers will hand them back, or had all finished"""
         self._hidden: dict[int, int] = {}
-        """how much later each of the others is discovered"""
+        """of splits not discovered yet: how many µs later each is"""
         for split in spec.splits:
             if split in self._pool or split in before.assigned:
                 continue
@@ -110,7 +110,7 @@ class Enumerator:
 
     @property
     def is_settled(self) -> bool:
-        """Nothing that was given is on its way, and nobody waits for what there is."""
+        """No assignment is on its way, and no reader waits while there are splits."""
         if self._pool and any(reader.waits for reader in self._readers.values()):
             return False
         return all(reader.taken >= reader.gave for reader in self._readers.values())
@@ -125,7 +125,7 @@ class Enumerator:
         self._pool.update(splits)
 
     def forget(self, splits: Collection[int]) -> None:
-        """Whoever had these has handed them back."""
+        """The readers that had these splits have handed them back."""
         for split in splits:
             self._assigned_before.pop(split, None)
 
@@ -142,7 +142,7 @@ class Enumerator:
         return reader in self._readers
 
     def ask(self, message: Ask) -> None:
-        """Note a question; one that comes again was answered with what is lost, and is answered again."""
+        """Take a question; when it comes again, its answer was lost, and it is answered again."""
         reader = self._readers[message.task]
         reader.waits = reader.waits or message.number > reader.asked
         reader.asked = max(reader.asked, message.number)
@@ -153,11 +153,11 @@ class Enumerator:
         reader.taken = max(reader.taken, serial)
 
     def end(self, task: TaskId) -> None:
-        """A reader's input has ended: it has heard all that there was to hear."""
+        """A reader's input has ended: it has received every assignment."""
         self.confirm(task, self._readers[task].serial)
 
     def distribute(self, attempt: AttemptId, holds_back: Callable[[TaskId], bool]) -> list[Effect]:
-        """Give what there is to those who wait for it, in the order of the readers; answer who must still wait."""
+        """Assign the free splits to the readers that wait for one, in order; answer those that must still wait."""
         effects: list[Effect] = []
         for task, reader in self._readers.items():
             if reader.waits and self._pool and not holds_back(task):
@@ -181,7 +181,7 @@ class Enumerator:
         reader.gave = reader.serial
 
     def remind(self, attempt: AttemptId) -> list[Effect]:
-        """Tell those again who have not said that they have taken what they were told."""
+        """Send the assignment again to every reader that has not confirmed it."""
         return [self._assign(attempt, task) for task, reader in self._readers.items() if reader.taken < reader.serial]
 
     @property

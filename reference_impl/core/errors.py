@@ -25,7 +25,7 @@ class CorruptSnapshot(EngineError):
 
 
 class PlaceUnknown(EngineError):
-    """A task is to go back to a checkpoint of whose place in its order of receipt nothing is known (any more)."""
+    """A task is to go back to a checkpoint whose place in the task's determinant log is not known (any more)."""
 
 
 class ProtocolViolated(EngineError):

@@ -1,4 +1,4 @@
-"""Everything that comes in: what a driver tells a task or the coordinator."""
+"""Everything that comes in: what a driver feeds to a task or to the coordinator."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ class Arrived(Event):
 
 
 class Came(Event):
-    """An element has entered an input channel's queue; told of persistent channels alone, once the task is open, in
-    their order and before it is taken."""
+    """An element has entered the queue of a persistent input channel.  A driver sends this in order, once the task is
+    open, and before it sends that the element is taken."""
 
     channel: int
     element: Element
 
 
 class LogsFound(Event):
-    """A task that comes up alone goes on with the logs that its channels have (UNA-4)."""
+    """A task that recovers locally goes on with the logs that its channels have (UNA-4)."""
 
     logs: tuple[tuple[int, int], ...]
-    """by channel: the number of the element that is taken next, and below which all from there on is durable"""
+    """by channel: the number of the element that is taken next; from there, all below the second number is durable"""
     positions: dict[CheckpointId, tuple[int, ...]]
-    """by checkpoint that it can go back to, by channel the first that had not been taken at the snapshot"""
+    """by checkpoint that the task can go back to, by channel: the first element that the snapshot does not cover"""
 
 
 class Synced(Event):
@@ -54,8 +54,8 @@ class Fetched(Event):
 
 
 class BarrierOvertook(Event):
-    """A barrier whose patience is over is taken before its turn; `passed` lie in front of it in the channel's
-    queue, and are taken later."""
+    """A barrier whose alignment timeout is over is taken before its turn.  `passed` are the elements before it in the
+    channel's queue; they are taken later."""
 
     channel: int
     barrier: Barrier
@@ -63,14 +63,14 @@ class BarrierOvertook(Event):
 
 
 class OutputsOvertaken(Event):
-    """The barrier of a checkpoint went ahead of these elements, by output channel; they are sent behind it."""
+    """The barrier of a checkpoint overtook these elements, by output channel; they are sent behind it."""
 
     checkpoint: CheckpointId
     passed: dict[int, tuple[Element, ...]]
 
 
 class Ticked(Event):
-    """A task that goes by processing time is told it, in µs."""
+    """The processing time, in µs, for a task that uses it."""
 
     now: int
 
@@ -98,7 +98,7 @@ class LoadFailed(Event):
 
 
 class PositionsLoaded(Event):
-    """The positions that sources of this task's splits had saved (at-most-once)."""
+    """The positions that were saved of this task's splits (at-most-once)."""
 
     positions: dict[int, int]
 
@@ -111,7 +111,7 @@ class PersistFailed(Event):
 
 
 class Answered(Event):
-    """The external transaction store answered, or did not within its time."""
+    """The external transaction store answered, or its time-out is over."""
 
     number: int
     outcome: Outcome
@@ -130,21 +130,21 @@ class TimerFired(Event):
 
 
 class CoordinatorStarted(Event):
-    """A coordinator takes over; `record` is what was last saved of the job (None: a new one)."""
+    """A coordinator takes over; `record` is the job's record as it was last saved (None: a new job)."""
 
     record: JobRecord | None
 
 
 class SnapshotsListed(Event):
-    """The complete snapshots in the store, oldest first; `unreadable` are those whose
-    record is there and could not be read."""
+    """The complete snapshots in the store, oldest first; the records of those in `unreadable` are
+    there, but could not be read."""
 
     retained: tuple[CompletedSnapshot, ...]
     unreadable: tuple[CheckpointId, ...] = ()
 
 
 class TaskLost(Event):
-    """A task's attempt is dead, or has not been heard of for too long."""
+    """An attempt of a task has ended, or sent no heartbeat for too long."""
 
     task: TaskId
     attempt: AttemptId
@@ -182,10 +182,10 @@ class Commanded(Event):
 class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """A complete snapshot as the coordinator records it: pointers to states, by task.
 
-    `ending` says what it was the last of: "" (nothing), "stop", "drain" or "finish".
+    `ending`: how the job ended with this snapshot ("stop", "drain" or "finish"), or "" if it went on.
     `states` holds the states themselves when they are kept in the coordinator's memory.
-    `finished` are the tasks that had finished: an operator of which all had has no state in
-    it and is skipped by a recovery, what is left of another's is its last state (FIN-1).
+    `finished` are the tasks that had finished.  An operator all of whose tasks had finished has no
+    state here, and a recovery skips it; of other operators the last state of a finished task is here (FIN-1).
     """
 
     checkpoint: CheckpointId
@@ -199,11 +199,11 @@ class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     logs: tuple[str, ...] = ()
     """of persistent channels, those that its states refer to"""
     parallelism: dict[str, int] = {}
-    """of each operator, as the job was laid out that took it; empty where it was never said"""
+    """of each operator, in the job that took it; empty where it was not recorded"""
     key_groups: int = 0
-    """by which it was laid out; 0 where it was never said"""
+    """of the job that took it; 0 where it was not recorded"""
     enumerators: dict[str, EnumeratorState] = {}
-    """by source, of those whose splits are dealt out as the job runs (OPS-3)"""
+    """by source, of those whose splits an enumerator assigns as the job runs (OPS-3)"""
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,28 +1,29 @@
 """In-flight data: what an unaligned barrier overtook is part of the checkpoint (FLIP-76).
 
-A task that takes part unaligned snapshots at the first barrier, and sends it on
-ahead of whatever waits in its outputs.  Of a channel the checkpoint then owns
-what was sent before the barrier and taken after the snapshot: `queued`, what
-the task took of it until the barrier was there, and then what the barrier had
-overtaken in the input queue; and `unsent`, what the sender's barrier had
-overtaken in its output queue.  That is the channel state of Chandy and Lamport
-("Distributed Snapshots", 1985), recorded at both ends.
+In an unaligned checkpoint a task takes its snapshot at the first barrier, and sends the
+barrier on before the elements that wait in its outputs.  The in-flight data of a channel
+are the elements sent before the barrier and taken after the snapshot.  `queued` is the
+receiver's part: the elements that it takes until the barrier comes, then those that the
+barrier overtook in the input queue.  `unsent` is the sender's part: the elements that the
+barrier overtook in the output queue.  Both together are the channel state of Chandy and
+Lamport ("Distributed Snapshots", 1985).
 
-The snapshot is written when every channel has delivered its barrier, or has
-ended, and the driver has told what was overtaken in the outputs.  Several
-checkpoints may be recorded at a time, each with a record of its own.
+The snapshot is written when every channel has delivered its barrier or has ended, and
+when the driver has reported what was overtaken in the outputs.  Several checkpoints may
+be recorded at a time, each on its own.
 
-Where channels are persistent the snapshot refers to their logs, and waits until what
-it refers to is durable (`persistent`).
+With persistent channels the snapshot refers to their logs, and is written when the
+elements that it refers to are durable (`persistent`).
 
-A restored task puts `queued` back into its inputs, before anything new, and
-sends `unsent` before anything else.  Ends of data are in no snapshot: who had
-ended says so again.
+A restored task puts `queued` back into its inputs before any new element, and sends
+`unsent` before any other output.  Ends of data are in no snapshot: a sender whose input
+had ended sends the end again.
 
-A checkpoint amid that replay holds what is left of it, in front of what is new.
-Where a job was laid out anew, or a split was given to another reader, the two can
-be of one key and one split in two channels: so a snapshot counts how often each
-element has been put back, and what was more often comes first, whatever channel.
+A checkpoint during that replay holds the restored elements that are not taken yet, and
+behind them the new ones.  After a rescale, or when a split has another reader, records of
+one key and one split can come from two channels, one restored and one new.  So a snapshot
+counts how often each element has been put back.  Those put back more often come first,
+over all channels.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class Recording(msgspec.Struct, kw_only=True):
     awaits: int | None = None
     """the sync that makes those durable, once it is asked for"""
     unsent: dict[int, list[Passing]] | None = None
-    """None until the driver has told what the barrier overtook"""
+    """None until the driver has reported what the barrier overtook"""
     snapshot: Snapshot | None = None
     """None until the task's own state may be written"""
 
@@ -104,16 +105,16 @@ class Recording(msgspec.Struct, kw_only=True):
 
 
 class Capture(Part):
-    """What of the data in flight belongs to a checkpoint, and what becomes of it."""
+    """Which data in flight belongs to a checkpoint, and how a restored task uses it."""
 
     def may_overtake(self, partitioning: str) -> bool:
-        """Whether barriers may overtake on such an edge: where records find their receivers again in any layout, and
-        no two subtasks have to have taken the same."""
+        """Whether barriers may overtake on such an edge: its records can be redistributed at any parallelism, and no
+        two subtasks must have taken the same records."""
         return partitioning in OVERTAKEN_EDGES
 
     def may_time_out(self, overtaken: bool, alignment_timeout_us: int) -> bool:
-        """Whether an alignment goes on unaligned once its barriers have lost their patience: only where they may
-        be `overtaken`, those that lie in the task's inputs with what is in front of them."""
+        """Whether an alignment becomes unaligned when its timeout is over: only where the records in the task's inputs
+        may be `overtaken`."""
         return overtaken
 
     def begun(self, recording: Recording, others: Mapping[CheckpointId, Recording]) -> Recording:

@@ -1,15 +1,17 @@
-"""In-flight data where a job is laid out anew (FLIP-76: rescaling with data in flight).
+"""Redistribution of in-flight data when a job is rescaled (FLIP-76).
 
-What lay before an operator, in the queues of its old subtasks and in the outputs
-of those that send to it, is dealt to its new subtasks alone, before anything new:
-its senders, laid out anew too, send none of it again.  Of a hash edge each takes
-the records whose keys it owns, of a rebalance those whose turn it is.
+The snapshot holds the data in flight on an edge in two places: in the input queues of
+the receiving operator's old subtasks, and in the outputs of the sending operator's old
+subtasks.  All of it goes to the new subtasks of the receiving operator, before any new
+data; the new senders send none of it again.  On a hash edge each new subtask takes the
+records whose keys it owns, on a rebalance edge those whose turn it is.
 
-What one old sender had under way stays in one channel and in its order: of each
-old channel first what lay at the receiver, then what the sender still had.
-What had been put back before, and was not taken again, comes before all else.
-Watermarks cannot be mapped so; behind the records stands the least of what the
-old senders had said last, which nothing dealt here is late for.
+Everything in flight from one old sender stays in one channel and in its order.  Of each
+old channel the receiver's records come first, then the sender's.  Records that an earlier
+restore had put back, and that were not taken since, come before all others.
+
+Watermarks cannot be mapped to the new channels.  Behind the records each new channel gets
+the least of the old senders' last watermarks; no record redistributed here is late for it.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ InOrder = Callable[[Sequence[Passing], Sequence[Passing]], list[Passing]]
 
 
 class Before:
-    """What lay before one input of an operator, in the old layout."""
+    """The data in flight on one input of an operator, at the old parallelism."""
 
     def __init__(self, gate: int, receivers: States, senders: States) -> None:
         self._gate = gate
@@ -37,16 +39,16 @@ class Before:
         self._senders = senders
 
     def is_anything(self) -> bool:
-        """Whether there was something."""
+        """Whether anything was in flight."""
         return any(queued or unsent for queued, _, unsent in self._channels())
 
     def replayed(self) -> list[int]:
-        """How often some of it had been put back before, falling; 0 is among them."""
+        """The numbers of times that some of it had been put back before, falling; 0 is among them."""
         return sorted({0, *(one for _, replays, _ in self._channels() for one in replays)}, reverse=True)
 
     def lanes(self, in_order: InOrder, replayed: int = 0) -> list[list[Passing]]:
-        """By old sender, all that it had under way and was so often put back; `in_order` puts that of one channel
-        behind one another."""
+        """By old sender: its records in flight that had been put back `replayed` times.  `in_order` joins the two parts
+        of one channel."""
         return [
             [one for lane in self._of_sender(sender, in_order, replayed) for one in lane]
             for sender, _ in enumerate(self._senders)
@@ -63,14 +65,14 @@ class Before:
             yield from self._channels_of(sender)
 
     def _channels_of(self, sender: int) -> Iterator[Channel]:
-        """Of an old sender's channels: what lay there, how often that was put back, and what was unsent."""
+        """Of each channel of an old sender: the queued records, how often each was put back, and the unsent records."""
         for receiver, (piece, state) in enumerate(self._receivers):
             channel = self._channel(piece, sender)
             unsent = self._senders[sender][1].unsent.get(receiver, [])
             yield state.queued.get(channel, []), state.replays.get(channel, []), unsent
 
     def last_watermark(self) -> int:
-        """The least of what the old senders had said of event time, under way or heard."""
+        """The least of the old senders' last watermarks, received or still in flight."""
         return min((time for sender, _ in enumerate(self._senders) for time in self._said(sender)), default=BEGINNING)
 
     def _said(self, sender: int) -> Iterator[int]:

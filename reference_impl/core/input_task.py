@@ -39,7 +39,7 @@ from .timers import Timer
 from .watermarks import END_OF_TIME, InputTimes
 
 ALIGN = "align "
-"""Before the checkpoint's number: the name of the timer that ends the patience of an alignment."""
+"""The name of the alignment timer, followed by the checkpoint's number."""
 
 
 class InputTask(Task):
@@ -104,7 +104,7 @@ class InputTask(Task):
         return effects if self._open else [*effects, *self._begin_triggered()]
 
     def on_trigger(self, message: Trigger) -> list[Effect]:
-        """Every sender has finished; what they sent before may still be on its way."""
+        """Every sender has finished; elements that they sent before may still be on their way."""
         self._triggered = (*self._triggered, message.checkpoint)
         self.alignment_timeouts_us[message.checkpoint] = message.alignment_timeout_us
         return [] if self._open else self._begin_triggered()
@@ -131,7 +131,7 @@ class InputTask(Task):
         return [*effects, *self._set_alignment_timer(barrier, before), *self.write_whole()]
 
     def _set_alignment_timer(self, barrier: Barrier, before: State) -> list[Effect]:
-        """The alignment that a barrier has begun is not to last longer than it has patience."""
+        """A barrier that begins an alignment sets the timer of its alignment timeout."""
         now = self.alignment
         begun = isinstance(now, Aligning) and not (isinstance(before, Aligning) and before.checkpoint == now.checkpoint)
         if not begun or barrier.alignment_timeout_us is None:
@@ -168,12 +168,12 @@ class InputTask(Task):
         return [*awake, *news]
 
     def _on_idle(self, channel: int) -> list[Effect]:
-        """The channel is not waited for; when none is left that would be, those downstream hear it."""
+        """The channel is idle; when all that have not ended are idle, the task sends that it is idle downstream."""
         self.times.sleeps(channel)
         return self.broadcast(Idle()) if self.times.is_idle else self._advance()
 
     def _awake(self, channel: int) -> list[Effect]:
-        """Something came from a channel: it counts again, and so does this task for those downstream."""
+        """An element came from a channel: the channel is active again, and so is this task for the tasks downstream."""
         was_idle = self.times.is_idle
         self.parts.watermarks.of_arrival(self.times, channel)
         return self.broadcast(Watermark(self.times.time)) if was_idle else []
@@ -225,7 +225,7 @@ class InputTask(Task):
         return [Unblock(channel) for channel in action.channels]
 
     def _begin(self, begin: Begin) -> list[Effect]:
-        """Of the channels that are not waited for, what comes before their barrier is in flight."""
+        """Of the channels that the snapshot does not wait for, the elements before their barrier are in flight."""
         waited_for = begin.delivered is None
         missing = () if waited_for else tuple(one for one in self._open if one not in (begin.delivered or ()))
         if self.in_flight.ledger is not None:
@@ -238,30 +238,30 @@ class InputTask(Task):
         return effects
 
     def cut(self, checkpoint: CheckpointId) -> list[Effect]:
-        """Its barriers are in, or are not waited for: snapshot and send the barrier on, in one step."""
+        """No barrier is waited for any more: take the snapshot and send the barrier on, in one step."""
         return [*self.record(checkpoint), *self.barrier(checkpoint)]
 
 
 class Release:
-    """The mail by which a task lets out what it held back."""
+    """The mail that makes a task emit the rows that it held back."""
 
     def open(self, task: OperatorTask) -> list[Effect]:
         return task.release()
 
 
 class OperatorTask(InputTask):
-    """A task around a user's operator; it may hold rows back and let them out by a mail."""
+    """A task around a user's operator; it may hold rows back and emit them from a mail."""
 
     def __init__(self, spec: TaskSpec, config: Config, parts: Parts, operator: Operator) -> None:
         super().__init__(spec, config, parts)
         self.operator = operator
         self.clocked = operator.clocked
         self._asked: int | None = None
-        """the time at which it is to be told the time next"""
+        """when it asked for the next tick"""
         operator.place = Place(spec.subtask, spec.parallelism, spec.key_groups)
         self._held: list[Record] = []
         self._restored: list[Item] = []
-        """what it was given in lists"""
+        """the items of its lists, as restored"""
 
     def on_record(self, record: Record, channel: int) -> list[Effect]:
         effects = self.release() if self._held else []
@@ -276,7 +276,7 @@ class OperatorTask(InputTask):
         return [*effects, *self.emit(rows)] if effects else self.emit(rows)
 
     def _hold(self, rows: Iterable[Record]) -> list[Effect]:
-        """Let the first row out, and the rest when the mailbox gets there."""
+        """Emit the first row, and the others when the mailbox reaches their mail."""
         waiting = list(rows)
         if not waiting:
             return []
@@ -285,7 +285,7 @@ class OperatorTask(InputTask):
         return [*self.emit(waiting[:1]), *later]
 
     def release(self) -> list[Effect]:
-        """Let out what is held back."""
+        """Emit the rows that are held back."""
         held, self._held = self._held, []
         return self.emit(held)
 

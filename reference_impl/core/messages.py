@@ -1,4 +1,4 @@
-"""Everything that travels: data channels carry elements, the control plane carries messages.
+"""What is sent: data channels carry elements, the control plane carries messages.
 
 `Record` and the events and effects around it are positional and exempt from
 garbage collection (gc=False): one of each exists for every record and step, and
@@ -30,8 +30,8 @@ class Record(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
 class Barrier(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
     """Separates the records that belong to a checkpoint from those behind it (ABS-1).
 
-    `patience` is how long (µs) it waits for its turn in an input queue before it overtakes what is in front of
-    it (FLIP-76): 0 not at all, None for ever.  An edge that is kept aligned it never overtakes.
+    `alignment_timeout_us` is how long it waits in an input queue before it overtakes the elements in front of it
+    (FLIP-76): 0 not at all, None for ever.  On a never unaligned edge it does not overtake.
     """
 
     checkpoint: CheckpointId
@@ -39,7 +39,7 @@ class Barrier(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
 
 
 class CancelBarrier(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
-    """Travels in a barrier's stead where a task gave the checkpoint up (ABS-4)."""
+    """Sent instead of a barrier by a task that gave the checkpoint up (ABS-4)."""
 
     checkpoint: CheckpointId
 
@@ -51,7 +51,7 @@ class Watermark(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True
 
 
 class Idle(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
-    """This channel's watermark stands still and is not to be waited for, until the next watermark or record."""
+    """The receiver must not wait for this channel's watermark until the next watermark or record comes."""
 
 
 class EndOfData(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
@@ -63,15 +63,15 @@ class EndOfPartition(msgspec.Struct, frozen=True, gc=False, array_like=True, tag
 
 
 class Committable(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
-    """What a sink hands on for its commit: the name of a transaction, sealed for this checkpoint (ABS-11).
-    It travels before the checkpoint's barrier, so that whoever takes it has it in that checkpoint."""
+    """The handle that a writer sends to its committer: a transaction's name, sealed for this checkpoint (ABS-11).
+    It is sent before the checkpoint's barrier, so that its receiver has it in that checkpoint."""
 
     name: str
     checkpoint: CheckpointId
 
 
 class Settled(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
-    """Every committable that a committer had up to this complete checkpoint is final, and lies before this mark."""
+    """All committables of a committer up to this complete checkpoint are final, and were sent before this mark."""
 
     checkpoint: CheckpointId
 
@@ -81,15 +81,15 @@ Element = Record | Barrier | CancelBarrier | Watermark | Idle | EndOfData | EndO
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Control(msgspec.Struct, frozen=True, kw_only=True, tag_field="message"):
-    """Base of the control messages; each belongs to one job and to one attempt of it, and is ignored by others."""
+    """Base of the control messages.  Each is for one attempt of one job; other attempts ignore it."""
 
     job: int
-    """counted from 1 over all that were submitted, one resumed from the other (see `fencing`)"""
+    """counted from 1; a resumed job has the next number (see `fencing`)"""
     attempt: AttemptId
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of one subtask of an operator as it was laid out before: under `handle`, or here as `state`.
+    """The state of one old subtask of an operator: under `handle`, or here as `state`.
 
     `gates` gives the operator's input by channel, as that subtask had them; `finished`: it had finished.
     """
@@ -101,17 +101,16 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Deploy(Control, kw_only=True, tag="deploy"):
-    """Come up; restore `handle` or, with snapshots in the coordinator's memory, `state`.
+    """Start an attempt: restore `handle` or, with snapshots in the coordinator's memory, `state`.
 
-    `suspended` sources read nothing: the job is only there to finish its commits.
-    `finished`: its operator had finished as a whole; it has nothing to do but say so.
-    `senders`: by input of its operator, what those that send to it left, where data may be in flight between
-    them and is dealt anew (`in_flight_redistribution`).
-    `channels_of`: it comes up alone, in the channels of that attempt, in which the others go on (UNA-4); every
-    checkpoint up to `given_up` that is not complete has been given up.
-    `pieces`: the snapshot is of another layout of the job; these are what all old subtasks
-    of the task's operator left, and the task takes its share of them (OPS-2).  With `handle` or
-    `state` besides, the layout is the old one, and only the items of unions are taken of them.
+    `suspended` sources read nothing: the job only finishes its commits.
+    `finished`: all subtasks of the operator had finished; the task only reports that again.
+    `pieces`: the states of all old subtasks of the operator, of which the task takes its share (OPS-2).  With
+    `handle` or `state` besides, the parallelism is unchanged, and the task takes only items of unions from them.
+    `senders`: by input of the operator, the states of the old sending subtasks; data in flight between the two
+    operators is redistributed (`in_flight_redistribution`).
+    `channels_of`: the task recovers locally, in the channels of that attempt, in which the others go on (UNA-4);
+    every checkpoint up to `given_up` that is not complete has been given up.
     """
 
     checkpoint: CheckpointId | None = None
@@ -126,8 +125,8 @@ class Deploy(Control, kw_only=True, tag="deploy"):
 
 
 class Trigger(Control, kw_only=True, tag="trigger"):
-    """To a source, or a task all of whose senders have finished: start a checkpoint.  `ending`
-    says what follows it: "" (go on), "stop" (read no further) or "drain" (end the input first)."""
+    """To a source, or to a task whose senders have all finished: start a checkpoint.  `ending` is
+    how the job ends with it: "" (it goes on), "stop" (read no further) or "drain" (end the input first)."""
 
     checkpoint: CheckpointId
     ending: str = ""
@@ -144,7 +143,7 @@ class Complete(Control, kw_only=True, tag="complete"):
     checkpoint: CheckpointId
     oldest: CheckpointId | None = None
     logs_from: CheckpointId | None = None
-    """the oldest that may still ask for what is in logs: not a savepoint, unless tasks go on from it alone"""
+    """the oldest whose in-flight data may be read from logs; a savepoint only with local recovery"""
 
 
 class Abort(Control, kw_only=True, tag="abort"):
@@ -158,7 +157,7 @@ class Cancel(Control, kw_only=True, tag="cancel"):
 
 
 class Terminate(Control, kw_only=True, tag="terminate"):
-    """All that the task did rests on this checkpoint: commit, then finish (None: nothing to commit)."""
+    """This checkpoint covers all that the task did: commit, then finish (None: nothing to commit)."""
 
     checkpoint: CheckpointId | None
 
@@ -166,8 +165,8 @@ class Terminate(Control, kw_only=True, tag="terminate"):
 class Running(Control, kw_only=True, tag="running"):
     """A task is restored and running.
 
-    `returned` are the splits, each with its position, that a reader had in the snapshot and
-    hands back to its enumerator (OPS-3).
+    `returned` are the splits of a reader's snapshot, with their positions, that it hands back to
+    its enumerator (OPS-3).
     """
 
     task: TaskId
@@ -184,8 +183,8 @@ class Ask(Control, kw_only=True, tag="ask"):
 class Assign(Control, kw_only=True, tag="assign"):
     """To a reader: all the splits that were given to it in this attempt, each with the position given.
 
-    It answers the reader's question number `answers`, if only by having it wait; without
-    `more` no other split will come.  `serial` counts what changed.
+    It answers the reader's request number `answers`; without a new split the reader waits.  Without
+    `more` no other split will come.  `serial` counts the changes.
     """
 
     serial: int
@@ -204,8 +203,8 @@ class Assigned(Control, kw_only=True, tag="assigned"):
 class Ack(Control, kw_only=True, tag="ack"):
     """A task's part of a checkpoint is durable: under `handle`, or here as `state`.
 
-    `ended`: it was taken when all input of the task had ended and was processed, so
-    that nothing is owed to the task once the checkpoint is complete.
+    `ended`: all input of the task had ended and was processed before, so that the task may
+    finish once the checkpoint is complete.
     """
 
     task: TaskId
@@ -232,7 +231,7 @@ class InputEnded(Control, kw_only=True, tag="ended"):
 
 
 class Finished(Control, kw_only=True, tag="finished"):
-    """A task has committed everything and is gone."""
+    """A task has committed everything and has finished."""
 
     task: TaskId
 
@@ -241,7 +240,7 @@ ToTask = Deploy | Trigger | Complete | Abort | Cancel | Terminate | Assign
 ToCoordinator = Running | Ack | Decline | InputEnded | Finished | Ask | Assigned
 AnyControl = ToTask | ToCoordinator
 SplitMessage = Ask | Assigned
-"""What readers say to their enumerators."""
+"""What readers send to their enumerators."""
 
 
 def kind_of(message: Control) -> str:

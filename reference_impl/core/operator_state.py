@@ -1,10 +1,10 @@
 """State of an operator that belongs to no key: a list, or a union list (OPS-2; FIN-1).
 
-Both are items, each under a name, as JSON text.  Where a job is laid out anew
-the items of a *list* are dealt to the new subtasks one by one; nobody may ask
-which gets which.  A *union* is offered to each subtask as a whole, at every
-restore, and the operator says by a rule which items are its own; so whoever
-decides otherwise than by the layout who owns what can find it again.
+Both consist of items, each a name and a JSON text.  When a job is rescaled, the items
+of a *list* are distributed over the new subtasks one by one; an operator must not rely on
+which subtask gets which.  A *union* is offered to each subtask as a whole, at every
+restore, and the operator's rule says which items are its own.  So an operator can keep
+its own assignment of items to subtasks.
 """
 
 from __future__ import annotations

@@ -1,18 +1,17 @@
-"""Persistent channels: what comes into a task's inputs is appended to a log for each of them (FLIP-76, UNA-2).
+"""Persistent channels: a task appends the elements of each input channel to a log (FLIP-76, UNA-2).
 
-With continuous spilling each element is appended as it comes; with a buffer
-time-out only what has lain unprocessed for so long, and what a snapshot needs of
-the rest.  The snapshot then holds references instead of rows, and is written once
-what they refer to is durable.  A restore reads them and goes on as if the rows had
-been in the snapshot.
+With continuous spilling each element is appended as it comes.  With a buffer time-out an
+element is appended when it has lain unprocessed for so long, or when a snapshot needs it.
+A snapshot holds references to the log instead of rows, and is written when the elements
+that it refers to are durable.  A restore reads these and goes on as if the rows had been
+in the snapshot.
 
-A log belongs to one channel of one attempt of the whole dataflow and has one writer, the
-receiver; a task that comes up alone goes on with the logs of the one before it (UNA-4).
-Elements are numbered from 0 in the order of their receipt, those that were restored
-first; barriers have no number, as a replay may meet them elsewhere, nor have the ends of
-data, which are said again by whoever said them.  What the oldest checkpoint that may be
-restored had not taken yet stays in the log with all that came behind it, until that
-checkpoint is subsumed.
+A log belongs to one channel of one attempt of the whole dataflow.  Its only writer is the
+receiver; a locally recovered task goes on with the logs of the attempt before it (UNA-4).
+Elements are numbered from 0 in the order in which they are received, restored ones first.
+Barriers have no number, since they may come at other places in a replay; ends of data have
+none, since their senders send them again.  The log keeps all elements from the first that
+the oldest restorable checkpoint had not taken, until that checkpoint is subsumed.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""How a part of the dataflow restarts while the rest goes on: failover by region (FLIP-1).
+"""Partial failover: a part of the dataflow restarts while the rest goes on (FLIP-1: failover by region).
 
-A region is what data channels join: no record goes from one to another, so that one can
-go back to the latest complete checkpoint alone.  Its tasks get a new number, and with it a
-fence of their own; the others keep theirs, what they hold and what they have open.  No
-checkpoint is taken meanwhile: it would lack a part.  What ends the job concerns all of
-it, and so does a failure amid that: `parts.Failover.lost_with` says so.
+A region is a set of tasks that data channels join.  No record goes from one region to
+another, so that a region can go back to the latest complete checkpoint on its own.  Its tasks
+get a new attempt number, and with it a fence of their own.  The other tasks keep their
+number, their state and their open transactions.  No checkpoint is taken meanwhile, since a
+part of it would be missing.  The end of the job concerns all tasks; a failure amid it
+restarts all of them (`parts.Failover.lost_with`).
 
-Where channels are persistent a part is whatever was lost (UNA-4; `local_recovery`).
+With local recovery only the lost tasks restart (UNA-4; `local_recovery`).
 """
 
 from __future__ import annotations
@@ -43,22 +44,22 @@ def regions(graph: JobGraph) -> list[tuple[TaskId, ...]]:
 
 
 class Regional(Attempts):
-    """An attempt of which a part may be lost and come up again under a number of its own."""
+    """An attempt of which a part may be lost and restart under an attempt number of its own."""
 
     @property
     def may_fail_over_in_part(self) -> bool:
-        """A part may restart alone: the others work, and nothing is under way that all must agree on."""
+        """A part may restart alone: the other tasks run, and the job is not about to end."""
         return self.config.by_region and isinstance(self.stage, Working | PartialFailover) and not self.is_ending
 
     _whole = AttemptId(0)
-    """the newest attempt of all tasks: it has the channels"""
+    """the newest attempt of all tasks, to which the channels belong"""
 
     def channels_of(self, task: TaskId) -> AttemptId:
         return self._whole if self.config.failover == "local" else super().channels_of(task)
 
     def region_of(self, task: TaskId) -> tuple[TaskId, ...]:
-        """What restarts with a task: what data channels join it with, or where these are persistent nothing.  One that
-        may have said that nothing follows from it cannot come up among those who heard it."""
+        """The tasks that restart with a lost task: those of its region; with local recovery only the task itself.  A
+        task that may already have sent its end cannot recover locally, since its receivers may have taken the end."""
         if self.config.failover == "local":
             goes = (*self._terminating, *self.checkpoints.reported_finished, *self.checkpoints.finished_tasks)
             return self.tasks if task in goes else (task,)
@@ -78,22 +79,22 @@ class Regional(Attempts):
         return self._fail_over_in_part(lost, cause) if len(lost) < len(self.tasks) else self._fail_over(cause)
 
     def _fail_over(self, cause: str) -> list[Effect]:
-        """A restart of a part that has not started is counted already: it becomes one of all."""
+        """A partial failover that has not started is counted already: it becomes the restart of all tasks."""
         if self._is_counted:
             self._restarts -= 1
         return super()._fail_over(cause)
 
     @property
     def _is_counted(self) -> bool:
-        """A part is about to restart, and what is lost besides restarts with it: that is one restart, not two.
+        """A part is about to restart.  Tasks that are lost meanwhile restart with it: that is one restart, not two.
 
-        It is another once tasks have been ordered up; that a number has been drawn shows nowhere, and nobody has
-        had anything of it.  So restarts are as many as attempts were started after the first.
+        Once tasks have been ordered to start, the next loss is another restart.  So the number of restarts equals the
+        number of attempts started after the first.
         """
         return isinstance(self.stage, PartialFailover) and not self.stage.has_started
 
     def _fail_over_in_part(self, lost: tuple[TaskId, ...], cause: str) -> list[Effect]:
-        """Give up what is pending, for it lacks a part now, and start that part again after a delay."""
+        """Give up the pending checkpoints, since a part is missing now, and restart that part after a delay."""
         reason = f"{', '.join(lost)} restart: {cause}"
         pending = list(self.checkpoints.pending.values())
         effects = [
@@ -110,7 +111,7 @@ class Regional(Attempts):
         self.stage = PartialFailover(lost, cause)
         return [*effects, SetTimer("restart", self.config.restart_delay_us)]
 
-    # -- coming up again -------------------------------------------------------------
+    # -- the restart -----------------------------------------------------------------
 
     def _restart(self) -> list[Effect]:
         if not isinstance(self.stage, PartialFailover):
@@ -127,7 +128,8 @@ class Regional(Attempts):
         return super()._resume_restart()
 
     def _begin_partial_failover(self) -> list[Effect]:
-        """Number them anew; all that was known of them follows from the checkpoint that they go back to."""
+        """Give the lost tasks a new number; their state in this book follows from the checkpoint that they go back
+        to."""
         stage = expect(self.stage, PartialFailover)
         restores = self.parts.failover.restored_by_part(self.checkpoints.newest())
         if restores is not None and (reason := refusal(self.graph, restores)):
@@ -169,14 +171,14 @@ class Regional(Attempts):
         ]
 
     def _in_place(self, order: Effect) -> Effect:
-        """The order to come up in channels that there are."""
+        """The order to start in the existing channels."""
         if not isinstance(order, SendToTask) or not isinstance(order.message, Deploy):
             return order
         last = CheckpointId(self.checkpoints.next_id - 1)
         return SendToTask(order.task, msgspec.structs.replace(order.message, channels_of=self._whole, given_up=last))
 
     def _not_up_in_time(self, attempt: int) -> list[Effect]:
-        """Some do not run: everything is given up, whether all were to come up or a part."""
+        """Some tasks do not run in time: the whole dataflow restarts, even if only a part was to start."""
         stage = self.stage
         if not isinstance(stage, Deploying | PartialFailover) or not stage.waiting or attempt != self.attempt:
             return []
@@ -192,5 +194,5 @@ class Regional(Attempts):
 
 
 def _for_part(known: Sequence[TaskId], part: Sequence[TaskId], finished: Sequence[TaskId]) -> tuple[TaskId, ...]:
-    """What is known of the others, and of the part that those have finished which its checkpoint says so of."""
+    """The tasks outside of `part` that are in `known`, and the tasks of `part` that are in `finished`."""
     return (*(task for task in known if task not in part), *(task for task in finished if task in part))

@@ -1,18 +1,16 @@
-"""Resume at another parallelism: what each new subtask takes of the state of all that there were (OPS-2).
+"""Rescaling: a job resumes at another parallelism, and each new subtask takes its share of the old states (OPS-2).
 
-A snapshot says at which parallelism it was taken.  Where that is not the job's
-own, each subtask reads the states of all old subtasks of its operator, the
-finished ones included (FIN-1), and takes its share: keyed state, windows and
-timers by key group, positions by split, sealed transactions by the writer that
-began them, items of lists in turn.  So each piece of it has exactly one new
-owner.  A union alone is offered to everybody, and in the old layout too; of
-broadcast state, which all old subtasks had alike, each takes one copy.
+A snapshot records the parallelism at which it was taken.  When the job has another one,
+each subtask reads the states of all old subtasks of its operator, finished ones included
+(FIN-1), and takes its share: keyed state, windows and timers by key group, positions by
+split, sealed transactions by the writer that began them, items of lists in turn.  Each of
+these has exactly one new owner.  A union is offered to every subtask, also at an unchanged
+parallelism.  Broadcast state was the same in all old subtasks; each new one takes one copy.
 
-Channels cannot be mapped one to one.  Of the watermarks that an input's
-channels had, each channel of it begins with the least, so does a task of those
-of its operator; a source tells its splits' watermark anew when it opens, hence
-nothing lags behind for long.  A channel that was idle is so again when its
-sender says it again.
+Channels cannot be mapped one to one.  Every new channel of an input begins with the least
+watermark of the input's old channels, and every new task with the least of its operator's
+old tasks.  A source sends its watermark again when it opens, so that no channel lags behind
+for long.  A channel that was idle is idle again when its sender sends so.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ Item = TypeVar("Item")
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose share is taken: the subtask, and how many there are now."""
+    """The subtask whose share is taken, and the new parallelism."""
 
     subtask: int
     parallelism: int
@@ -53,7 +51,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     partitioning: tuple[str, ...] = ()
     """of each of the operator's inputs"""
     unchanged: bool = False
-    """the layout is the old one: each has its own state again, and only unions are dealt"""
+    """the parallelism is unchanged: each subtask has its own state again, and only unions are redistributed"""
 
     @property
     def place(self) -> Place:
@@ -61,7 +59,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Redistribution:
-    """How the state of old subtasks is dealt to the new ones; a part like those in `parts`."""
+    """How the state of old subtasks is redistributed to the new ones; a part like those in `parts`."""
 
     reached = False
     """a variant's wrong code ran"""
@@ -97,7 +95,8 @@ class Redistribution:
         return [[one for one in lane if is_record(one) and next(in_turn) == share.subtask] for lane in lanes]
 
     def redistributes_in_flight(self, receivers: States) -> bool:
-        """Whether an operator is dealt what lay before it: also one whose old subtasks had no state of their own."""
+        """Whether an operator's data in flight is redistributed: also when its old subtasks had no state of their
+        own."""
         return True
 
     def in_order(self, queued: Sequence[Passing], unsent: Sequence[Passing]) -> list[Passing]:
@@ -150,11 +149,12 @@ class Gathering:
 
     @property
     def refers_to(self) -> tuple[Ref, ...]:
-        """What of persistent channels is still to be read: of all that were read, or in the old layout of one's own."""
+        """The references into persistent channels that are still to be read: of all states, or of the own one when the
+        parallelism is unchanged."""
         return referred_to(state for piece, state in self._states if not self._share.unchanged or piece is self._own)
 
     def take_referred_to(self, elements: Sequence[Sequence[Element]]) -> None:
-        """All of that is here."""
+        """The elements of these references have been read."""
         remaining = iter(elements)
         mine = [not self._share.unchanged or piece is self._own for piece, _ in self._states]
         self._states = [
@@ -163,7 +163,7 @@ class Gathering:
         ]
 
     def state(self, redistribution: Redistribution) -> TaskState:
-        """The share of it all."""
+        """The subtask's share of all states."""
         if not self._share.unchanged:
             mine = len(self._states) - sum(self._senders)
             state = redistributed(self._states[:mine], self._share, redistribution)
@@ -176,7 +176,7 @@ class Gathering:
     def _queued(
         self, receivers: States, senders: States, redistribution: Redistribution
     ) -> tuple[dict[int, list[Passing]], dict[int, list[int]]]:
-        """By channel, its share of what was in flight before its operator; and how often that was put back before."""
+        """By channel: its share of the operator's data in flight, and how often each element was put back before."""
         queued: dict[int, list[Passing]] = {}
         replays: dict[int, list[int]] = {}
         if not redistribution.redistributes_in_flight(receivers):

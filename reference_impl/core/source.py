@@ -159,7 +159,7 @@ class SourceTask(Task):
         if self._event_time is None:
             return effects
         if self._logs and self._unread():
-            # Those downstream may have been laid out anew: they begin with the least that was known before.
+            # The tasks downstream may be rescaled: they begin with the least watermark of the old tasks.
             advance = self._advance() if self.deployed and self._restoring.pieces else []
             return [*effects, *self._watch(), *advance]
         # Nothing is to be read, of a bounded input for good; of an unbounded one it would be waited for without end.

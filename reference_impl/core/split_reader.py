@@ -1,8 +1,8 @@
-"""A source that asks for its splits: an enumerator gives them, one reader at a time has each (OPS-3).
+"""A source that asks for its splits: an enumerator assigns each split to one reader at a time (OPS-3).
 
-A reader asks when it has read all that it has, and again until it is answered.
-What it had in the snapshot that it restores it hands back first: its enumerator
-gives each split anew, with the position, to whoever asks.
+A reader asks when it has read all its splits, and asks again until it is answered.
+After a restore a reader first hands back the splits of its snapshot.  The enumerator
+assigns them again, with their positions, to the readers that ask.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class Saving(msgspec.Struct, frozen=True):
 
 
 class Deploying(msgspec.Struct, frozen=True):
-    """The tasks of an attempt come up; `waiting` have not said that they run."""
+    """The tasks of an attempt start; `waiting` have not reported that they run."""
 
     restores: CompletedSnapshot | None
     waiting: tuple[TaskId, ...]
@@ -33,15 +33,17 @@ class Working(msgspec.Struct, frozen=True):
 
 
 class Restarting(msgspec.Struct, frozen=True):
-    """An attempt failed; the next waits for its delay, and for a record being stored."""
+    """An attempt failed; the next one waits for the restart delay, and for a checkpoint whose record is being
+    stored."""
 
     cause: str
     delayed: bool = True
 
 
 class PartialFailover(msgspec.Struct, frozen=True):
-    """`tasks` are lost and come up again while the others go on; `step` is one of delayed (the delay before
-    it), storing (a record is being stored), saving (the new number is) and deploying (`waiting` do not run yet)."""
+    """`tasks` are lost and restart while the others go on.  `step`: "delayed" (waiting for the restart delay),
+    "storing" (a checkpoint's record is being stored), "saving" (the job's record is) or "deploying" (`waiting` do not
+    run yet)."""
 
     tasks: tuple[TaskId, ...]
     cause: str
@@ -51,17 +53,17 @@ class PartialFailover(msgspec.Struct, frozen=True):
 
     @property
     def has_begun(self) -> bool:
-        """The tasks have their new number: what is lost of the old one is lost already."""
+        """The tasks have their new number: the loss of an old attempt changes nothing."""
         return self.step in ("saving", "deploying")
 
     @property
     def has_started(self) -> bool:
-        """The tasks are ordered up."""
+        """The tasks have been ordered to start."""
         return self.step == "deploying"
 
 
 class Terminating(msgspec.Struct, frozen=True):
-    """Everything rests on a complete checkpoint (None: at-most-once); tasks commit and finish."""
+    """A complete checkpoint covers everything (None: at-most-once); tasks commit and finish."""
 
     checkpoint: CheckpointId | None
     ending: str

@@ -144,7 +144,7 @@ class Task:
 
     @property
     def keeps_logs(self) -> bool:
-        """Its input channels are persistent: what comes is told to it, and appended to their logs."""
+        """Its input channels are persistent: the driver reports each element that comes, and the task has it logged."""
         config, spec = self.config, self.spec
         return config.keeps_logs and (spec.overtaken or (config.recovers_from_logs and bool(spec.gates)))
 
@@ -155,7 +155,7 @@ class Task:
         return Ledger(logs, self.parts.persisting, config.spill_after_us * (config.spilling == "buffer-timeout"))
 
     clocked = False
-    """it goes by processing time, and is to be told it"""
+    """it uses processing time, and needs ticks"""
 
     @property
     def awaits_splits(self) -> bool:
@@ -268,7 +268,7 @@ class Task:
         return self._write(checkpoint, snapshot)
 
     def write_whole(self) -> list[Effect]:
-        """Have those snapshots written that waited for what was in flight, and wait no more."""
+        """Have the snapshots written whose data in flight is complete now."""
         asked = self.in_flight.secure()
         return [*asked, *(effect for whole in self.in_flight.whole() for effect in self._write(*whole))]
 
@@ -298,14 +298,14 @@ class Task:
         return [Persist(checkpoint, handle, snapshot, synchronous, (Report(ack),))]
 
     def barrier(self, checkpoint: CheckpointId) -> list[Effect]:
-        """The barrier goes on: in line, or ahead of what waits in the outputs, as it has patience."""
+        """Send the barrier on: behind the waiting output, or before it when the alignment timeout is 0."""
         barrier = Barrier(checkpoint, self.alignment_timeouts_us.pop(checkpoint, None))
         overtaken = self.overtaken_outputs(barrier.alignment_timeout_us)
         in_order: list[Effect] = [Send(channel, barrier) for channel in self._all_outputs if channel not in overtaken]
         return [*in_order, Overtake(barrier, overtaken)] if overtaken else in_order
 
     def overtaken_outputs(self, alignment_timeout_us: int | None) -> tuple[int, ...]:
-        """The output channels in which a barrier that has this patience is put in front."""
+        """The output channels in which a barrier with this alignment timeout overtakes the waiting output."""
         if alignment_timeout_us != 0:
             return ()
         return tuple(channel for output in self.spec.outputs if output.overtaken for channel in output.channels)
@@ -337,14 +337,14 @@ class Task:
     # -- the end -------------------------------------------------------------------
 
     def end_input(self) -> list[Effect]:
-        """All its input has ended: tell those downstream, and the coordinator until it answers."""
+        """All its input has ended: send the end downstream, and report it to the coordinator until that answers."""
         self.input_ended = True
         ends = [] if self.holds_end else self.broadcast(EndOfData())
         return [*ends, *self._report_end()]
 
     @property
     def holds_end(self) -> bool:
-        """It tells of the end of its data only when it finishes itself."""
+        """It sends the end of its data only when it finishes."""
         return False
 
     def _report_end(self) -> list[Effect]:
@@ -355,7 +355,7 @@ class Task:
         return self.finish()
 
     def finish(self) -> list[Effect]:
-        """Be gone, and say so; again to whoever did not hear it."""
+        """Finish and report it; report it again when asked again."""
         finished_report = Report(Finished(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task))
         if self.finished:
             return [finished_report]
@@ -366,7 +366,7 @@ class Task:
         return [*held, *self.broadcast(EndOfPartition()), finished_report]
 
     def stay_finished(self) -> list[Effect]:
-        """It was restored from a snapshot by which it had finished: those downstream wait for the ends alone."""
+        """It had finished before the snapshot that it restores: the tasks downstream only wait for its ends."""
         self.running = self.input_ended = True
         report = Report(Running(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task))
         ends = [] if self.holds_end else self.broadcast(EndOfData())

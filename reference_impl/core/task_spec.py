@@ -15,7 +15,7 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     job: int
     attempt: AttemptId
     channels_of: AttemptId | None = None
-    """the attempt of all tasks in whose channels it comes up alone; None: with all others, in its own"""
+    """with local recovery: the attempt of all tasks to which its channels belong; None: they are its own"""
     gates: tuple[int, ...] = ()
     outputs: tuple[Output, ...] = ()
     key_groups: int = 16

@@ -84,7 +84,7 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True):
 
 OVERTAKEN_EDGES = ("hash", "rebalance")
 OVERTAKEN_ROLES = ("operator", "two-phase", "sink")
-"""Where barriers may overtake; all other edges are kept aligned."""
+"""Where barriers may overtake; all other edges are never unaligned."""
 
 
 class JobGraph:

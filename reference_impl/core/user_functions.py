@@ -113,7 +113,7 @@ class Context:
 
 
 class Function:
-    """Base of a user's operator; it is made anew, without arguments, for each subtask of each attempt."""
+    """Base of a user's operator; one is created, without arguments, for each subtask of each attempt."""
 
     states: ClassVar[Mapping[str, Declared]] = {}
     """the state that the engine keeps for it, by name"""

@@ -18,7 +18,8 @@ class DropsLastWatermark(Watermarks):
 
 
 class ForgetsChannels(Watermarks):
-    """L02: the channels' watermarks are not in the snapshot; a restored task waits to hear them all anew."""
+    """L02: the channels' watermarks are not in the snapshot; a restored task waits until each channel has sent one
+    again."""
 
     def of_channels(self, inputs: InputTimes) -> list[int]:
         self.reached = True

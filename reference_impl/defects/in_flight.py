@@ -63,7 +63,7 @@ class AttachedToTheNext(Capture):
 
 
 class TimesOutOnNeverUnalignedEdges(Capture):
-    """B10: barriers on edges that are kept aligned lose their patience like those on all others."""
+    """B10: the alignment timeout applies to barriers on never unaligned edges too."""
 
     def may_time_out(self, overtaken: bool, alignment_timeout_us: int) -> bool:
         self.reached = self.reached or not overtaken

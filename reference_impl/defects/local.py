@@ -1,4 +1,4 @@
-"""What goes wrong when tasks recover alone: the order of receipt, the numbers, the repeats, the logs (UNA-4)."""
+"""What goes wrong in local recovery: determinants, numbers, repeats, logs (UNA-4)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .registry import Defect
 
 
 class OrderForgotten(LocalRecovery):
-    """What a task sends does not wait for its order of receipt, and a replay takes channel after channel."""
+    """The output of a task does not wait for its determinants, and a replay takes channel after channel."""
 
     def is_awaited(self) -> bool:
         return False
@@ -38,7 +38,7 @@ class OneTooFar(LocalRecovery):
 
 
 class LogNumberedFromZero(Persisting):
-    """A task that comes up alone counts from 0 what it writes into the logs that it finds."""
+    """A locally recovered task numbers the elements that it appends to existing logs from 0."""
 
     def resumed(self, number: int) -> int:
         self.reached = self.reached or number > 0
@@ -46,7 +46,7 @@ class LogNumberedFromZero(Persisting):
 
 
 class ForgottenWhenReceived(LocalRecovery):
-    """A sender lets go of what was received, though it is not durable in the log."""
+    """A sender forgets an element when it is received, though it is not durable in the log."""
 
     def may_forget(self, number: int, durable: int, received: int) -> bool:
         self.reached = self.reached or durable <= number < received

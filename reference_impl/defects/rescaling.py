@@ -1,4 +1,4 @@
-"""Group D, and one of C: how state and data in flight are dealt out when a job is laid out anew."""
+"""Group D, and one of C: how state and data in flight are redistributed when a job is rescaled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .registry import Defect
 
 
 class UnsentFirst(Redistribution):
-    """C07: one old channel's two parts cannot be told apart, and what the sender still had is dealt first."""
+    """C07: the two parts of an old channel change places: the sender's records come before the receiver's."""
 
     def in_order(self, queued: Sequence[Passing], unsent: Sequence[Passing]) -> list[Passing]:
         self.reached = self.reached or bool(queued and unsent)
@@ -21,7 +21,7 @@ class UnsentFirst(Redistribution):
 
 
 class OnlyWithOwnState(Redistribution):
-    """D01: an operator that has no state of its own is dealt nothing."""
+    """D01: an operator without state of its own gets none of its data in flight."""
 
     def redistributes_in_flight(self, receivers: States) -> bool:
         stateful = any(state.entries or state.transactions or state.held or state.listed for _, state in receivers)
@@ -41,8 +41,8 @@ class ShiftedByEmpty(Redistribution):
 
 
 class RoundRobin(Redistribution):
-    """D09: positions, and the items of unions, are dealt round robin, as they stand in the list; who reads a split
-    follows its number, and who counts a key its group."""
+    """D09: positions and items of unions are distributed round robin in the order of their list, though splits belong
+    to readers by number, and keys to subtasks by key group."""
 
     def positions(self, positions: Mapping[int, int], share: Share) -> dict[int, int]:
         of_the_list = dict(list(positions.items())[share.subtask :: share.parallelism])

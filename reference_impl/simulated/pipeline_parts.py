@@ -74,8 +74,8 @@ class PipelineOutcome(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints: list[Checkpoint]
     recoveries: list[Recovery]
     marks: list[Mark]
-    blocked_us: dict[str, int]
-    """channel: how long it was not read because of an alignment"""
+    blocked_us: dict[str, int] = msgspec.field(name="set_aside_us")  # the name in what is encoded stays
+    """channel: how long an alignment blocked it"""
     written: dict[str, int]
     """node: bytes that its store wrote"""
     most_stored: dict[str, int]
