@@ -1,8 +1,8 @@
-"""The one port of every choice: who is late, and by how much.
+"""Schedule perturbations: the one port through which a scenario makes happenings late.
 
-By default the schedule has no choice at all.  A scenario names a few happenings
-("the second ack of task count-1") that come late; whatever can be late asks
-here, under its name.  Names are stable under shrinking: they count occurrences
+By default nothing in the schedule is chosen.  A scenario names a few happenings ("the
+second ack of task count-1") that come late, and by how much.  Every happening that can be
+late asks here under its name.  Names are stable under shrinking: they count occurrences
 of one kind of happening of one task or channel, over all attempts.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 
 class Lateness:
-    """The deviations of one name, and how often it has happened so far."""
+    """The perturbations of one name, and how often it has happened so far."""
 
     __slots__ = ("_by_occurrence", "_count", "_happened", "_name")
 
@@ -37,18 +37,18 @@ class Lateness:
 
 
 class Decisions:
-    """All deviations of a run, by the name of what is late."""
+    """All schedule perturbations of a run, by the name of the late happening."""
 
     def __init__(
         self, perturbations: Iterable[tuple[str, int, int]], happened: Callable[[str], None] | None = None
     ) -> None:
-        """`happened(name)` is told of each occurrence: whoever counts over several processes needs it."""
+        """`happened(name)` is called at each occurrence, so that it can be counted over several processes."""
         self._late: dict[str, Lateness] = {}
         for what, occurrence, by_us in perturbations:
             self._late.setdefault(what, Lateness(what, happened)).add(occurrence, by_us)
 
     def of(self, what: str) -> Lateness | None:
-        """The deviations of one name, or None: then it is never late."""
+        """The perturbations of one name, or None: then it is never late."""
         return self._late.get(what)
 
     def late(self, what: str) -> int:
@@ -56,5 +56,5 @@ class Decisions:
         return lateness.next() if lateness is not None else 0
 
     def unapplied(self) -> list[str]:
-        """Deviations whose happening never came."""
+        """Perturbations whose happening never came."""
         return [name for lateness in self._late.values() for name in lateness.remaining()]

@@ -109,7 +109,7 @@ class ExceptionInjection:
     """Makes a task's user function raise on its next record, or on that record always."""
 
     def __init__(self, blame: Callable[[TaskId, int], None], fault: int, task: TaskId, always: bool) -> None:
-        """`blame(task, fault)` is told when it raises."""
+        """`blame(task, fault)` is called when it raises."""
         self._blame = blame
         self._fault = fault
         self._task = task

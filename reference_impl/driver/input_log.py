@@ -1,4 +1,4 @@
-"""What comes into a task's inputs where they are persistent: told as it arrives, long before its turn."""
+"""Reports the elements that enter persistent input channels to the task's machine, which has them logged."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 class InputLog:
-    """Tells one task's machine of each element that has entered its queues, once, in their order."""
+    """Reports each element that has entered one task's input queues to its machine, once, in order."""
 
     def __init__(self, runner: TaskRunner) -> None:
         self._runner = runner
         self._reported: list[int] | None = None
-        """by channel, how many of all that entered were told of; None until the task is open"""
+        """by channel: how many of the elements that entered were reported; None until the task is open"""
         self._due = NEVER
 
     def look(self, now: int) -> None:
-        """Tell of what has come by now, and look again when the next has."""
+        """Report the elements that have come by now, and look again when the next one has."""
         runner = self._runner
         if not runner.opened:
             return
@@ -46,7 +46,7 @@ class InputLog:
             runner.world.loop.at(coming, self._again)
 
     def overtook(self, channel: int) -> None:
-        """A barrier has left a queue before its turn."""
+        """A barrier was taken from a queue before its turn."""
         if self._reported is not None:
             self._reported[channel] -= 1
 

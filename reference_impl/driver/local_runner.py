@@ -1,5 +1,5 @@
-"""Drives a task that can recover alone (UNA-4): its order of receipt is durable before what follows from it leaves,
-and an attempt that comes up alone works through it again.
+"""Drives a task with local recovery (UNA-4): its determinants are durable before any output that depends on them
+leaves, and a locally recovered attempt takes its input in their order again.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class LocalRunner(TaskRunner):
     """One attempt of a task between persistent channels.
 
-    `returns`: it comes up alone.  Then it takes again what its order of receipt says, a source reads again; it
-    says that it runs when it has sent all that was sent before.
+    `returns`: the attempt recovers locally.  It takes its input again in the order of its determinants; a source
+    reads again.  It reports that it runs when it has sent again all that was sent before.
     """
 
     __slots__ = ("_behind", "_ended", "_flushing", "_held", "_inlets", "_needs", "_order", "_outlets", "_recovery",
@@ -50,11 +50,11 @@ class LocalRunner(TaskRunner):
         self._order = order
         self.returns = returns
         self._behind = returns
-        """it has not done again all that was done"""
+        """it has not repeated all of the lost attempt's work yet"""
         self._replay: deque[Determinant] = deque()
         self._ended: list[Determinant] = []
         self._needs: deque[int] = deque()
-        """beside the outbox: how many receipts must be durable before each may leave"""
+        """for each element of the outbox: how many determinants must be durable before it may leave"""
         self._held: deque[tuple[int, Callable[[], None]]] = deque()
         self._flushing = False
         self._running: Report | None = None
@@ -79,7 +79,7 @@ class LocalRunner(TaskRunner):
         )
 
     def detach(self) -> None:
-        """Another attempt has come up in its place: whatever it still does reaches nobody."""
+        """Another attempt has its place: nothing that this one still does reaches anybody."""
         for inlet in self._inlets:
             inlet.close()
         for outlet in self._outlets:
@@ -88,7 +88,7 @@ class LocalRunner(TaskRunner):
         self.world.spills.forget(self)
         self._carry_out.update(dict.fromkeys((Append, Sync, TrimLog, Restored, Refill, Open), _in_vain))
 
-    # -- the order of receipt --------------------------------------------------------
+    # -- determinants ----------------------------------------------------------------
 
     def _take_down(self, determinant: Determinant) -> None:
         self._order.take_down(determinant)
@@ -100,7 +100,7 @@ class LocalRunner(TaskRunner):
             try:
                 self._order.write()
             except OSError as error:
-                self.world.task_failed(self, f"its order of receipt could not be written: {error}", None)
+                self.world.task_failed(self, f"its determinants could not be written: {error}", None)
                 return
             self.world.loop.after(self.world.settings.determinant_us, self._flushed, self._order, self._order.end)
 
@@ -112,7 +112,7 @@ class LocalRunner(TaskRunner):
             if not order.settle(end):
                 return
         except OSError as error:
-            self.world.task_failed(self, f"its order of receipt could not be flushed: {error}", None)
+            self.world.task_failed(self, f"its determinants could not be flushed: {error}", None)
             return
         while self._held and self._held[0][0] <= order.durable and self.alive:
             self._held.popleft()[1]()
@@ -166,8 +166,8 @@ class LocalRunner(TaskRunner):
             self.schedule(max(self.world.loop.now, self._busy_until))
 
     def _has_room(self, outlet: Outbound, element: Element) -> bool:
-        """Nothing without a number needs any in a replay: where a channel is set aside for a barrier that was given up,
-        it is the cancel barrier that lets the receiver go on."""
+        """In a replay elements without a number need no room in a channel: the receiver may have blocked it for a
+        checkpoint that was given up, and only the cancel barrier unblocks it."""
         return not outlet.is_full or (self._behind and not is_numbered(element))
 
     def drain(self) -> None:
@@ -180,7 +180,7 @@ class LocalRunner(TaskRunner):
             self._order.mark(effect.checkpoint, self._place(self._next_numbers()))
 
     def _next_numbers(self) -> tuple[int, ...]:
-        """By output, how many numbered elements it has said, those included that wait to be sent."""
+        """By output: the number of the next element, behind those that wait to be sent."""
         waiting = dict.fromkeys((outlet.name for outlet in self._outlets), 0)
         for outlet, element in self._outbox:
             waiting[outlet.name] += is_numbered(element)
@@ -201,10 +201,10 @@ class LocalRunner(TaskRunner):
             for inlet, taken in zip(self._inlets, place.taken if place is not None else (), strict=False):
                 inlet.trim(taken)
 
-    # -- coming up alone -----------------------------------------------------------------
+    # -- local recovery ------------------------------------------------------------------
 
     def _place_at(self, checkpoint: CheckpointId) -> Place | None:
-        """None where it is not known: the task fails, for it cannot do the same again."""
+        """None where the place is not known: the task fails, since it cannot repeat its work."""
         try:
             return self._order.place(checkpoint)
         except PlaceUnknown as error:
@@ -225,7 +225,8 @@ class LocalRunner(TaskRunner):
         self.words.restored(effect)
 
     def _refill(self, effect: Refill) -> None:
-        """What was in flight at its snapshot is in the channel's log, but for what that began with."""
+        """The data in flight at its snapshot is in the channel's log, but for the elements that the channel began
+        with."""
         place = self._place_at(self.task.restored_checkpoint)
         if place is None:
             return
@@ -258,7 +259,7 @@ class LocalRunner(TaskRunner):
             self._catch_up()
 
     def _logs(self) -> LogsFound:
-        """Where its logs stand: what is durable in them need not be written again."""
+        """Report how far its logs are durable: those elements need not be written again."""
         numbers = [(inlet.next_number, inlet.logged) for inlet in self._inlets]
         logs = tuple((number, max(number, logged)) for number, logged in numbers)
         return LogsFound(logs, self._order.taken_at(self.task.restored_checkpoint))
@@ -277,7 +278,7 @@ class LocalRunner(TaskRunner):
                 self._take_again(now, number, code)
 
     def _is_here(self, inlet: NumberedIn) -> bool:
-        """Whether it has what it is to take again next; who is lost as well may have to make it again first."""
+        """Whether the element that it is to take next has come; a sender that is lost too must send it again first."""
         if inlet.next_number in inlet.received:
             return True
         if not inlet.is_expected(inlet.next_number):
@@ -311,8 +312,8 @@ class LocalRunner(TaskRunner):
             self._catch_up()
 
     def _catch_up(self) -> None:
-        """All that was done is done again, and has left: a barrier must not overtake what others have seen already.  A
-        source goes on until it has sent what had been sent."""
+        """The replay is over when all output is sent again: a barrier must not overtake elements that receivers have
+        already.  A source goes on until it has sent everything that had been sent."""
         if self._outbox or not all(outlet.is_known for outlet in self._outlets):
             return
         if self.polling and any(outlet.is_behind for outlet in self._outlets):
@@ -328,7 +329,7 @@ class LocalRunner(TaskRunner):
             self.words.report(self._running)
 
     def learned(self) -> None:
-        """An output has learned how much had been sent into it."""
+        """An output now knows how many elements had been sent into it."""
         self.drain()
         if self.alive and self.opened and self._behind and not self._replay:
             self._catch_up()
@@ -341,4 +342,4 @@ class LocalRunner(TaskRunner):
 
 
 def _in_vain(effect: Effect) -> None:
-    """What one does in whose place another has come up: the logs let only that one write, and it takes its inputs."""
+    """A superseded attempt does nothing here: its successor alone writes the logs and takes the inputs."""

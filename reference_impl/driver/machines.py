@@ -25,7 +25,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What is run: the graph, its settings and decisions, the splits that its sources
     read, and how an idempotent sink's rows replace each other ("" for a plain sink).
 
-    `later` are the graphs of the jobs that are resumed after it, laid out anew or not."""
+    `later` are the graphs of the jobs that are resumed after it, rescaled or not."""
 
     graph: JobGraph
     config: Config
@@ -46,14 +46,14 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unmade(EngineError):
-    """An attempt of a task could not be made, for what the engine raised: it has failed before it began."""
+    """The engine raised when an attempt of a task was made: the attempt has failed before it began."""
 
 
 class Machines:
     """Makes the machine of any attempt of any task of a job; raises Unmade where the engine cannot."""
 
     def __init__(self, job: Job, number: int = 1) -> None:
-        """`number`: of the job, which may have been laid out anew when it was resumed."""
+        """`number`: of the job, which may have been rescaled when it was resumed."""
         self._job = job
         self.graph = job.graph_of(number)
         self._logs = {log.split: log for log in job.logs}

@@ -1,7 +1,7 @@
-"""The ends of channels that outlive the attempts at them, as the driver of a task that can recover alone sees them
-(UNA-4): what enters has a number, and which was taken when is written down.
+"""The two ends of a channel that outlives its attempts, as the driver of a task with local recovery sees them (UNA-4).
 
-Senders number what they send from 0, receivers behind what the channel began with.
+Every element of such a channel has a number.  A sender counts from 0; a receiver counts on from the elements that the
+channel began with.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class NumberedIn(Inbound, Protocol):
     def take_in(self, number: int, element: Element) -> None: ...
 
     def begin_at(self, number: int) -> None:
-        """What comes before this number is not taken again; what is durable of the rest is received."""
+        """Elements below this number are not taken again; of the others the durable ones are received from the log."""
 
     def open(self, ended: Sequence[int]) -> None:
         """From now on all that was received and not taken can be, with the ends that are not among `ended`."""
@@ -49,7 +49,7 @@ class NumberedIn(Inbound, Protocol):
         """An attempt before this one had taken this end."""
 
     def is_expected(self, number: int) -> bool:
-        """Whether the element of this number is still to be sent (again)."""
+        """Whether the element of this number has still to come (again)."""
 
     def trim(self, before: int) -> None:
         """Nothing before this number is needed."""
@@ -65,20 +65,20 @@ class NumberedOut(Outbound, Protocol):
 
     @property
     def is_known(self) -> bool:
-        """How much was sent into the channel before is."""
+        """Whether it is known how much was sent into the channel before."""
 
     @property
     def is_behind(self) -> bool:
-        """More was sent than was sent here, as far as is known."""
+        """Attempts before this one had sent more than this one has, as far as is known."""
 
     def begin_at(self, number: int) -> None:
-        """Elements below this number were sent by attempts before, and are not sent again."""
+        """Earlier attempts have sent the elements below this number; they are not sent again."""
 
     def close(self) -> None: ...
 
 
 class Numbering(ABC):
-    """What is the same of a receiving end in every world, behind what a world's own one holds."""
+    """The part of a receiving end that is the same in every world."""
 
     queue: deque[tuple[int, Element]]
     receiver: TaskRunner | None
@@ -97,7 +97,7 @@ class Numbering(ABC):
         """The codes of the ends that have come."""
 
     def take_in(self, number: int, element: Element) -> None:
-        """An element has come while others are taken again; or it came once and was lost."""
+        """An element has come during a replay, or has come again after it was lost."""
         if self.is_open:
             self.queue.append((self.now, element))
         else:
@@ -116,7 +116,7 @@ class Numbering(ABC):
 
 
 class DurableDeterminants(DeterminantLog):
-    """The order of receipt of a task where it is durable: here in the memory of a world that has no other.
+    """The durable determinants of a task: in this class in memory, for a world without other storage.
 
     Raises OSError where it cannot be written.
     """
@@ -125,7 +125,7 @@ class DurableDeterminants(DeterminantLog):
         """Let out what was taken down; `settle` makes it durable."""
 
     def settle(self, end: int) -> bool:
-        """All receipts before this are durable; False once another attempt has taken the task's place: what follows
+        """All determinants before this are durable; False once another attempt has taken the task's place: what follows
         from them must not leave then."""
         self.flushed(end)
         return True

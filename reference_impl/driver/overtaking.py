@@ -1,4 +1,5 @@
-"""Barriers that go ahead: out before what waits to be sent, and in before their turn (FLIP-76)."""
+"""Barriers that overtake: in the outputs those elements that wait to be sent, in the inputs those before them
+(FLIP-76)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Overtaking:
-    """The barriers of one task that do not wait; `outbox` is what the task owes its outputs."""
+    """The overtaking barriers of one task; `outbox` holds the elements that wait to be sent."""
 
     def __init__(
         self, runner: TaskRunner, outbox: deque[tuple[Outbound, Element]], input_log: InputLog | None = None
@@ -28,9 +29,10 @@ class Overtaking:
         self._outbox = outbox
 
     def take(self, now: int) -> bool:
-        """Take a barrier whose patience is over, whatever lies in front of it and waits in the outputs.
+        """Take a barrier whose alignment timeout is over, also when an output is full.
 
-        That takes no time: barriers that come faster than records are worked on would leave none for those.
+        That takes no time: otherwise barriers that come faster than records are processed would leave no time for
+        these.
         """
         runner = self._runner
         due, chosen, place = most_urgent(runner.inputs)
@@ -55,7 +57,7 @@ class Overtaking:
         return True
 
     def put(self, effect: Overtake) -> None:
-        """Barriers go into the outputs at once, ahead of what waits there; the machine hears what that is."""
+        """Put barriers into the outputs before the waiting elements, and report these to the machine."""
         runner = self._runner
         passed: dict[int, tuple[Element, ...]] = {}
         for number in effect.channels:

@@ -14,7 +14,7 @@ NEVER = 1 << 60
 
 
 def first_to_arrive(inputs: Sequence[Inbound], blocked: Sequence[bool]) -> tuple[int, int]:
-    """(arrival, channel) of the first element in a channel that is not set aside, or (NEVER, -1)."""
+    """(arrival, channel) of the first element in a channel that is not blocked, or (NEVER, -1)."""
     first, chosen = NEVER, -1
     for number, channel in enumerate(inputs):
         if channel.queue and not blocked[number]:
@@ -27,8 +27,8 @@ def first_to_arrive(inputs: Sequence[Inbound], blocked: Sequence[bool]) -> tuple
 
 
 def most_urgent(inputs: Sequence[Inbound]) -> tuple[int, int, int]:
-    """(when its patience is over, channel, place in its queue) of the barrier that may overtake first, or
-    (NEVER, -1, -1).  One that is set aside is taken too: it tells that its channel is past the alignment."""
+    """(when its alignment timeout is over, channel, place in its queue) of the barrier that may overtake first, or
+    (NEVER, -1, -1).  Blocked channels count too: such a barrier shows that the channel is past the alignment."""
     first, chosen, place = NEVER, -1, -1
     for number, channel in enumerate(inputs):
         if not channel.timed_barriers:
@@ -38,5 +38,5 @@ def most_urgent(inputs: Sequence[Inbound]) -> tuple[int, int, int]:
                 due = max(arrival, channel.stalled_until) + element.alignment_timeout_us
                 if due < first:
                     first, chosen, place = due, number, index
-                break  # those behind it came later, and have no less patience
+                break  # those behind it came later, and wait as long
     return first, chosen, place

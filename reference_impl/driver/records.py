@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _Storing(NamedTuple):
-    """A record on its way, and who took part: by the time that it is durable all may be numbered anew."""
+    """A record on its way, and the attempts that took part: when it is durable all tasks may have new ones."""
 
     snapshot: CompletedSnapshot
     attempts: dict[TaskId, AttemptId]

@@ -1,9 +1,9 @@
 """Drives one attempt of one task: feeds its machine, carries out its effects.
 
-A task does one thing at a time.  Control messages come first, then its own
-mailbox, then what its outputs still owe, then input: the element that arrived
-first among the channels that are not set aside.  While an output is full
-nothing is taken, which is all there is to backpressure.
+A task does one thing at a time.  Control messages come first, then its mailbox, then
+output that waits to be sent, then input: the element that arrived first among the
+channels that are not blocked.  While an output is full the task takes no input; that is
+all there is to backpressure.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class TaskRunner:
         self._timer_queue = TimerQueue(self)
         self.how = "alive"
         self.newest_mark = (NO_CHECKPOINT, 0)
-        """the checkpoint that it took its last snapshot of, and what it had done by then"""
+        """the checkpoint of its last snapshot, and how much it had done by then"""
         self.blame: int | None = None
         """the fault that explains its next failure"""
         self._outbox: deque[tuple[Outbound, Element]] = deque()
@@ -180,19 +180,19 @@ class TaskRunner:
 
     @property
     def has_work(self) -> bool:
-        """It may still do something without hearing of anything."""
+        """It may still do something without another event."""
         waiting = self._outbox or self._mail or self._inbox or any(channel.queue for channel in self.inputs)
         return bool(waiting) or self.awaits_more
 
     @property
     def awaits_more(self) -> bool:
-        """Something comes to it by itself: input to read, splits, a time."""
+        """More may come without another event: input to read, splits, a timer."""
         return self.polling or self.task.awaits_splits or self.task.awaits_time
 
     # -- being scheduled -------------------------------------------------------------
 
     def schedule(self, time: int) -> None:
-        """See at `time` what can be done; an earlier appointment stands."""
+        """Look at `time` for something to do, unless an earlier look is scheduled."""
         if time < self._wake_at and self.alive:
             self._wake_at = time
             self.world.loop.at(time, self._wake, time)
@@ -243,7 +243,8 @@ class TaskRunner:
         self.perform(self._step(event))
 
     def _step(self, event: Event) -> list[Effect]:
-        """What the machine says; what it raises is a failure of the engine, seen like any other."""
+        """The machine's effects; an exception that it raises is a failure of the engine, and is shown like any
+        other."""
         try:
             return self.task.step(event)
         except Exception as error:
@@ -267,7 +268,7 @@ class TaskRunner:
         self.schedule(self._next_poll)
 
     def _take(self, now: int) -> None:
-        """Take the element that arrived first, if one has; look again when it is done."""
+        """Take the element that arrived first, if there is one; look again when it is processed."""
         arrival, chosen = first_to_arrive(self.inputs, self.blocked)
         if arrival > now:
             if arrival < NEVER:
@@ -347,7 +348,7 @@ class TaskRunner:
             self.world.point("barrier-sent", self.name, "after", self)
 
     def drain(self) -> None:
-        """Some output has room again: send on what waits, in order."""
+        """Some output has room again: send the waiting elements, in order."""
         if not self._outbox or not self.alive or self.paused:
             return
         while self._outbox and not self._outbox[0][0].is_full:
@@ -395,8 +396,8 @@ class TaskRunner:
     # -- standing still and dying ------------------------------------------------------
 
     def thaw(self) -> None:
-        """Its synchronous snapshot is written: take one element, then what else waited, or
-        snapshots that come faster than they are written would leave no room for work."""
+        """Its synchronous snapshot is written: take one element first, then the events that waited.  Otherwise
+        snapshots that come faster than they are written would leave no time for records."""
         self.frozen = False
         now = self.world.loop.now
         if self._input_log is not None:
@@ -419,7 +420,7 @@ class TaskRunner:
         self.schedule(max(self.world.loop.now, self._busy_until))
 
     def end(self, how: str) -> None:
-        """It is gone; what it had not written is gone with it."""
+        """The attempt has ended, and its unwritten snapshots are lost."""
         if self.alive:
             self.alive = False
             self.how = how

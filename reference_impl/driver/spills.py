@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Pen:
-    """What one attempt of a task has appended, and has not heard to be durable."""
+    """The elements that one attempt of a task has appended and that are not known to be durable."""
 
     def __init__(self) -> None:
         self.logs: dict[str, None] = {}
@@ -72,7 +72,7 @@ class Spills:
             self._flush(runner, pen)
 
     def _open(self, log: str, runner: TaskRunner) -> None:
-        """Who comes up alone goes on with a log that there is."""
+        """A locally recovered task goes on with the existing log."""
         if log not in self._opened:
             self._opened[log] = None
             self.world.observer.log_opened(log, runner.name, runner.attempt)

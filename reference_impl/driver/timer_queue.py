@@ -1,6 +1,6 @@
-"""What a task sends to itself, and the time, which is told to one that goes by processing time.
+"""A task's mails to itself, and the ticks of a task that uses processing time.
 
-It is told before each record, and when the task asked to be woken.
+Such a task gets a tick before each record, and when it asked for one.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from .runner import TaskRunner
 
 WAKE_UP = Mailed("ring")
-"""stands in a task's mailbox where it is to be told the time: that of when its turn comes, not of when it was set"""
+"""a tick in a task's mailbox; its time is that at which its turn comes, not that at which it was set"""
 
 
 class TimerQueue:
-    """The mail and the clock of one task, for as long as its runner lives."""
+    """The mails and the processing-time timers of one task, for as long as its runner lives."""
 
     def __init__(self, runner: TaskRunner) -> None:
         self._runner = runner
         self.fired = 0
-        """how often it woke the task"""
+        """how often a timer woke the task"""
 
     def tick(self) -> bool:
-        """Tell the task the time; whether it still lives then, as what it does on time may fail."""
+        """Feed a tick to the task; whether it still lives afterwards, since a timer may fail."""
         runner = self._runner
         now = runner.world.loop.now
         runner.log.ticked(now)
@@ -34,7 +34,7 @@ class TimerQueue:
         return runner.alive
 
     def post(self, effect: Mail) -> None:
-        """A mail of the task to itself: it is in the mailbox a moment later."""
+        """Send a mail of the task to itself: it is in the mailbox a moment later."""
         world = self._runner.world
         world.loop.after(world.settings.mailbox_us, self._came, effect.mail)
 
@@ -42,7 +42,7 @@ class TimerQueue:
         self._runner.take_mail(Mailed(mail))
 
     def open(self, mail: Mailed) -> None:
-        """A mail has its turn; once all its input has ended, there is no time for the task."""
+        """A mail has its turn; once all its input has ended, the task gets no tick any more."""
         if mail is not WAKE_UP:
             self._runner.feed(mail)
         elif not self._runner.task.input_ended:

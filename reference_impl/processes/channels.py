@@ -54,7 +54,7 @@ class OutputChannel:
         self._log = log
         self._late = late
         self._held: deque[Element] = deque()
-        """what a deviation keeps back, and what came behind it"""
+        """the element that a schedule perturbation delays, and those behind it"""
         self._held_until = 0
         self._early: list[Element] = []
         """barriers that overtook everything before anybody had accepted the connection"""

@@ -1,4 +1,4 @@
-"""Frames on disk with a checksum: what one flush writes into a log, an order of receipt, or a journal."""
+"""Frames on disk with a checksum: what one flush writes into a log, a determinant log, or a journal."""
 
 from __future__ import annotations
 

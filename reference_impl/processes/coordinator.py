@@ -108,7 +108,7 @@ class Nodes:
         self._carry(task, message, lambda *_: self._deliver_to_coordinator(task, message))
 
     def _carry(self, task: TaskId, message: AnyControl, deliver: Callable[[object, object], None]) -> None:
-        """Deliver a message: at once, unless a deviation or a fault has something to say."""
+        """Deliver a message: at once, unless a schedule perturbation or a fault delays or changes it."""
         world, kind = self.world, kind_of(message)
         delay = world.decisions.late(f"control {kind} {task}")
         meddling = self.meddlings.take(kind, task) if self.meddlings.waiting else None
@@ -216,7 +216,7 @@ class Nodes:
                 self.world.lose(task, attempt, reason)
 
     def _watch(self, *_: object) -> None:
-        """Give up who has not been heard of for too long; not when this process itself stood still."""
+        """Give up nodes that have sent nothing for too long; not when this process itself stood still."""
         settings = self.world.coordination
         now_us = monotonic_us()
         stood_still = now_us - self._watched_us > 4 * settings.heartbeat_us

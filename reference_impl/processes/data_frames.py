@@ -14,7 +14,7 @@ class Open(Frame):
     attempt: AttemptId
     """the sender's"""
     whole: AttemptId = AttemptId(0)
-    """where tasks come up alone, the attempt of all tasks that the channel is of (UNA-4)"""
+    """with local recovery: the attempt of all tasks to which the channel belongs (UNA-4)"""
 
 
 class Accepted(Frame):
@@ -46,7 +46,7 @@ class Bye(Frame):
 
 
 class Welcome(Frame):
-    """`Accepted`, where tasks come up alone: where an attempt of the receiver stands in the channel.  Numbers are
+    """`Accepted` with local recovery: where an attempt of the receiver stands in the channel.  Numbers are
     those of the sender."""
 
     attempt: AttemptId

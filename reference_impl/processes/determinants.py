@@ -1,23 +1,24 @@
-"""The order of receipt of a task on disk (UNA-4), and the fence around what the attempts of the task write.
+"""The determinants of a task on disk (UNA-4), and the fence around the files that its attempts write.
 
     logs/FOLDER/order/00000003          attempt 3 has taken the task's place
-    logs/FOLDER/order/00000003.0001     its order: frames as those of logs are, with what it took, and where its
-                                        snapshots are in that
+    logs/FOLDER/order/00000003.0001     its determinants, and the places of its snapshots among them, in frames as
+                                        those of logs are
 
-An attempt that comes up puts its fence there first, and reads only then what the newest one before it has written;
-that it writes into a file of its own, synced and renamed to its place, and goes on there.  An attempt looks for
-fences of later ones when it has synced, and lets nothing out that follows from what it wrote if there is one.  Who
-finds its own fence there comes up no more: an order to come up was heard twice.
+An attempt that starts creates its fence first, and only then reads the newest file of the attempts before it.  It
+copies that into a file of its own, synced and renamed to its place, and goes on there.  After each sync an attempt
+looks for fences of later attempts; if there is one, no output that depends on its newest determinants leaves.  An
+attempt that finds its own fence does not start: it was ordered to start twice.
 
-So no zombie escapes.  If it looks before the fence is put, what it wrote is on disk before the later attempt reads:
-that does the same again.  If it looks afterwards, it sees the fence.  The logs of its inputs go by the same fence:
-what a zombie flushed behind it is durable, and right, but no sender hears of it, and none is let in.
+So no zombie escapes.  If a zombie looks before the fence is created, its determinants are on disk before the later
+attempt reads them, and that attempt repeats its work.  If it looks afterwards, it sees the fence.  The logs of its
+inputs use the same fence: elements that a zombie flushed afterwards are durable and right, but no sender is notified of
+them, and no sender is admitted.
 
-Sources take nothing and write no receipts, so they let things out without looking for fences.  A zombie of a source
-does no harm: the later attempt reads the same again from the same places, and its receivers let the older in no more.
+Sources take no input and write no determinants, so they send without looking for fences.  A zombie of a source does no
+harm: the later attempt reads the same records from the same positions, and its receivers do not admit the zombie.
 
-A file that has grown long is written anew when something of it is needed no more.  Whoever writes when the folder has
-been deleted writes into nothing.
+A long file is rewritten when a part of it is not needed any more.  When the folder has been deleted, nothing is
+written.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from .durable import NOT_THERE, TRIES, sync, sync_folders
 ORDER = "order"
 """Beside the logs of the task's inputs, which are numbered."""
 REWRITTEN_BEHIND = 1 << 14
-"""bytes of a file after which it is written anew"""
+"""bytes of a file after which it is rewritten"""
 _NAME = re.compile(r"(\d{8})(?:\.(\d{4}))?")
 
 
@@ -49,14 +50,14 @@ class Note(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 
 class Began(Note, frozen=True):
-    """Before this many receipts nothing is needed; by input, so many elements were put back into it."""
+    """Determinants below `trimmed` are not needed; `restored`: by input, how many elements were put back into it."""
 
     trimmed: int
     restored: dict[int, int]
 
 
 class Took(Note, frozen=True):
-    """Receipts, behind those that stand before."""
+    """Determinants, behind those of the notes before."""
 
     determinants: tuple[Determinant, ...]
 
@@ -72,12 +73,14 @@ _decoder = msgspec.msgpack.Decoder(list[Began | Took | Stood])
 
 
 class DiskDeterminants(DurableDeterminants):
-    """What one attempt of a task has of its order, found and written on."""
+    """The determinants of a task, as one attempt found them and continues them."""
 
     def __init__(self, folder: Path, top: Path, attempt: AttemptId, *, returns: bool) -> None:
-        """Take the task's place: from now on no older attempt has it.  Whoever `returns` finds the folder, or it is
-        over: `is_fenced` from the beginning; so is whoever comes up as an attempt that has come up before, for only
-        that one knows what it has let out.  Raises OSError, and CorruptSnapshot."""
+        """Take the task's place: from now on no older attempt has it.  Raises OSError, and CorruptSnapshot.
+
+        With `returns` (a local recovery) the folder must exist; if not, the attempt `is_fenced` from the beginning.  So
+        is an attempt that has started before, since only its first process knows what it has sent.
+        """
         super().__init__()
         self.restored: dict[int, int] = {}
         """by input, how many elements its first attempt put back"""
@@ -89,7 +92,7 @@ class DiskDeterminants(DurableDeterminants):
         self._generation = 0
         self._unwritten: list[Determinant] = []
         self._is_superseded = False
-        """somebody has deleted the folder, or this very attempt has come up before, in another process"""
+        """the folder was deleted, or this very attempt has started before, in another process"""
         if not returns:
             folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -221,7 +224,7 @@ def _files(folder: Path, superseded: int = 0) -> list[tuple[str, int, int]]:
 def _newest(folder: Path, before: int) -> list[Began | Took | Stood]:
     """What the newest file of an attempt before this one holds; raises CorruptSnapshot where it is altered.
 
-    Whoever had the place before may be about to write it anew: then it is looked for again, as often as it takes for
+    The attempt before may be about to rewrite it: then it is looked for again, as often as it takes for
     someone who looks for fences before he writes.
     """
     for _ in range(TRIES):
@@ -230,5 +233,5 @@ def _newest(folder: Path, before: int) -> list[Began | Took | Stood]:
             return []
         with suppress(*NOT_THERE):
             sync(folder / names[-1])
-            return unframed((folder / names[-1]).read_bytes(), _decoder, f"the order of receipt {names[-1]}")
-    raise CorruptSnapshot(f"the order of receipt in {folder.name} is written anew again and again")
+            return unframed((folder / names[-1]).read_bytes(), _decoder, f"the determinant log {names[-1]}")
+    raise CorruptSnapshot(f"the determinant log in {folder.name} is rewritten again and again")

@@ -69,7 +69,7 @@ class JobOver(Frame):
 
 
 class Moved(Frame):
-    """To all nodes: a task comes up alone in its channels, wherever it lived before (UNA-4)."""
+    """To all nodes: a task recovers locally in its channels, in whatever process it lived before (UNA-4)."""
 
     task: TaskId
     attempt: AttemptId
@@ -157,7 +157,7 @@ class TaskFacts(Frame):
 
     task: TaskId
     aligning: bool
-    """it has set a channel aside"""
+    """it has blocked a channel"""
     unsettled: CheckpointId | None
     """the oldest checkpoint with a sealed transaction that it has not settled"""
     is_handed: bool
@@ -206,7 +206,7 @@ class Lost(Frame):
 
 
 class Happened(Frame):
-    """Something that a deviation waits for has happened once more (see `driver.decisions`)."""
+    """A happening that a schedule perturbation waits for has happened once more (see `driver.decisions`)."""
 
     what: str
 

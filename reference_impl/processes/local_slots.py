@@ -1,4 +1,4 @@
-"""Seats of tasks that can recover alone: numbered channels, logs and orders of receipt on disk (UNA-4)."""
+"""Slots of tasks with local recovery: numbered channels, logs and determinants on disk (UNA-4)."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ if TYPE_CHECKING:
     from .node import NodeWorld
 
 UNUSABLE = (OSError, CorruptSnapshot)
-"""What is raised where a log or an order of receipt cannot be read or written."""
+"""Raised where a log or determinants cannot be read or written."""
 
 
 def unusable(error: Exception) -> str:
-    return f"its logs or its order of receipt cannot be used: {error}"
+    return f"its logs or its determinants cannot be used: {error}"
 
 
 def take_place(
     world: NodeWorld, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None
 ) -> DiskDeterminants | None:
-    """The order of receipt of an attempt, on record before it is there, as whatever has to be deleted; None where a
-    later attempt has the task's place, or nobody needs it any more."""
+    """The determinants of an attempt; None where a later attempt has the task's place, or nobody needs the attempt.
+
+    The journal has the folder's name before the folder is there, so that it can be deleted.
+    """
     name = f"{_folder(world, task, attempt, channels_of)}/{ORDER}"
     world.observer.log_opened(name, task, attempt)
     world.journal.flush()
@@ -59,7 +61,7 @@ def take_slot(world: NodeWorld, task: TaskId, attempt: AttemptId, channels_of: A
 
 
 class DiskRunner(LocalRunner):
-    """What is on disk and cannot be read or written is a failure of the task, not of its process."""
+    """A file that cannot be read or written is a failure of the task, not of its process."""
 
     __slots__ = ()
 

@@ -8,7 +8,7 @@ from .entry import Entry
 
 class LogOpened(Entry):
     """From now on it may be there, and is to be deleted some day: the log of a channel as its first element is
-    appended to it, an order of receipt as an attempt is about to take its place."""
+    appended to it, determinants when an attempt is about to take the task's place."""
 
     name: str
     task: TaskId

@@ -64,7 +64,7 @@ class Slot:
         outputs: Sequence[OutputChannel],
         order: DiskDeterminants | None = None,
     ) -> None:
-        """`order`: of a task that can come up alone."""
+        """`order`: the determinants of a task with local recovery."""
         self.runner = runner
         self.inputs = inputs
         self.outputs = outputs
@@ -83,7 +83,7 @@ class Slot:
 
 
 class Coordination:
-    """The line to the coordinator: what it cannot carry is lost, as messages may be."""
+    """The connection to the coordinator: a message that it cannot carry is lost."""
 
     def __init__(self, world: NodeWorld) -> None:
         self._world = world
@@ -159,7 +159,7 @@ class NodeWorld(ProcessWorld):
 
     @property
     def machines(self) -> Machines:
-        """Of the job that the coordinator speaks of: a later one may be laid out anew."""
+        """Of the job that the coordinator speaks of: a later one may be rescaled."""
         if self.job_number not in self._of_jobs:
             self._of_jobs[self.job_number] = Machines(self.job, max(1, self.job_number))
         return self._of_jobs[self.job_number]
@@ -178,7 +178,7 @@ class NodeWorld(ProcessWorld):
         """Make room for an attempt, unless it was here or a newer one is, or the job has ended."""
         if self.job_over:
             return
-        require(channels_of is None or self._is_local, "nobody comes up alone between channels that have no log")
+        require(channels_of is None or self._is_local, "no task recovers locally between channels that have no log")
         before = self._latest.get(task)
         if before is not None:
             if before.runner.attempt >= attempt:
@@ -228,7 +228,7 @@ class NodeWorld(ProcessWorld):
 
     @property
     def _is_local(self) -> bool:
-        """Tasks come up alone, in channels that outlive them (UNA-4)."""
+        """Tasks recover locally, in channels that outlive them (UNA-4)."""
         return self.config.recovers_from_logs
 
     def _local_slot(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None) -> Slot | None:
@@ -296,7 +296,7 @@ class NodeWorld(ProcessWorld):
         self._reception.expect(channel, attempt)
 
     def _release_slot(self, slot: Slot) -> None:
-        """An attempt is over: its channels are closed, and the harness is told how it ended."""
+        """An attempt is over: close its channels, and report to the harness how it ended."""
         if not slot.is_closed:
             self.journal.flush()
             slot.close()
@@ -311,7 +311,7 @@ class NodeWorld(ProcessWorld):
         self._coordination.failed(runner.name, runner.attempt, reason)
 
     def enter(self, job: int) -> None:
-        """The coordinator speaks of a job: if it is another than before, that has ended, told here or not."""
+        """The coordinator names a job: if it is a later one, the job before has ended, even if no message said so."""
         if job > self.job_number:
             self.end_job(self.job_number)
             self.job_number, self.job_over = job, False
@@ -325,7 +325,7 @@ class NodeWorld(ProcessWorld):
             slot.runner.end("finished" if slot.runner.task.finished else "cancelled")
 
     def give_up(self) -> None:
-        """Another process has this one's place: end in order, and go."""
+        """Another process has this one's place: end in order."""
         for slot in self._slots.values():
             slot.runner.end("cancelled")
         self._close()

@@ -165,7 +165,7 @@ class NumberedInput(Numbering, Feeling, InputQueue):
             self.receiver.schedule(self.now)
 
     def begin_at(self, number: int) -> None:
-        """Those that come up alone are to be sent what is durable nowhere."""
+        """Senders must send to a locally recovered attempt what is durable nowhere."""
         stored = self._stored()
         self.next_number = number
         self.received = {at: one for at, one in {**stored, **self.received}.items() if at >= number}

@@ -9,7 +9,7 @@ to which place it has heard this very attempt; later, when it takes one, and whe
 
 The sender keeps what is not durable.  When its connection ends it connects again, to the same attempt of the receiver
 or to the next, and sends again what that asks for.  The receiver waits for whoever sends next, and drops what has come
-before: an attempt that comes up alone sends everything again from its snapshot on.  Ends are sent to each attempt of
+before: a locally recovered attempt sends everything again from its snapshot on.  Ends are sent to each attempt of
 the receiver, and taken once.  Room is counted in numbers too: a sender may be as far ahead of what was taken as the
 channel holds, and what had been sent before needs none.
 """
@@ -67,9 +67,9 @@ class NumberedOutput(OutputChannel):
         self._received = 0
         self._durable = 0
         self._early_barriers: list[Element] = []
-        """barriers that overtook everything before anybody had said where the channel stands"""
+        """barriers that were sent before the receiver reported where the channel stands; they overtook everything"""
         self._waiting: deque[Kept] = deque()
-        """what a deviation keeps back, and what came behind it"""
+        """the element that a schedule perturbation delays, and those behind it"""
         self._receiver = AttemptId(0)
         """the newest attempt of it that is known of"""
         self._accepted_by = AttemptId(0)

@@ -29,7 +29,7 @@ class Era:
 
 
 class LocalAssembly(Assembly):
-    """The channels are of an attempt of all tasks; those who come up alone take their places at their ends."""
+    """The channels belong to an attempt of all tasks; locally recovered tasks take their places at the ends."""
 
     def __init__(self, world: World, job: Job) -> None:
         super().__init__(world, job)

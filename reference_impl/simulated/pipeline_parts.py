@@ -49,7 +49,7 @@ class Recovery(msgspec.Struct, kw_only=True):
 
     crashed_us: int
     restores: int | None
-    """the checkpoint; None: it began anew"""
+    """the checkpoint; None: it began from nothing"""
     replayed_bytes: int = 0
     """in-flight data read from the stores, so far when another crash ended it"""
     lost_bytes: int = 0

@@ -2,7 +2,7 @@
 
 It carries the core's effects out, reports what happens to an observer, and lets
 itself be disturbed.  Nothing in it is left to chance: the same job, settings,
-deviations and director give the same run.
+schedule perturbations and director give the same run.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class World:
 
     def job_ended(self, effect: EndJob) -> None:
         self.job_over = True
-        self.freezing = False  # a job that is resumed after it begins anew
+        self.freezing = False  # a resumed job is not freezing
         for runner in self._latest.values():
             runner.end("finished" if runner.task.finished else "cancelled")
         for runner in self._runners.values():

@@ -1,4 +1,4 @@
-"""Local recovery in the core: the order of receipt, who comes up alone, and what it is told (UNA-4)."""
+"""Local recovery in the core: determinants, who recovers locally, and the order that it gets (UNA-4)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def place(determinants: int) -> Place:
     return Place(determinants=determinants, taken=(determinants,), sent=(0,))
 
 
-# -- the order of receipt ----------------------------------------------------------------------------------------
+# -- determinants ------------------------------------------------------------------------------------------------
 
 
 def taken_down(*determinants: tuple[int, int], durable: int) -> DeterminantLog:

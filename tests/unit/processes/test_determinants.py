@@ -1,4 +1,4 @@
-"""The order of receipt on disk: found by the next attempt, and fenced off from the one before."""
+"""Determinants on disk: found by the next attempt, and fenced off from the one before."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_what_is_altered_is_told(folder: Path) -> None:
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(bytes(data))
-    with pytest.raises(CorruptSnapshot, match="order of receipt"):
+    with pytest.raises(CorruptSnapshot, match="determinant log"):
         attempt(folder, 2)
 
 

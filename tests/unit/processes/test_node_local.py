@@ -69,7 +69,7 @@ def test_an_order_of_receipt_that_is_altered_is_a_failure_of_its_task(node: Node
     data[-1] ^= 1
     path.write_bytes(bytes(data))
     send(node, Deploy(job=1, attempt=AttemptId(2), channels_of=FIRST))
-    assert "the order of receipt 00000001.0001 is altered" in failure(node, 2)
+    assert "the determinant log 00000001.0001 is altered" in failure(node, 2)
 
 
 def test_an_order_of_receipt_that_cannot_be_begun_is_a_failure_of_its_task(
@@ -149,7 +149,7 @@ def test_a_place_that_is_not_known_any_more_is_a_failure_of_its_task(
     node.coordinator.expect(f.FromTask)  # its snapshot is durable
     send(node, Complete(job=1, attempt=FIRST, checkpoint=CheckpointId(1), oldest=CheckpointId(1)))
     send(node, Deploy(job=1, attempt=AttemptId(2), channels_of=FIRST))
-    assert failure(node, 2) == "the place in its order of receipt at which it began is not known"
+    assert failure(node, 2) == "the place in its determinant log at which it began is not known"
 
 
 def test_whoever_has_come_too_late_leaves_nothing_open(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:

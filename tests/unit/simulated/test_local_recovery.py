@@ -197,7 +197,7 @@ def test_before_any_checkpoint_it_begins_at_the_beginning() -> None:
 def test_one_that_is_sent_back_to_where_nothing_is_known_any_more_fails_and_says_so() -> None:
     result = result_of(scenario(killed_at("count-0")), defect="E12")
     reasons = [one.reason for one in result.history.journal if isinstance(one, TaskFailed) and one.attempt > 1]
-    assert set(reasons) == {"the place in its order of receipt at which it began is not known"}
+    assert set(reasons) == {"the place in its determinant log at which it began is not known"}
     assert result.history.defect_reached
     assert "progress" in violated(result)
 
@@ -216,7 +216,7 @@ def test_one_that_stood_still_reaches_nobody_any_more() -> None:
     assert not violated(result)
 
 
-# -- the order of receipt ----------------------------------------------------------------------------------------
+# -- determinants ------------------------------------------------------------------------------------------------
 
 
 @cache
