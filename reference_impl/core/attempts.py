@@ -50,7 +50,7 @@ class Attempts(ABC):
         self._waiting_commands: list[Commanded] = []
         self._ended_inputs: tuple[TaskId, ...] = ()
         self._terminating: dict[TaskId, CheckpointId] = {}
-        """tasks that were told to finish, and the checkpoint on which all they did rests"""
+        """tasks that were ordered to finish, and the checkpoint that covers all their work"""
         self._restarts = 0
         self._failed_checkpoints = 0
         self._put_off: list[Pending] = []
@@ -127,7 +127,7 @@ class Attempts(ABC):
         return [note, *self._clear_logs(), *orders, SetTimer(f"deploy {self.attempt}", self.config.deploy_timeout_us)]
 
     def _clear_logs(self) -> list[Effect]:
-        """Persistent channels: nobody needs the logs of attempts that are gone but the snapshots that refer to them."""
+        """Persistent channels: the logs of ended attempts are needed only by snapshots that refer to them."""
         naming = self.parts.naming
         return self.checkpoints.clear_logs(naming.logs(self.job, task, self.channels_of(task)) for task in self.tasks)
 

@@ -49,11 +49,11 @@ class Pending(msgspec.Struct, kw_only=True):
     finished: tuple[TaskId, ...] = ()
     """had finished before it was acknowledged by all"""
     started: tuple[TaskId, ...] = ()
-    """told to start it"""
+    """tasks that were triggered to start it"""
     record: CompletedSnapshot | None = None
     """what makes it complete, once it is being stored"""
     enumerators: Cut = {}
-    """their state when it was triggered, before any reader was told of it"""
+    """their state when it was triggered, before any reader was triggered"""
 
     @property
     def is_acknowledged(self) -> bool:

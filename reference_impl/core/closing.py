@@ -20,7 +20,7 @@ FENCE = 1
 """The number of the one request whose answer matters."""
 
 UNANSWERED = 0
-"""The number of aborts: what the next fence lists says whether they were done."""
+"""The number of abort requests: the list of the next fence shows whether they were done."""
 
 
 class Closing(msgspec.Struct, frozen=True):

@@ -48,9 +48,10 @@ class GlobalCommitting(Part):
     """When a global committer publishes (ABS-11)."""
 
     def up_to(self, settled: Sequence[CheckpointId], notified: CheckpointId) -> CheckpointId:
-        """Up to which checkpoint: as far as every committer has said, in-band, that all of its own is there.
+        """Up to which checkpoint: as far as every committer has sent, in its channel, that it has sent all its
+        committables.
 
-        `told` is the newest checkpoint that the coordinator said is complete; it proves nothing
+        `notified` is the newest checkpoint that the coordinator reported as complete; it proves nothing
         of what the committers have sent.
         """
         return min(settled)

@@ -332,7 +332,7 @@ class Coordinator(Regional):
         return stage.requests() or self._end(stage.status, stage.reason)
 
     def _covered(self) -> CheckpointId:
-        """Up to where sealed transactions are owed: all, if the newest checkpoint is not known."""
+        """The checkpoint up to which sealed transactions must be committed: all, if the newest one is not known."""
         newest = self.checkpoints.newest()
         if newest is not None and self._knows_all:
             return newest.checkpoint

@@ -124,7 +124,7 @@ class TimeEnded(Effect):
 
 
 class WakeAt(Effect):
-    """Tell the task the time (`Ticked`) once it is so late, even if nothing else happens."""
+    """Feed the task a tick (`Ticked`) at this time, even if nothing else happens."""
 
     time: int
 
@@ -154,7 +154,7 @@ class Ship(Effect):
 
 
 class Report(Effect):
-    """Tell the coordinator."""
+    """Send a message to the coordinator."""
 
     message: ToCoordinator
 
@@ -269,7 +269,7 @@ class Sweep(Effect):
 
 
 class Note(Effect):
-    """Something happened that nobody is told: a checkpoint was triggered, acknowledged
+    """Something happened that no message reports: a checkpoint was triggered, acknowledged
     in full, aborted; an attempt was started or runs.  For the observer alone."""
 
     what: str

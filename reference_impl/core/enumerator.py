@@ -51,11 +51,11 @@ class Enumerating(Part):
         return True
 
     def recorded(self, at_trigger: Cut, now: Callable[[], Cut]) -> Cut:
-        """What a checkpoint's record says of the enumerators: their state before any reader was told of it."""
+        """The enumerators' states in a checkpoint's record, taken before any reader was triggered."""
         return at_trigger
 
     def lets_go(self, split: int) -> bool:
-        """Whether a restored reader reads a split no more that it hands back: whoever asks is given it."""
+        """Whether a restored reader stops reading a split that it hands back: the next reader that asks gets it."""
         return True
 
     def taken_back(self, returned: Mapping[int, int]) -> dict[int, int]:
@@ -89,7 +89,7 @@ class Enumerator:
     def __init__(
         self, job: int, spec: OperatorSpec, readers: Mapping[TaskId, None], restored: EnumeratorState | None
     ) -> None:
-        """`restored` is what the snapshot that the attempt restores says, None if it starts from nothing."""
+        """`restored` is the enumerator's state in the snapshot that the attempt restores; None without a snapshot."""
         self._job = job
         self._readers = {reader: _Reader() for reader in readers}
         appears = dict(zip(spec.splits, spec.appears_us, strict=False))
@@ -172,7 +172,7 @@ class Enumerator:
         return effects
 
     def _give(self, reader: _Reader) -> None:
-        """A reader that asks gets half of its share of what nobody has, so that whoever is done first can go on."""
+        """A reader that asks gets half of its share of the free splits, so that the fastest reader can go on."""
         share = -(-len(self._pool) // (2 * len(self._readers)))
         for split in sorted(self._pool)[:share]:
             reader.given[split] = self._pool.pop(split)
@@ -235,7 +235,7 @@ class Enumerators:
     def _of(self, reader: TaskId) -> Enumerator | None:
         return next((each for each in self._each.values() if each.has(reader)), None)
 
-    # -- what they hear ------------------------------------------------------------
+    # -- messages ------------------------------------------------------------------
 
     def take_back(self, reader: TaskId, splits: Mapping[int, int]) -> None:
         each = self._of(reader)

@@ -39,7 +39,7 @@ def require(condition: bool, message: str) -> None:
 
 
 def expect(value: object, kind: type[Kind]) -> Kind:
-    """The value, which the protocol says is of this kind; raise ProtocolViolated when it is not."""
+    """The value, which must be of this kind by the protocol; raise ProtocolViolated when it is not."""
     if not isinstance(value, kind):
         raise ProtocolViolated(f"{value!r} where a {kind.__name__} was to be")
     return value

@@ -15,7 +15,7 @@ from .part import Part
 
 
 class Fencing(Part):
-    """Which attempt of a task hears a message."""
+    """The attempt of a task that receives a message."""
 
     def addressed(self, message: ToTask, job: int, newest: AttemptId) -> AttemptId | None:
         """The attempt that a message is for while `job` runs, the newest of the task being `newest` (0: none lives);

@@ -163,7 +163,7 @@ class InFlight:
         self._replayed: dict[int, deque[int]] = {}
         """by channel, of each element in it that the task was restored with, how often that was put back"""
         self.listening = ledger is not None
-        """it is to be told what is taken; looked at before each record"""
+        """it must know which elements are taken; looked at before each record"""
 
     def _changed(self) -> None:
         self.listening = bool(self._recordings or self._replayed or self.ledger is not None)
@@ -192,7 +192,8 @@ class InFlight:
             self._changed()
 
     def took(self, channel: int, element: Element) -> None:
-        """The task takes something from a channel: it is in flight for whoever waits for the channel's barrier."""
+        """The task takes an element from a channel: it is in flight for every checkpoint that waits for the channel's
+        barrier."""
         replayed = channel in self._replayed
         times = (self._replayed[channel][0],) if replayed else ()
         lying = self.ledger.took(channel, element) if self.ledger is not None else None
@@ -293,7 +294,7 @@ class InFlight:
         return effects
 
     def whole(self) -> list[tuple[CheckpointId, Snapshot]]:
-        """The snapshots that can be written now, with what was in flight; each is told once."""
+        """The snapshots that can be written now, with their data in flight; each is returned once."""
         done = []
         for checkpoint, one in list(self._recordings.items()):
             if one.is_whole and one.snapshot is not None and self._is_safe(one):

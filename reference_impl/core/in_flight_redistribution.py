@@ -73,14 +73,16 @@ class Before:
 
     def last_watermark(self) -> int:
         """The least of the old senders' last watermarks, received or still in flight."""
-        return min((time for sender, _ in enumerate(self._senders) for time in self._said(sender)), default=BEGINNING)
+        return min(
+            (time for sender, _ in enumerate(self._senders) for time in self._watermarks_of(sender)), default=BEGINNING
+        )
 
-    def _said(self, sender: int) -> Iterator[int]:
+    def _watermarks_of(self, sender: int) -> Iterator[int]:
         for receiver, (piece, state) in enumerate(self._receivers):
             channel = self._channel(piece, sender)
             under_way = [*state.queued.get(channel, ()), *self._senders[sender][1].unsent.get(receiver, ())]
-            heard = state.times[channel] if state.times else BEGINNING
-            yield max([heard, *(one[0] for one in under_way if len(one) == 1 and one[0] is not None)])
+            received = state.times[channel] if state.times else BEGINNING
+            yield max([received, *(one[0] for one in under_way if len(one) == 1 and one[0] is not None)])
 
     def _channel(self, piece: Piece, sender: int) -> int:
         """An old receiver's number for its channel from an old sender."""

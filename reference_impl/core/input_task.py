@@ -340,7 +340,7 @@ class OperatorTask(InputTask):
             return [self._raised(error)]
 
     def _ask(self, time: int | None) -> list[Effect]:
-        """Be told the time then, if it is not told before."""
+        """Ask for a tick at that time, unless an earlier one is asked for."""
         if time is None or (self._asked is not None and self._asked <= time):
             return []
         self._asked = time

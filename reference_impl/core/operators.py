@@ -28,7 +28,7 @@ class Operator:
     holds_back = False
     """it lets out one row at a time: the task holds the others back for its mailbox"""
     clocked = False
-    """it goes by processing time: its task is told the time before each record, and when a timer is due"""
+    """it uses processing time: its task gets a tick before each record, and when a timer is due"""
     function = ""
     """the name of the user's function that it is, if any"""
     rolling = False
@@ -40,7 +40,7 @@ class Operator:
         self.alarms = Timers()
         """timers in processing time"""
         self.place = Place()
-        """which subtask it is; whoever runs it says so"""
+        """which subtask it is; its task sets it"""
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
         """The rows that a record of input `gate` yields, in order."""
@@ -55,7 +55,7 @@ class Operator:
         return ()
 
     def on_end(self) -> Iterable[Record]:
-        """The rows that the end of its data yields, before anybody behind it hears of that."""
+        """The rows that the end of its data yields, sent before the end is sent downstream."""
         return ()
 
     def describe(self, heap: dict[Any, Any]) -> list[Entry]:
@@ -94,7 +94,7 @@ class Operator:
         self.restore(state.entries)
 
     def restore(self, entries: list[Entry]) -> None:
-        """Take over the state; what it held before is gone."""
+        """Replace the state by this one."""
         self.heap = {}
 
 

@@ -165,31 +165,31 @@ class Naming(Part):
 
 
 class Finishing(Part):
-    """How a task is gone, and how one comes up that was gone already (FIN-1, FIN-3)."""
+    """How a task finishes, and how a finished task is deployed again (FIN-1, FIN-3)."""
 
     def on_deploy(self, task: Task) -> list[Effect]:
         """Finished before the snapshot that is restored: say the ends again, and nothing else."""
         return task.stay_finished()
 
     def begins_another(self, sink: TransactionalSink) -> bool:
-        """Whether a sink opens one more transaction: not once it is on its way out."""
+        """Whether a sink opens one more transaction: not once it is terminating."""
         return not sink.terminating
 
     def drops_open(self, sink: TransactionalSink) -> bool:
-        """Whether a sink that goes aborts the transaction that it still has open: nobody else would."""
+        """Whether a sink that finishes aborts its open transaction: no other task would."""
         return True
 
     def after_finish(self, task: Task, message: Control) -> list[Effect]:
-        """What a task that has finished answers to whoever does not know it: that it has."""
+        """The answer of a finished task to a coordinator that does not know that it has finished."""
         return task.finish() if isinstance(message, Trigger | Terminate) else []
 
     def kept(self, graph: JobGraph, finished: Sequence[TaskId]) -> list[TaskId]:
-        """Whose last state a later snapshot still holds: the finished tasks of operators that go on."""
+        """The finished tasks whose last state a later snapshot still holds: those of operators that go on."""
         whole = graph.whole(finished)
         return [task for task, spec, _ in graph.tasks() if task in finished and spec.name not in whole]
 
     def may_finish(self, ended: Sequence[TaskId], finished: Sequence[TaskId]) -> list[TaskId]:
-        """Of the tasks that acknowledged a complete checkpoint after all their input: who may go."""
+        """Of the tasks that acknowledged a complete checkpoint after all their input: those that may finish."""
         return [task for task in ended if task not in finished]
 
     def excuses(self, pending: Pending, task: TaskId) -> bool:
@@ -201,7 +201,7 @@ class Ending(Part):
     """How a job comes to its end (FIN-3, FIN-4)."""
 
     def sends_again(self) -> bool:
-        """Whether who was told to finish is told again until it has: the last news must not be lost."""
+        """Whether the order to finish is sent again until the task has finished: the last message must not be lost."""
         return True
 
     def ends_input(self, ending: str) -> bool:

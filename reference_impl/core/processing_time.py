@@ -28,7 +28,7 @@ class ProcessingTime(Part):
         return alarms.pending()
 
     def wakes(self, alarms: Timers) -> int | None:
-        """When a task that has just taken its state over is to be told the time; None: nothing is pending."""
+        """The time of the first tick that a restored task needs; None: no timer is pending."""
         return alarms.earliest()
 
     def at_end(self, alarms: Timers) -> list[Timer]:

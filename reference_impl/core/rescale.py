@@ -329,7 +329,7 @@ def pieces_of(old: JobGraph, restores: CompletedSnapshot) -> dict[str, tuple[Pie
 
 
 def with_unions(graph: JobGraph, orders: Sequence[Effect], restores: CompletedSnapshot | None) -> list[Effect]:
-    """The orders that bring tasks up in the old layout, those who hold a union being told what all others left."""
+    """The orders to deploy tasks at an unchanged parallelism; those with a union get the old states of all subtasks."""
     if restores is None or not any(spec.shares for spec in graph.operators):
         return list(orders)
     pieces = pieces_of(graph, restores)

@@ -55,7 +55,7 @@ class SinkTask(InputTask):
         self._unwritten: list[tuple[set[int], CheckpointId, Snapshot]] = []
         """snapshots, each with the requests that it waits for"""
         self.terminating = False
-        """it was told that all it did rests on a checkpoint: it commits, and is gone"""
+        """it was notified that a checkpoint covers all its work: it commits, and finishes"""
 
     def ask(self, request: AnyRequest) -> Transact:
         self._numbers += 1

@@ -119,7 +119,7 @@ class _Part:
 class ChannelSpilling:
     """One channel's buffers between their arrival and the day that nothing needs them.
 
-    Numbers grow with each buffer that comes.  Raises ProtocolViolated when it is told
+    Numbers grow with each buffer that comes.  Raises ProtocolViolated when it is notified
     of a buffer, or of a checkpoint, that it does not have.
     """
 

@@ -21,7 +21,7 @@ sum, sum of tags), greater (0, key, last value, 0), dedup (0, key, 0, 0), join (
 left or 1 right, key, value, tag), a window (its start, key, aggregate, sum of tags)."""
 
 BEGINNING = -(1 << 62)
-"""The watermark of whoever has heard of none."""
+"""The watermark before any was received."""
 
 
 Passing = tuple[int | None, ...]

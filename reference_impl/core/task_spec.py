@@ -1,4 +1,4 @@
-"""What a task is told of itself before anything else."""
+"""The description of a task that it is made with."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Timers:
         return sorted((timer for timer in self._timers if timer[0] <= time), key=_order)
 
     def take(self, time: int) -> list[Timer]:
-        """Those that are due, in the same order; they are gone then."""
+        """Take out the timers that are due, in the same order."""
         due = self.due(time)
         for timer in due:
             self.drop(timer)

@@ -1,4 +1,4 @@
-"""What a sink says to the external transaction store, and what it hears.
+"""The requests of a sink to the external transaction store, and the answers.
 
 The store lives outside the engine: it can be slow, refuse, lose a response.
 Requests of one task reach it in the order they were sent.

@@ -27,7 +27,7 @@ class InputTimes:
 
     @property
     def is_known(self) -> bool:
-        """Whether anything was heard of event time at all."""
+        """Whether any watermark or idleness was received."""
         return bool(self.idle) or self.time > BEGINNING or any(time > BEGINNING for time in self.times)
 
     @property
@@ -52,7 +52,7 @@ class InputTimes:
         self.idle = tuple(other for other in self.idle if other != channel)
 
     def restore(self, time: int, times: Sequence[int], idle: Sequence[int]) -> None:
-        """Go on from a snapshot; one that says nothing of event time leaves all at the beginning."""
+        """Go on from a snapshot; without event time in it, all watermarks are at the beginning."""
         self.time = time
         self.times = list(times) or [BEGINNING] * len(self.times)
         self.idle = tuple(idle)

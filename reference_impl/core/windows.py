@@ -54,7 +54,7 @@ class Window(Operator):
         return rows
 
     def is_late(self, end: int) -> bool:
-        """Whether the window is gone."""
+        """Whether the window has been dropped."""
         return end - 1 + self._lateness <= self.time
 
     def put(self, key: int | None, start: int, pane: Pane) -> list[Record]:

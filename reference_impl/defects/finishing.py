@@ -42,7 +42,7 @@ class PartOfAnOperator(Finishing):
 
 
 class NotifiedOnce(Ending):
-    """J07: a task may go when it hears of the final checkpoint, which it is told once."""
+    """J07: a task may finish when it is notified of the final checkpoint, and the notification is sent once."""
 
     def sends_again(self) -> bool:
         self.reached = True
@@ -92,7 +92,7 @@ class SilentWhenRestored(Finishing):
 
 
 class SilentWhenFinished(Finishing):
-    """J18: a task that has just finished takes whatever it is told, and does not say that it has finished."""
+    """J18: a task that has just finished accepts every message, and does not report that it has finished."""
 
     def after_finish(self, task: Task, message: Control) -> list[Effect]:
         self.reached = self.reached or bool(super().after_finish(task, message))
@@ -115,7 +115,7 @@ class AsksTheFinished(Triggering):
 
 
 class DeclinesWhenFinished(Finishing):
-    """J26: and whoever has finished declines."""
+    """J26: and a finished task declines the checkpoint."""
 
     def after_finish(self, task: Task, message: Control) -> list[Effect]:
         if isinstance(message, Trigger):

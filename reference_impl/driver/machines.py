@@ -148,7 +148,7 @@ class Machines:
 
 
 def raised(error: Exception) -> str:
-    """How a task's failure is told that an exception inside the engine is."""
+    """The reason of a task's failure by an exception inside the engine."""
     return f"the engine raised {type(error).__name__}: {error}"
 
 

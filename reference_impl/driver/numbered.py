@@ -135,10 +135,10 @@ class DurableDeterminants(DeterminantLog):
 
 
 class NumberedSender:
-    """A sender that needs not be told of single elements that were taken; `driver.ports.Upstream`."""
+    """A sender that needs no report of each element taken; `driver.ports.Upstream`."""
 
     def __init__(self, name: TaskId) -> None:
         self.name = name
 
     def drain(self) -> None:
-        """It hears of the number."""
+        """Report the number to it."""

@@ -148,7 +148,7 @@ class SpillStore(Protocol):
         """Leave half of what is flushed, as a writer that dies amid it does: no reader takes it for whole."""
 
     def lose(self, log: str) -> None:
-        """Its writer is gone, and with it what was not flushed."""
+        """Its writer has ended, and what it had not flushed is lost."""
 
     def read(self, ref: Ref) -> list[tuple[int, Element]]:
         """What is durable of the elements that a reference names, with their numbers, in order."""
@@ -252,7 +252,7 @@ class World(Protocol):
         """The run is about to end: no checkpoint is triggered any more."""
 
     def lose_coordinator(self, fault: int | None, down_us: int) -> None:
-        """The coordinator is gone, by a fault or by itself."""
+        """The coordinator has ended, by a fault or by itself."""
 
     def noted(
         self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()

@@ -128,7 +128,7 @@ class Spills:
         return True
 
     def forget(self, runner: TaskRunner) -> None:
-        """A writer is gone, or another has taken its place, and with it what was not flushed."""
+        """A writer has ended or was replaced, and what it had not flushed is lost."""
         pen = self._pens.pop(runner, None)
         for log in pen.logs if pen is not None else ():
             self.store.lose(log)

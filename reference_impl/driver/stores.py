@@ -106,7 +106,7 @@ class Stores:
         self._persisted(runner, effect)
 
     def _persisted(self, runner: TaskRunner, effect: Persist) -> None:
-        """The writer hears of it, if it lives, and when it does not stand still."""
+        """Notify the writer, if it lives, once it does not stand still."""
         if not runner.alive:
             return
         if runner.paused:
@@ -119,7 +119,7 @@ class Stores:
 
     @staticmethod
     def _fail(write: Write, reason: str) -> None:
-        """Nothing is stored, and the writer hears so."""
+        """Nothing is stored, and the writer is notified."""
         if write.effect.synchronous:
             write.runner.thaw()
         write.runner.deliver(PersistFailed(write.effect.checkpoint, reason))
@@ -142,8 +142,8 @@ class Stores:
             self.world.point("ack-sent", runner.name, "after", runner)
 
     def forget(self, runner: TaskRunner, orderly: bool) -> None:
-        """A writer is gone, and with it what was not written; one that is told to go takes
-        back what it had written."""
+        """A writer has ended, and what it had not written is lost; one that was cancelled takes back
+        what it had written."""
         self.lose(lambda one: one.runner is runner and (orderly or one.draft is None))
 
     def lose(self, lost: Callable[[Write], bool]) -> int:

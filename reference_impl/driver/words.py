@@ -1,4 +1,4 @@
-"""What a task says of itself: to the history that it took its state over, to the coordinator the rest."""
+"""What a task reports of itself: to the history that it restored its state, to the coordinator everything else."""
 
 from __future__ import annotations
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ....reference_impl.core.stages import PartialFailover, Restarting, Terminating, Working
 from ....reference_impl.processes.frames import JobFacts, TaskFacts
 
-WORKING = ("working", "terminating")
-RECOVERING = ("restarting", "mending")
-"""everything is to come up again, or a part is"""
+# A coordinator reports the class of its stage, in small letters.
+WORKING = tuple(stage.__name__.lower() for stage in (Working, Terminating))
+RECOVERING = tuple(stage.__name__.lower() for stage in (Restarting, PartialFailover))
 
 
 class Facts:

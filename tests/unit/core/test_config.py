@@ -13,7 +13,7 @@ from unit.core.coordinator_rig import CoordinatorRig
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "reason_text"),
     [
         ({"guarantee": "maybe-once"}, "unknown guarantee 'maybe-once'"),
         ({"sink": "kitchen"}, "unknown sink 'kitchen'"),
@@ -23,8 +23,8 @@ from unit.core.coordinator_rig import CoordinatorRig
         ({"concurrent_checkpoints": 0}, "one may be under way"),
     ],
 )
-def test_refused(settings: dict[str, object], said: str) -> None:
-    with pytest.raises(Refused, match=said):
+def test_refused(settings: dict[str, object], reason_text: str) -> None:
+    with pytest.raises(Refused, match=reason_text):
         Config(**settings).check()
 
 

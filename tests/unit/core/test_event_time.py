@@ -108,8 +108,8 @@ def test_what_a_source_stores_it_goes_on_from() -> None:
     assert watermarks(again, 1) == [27]
 
 
-def times(task: Any, *heard: tuple[int, Element]) -> list[Element]:
-    return [element for channel, one in heard for element in sent(take(task, one, channel), 0)]
+def times(task: Any, *arrived: tuple[int, Element]) -> list[Element]:
+    return [element for channel, one in arrived for element in sent(take(task, one, channel), 0)]
 
 
 def test_a_task_waits_for_its_slowest_input() -> None:

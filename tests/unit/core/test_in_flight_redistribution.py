@@ -78,9 +78,9 @@ def test_no_time_is_said_where_none_was() -> None:
 @given(keys=st.lists(st.integers(0, 40), max_size=30), wide=st.integers(1, 7))
 def test_every_record_of_a_hash_edge_has_one_owner(keys: list[int], wide: int) -> None:
     lane = [record(key, number) for number, key in enumerate(keys)]
-    dealt = [owned([*lane, (8,), ()], subtask, wide, GROUPS) for subtask in range(wide)]
-    assert sorted(one for mine in dealt for one in mine) == sorted(lane)
-    for subtask, mine in enumerate(dealt):
+    shares = [owned([*lane, (8,), ()], subtask, wide, GROUPS) for subtask in range(wide)]
+    assert sorted(one for mine in shares for one in mine) == sorted(lane)
+    for subtask, mine in enumerate(shares):
         assert mine == [one for one in lane if owner(key_group(one[0], GROUPS), GROUPS, wide) == subtask]
 
 
@@ -92,7 +92,7 @@ def share(subtask: int, wide: int, how: str, senders: int) -> Share:
     return Share(subtask=subtask, parallelism=wide, key_groups=GROUPS, gates=(0,) * senders, partitioning=(how,))
 
 
-def dealt(wide: int, how: str, new_senders: int) -> list[dict[int, list[Passing]]]:
+def shares(wide: int, how: str, new_senders: int) -> list[dict[int, list[Passing]]]:
     """By new subtask what it finds in its inputs: of two old receivers and three old senders, all in memory."""
     rows = iter(record(number % 5, number) for number in range(100))
     old = [
@@ -116,7 +116,7 @@ LANES = ((0, 1, 12, 6, 7, 13), (2, 3, 14, 8, 9, 15), (4, 5, 16, 10, 11, 17))
 @pytest.mark.parametrize("how", ["hash", "rebalance"])
 @pytest.mark.parametrize(("wide", "new_senders"), [(1, 2), (3, 2), (2, 7), (7, 3)])
 def test_each_record_is_dealt_once_and_each_sender_s_stay_in_order(how: str, wide: int, new_senders: int) -> None:
-    found = dealt(wide, how, new_senders)
+    found = shares(wide, how, new_senders)
     rows = [one for mine in found for passing in mine.values() for one in passing if is_record(one)]
     assert Counter(one[4] for one in rows) == Counter(range(18))
     for mine in found:
@@ -133,5 +133,5 @@ def test_each_record_is_dealt_once_and_each_sender_s_stay_in_order(how: str, wid
 
 def test_a_sender_s_records_lie_in_one_channel_behind_one_another() -> None:
     """Old sender 1 had 2 and 3 at the first receiver, 14 for it, 8 and 9 at the second, 15 for that."""
-    alone = dealt(1, "rebalance", 3)[0]
-    assert [one[4] for one in alone[1][:-1]] == [2, 3, 14, 8, 9, 15]
+    single = shares(1, "rebalance", 3)[0]
+    assert [one[4] for one in single[1][:-1]] == [2, 3, 14, 8, 9, 15]

@@ -33,7 +33,7 @@ def items(*values: int) -> list[Item]:
     return texts("rows", ([value] for value in values))
 
 
-def dealt(states: list[TaskState], wide: int) -> list[TaskState]:
+def shares(states: list[TaskState], wide: int) -> list[TaskState]:
     pieces = [(Piece(gates=(0,)), state) for state in states]
     shares = [Share(subtask=subtask, parallelism=wide, key_groups=8, gates=(0,)) for subtask in range(wide)]
     return [redistributed(pieces, share, Redistribution()) for share in shares]
@@ -49,7 +49,7 @@ def test_items_of_lists_have_one_new_owner_each_and_unions_are_whole_everywhere(
     """Equal items are told apart by nothing: as often as they were there they are there again."""
     old = [TaskState(listed=items(*values[n]), shared=items(*values[n])) for n in range(before)]
     every = Counter(item for state in old for item in state.listed)
-    new = dealt(old, after)
+    new = shares(old, after)
     assert Counter(item for state in new for item in state.listed) == every
     assert [Counter(state.shared) for state in new] == [every] * after
     if before == after:
@@ -62,7 +62,7 @@ def test_items_of_lists_have_one_new_owner_each_and_unions_are_whole_everywhere(
 @pytest.mark.parametrize(("before", "after"), WIDTHS)
 def test_there_and_back_again(before: int, after: int) -> None:
     old = [TaskState(listed=items(*range(n, 20, before))) for n in range(before)]
-    back = dealt(dealt(old, after), before)
+    back = shares(shares(old, after), before)
     assert sorted(item for state in back for item in state.listed) == sorted(items(*range(20)))
 
 

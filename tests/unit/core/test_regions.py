@@ -57,7 +57,7 @@ def rig(parallelism: int = 2, **settings: object) -> CoordinatorRig:
 
 def numbers(effects: list[Effect]) -> dict[str, int]:
     """The attempt that each message is addressed to, by task."""
-    return {tell.task: tell.message.attempt for tell in of(SendToTask, effects)}
+    return {orders.task: orders.message.attempt for orders in of(SendToTask, effects)}
 
 
 def acknowledge(job: CoordinatorRig, checkpoint: int, **attempts: int) -> list[Effect]:

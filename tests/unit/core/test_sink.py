@@ -206,8 +206,10 @@ def test_an_unanswered_commit_is_asked_again_until_the_answer_is_definite() -> N
 def test_a_denied_commit_fails_loudly() -> None:
     sink = up(transactional())
     sealed_for(sink, 5, 1)
-    said = reason(answered(sink, number(deliver(sink, complete(5)), Commit), Denied(reason="it has been aborted")))
-    assert said == "sink-0: the external store refused: it has been aborted"
+    reason_text = reason(
+        answered(sink, number(deliver(sink, complete(5)), Commit), Denied(reason="it has been aborted"))
+    )
+    assert reason_text == "sink-0: the external store refused: it has been aborted"
 
 
 def test_a_snapshot_remembers_what_is_being_committed() -> None:

@@ -87,8 +87,8 @@ def test_a_user_function_that_raises_fails_its_task(error: Exception) -> None:
     def raising(key: int | None, value: int | None) -> tuple[int | None, int | None]:
         raise error
 
-    said = reason(take(up(operator(Map(raising))), row(1, 1)))
-    assert said == f"the user function of op-0 raised {type(error).__name__}: {error}"
+    reason_text = reason(take(up(operator(Map(raising))), row(1, 1)))
+    assert reason_text == f"the user function of op-0 raised {type(error).__name__}: {error}"
 
 
 # -- barriers --------------------------------------------------------------------------------------------------

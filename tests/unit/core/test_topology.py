@@ -22,7 +22,7 @@ def graph(*nodes: OperatorSpec) -> JobGraph:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "said"),
+    ("nodes", "reason_text"),
     [
         ([], "the graph is empty"),
         ([node("a"), node("b", "nowhere")], "b reads 'nowhere', which is not in the graph"),
@@ -36,10 +36,10 @@ def graph(*nodes: OperatorSpec) -> JobGraph:
         ),
     ],
 )
-def test_refused_by_name(nodes: list[OperatorSpec], said: str) -> None:
+def test_refused_by_name(nodes: list[OperatorSpec], reason_text: str) -> None:
     with pytest.raises(InvalidGraph) as refused:
         graph(*nodes)
-    assert str(refused.value) == said
+    assert str(refused.value) == reason_text
 
 
 def test_a_diamond_is_no_cycle() -> None:

@@ -100,9 +100,9 @@ def test_what_is_no_row_is_told_with_the_functions_name(given: Any, words: str) 
         def on_record(self, record: Taken, context: Context) -> Any:
             return given
 
-    said = failure_of(Wrong, Watermark(4))
-    assert said.startswith("the user function of op-0 is refused: ticks gave ")
-    assert words in said
+    reason_text = failure_of(Wrong, Watermark(4))
+    assert reason_text.startswith("the user function of op-0 is refused: ticks gave ")
+    assert words in reason_text
 
 
 def test_what_the_end_gives_names_its_key() -> None:
@@ -112,8 +112,8 @@ def test_what_the_end_gives_names_its_key() -> None:
         def on_close(self, context: Context) -> Any:
             yield 1, 2, 3
 
-    said = failure_of(Closes, Watermark(END))
-    assert "ticks gave (1, 2, 3); a row is (key, value, tag, tag2): whole numbers" in said
+    reason_text = failure_of(Closes, Watermark(END))
+    assert "ticks gave (1, 2, 3); a row is (key, value, tag, tag2): whole numbers" in reason_text
 
 
 def test_null_is_a_value_and_a_key_at_the_end() -> None:
@@ -148,5 +148,5 @@ def test_a_function_that_cannot_be_made_or_hand_over_its_state_is_named() -> Non
 
     with pytest.raises(Refused, match="ticks cannot be made: it raised OSError: no room"):
         UserOperator("ticks", Unmade)
-    said = failure_of(Own, machines.barrier(1))
-    assert said == "the user function of op-0 is refused: `snapshot` of ticks raised OSError: no disk"
+    reason_text = failure_of(Own, machines.barrier(1))
+    assert reason_text == "the user function of op-0 is refused: `snapshot` of ticks raised OSError: no disk"

@@ -70,16 +70,16 @@ def connect(proxy: Proxy) -> socket.socket:
     return connection
 
 
-def say(connection: socket.socket, data: bytes) -> bytes:
+def transmit(connection: socket.socket, data: bytes) -> bytes:
     connection.sendall(data)
-    return hear(connection, len(data))
+    return receive(connection, len(data))
 
 
-def hear(connection: socket.socket, size: int) -> bytes:
-    heard = b""
-    while len(heard) < size and (chunk := connection.recv(size - len(heard))):
-        heard += chunk
-    return heard
+def receive(connection: socket.socket, size: int) -> bytes:
+    arrived = b""
+    while len(arrived) < size and (chunk := connection.recv(size - len(arrived))):
+        arrived += chunk
+    return arrived
 
 
 def silent(connection: socket.socket, seconds: float = 0.15) -> bool:

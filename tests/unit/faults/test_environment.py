@@ -97,6 +97,6 @@ def test_the_engine_and_the_plan_name_the_same_messages() -> None:
 
 
 def test_every_point_and_phase_says_what_it_is() -> None:
-    for name, said in {**POINTS, **PHASES}.items():
+    for name, reason_text in {**POINTS, **PHASES}.items():
         assert name == name.lower()
-        assert said.split()[0] in ("a", "an", "the", "some", "no", "all"), name
+        assert reason_text.split()[0] in ("a", "an", "the", "some", "no", "all"), name

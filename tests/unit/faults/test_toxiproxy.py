@@ -9,13 +9,13 @@ import pytest
 
 from cutproof.faults.injectors.toxics import Latency, Limit, Reset, Slice, Stall, Timeout, Toxic
 from cutproof.faults.injectors.toxiproxy import Active, Proxy
-from unit.faults.proxies import NAME, Echo, Server, connect, hear, say, silent
+from unit.faults.proxies import NAME, Echo, Server, connect, receive, silent, transmit
 
 
 def test_a_proxy_listens_where_it_says_and_passes_everything_on(server: Server, echo: Echo, proxy: Proxy) -> None:
     assert (proxy.name, proxy.upstream_port) == (NAME, echo.port)
     with connect(proxy) as connection:
-        assert say(connection, b"x" * 100_000) == b"x" * 100_000
+        assert transmit(connection, b"x" * 100_000) == b"x" * 100_000
     assert server.control.proxies() == (NAME,)
     assert proxy.toxics() == ()
 
@@ -24,31 +24,31 @@ def test_latency_delays_and_its_removal_delivers_at_once(proxy: Proxy) -> None:
     with connect(proxy) as connection:
         name = proxy.add(Latency(ms=60))
         began = time.monotonic()
-        assert say(connection, b"slow") == b"slow"
+        assert transmit(connection, b"slow") == b"slow"
         assert time.monotonic() - began >= 0.06
         proxy.remove(name)
         proxy.add(Latency(ms=60_000), "sender")
         connection.sendall(b"held")
         assert silent(connection)
         proxy.remove("latency-sender")
-        assert hear(connection, 4) == b"held"
+        assert receive(connection, 4) == b"held"
 
 
 @pytest.mark.parametrize("towards", ["receiver", "sender"])
 def test_a_stall_holds_everything_and_loses_nothing(proxy: Proxy, echo: Echo, towards: str) -> None:
     with connect(proxy) as connection:
-        assert say(connection, b"before") == b"before"
+        assert transmit(connection, b"before") == b"before"
         proxy.add(Stall(), towards)
         connection.sendall(b"during")
         assert silent(connection)
         assert sum(echo.sizes) == (6 if towards == "receiver" else 12)
         proxy.remove(f"stall-{towards}")
-        assert hear(connection, 6) == b"during"
+        assert receive(connection, 6) == b"during"
 
 
 def test_a_timeout_drops_and_closes_when_its_time_has_come(proxy: Proxy, echo: Echo) -> None:
     with connect(proxy) as connection:
-        assert say(connection, b"before") == b"before"
+        assert transmit(connection, b"before") == b"before"
         proxy.add(Timeout(ms=50))
         connection.sendall(b"lost")
         assert connection.recv(10) == b""
@@ -57,7 +57,7 @@ def test_a_timeout_drops_and_closes_when_its_time_has_come(proxy: Proxy, echo: E
 
 def test_a_timeout_without_a_time_closes_when_it_is_removed(proxy: Proxy, echo: Echo) -> None:
     with connect(proxy) as connection:
-        assert say(connection, b"before") == b"before"
+        assert transmit(connection, b"before") == b"before"
         name = proxy.add(Timeout(ms=0))
         connection.sendall(b"lost")
         assert silent(connection)
@@ -68,7 +68,7 @@ def test_a_timeout_without_a_time_closes_when_it_is_removed(proxy: Proxy, echo: 
 
 def test_a_reset_is_a_reset_and_only_for_later_connections(proxy: Proxy) -> None:
     with connect(proxy) as earlier:
-        assert say(earlier, b"x") == b"x"
+        assert transmit(earlier, b"x") == b"x"
         proxy.add(Reset(ms=0), "sender")
         with connect(proxy) as later:
             later.sendall(b"x")
@@ -79,7 +79,7 @@ def test_a_reset_is_a_reset_and_only_for_later_connections(proxy: Proxy) -> None
 def test_slices_are_small_and_whole_together(proxy: Proxy, echo: Echo) -> None:
     with connect(proxy) as connection:
         proxy.add(Slice(average_size=4, delay_us=2_000))
-        assert say(connection, bytes(range(64))) == bytes(range(64))
+        assert transmit(connection, bytes(range(64))) == bytes(range(64))
     assert len(echo.sizes) > 4
     assert sum(echo.sizes) == 64
 
@@ -87,15 +87,15 @@ def test_slices_are_small_and_whole_together(proxy: Proxy, echo: Echo) -> None:
 def test_the_smallest_slices_leave_the_server_alive(server: Server, proxy: Proxy) -> None:
     with connect(proxy) as connection:
         proxy.add(Slice(average_size=1))
-        assert say(connection, bytes(range(200))) == bytes(range(200))
+        assert transmit(connection, bytes(range(200))) == bytes(range(200))
     assert server.process.poll() is None
 
 
 def test_a_limit_passes_so_many_bytes_from_now_on_and_closes(proxy: Proxy, echo: Echo) -> None:
     with connect(proxy) as connection:
-        assert say(connection, b"free") == b"free"
+        assert transmit(connection, b"free") == b"free"
         proxy.add(Limit(bytes=10), "sender")
-        assert say(connection, bytes(range(25))) == bytes(range(10))
+        assert transmit(connection, bytes(range(25))) == bytes(range(10))
         assert connection.recv(1) == b""
     assert sum(echo.sizes) == 4 + 25
 
@@ -103,7 +103,7 @@ def test_a_limit_passes_so_many_bytes_from_now_on_and_closes(proxy: Proxy, echo:
 def test_a_disabled_proxy_closes_refuses_and_comes_back_on_its_port(proxy: Proxy) -> None:
     port = proxy.port
     with connect(proxy) as connection:
-        assert say(connection, b"x") == b"x"
+        assert transmit(connection, b"x") == b"x"
         proxy.disable()
         with contextlib.suppress(ConnectionResetError):
             assert connection.recv(1) == b""
@@ -112,7 +112,7 @@ def test_a_disabled_proxy_closes_refuses_and_comes_back_on_its_port(proxy: Proxy
     proxy.enable()
     assert proxy.port == port
     with connect(proxy) as connection:
-        assert say(connection, b"again") == b"again"
+        assert transmit(connection, b"again") == b"again"
 
 
 def test_what_was_set_is_read_back_with_its_direction(proxy: Proxy) -> None:
@@ -137,7 +137,7 @@ def test_reset_heals_everything(server: Server, proxy: Proxy) -> None:
     server.control.reset()
     assert proxy.toxics() == ()
     with connect(proxy) as connection:
-        assert say(connection, b"healed") == b"healed"
+        assert transmit(connection, b"healed") == b"healed"
 
 
 def test_values_that_the_server_would_choke_on_cannot_be_made() -> None:

@@ -16,7 +16,7 @@ import requests
 from cutproof.faults.injectors.toxics import Slice, Stall
 from cutproof.faults.injectors.toxiproxy import Proxy, Toxiproxy, ToxiproxyFailed
 from cutproof.harness.reference_engine.services import toxiproxy as service
-from unit.faults.proxies import NAME, Echo, Server, connect, say
+from unit.faults.proxies import NAME, Echo, Server, connect, transmit
 
 AT_ONCE_S = 8
 """On a busy machine: of four requests that wait in vain each takes two seconds, and a removal that hangs 25."""
@@ -88,7 +88,7 @@ def test_a_server_that_does_not_answer_is_an_error_in_bounded_time(own: Server) 
 def test_a_killed_server_is_started_again_on_its_ports(own: Server, echo: Echo, tmp_path: Path) -> None:
     proxy = own.control.proxy(NAME, echo.port)
     with connect(proxy) as connection:
-        assert say(connection, b"x") == b"x"
+        assert transmit(connection, b"x") == b"x"
         own.kill()
         with contextlib.suppress(ConnectionResetError):
             assert connection.recv(1) == b""
@@ -99,7 +99,7 @@ def test_a_killed_server_is_started_again_on_its_ports(own: Server, echo: Echo, 
         renewed = own.control.proxy(NAME, echo.port, proxy.port)
         assert renewed.port == proxy.port
         with connect(renewed) as connection:
-            assert say(connection, b"recovered") == b"recovered"
+            assert transmit(connection, b"recovered") == b"recovered"
     finally:
         again.kill()
 
@@ -140,7 +140,7 @@ def test_a_removal_that_hangs_is_bounded_and_a_new_server_goes_on(own: Server, e
     try:
         renewed = again.up().proxy(NAME, echo.port, proxy.port)
         with connect(renewed) as connection:
-            assert say(connection, b"goes on") == b"goes on"
+            assert transmit(connection, b"goes on") == b"goes on"
     finally:
         again.kill()
 

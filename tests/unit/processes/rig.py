@@ -107,7 +107,7 @@ class Peer:
     def __init__(self, sock: socket.socket, codec: Codec[Any]) -> None:
         sock.settimeout(WITHIN_S)
         self.sock = sock
-        self.heard: list[f.Frame] = []
+        self.arrived: list[f.Frame] = []
         """everything, in order"""
         self.is_over = False
         self._codec = codec
@@ -129,8 +129,8 @@ class Peer:
                 if _is(frame, kind, fields):
                     self._unread.remove(frame)
                     return frame
-            assert not self.is_over, f"it ended, and no {kind.__name__} {fields} had come, but {self.heard}"
-            assert time.monotonic() < deadline, f"no {kind.__name__} {fields} came, but {self.heard}"
+            assert not self.is_over, f"it ended, and no {kind.__name__} {fields} had come, but {self.arrived}"
+            assert time.monotonic() < deadline, f"no {kind.__name__} {fields} came, but {self.arrived}"
             self.look(0.05)
 
     def ends(self) -> bool:
@@ -149,14 +149,14 @@ class Peer:
                 data = b""
             self.is_over = not data
             frames = self._reader.feed(data)
-            self.heard += frames
+            self.arrived += frames
             self._unread += frames
             timeout_s = 0.0
 
     def all(self, kind: type[F], **fields: object) -> list[F]:
         """Every frame of a kind that has come so far."""
         self.look()
-        return [frame for frame in self.heard if _is(frame, kind, fields)]
+        return [frame for frame in self.arrived if _is(frame, kind, fields)]
 
 
 def _is(frame: f.Frame, kind: type[F], fields: dict[str, object]) -> TypeGuard[F]:

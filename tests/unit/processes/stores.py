@@ -33,7 +33,7 @@ from cutproof.reference_impl.processes import database, offspring, transaction_f
 from cutproof.reference_impl.processes.sinks import Place
 from cutproof.reference_impl.simulated.external import TransactionStore
 
-ASIDE = (TaskId("operator-0"),)
+PASSED_ON = (TaskId("operator-0"),)
 """Writers whose commits the job's output does not show."""
 ROWS: tuple[Row, ...] = ((1, 10, 100, 0), (None, 20, 200, 0))
 WITHIN_S = 20
@@ -142,7 +142,7 @@ class Processes:
     def __init__(self, kind: str, folder: Path, dsn: str = "") -> None:
         self.kind, self.folder, self.dsn = kind, folder, dsn
         self.run = f"test_{os.getpid()}_{next(RUNS)}"
-        self.simulated = TransactionStore(ASIDE)
+        self.simulated = TransactionStore(PASSED_ON)
         self.made: list[Any] = []
         if kind == "files":
             transaction_files.create(folder)
@@ -162,9 +162,9 @@ class Processes:
     def process(self) -> Asker:
         store: AnyStore = self.simulated
         if self.kind == "files":
-            store = self.keep(transaction_files.TransactionFiles(self.folder, ASIDE))
+            store = self.keep(transaction_files.TransactionFiles(self.folder, PASSED_ON))
         elif self.kind == "database":
-            store = self.keep(database.Database(self.dsn, self.run, ASIDE))
+            store = self.keep(database.Database(self.dsn, self.run, PASSED_ON))
         return Asker(store)
 
     def rows(self) -> list[Row]:

@@ -24,9 +24,9 @@ class Side:
         pair, self.other = socket.socketpair()
         if own is not None:
             pair.close()
-        self.heard: list[Frame] = []
+        self.arrived: list[Frame] = []
         self.ends: list[str] = []
-        self.connection = Connection(own or pair, CODEC, self.outbox, self.heard.append, self.ends.append)
+        self.connection = Connection(own or pair, CODEC, self.outbox, self.arrived.append, self.ends.append)
 
     def says(self, frame: SupervisionFrame) -> None:
         """The other end does."""
@@ -62,7 +62,7 @@ def test_last_words_are_heard_though_what_was_sent_to_the_dead_is_lost(side: Sid
     side.other.close()  # with something in it that it has not read
     side.connection.send(Echo(3, 2))
     side.until_it_ends()
-    assert [frame.number for frame in side.heard] == [7]  # type: ignore[attr-defined]
+    assert [frame.number for frame in side.arrived] == [7]  # type: ignore[attr-defined]
 
 
 def test_whom_nobody_listens_to_hears_of_the_end() -> None:
@@ -72,4 +72,4 @@ def test_whom_nobody_listens_to_hears_of_the_end() -> None:
     refused.connection.send(Echo(1, 1))
     refused.until_it_ends()
     refused.close()
-    assert refused.heard == []
+    assert refused.arrived == []

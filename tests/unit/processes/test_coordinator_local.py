@@ -40,7 +40,7 @@ def all_run(process: CoordinatorProcess) -> dict[str, FakeNode]:
 def lost(process: CoordinatorProcess, node: FakeNode, attempt: int = 2) -> None:
     """It is to come up as that attempt, alone."""
     node.peer.sock.close()
-    process.harness.expect(f.JobFacts, stage="mending", attempt=attempt)
+    process.harness.expect(f.JobFacts, stage="partialfailover", attempt=attempt)
 
 
 def orders(node: FakeNode) -> list[int]:
@@ -59,7 +59,7 @@ def test_who_comes_later_hears_before_its_orders_who_has_come_up_alone(process: 
     newcomer = FakeNode(process, SINK, 1)
     newcomer.peer.expect(f.Moved, task=MAP, attempt=2)
     until(lambda: orders(newcomer))
-    told = [frame for frame in newcomer.peer.heard if isinstance(frame, f.Moved) or is_order(frame)]
+    told = [frame for frame in newcomer.peer.arrived if isinstance(frame, f.Moved) or is_order(frame)]
     assert told[0] == newcomer.peer.all(f.Moved, task=MAP)[0]
 
 

@@ -36,18 +36,18 @@ def both_run(process: CoordinatorProcess) -> tuple[FakeNode, FakeNode]:
     return nodes
 
 
-def heard(node: FakeNode) -> list[tuple[type, int]]:
+def arrived(node: FakeNode) -> list[tuple[type, int]]:
     return [(type(message), message.attempt) for message in node.messages]  # type: ignore[attr-defined]
 
 
 def test_the_region_of_a_lost_node_waits_for_another_and_the_others_hear_nothing(process: CoordinatorProcess) -> None:
     survivor, lost = both_run(process)
     lost.peer.sock.close()
-    process.harness.expect(f.JobFacts, stage="mending", attempt=2)
+    process.harness.expect(f.JobFacts, stage="partialfailover", attempt=2)
     assert losses(process) == [(task, 1, PROCESS_TERMINATED) for task in REGIONS[1]]
     FakeNode(process, "node-1", 1).runs(2)
     working(process, 2)
-    assert heard(survivor) == [(Deploy, 1)] * 3
+    assert arrived(survivor) == [(Deploy, 1)] * 3
     (part,) = (one for one in process.entries(e.Noted) if one.what == "tasks-restarted")
     assert sorted(part.tasks) == sorted(REGIONS[1])
 
@@ -57,8 +57,8 @@ def test_a_task_that_fails_has_its_region_cancelled_where_it_lives(process: Coor
     failing.peer.send(f.Failed(now(), failing.tasks[1], AttemptId(1), "KeyError: 3"))
     failing.runs(2)
     working(process, 2)
-    assert heard(failing) == [*[(Deploy, 1)] * 3, *[(Cancel, 1)] * 3, *[(Deploy, 2)] * 3]
-    assert heard(survivor) == [(Deploy, 1)] * 3
+    assert arrived(failing) == [*[(Deploy, 1)] * 3, *[(Cancel, 1)] * 3, *[(Deploy, 2)] * 3]
+    assert arrived(survivor) == [(Deploy, 1)] * 3
 
 
 def test_a_survivor_that_is_lost_later_is_lost_in_the_attempt_that_it_is_in(process: CoordinatorProcess) -> None:
@@ -67,11 +67,11 @@ def test_a_survivor_that_is_lost_later_is_lost_in_the_attempt_that_it_is_in(proc
     again = FakeNode(process, "node-1", 1).runs(2)
     working(process, 2)
     survivor.peer.sock.close()
-    process.harness.expect(f.JobFacts, stage="mending", attempt=3)
+    process.harness.expect(f.JobFacts, stage="partialfailover", attempt=3)
     assert losses(process)[3:] == [(task, 1, PROCESS_TERMINATED) for task in REGIONS[0]]
     FakeNode(process, "node-0", 1).runs(3)
     working(process, 3)
-    assert heard(again) == [(Deploy, 2)] * 3
+    assert arrived(again) == [(Deploy, 2)] * 3
 
 
 def test_a_node_with_tasks_of_two_regions_takes_both_down(tmp_path: Path) -> None:

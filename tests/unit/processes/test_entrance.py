@@ -35,10 +35,10 @@ class Stranger:
     def __init__(self, ends: Ends) -> None:
         self.sock = socket.create_connection(("127.0.0.1", ends.port), timeout=5)
         self.sock.setblocking(False)
-        self.heard = b""
+        self.arrived = b""
         self.is_over = False
 
-    def say(self, *what: bytes) -> None:
+    def transmit(self, *what: bytes) -> None:
         for each in what:
             with contextlib.suppress(BlockingIOError, ConnectionError):
                 self.sock.send(each)
@@ -49,7 +49,7 @@ class Stranger:
                 data = self.sock.recv(1 << 16)
             except ConnectionError:
                 data = b""
-            self.heard += data
+            self.arrived += data
             self.is_over = not data
         return self.is_over
 
@@ -142,26 +142,26 @@ def test_one_that_breaks_off_in_a_true_proof_is_none_of_the_foreign() -> None:
 def test_a_foreign_frame_is_not_heard_and_moves_no_clock(ends: Ends, stranger: Callable[[], Stranger]) -> None:
     receiver = ends.receiver()
     lying = stranger()
-    lying.say(OPENING)
+    lying.transmit(OPENING)
     ends.until(lying.is_closed)
     assert ends.outbox.foreign == 1
     assert ends.outbox.clock.tick() < LIE
     assert receiver.connection is None
-    assert len(lying.heard) == 16, "the challenge, and not a byte more"
+    assert len(lying.arrived) == 16, "the challenge, and not a byte more"
     receiver.close()
     assert passes_a_record(ends)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reason_text",
     [b"\x01\xff\xff\xff\xff" * 8, b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", bytes(1 << 16), OPENING * 500],
     ids=["a gigantic length", "another protocol", "zeros", "many frames"],
 )
 def test_whatever_a_foreign_one_says_is_closed_and_the_run_goes_on(
-    ends: Ends, stranger: Callable[[], Stranger], said: bytes
+    ends: Ends, stranger: Callable[[], Stranger], reason_text: bytes
 ) -> None:
     lying = stranger()
-    lying.say(said)
+    lying.transmit(reason_text)
     ends.until(lying.is_closed)
     assert ends.outbox.foreign == 1
     assert passes_a_record(ends)
@@ -172,7 +172,7 @@ def test_one_that_says_too_little_is_closed_in_time_and_holds_nobody_up(
 ) -> None:
     monkeypatch.setattr(entrance, "GREETED_WITHIN_US", 300_000)
     silent, halting = stranger(), stranger()
-    halting.say(b"half of ")
+    halting.transmit(b"half of ")
     assert passes_a_record(ends)
     ends.until(silent.is_closed)
     ends.until(halting.is_closed)
@@ -230,13 +230,13 @@ def test_the_oldest_of_a_crowd_may_speak_in_the_moment_in_which_it_has_to_go(
     ends.until(lambda: all(_has_a_challenge(each) for each in crowd))
     for turn in range(entrance.MOST_CALLERS):
         crowd.append(stranger())
-        crowd[turn].say(OPENING)
+        crowd[turn].transmit(OPENING)
         ends.until(crowd[turn].is_closed)
     assert passes_a_record(ends)
 
 
 def _has_a_challenge(one: Stranger) -> bool:
-    return not one.is_closed() and len(one.heard) == 16
+    return not one.is_closed() and len(one.arrived) == 16
 
 
 def test_a_process_without_descriptors_rests_and_takes_connections_again(

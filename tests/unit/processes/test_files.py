@@ -235,11 +235,11 @@ def test_a_file_and_its_folder_may_go_before_the_folder_is_synced(
 ) -> None:
     replace = os.replace
 
-    def gone_at_once(source: Path, target: Path) -> None:
+    def deleted_at_once(source: Path, target: Path) -> None:
         replace(source, target)
         files.discard((HANDLE,), None)
 
-    monkeypatch.setattr(os, "replace", gone_at_once)
+    monkeypatch.setattr(os, "replace", deleted_at_once)
     assert write(files, HANDLE) == '{"positions":{"0":7}}'
     assert files.handles() == []
 

@@ -29,12 +29,12 @@ def process(tmp_path: Path) -> Iterator[CoordinatorProcess]:
         yield made
 
 
-def tell(node: Node, message: ToTask, task: TaskId = MAP) -> None:
+def deliver(node: Node, message: ToTask, task: TaskId = MAP) -> None:
     node.coordinator.send(f.ForTask(now(), task, message))
 
 
 def deploy(node: Node, job: int, attempt: int) -> None:
-    tell(node, Deploy(job=job, attempt=AttemptId(attempt)))
+    deliver(node, Deploy(job=job, attempt=AttemptId(attempt)))
     node.harness.expect(f.Up, task=MAP, attempt=attempt)
 
 
@@ -43,7 +43,7 @@ def deploy(node: Node, job: int, attempt: int) -> None:
 
 def test_a_deployment_of_a_former_job_brings_nobody_up(node: Node) -> None:
     deploy(node, 2, 4)
-    tell(node, Deploy(job=1, attempt=AttemptId(9)))
+    deliver(node, Deploy(job=1, attempt=AttemptId(9)))
     node.answers()
     assert [entry.attempt for entry in node.entries(e.TaskStarted)] == [4], "whatever attempt it names"
     assert node.coordinator.all(f.Failed) == []
@@ -51,14 +51,14 @@ def test_a_deployment_of_a_former_job_brings_nobody_up(node: Node) -> None:
 
 def test_an_order_to_stop_of_a_former_job_stops_nobody(node: Node) -> None:
     deploy(node, 2, 4)
-    tell(node, Cancel(job=1, attempt=AttemptId(4)))
+    deliver(node, Cancel(job=1, attempt=AttemptId(4)))
     node.answers()
     assert node.harness.all(f.Down) == []
 
 
 def test_a_message_of_a_former_job_does_not_take_the_node_back_to_it(node: Node) -> None:
     deploy(node, 2, 4)
-    tell(node, Cancel(job=1, attempt=AttemptId(1)))
+    deliver(node, Cancel(job=1, attempt=AttemptId(1)))
     deploy(node, 2, 5)
     assert [(entry.job, entry.attempt) for entry in node.entries(e.TaskStarted)] == [(2, 4), (2, 5)]
 
@@ -66,7 +66,7 @@ def test_a_message_of_a_former_job_does_not_take_the_node_back_to_it(node: Node)
 def test_who_is_spoken_to_of_the_next_job_has_missed_the_end_of_his(node: Node) -> None:
     """Here of another task, so that nobody takes the place of what still runs."""
     deploy(node, 1, 1)
-    tell(node, Trigger(job=2, attempt=AttemptId(3), checkpoint=CheckpointId(1)), TaskId("source-0"))
+    deliver(node, Trigger(job=2, attempt=AttemptId(3), checkpoint=CheckpointId(1)), TaskId("source-0"))
     assert node.harness.expect(f.Down).how == "cancelled"
 
 
@@ -81,14 +81,14 @@ def test_a_job_that_is_over_takes_nobody_in(node: Node) -> None:
     deploy(node, 1, 1)
     node.coordinator.send(f.JobOver(now(), 1))
     node.harness.expect(f.Down)
-    tell(node, Deploy(job=1, attempt=AttemptId(2)))
+    deliver(node, Deploy(job=1, attempt=AttemptId(2)))
     node.answers()
     assert [entry.attempt for entry in node.entries(e.TaskStarted)] == [1]
     deploy(node, 2, 3)
 
 
 def test_a_task_that_the_job_has_not_fails_and_the_node_goes_on(node: Node) -> None:
-    tell(node, Deploy(job=1, attempt=AttemptId(1)), TaskId("nobody-0"))
+    deliver(node, Deploy(job=1, attempt=AttemptId(1)), TaskId("nobody-0"))
     failed = node.coordinator.expect(f.Failed)
     assert (failed.task, failed.attempt, failed.reason) == ("nobody-0", 1, "the job has no task nobody-0")
     node.answers()

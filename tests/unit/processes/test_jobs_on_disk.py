@@ -57,12 +57,12 @@ def test_a_file_whose_maker_did_not_come_to_write_holds_no_position(jobs: DiskJo
 
 def test_who_dies_with_the_lock_keeps_nobody_out(jobs: DiskJobs, tmp_path: Path) -> None:
     jobs.save_position(0, 5, attempt=1)
-    ready, tell = os.pipe()
+    ready, deliver = os.pipe()
 
     def hold() -> None:
         descriptor = os.open(tmp_path / "positions" / "split-0", os.O_RDWR)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        os.write(tell, b"!")
+        os.write(deliver, b"!")
         signal.pause()
 
     child = forked(hold)
@@ -73,21 +73,21 @@ def test_who_dies_with_the_lock_keeps_nobody_out(jobs: DiskJobs, tmp_path: Path)
     assert end(child) == -signal.SIGKILL
     assert jobs.load_positions((0,), attempt=2) == {0: 5}
     os.close(ready)
-    os.close(tell)
+    os.close(deliver)
 
 
 def test_nothing_is_saved_behind_the_back_of_a_newer_attempt(jobs: DiskJobs) -> None:
     for attempt in range(1, 21):
-        ready, tell = os.pipe()
+        ready, deliver = os.pipe()
 
-        def save(attempt: int = attempt, tell: int = tell) -> None:
+        def save(attempt: int = attempt, deliver: int = deliver) -> None:
             position = 0
             while jobs.save_position(0, position + 1, attempt=attempt):
                 position += 1
-                os.write(tell, position.to_bytes(4, "big"))
+                os.write(deliver, position.to_bytes(4, "big"))
 
         child = forked(save)
-        os.close(tell)
+        os.close(deliver)
         with open(ready, "rb") as saved:
             first = saved.read(4)
             (found,) = jobs.load_positions((0,), attempt=attempt + 1).values()

@@ -53,11 +53,11 @@ def test_a_stopped_process_can_be_killed(launcher: Launcher) -> None:
 
 
 def test_an_exit_is_told_without_being_asked_for(launcher: Launcher) -> None:
-    heard: list[Exited] = []
-    launcher._on_exit = heard.append
+    arrived: list[Exited] = []
+    launcher._on_exit = arrived.append
     pid = launcher.fork("node-1", "leaver", b"7")
-    assert exits(launcher, 1) == heard == [Exited(pid=pid, name="node-1", code=7)]
-    assert heard[0].how == "exit code 7"
+    assert exits(launcher, 1) == arrived == [Exited(pid=pid, name="node-1", code=7)]
+    assert arrived[0].how == "exit code 7"
 
 
 def test_what_has_been_reaped_cannot_be_signalled(launcher: Launcher) -> None:
@@ -111,9 +111,9 @@ def test_a_program_gets_its_arguments_environment_and_streams(launcher: Launcher
     argv = [sys.executable, "-c", script, "one", "two"]
     launcher.execute("program", argv, env={"A": "b"}, stdout="program.txt")
     assert [(each.name, each.code) for each in exits(launcher, 1)] == [("program", 1)]
-    said = (launcher.folder() / "program.txt").read_text(encoding="utf-8").splitlines()
+    reason_text = (launcher.folder() / "program.txt").read_text(encoding="utf-8").splitlines()
     # Four descriptors: the streams, and the folder that is being listed.
-    assert sorted(said) == ["['one', 'two'] b 4", "complaint"]
+    assert sorted(reason_text) == ["['one', 'two'] b 4", "complaint"]
 
 
 def test_a_program_that_is_not_there_is_one_clear_line(launcher: Launcher) -> None:

@@ -118,19 +118,19 @@ def test_what_was_not_written_is_gone_with_its_writer(tmp_path: Path, whole_file
 # -- one attempt of a task after the other -----------------------------------------------------------
 
 
-def taken_over(tmp_path: Path, whole_files: bool, heard: list[int]) -> tuple[DiskLogs, dict[int, Element]]:
+def taken_over(tmp_path: Path, whole_files: bool, arrived: list[int]) -> tuple[DiskLogs, dict[int, Element]]:
     store = DiskLogs(tmp_path, whole_files=whole_files)
-    return store, store.take_over(LOG, heard.append, lambda: False)
+    return store, store.take_over(LOG, arrived.append, lambda: False)
 
 
 @BOTH
 def test_another_attempt_finds_what_was_written_and_goes_on(tmp_path: Path, whole_files: bool) -> None:
     flushed(DiskLogs(tmp_path, whole_files=whole_files), range(2), range(2, 4))
-    heard: list[int] = []
-    store, found = taken_over(tmp_path, whole_files, heard)
+    arrived: list[int] = []
+    store, found = taken_over(tmp_path, whole_files, arrived)
     assert found == {number: Watermark(number) for number in range(4)}
     flushed(store, range(4, 6))
-    assert heard == [6]
+    assert arrived == [6]
     assert numbers(store) == list(range(6))
     assert numbers(DiskLogs(tmp_path, whole_files=whole_files)) == list(range(6))
 

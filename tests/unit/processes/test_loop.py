@@ -37,10 +37,10 @@ def test_a_while_of_the_machines_clock_is_not_scaled() -> None:
 def test_sockets_that_are_ready_are_heard_between_actions() -> None:
     loop = Loop(1, monotonic_us())
     ours, theirs = socket.socketpair()
-    heard: list[bytes] = []
+    arrived: list[bytes] = []
 
     def ready(_: int) -> None:
-        heard.append(ours.recv(16))
+        arrived.append(ours.recv(16))
         loop.unwatch(ours)
         loop.stopped = True
 
@@ -48,7 +48,7 @@ def test_sockets_that_are_ready_are_heard_between_actions() -> None:
         loop.watch(ours, ready)
         loop.after(1_000, lambda *_: theirs.sendall(b"now"))
         loop.run()
-    assert heard == [b"now"]
+    assert arrived == [b"now"]
 
 
 def test_before_it_waits_everything_is_let_go() -> None:

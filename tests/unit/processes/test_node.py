@@ -231,7 +231,7 @@ def test_what_the_phase_depends_on_is_told_before_a_point(tmp_path: Path) -> Non
         node.harness.expect(f.Reached, side="before")
         node.harness.send(f.Go(now()))
         node.harness.expect(f.Reached, side="after")
-        told = [frame for frame in node.harness.heard if isinstance(frame, f.TaskFacts | f.Reached)]
+        told = [frame for frame in node.harness.arrived if isinstance(frame, f.TaskFacts | f.Reached)]
         assert [getattr(frame, "unsettled", None) for frame in told] == [None, 1, None]
         node.harness.send(f.Go(now()))
 

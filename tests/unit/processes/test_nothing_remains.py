@@ -114,16 +114,16 @@ def test_shared_memory_of_a_killed_database_goes_and_that_of_others_stays() -> N
     launcher = Launcher(module=MODULE)
     try:
         pid = launcher.execute("database", [sys.executable, "-c", SHARES], gently=True)
-        while not (said := launcher.log("database").read_text(encoding="utf-8")).endswith("\n"):
+        while not (reason_text := launcher.log("database").read_text(encoding="utf-8")).endswith("\n"):
             assert launcher.poll() == []
         launcher.signal(pid, signal.SIGKILL)
-        assert {int(said), others} <= {each.id for each in segments()}
+        assert {int(reason_text), others} <= {each.id for each in segments()}
     finally:
         launcher.close()
         left = {each.id for each in segments()}
         calls.shmctl(others, 0, None)
     assert others in left
-    assert int(said) not in left
+    assert int(reason_text) not in left
 
 
 @pytest.mark.parametrize(
@@ -229,11 +229,11 @@ def kill_after(lines: int, folder: Path) -> tuple[list[int], list[str], list[str
     folder.mkdir()
     with harness(DOOMED, mark, folder) as process:
         assert process.stdout is not None
-        said = [process.stdout.readline() for _ in range(lines)]
+        reason_text = [process.stdout.readline() for _ in range(lines)]
         process.kill()
-    assert all(said), "the harness came to an end of its own"
+    assert all(reason_text), "the harness came to an end of its own"
     processes = remaining(mark, WITHIN_S)
-    sockets = [line.split()[1] for line in said if line.startswith("listens")]
+    sockets = [line.split()[1] for line in reason_text if line.startswith("listens")]
     listening = {line.split()[9] for line in Path("/proc/net/tcp").read_text(encoding="utf-8").splitlines()[1:]}
     return processes, [each.name for each in folder.iterdir()], [each for each in sockets if each in listening]
 

@@ -92,9 +92,9 @@ def test_at_a_point_it_stands_still_until_it_may_go_on(supervised: Supervised) -
 def test_before_a_commit_it_stands_still_until_it_hears_whether_the_store_gave_it_up(
     supervised: Supervised, done: bool
 ) -> None:
-    heard: list[bool] = []
+    arrived: list[bool] = []
     thread = threading.Thread(
-        target=lambda: heard.append(supervised.supervision.expire(2, "job-1/sink-0/1-1", 3)), daemon=True
+        target=lambda: arrived.append(supervised.supervision.expire(2, "job-1/sink-0/1-1", 3)), daemon=True
     )
     thread.start()
     asked = supervised.harness.expect(f.Expiring)
@@ -102,7 +102,7 @@ def test_before_a_commit_it_stands_still_until_it_hears_whether_the_store_gave_i
     assert thread.is_alive()
     supervised.harness.send(f.Go(now(), done))
     thread.join(5)
-    assert heard == [done]
+    assert arrived == [done]
 
 
 def test_a_permission_is_good_for_one_point(supervised: Supervised) -> None:

@@ -67,10 +67,10 @@ def test_a_fence_amid_a_pre_commit_leaves_an_open_transaction(
 ) -> None:
     sink.written("a")
     successor = world.process()
-    heard: list[object] = []
-    when_first_renamed(monkeypatch, ".open", lambda: heard.append(successor.fenced(2)))
+    arrived: list[object] = []
+    when_first_renamed(monkeypatch, ".open", lambda: arrived.append(successor.fenced(2)))
     assert "fenced" in denied(sink(PreCommit, "a", checkpoint=1))
-    assert heard == [(("a", None),)]
+    assert arrived == [(("a", None),)]
     denied(successor(Commit, "a", attempt=2))
     done(successor(AbortTransaction, "a", attempt=2))
     assert (world.rows(), world.unfinished()) == ([], [])
@@ -81,10 +81,10 @@ def test_a_fence_amid_a_commit_takes_the_transaction_over(
 ) -> None:
     sink.sealed("a", checkpoint=3)
     successor = world.process()
-    heard: list[object] = []
-    when_first_renamed(monkeypatch, ".sealed", lambda: heard.append(successor.fenced(2)))
+    arrived: list[object] = []
+    when_first_renamed(monkeypatch, ".sealed", lambda: arrived.append(successor.fenced(2)))
     assert "fenced" in denied(sink(Commit, "a"))
-    assert (heard, world.rows()) == ([(("a", 3),)], [])
+    assert (arrived, world.rows()) == ([(("a", 3),)], [])
     done(successor(Commit, "a", attempt=2))
     assert world.reader.seen() == ["a"]
 
@@ -94,10 +94,10 @@ def test_a_fence_amid_a_committers_commit_takes_it_over_and_the_commit_finds_it_
 ) -> None:
     """A committer is not shut out by its writer's next attempt: what it commits is complete, whoever holds it."""
     sink.sealed("job-1/sink-0/1-1", checkpoint=3)
-    heard: list[object] = []
-    when_first_renamed(monkeypatch, ".sealed", lambda: heard.append(world.process().fenced(2)))
+    arrived: list[object] = []
+    when_first_renamed(monkeypatch, ".sealed", lambda: arrived.append(world.process().fenced(2)))
     done(world.process()(Commit, "job-1/sink-0/1-1", writer="committer-0"))
-    assert heard == [(("job-1/sink-0/1-1", 3),)]
+    assert arrived == [(("job-1/sink-0/1-1", 3),)]
     assert (world.reader.seen(), world.unfinished()) == (["job-1/sink-0/1-1"], [])
 
 

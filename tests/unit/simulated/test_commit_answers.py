@@ -20,11 +20,11 @@ class Answers:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self.heard_at: list[int] = []
+        self.received_at: list[int] = []
 
     def reached(self, point: str, task: str | None, side: str) -> None:
         if side == "before":
-            self.heard_at.append(self._world.loop.now)
+            self.received_at.append(self._world.loop.now)
 
     def entered(self, phase: str) -> None:
         """Phases are not asked for."""
@@ -50,7 +50,7 @@ def test_a_refusal_is_answered_at_once_and_silence_after_the_time_out(how: str, 
     assert fired(history) == ["fail-commit"]
     (fault,) = journal(FaultFired, history)
     wait_us = getattr(driven.world.settings, setting)
-    assert min(at for at in answers.heard_at if at > fault.at_us) == fault.at_us + wait_us
+    assert min(at for at in answers.received_at if at > fault.at_us) == fault.at_us + wait_us
 
 
 def test_the_time_out_is_longer_than_an_answer_takes() -> None:

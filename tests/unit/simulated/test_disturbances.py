@@ -216,8 +216,8 @@ def test_a_failure_names_the_fault_that_explains_it() -> None:
 
 
 def test_a_raising_function_fails_its_task_once() -> None:
-    ((said, fault),) = failures(run(job(faults=(FAULTS["raise-in-operator"],))))
-    assert said.startswith("the user function of op0-0 raised Injected: injected on the record with tag ")
+    ((reason_text, fault),) = failures(run(job(faults=(FAULTS["raise-in-operator"],))))
+    assert reason_text.startswith("the user function of op0-0 raised Injected: injected on the record with tag ")
     assert fault == 0
 
 
@@ -228,7 +228,7 @@ def test_a_poison_record_ends_the_job_with_its_reason() -> None:
     assert status == "failed"
     assert reason.startswith("3 restarts are used up; the last cause was op0-0: the user function of op0-0 raised")
     assert attempts(history) == 4
-    assert len({said for said, _ in failures(history)}) == 1, "always the same record"
+    assert len({reason_text for reason_text, _ in failures(history)}) == 1, "always the same record"
 
 
 def test_a_short_stop_is_no_failure() -> None:

@@ -165,9 +165,9 @@ def test_an_upsert_replaces_by_identity(store: Store) -> None:
 
 
 def test_what_is_committed_aside_is_not_seen_by_the_reader_of_the_output() -> None:
-    aside = Store()
-    aside.store = TransactionStore([TaskId("sink-0")])
-    aside.sealed("t", *ROWS)
-    assert isinstance(aside(Commit, "t"), Done)
-    assert aside.store.accounts["t"].status == "committed"
-    assert aside.store.rows() == []
+    passed_on = Store()
+    passed_on.store = TransactionStore([TaskId("sink-0")])
+    passed_on.sealed("t", *ROWS)
+    assert isinstance(passed_on(Commit, "t"), Done)
+    assert passed_on.store.accounts["t"].status == "committed"
+    assert passed_on.store.rows() == []

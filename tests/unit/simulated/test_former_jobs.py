@@ -94,13 +94,13 @@ def test_that_a_task_of_a_former_job_is_lost_is_not_told_to_the_next(monkeypatch
     runner = world.latest("op0-0")
     assert runner is not None
     world.submit(())
-    heard: list[object] = []
+    arrived: list[object] = []
     assert world.coordinator is not None
-    monkeypatch.setattr(world.coordinator, "feed", heard.append)
+    monkeypatch.setattr(world.coordinator, "feed", arrived.append)
     world.lose(runner, "it was killed")
-    assert heard == []
+    assert arrived == []
     world._lose(TaskLost(TaskId("op0-0"), AttemptId(9), "it was killed"), world.job_number)
-    assert len(heard) == 1
+    assert len(arrived) == 1
 
 
 def test_a_job_that_has_ended_takes_nobody_in() -> None:

@@ -78,8 +78,8 @@ def test_it_is_refused_by_name_and_goes_on_as_it_was(behind: str, reason: str) -
     assert not result.judgement.violated
     for invariant in ("exactly-once", "restored-state", "progress"):
         assert isinstance(result.judgement.verdicts[invariant], Holds)
-    (unfit,) = [stop for stop in stops_of(scenario, result.history) if stop.kind == "unfit-resume"]
-    assert (unfit.finished, unfit.begins_with) == (True, "savepoint")
+    (incompatible,) = [stop for stop in stops_of(scenario, result.history) if stop.kind == "unfit-resume"]
+    assert (incompatible.finished, incompatible.begins_with) == (True, "savepoint")
 
 
 def test_several_are_all_named() -> None:
@@ -100,8 +100,8 @@ def test_a_coordinator_that_dies_meanwhile_leaves_the_refusal_to_the_next() -> N
     assert result.history.unapplied == []
     assert told(result.history) == [("stopped", ""), ("failed", FINISHED), ("finished", "")]
     assert not result.judgement.violated
-    (unfit,) = [stop for stop in stops_of(killed, result.history) if stop.kind == "unfit-resume"]
-    assert (unfit.finished, [hit.fault for hit in unfit.hits]) == (True, ["kill-coordinator"])
+    (incompatible,) = [stop for stop in stops_of(killed, result.history) if stop.kind == "unfit-resume"]
+    assert (incompatible.finished, [hit.fault for hit in incompatible.hits]) == (True, ["kill-coordinator"])
 
 
 def test_a_job_that_fails_for_another_reason_was_not_refused() -> None:
@@ -111,8 +111,8 @@ def test_a_job_that_fails_for_another_reason_was_not_refused() -> None:
     killed = msgspec.structs.replace(scenario, faults=(kill,))
     history = result_of(killed).history
     assert "in the memory of the coordinator that died" in told(history)[1][1]
-    (unfit,) = [stop for stop in stops_of(killed, history) if stop.kind == "unfit-resume"]
-    assert not unfit.finished
+    (incompatible,) = [stop for stop in stops_of(killed, history) if stop.kind == "unfit-resume"]
+    assert not incompatible.finished
 
 
 def test_an_engine_that_answers_the_command_with_an_error_has_refused_it_too() -> None:

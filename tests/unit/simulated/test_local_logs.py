@@ -27,7 +27,7 @@ STORES = ("log", "files")
 LOST = "op0-0"
 
 
-def alone(*faults: AnyFault, **settings: Any) -> Scenario:
+def locally(*faults: AnyFault, **settings: Any) -> Scenario:
     """Records lie in the channels when barriers come; who is lost comes up alone."""
     told = {"spilling": "continuous", "failover": "local", "nodes": 3, "records": 120, **settings}
     return crowded(faults=faults, **told)
@@ -75,7 +75,7 @@ def first_numbers(result: Result) -> Iterator[tuple[int, int, int]]:
 
 @pytest.mark.parametrize("store", STORES)
 def test_snapshots_of_one_that_came_up_alone_name_what_lies_in_the_logs_of_the_one_before(store: str) -> None:
-    result = result_of(alone(lost(), spill_store=store))
+    result = result_of(locally(lost(), spill_store=store))
     assert recovered_locally(result) == [LOST]
     assert {log.name.rpartition("/")[0].rpartition("-")[2] for log in result.history.logs} == {"1"}
     numbers = list(first_numbers(result))
@@ -89,7 +89,7 @@ def test_snapshots_of_one_that_came_up_alone_name_what_lies_in_the_logs_of_the_o
 @pytest.mark.parametrize("store", STORES)
 def test_it_does_the_same_again_as_from_a_log_of_the_channels_own(store: str, alignment: str) -> None:
     own, spilled = (
-        result_of(alone(lost(), spilling=way, spill_store=store, alignment=alignment))
+        result_of(locally(lost(), spilling=way, spill_store=store, alignment=alignment))
         for way in ("at-once", "continuous")
     )
     assert recovered_locally(own) == recovered_locally(spilled) == [LOST]
@@ -100,7 +100,7 @@ def test_it_does_the_same_again_as_from_a_log_of_the_channels_own(store: str, al
 
 
 def test_no_log_is_left_but_of_what_the_last_snapshot_refers_to() -> None:
-    result = result_of(alone(lost(), lost("op1-0", 3)))
+    result = result_of(locally(lost(), lost("op1-0", 3)))
     assert recovered_locally(result)
     assert result.history.residue.logs == []
     assert any(log.trims for log in result.history.logs if log.task == LOST)
@@ -109,7 +109,7 @@ def test_no_log_is_left_but_of_what_the_last_snapshot_refers_to() -> None:
 def test_who_stood_still_writes_in_vain_into_the_log_of_the_one_in_its_place() -> None:
     """A flush of its own is under way, and the one in its place has written on."""
     pause = PauseTask(trigger=AtPoint(point="checkpoint-completed", occurrence=2), task=LOST, for_us=30_000)
-    result = result_of(alone(pause, spill_flush_us=700))
+    result = result_of(locally(pause, spill_flush_us=700))
     assert recovered_locally(result) == [LOST]
     assert [first for _, first, _ in first_numbers(result)] == [taken for _, _, taken in first_numbers(result)]
     assert not violated(result)
@@ -119,9 +119,11 @@ def test_who_stood_still_writes_in_vain_into_the_log_of_the_one_in_its_place() -
 def test_who_stands_still_while_it_comes_up_is_over_when_another_has(way: str) -> None:
     """Found by the search: its snapshot is read when it goes on, in the place of which it knows nothing any more."""
     slow = {"spilling": way, "snapshot_write_us": 3_000, "records": 300}
-    starts = [one.at_us for one in result_of(alone(lost(), **slow)).history.journal if isinstance(one, AttemptStarted)]
+    starts = [
+        one.at_us for one in result_of(locally(lost(), **slow)).history.journal if isinstance(one, AttemptStarted)
+    ]
     pause = PauseTask(trigger=AtTime(at_us=starts[1] + 400), task=LOST, for_us=15_000)
-    result = result_of(alone(lost(), pause, **slow))
+    result = result_of(locally(lost(), pause, **slow))
     assert recovered_locally(result) == [LOST, LOST]
     assert [one.loaded is None for one in result.history.runs if one.task == LOST] == [True, True, False]
     assert not violated(result)
@@ -131,7 +133,7 @@ def test_who_stands_still_while_it_comes_up_is_over_when_another_has(way: str) -
 def test_what_was_durable_nowhere_is_made_again(alignment: str) -> None:
     """No flush is done before the end: sender and receiver are lost at once, and with them what lay between."""
     faults = (lost("source-0"), lost(LOST), lost("op1-0"))
-    result = result_of(alone(*faults, alignment=alignment, spill_store="files", spill_flush_us=3_000))
+    result = result_of(locally(*faults, alignment=alignment, spill_store="files", spill_flush_us=3_000))
     assert sorted(recovered_locally(result)) == [LOST, "op1-0", "source-0"]
     assert sum(len(one.repeated) for one in result.history.channels) > 0
     assert not violated(result)
@@ -141,7 +143,7 @@ def test_what_was_durable_nowhere_is_made_again(alignment: str) -> None:
 def test_what_was_in_flight_when_a_job_is_given_up_amid_a_recovery_is_not_owed(way: str) -> None:
     """Found by the search: the newest checkpoint is that which a source had gone back to alone."""
     gone = KillCoordinator(trigger=AtPoint(point="state-loaded", task="source-0"))
-    result = result_of(alone(lost("source-0", 1), gone, spilling=way, snapshot_store="memory"))
+    result = result_of(locally(lost("source-0", 1), gone, spilling=way, snapshot_store="memory"))
     assert recovered_locally(result) == ["source-0"]
     newest = Lines(result.history).in_flight(max(one.checkpoint for one in result.history.completed))
     assert [channel for channel, held in newest.items() if held.origins and channel.startswith("source-0>")]
@@ -160,14 +162,14 @@ def test_no_drawn_run_that_reads_logs_is_accused() -> None:
 
 
 def test_a_log_that_is_begun_anew_is_seen_in_the_snapshots_that_refer_to_it() -> None:
-    result = result_of(alone(lost()), "P08")
+    result = result_of(locally(lost()), "P08")
     assert result.history.defect_reached
     assert "consistent-cut" in violated(result)
-    assert not result_of(alone(), "P08").history.defect_reached, "nobody is lost"
+    assert not result_of(locally(), "P08").history.defect_reached, "nobody is lost"
 
 
 def test_what_a_sender_forgets_too_early_is_missed() -> None:
-    result = result_of(alone(lost(), spill_store="files"), "P09")
+    result = result_of(locally(lost(), spill_store="files"), "P09")
     assert result.history.defect_reached
     assert violated(result).keys() & {"order", "no-data-loss", "progress"}
 

@@ -277,14 +277,14 @@ def test_a_job_that_cannot_is_refused_in_one_line() -> None:
 
 def test_no_drawn_run_is_accused_and_tasks_do_come_up_alone() -> None:
     draw = scenario_of(Drawing(templates=("local",), max_records=40))
-    alone = dropped = 0
+    locally = dropped = 0
     for number in range(20):
         told = draw(12, number)
         result = result_of(told)
         assert not violated(result), told.seed
-        alone += any(tasks for _, tasks in starts(result))
+        locally += any(tasks for _, tasks in starts(result))
         dropped += bool(repeats(result))
-    assert alone >= 8
+    assert locally >= 8
     assert dropped >= 5
 
 

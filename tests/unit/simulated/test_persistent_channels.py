@@ -139,8 +139,8 @@ def test_what_is_referred_to_is_dealt_to_new_owners(before: int, after: int, way
     history = all_there(job(spilling=way, width=before, records=84, commands=commands))
     taken_over = max(entry.checkpoint for entry in history.completed if entry.job == 1)
     assert taken_over in dict(referring(history))
-    anew = min(run.attempt for run in history.runs if run.job == 2)
-    assert any(state.queued for state in loaded(history, anew).values())
+    rescaled = min(run.attempt for run in history.runs if run.job == 2)
+    assert any(state.queued for state in loaded(history, rescaled).values())
 
 
 @pytest.mark.parametrize(

@@ -132,9 +132,11 @@ def test_alignment_sets_a_channel_aside_and_overtaking_none() -> None:
 
 
 def test_a_barrier_that_waits_long_enough_overtakes_and_one_that_does_not_stays_in_line() -> None:
-    patient, hasty = (judged(_line(way=overtaking_after(us * SECOND), interval_us=20 * SECOND)) for us in (8, 2))
-    assert patient.complete[0].stored_bytes == 0
-    assert patient.complete[0].took_us == judged(_line(interval_us=20 * SECOND)).complete[0].took_us
+    aligned_for_long, hasty = (
+        judged(_line(way=overtaking_after(us * SECOND), interval_us=20 * SECOND)) for us in (8, 2)
+    )
+    assert aligned_for_long.complete[0].stored_bytes == 0
+    assert aligned_for_long.complete[0].took_us == judged(_line(interval_us=20 * SECOND)).complete[0].took_us
     assert hasty.complete[0].stored_bytes > 0
 
 

@@ -33,11 +33,11 @@ class Listener:
     phases = True
 
     def __init__(self) -> None:
-        self.heard: list[tuple[str, str | None, str]] = []
+        self.arrived: list[tuple[str, str | None, str]] = []
         self.entered_phases: list[str] = []
 
     def reached(self, point: str, task: str | None, side: str) -> None:
-        self.heard.append((point, task, side))
+        self.arrived.append((point, task, side))
 
     def entered(self, phase: str) -> None:
         self.entered_phases.append(phase)
@@ -46,7 +46,7 @@ class Listener:
         """Nothing follows."""
 
 
-def heard(scenario: Scenario) -> Listener:
+def arrived(scenario: Scenario) -> Listener:
     """What a listener in the place of the scenario's own triggers hears; its faults go by times alone."""
     listener, driven = Listener(), Run(scenario, Parts(), False)
     assert not driven.triggers.points
@@ -60,14 +60,14 @@ def heard(scenario: Scenario) -> Listener:
 def test_every_point_is_reached(sink: str, absent: frozenset[str]) -> None:
     scenario = msgspec.structs.replace(EVERYTHING, engine=msgspec.structs.replace(EVERYTHING.engine, sink=sink))
     sides: dict[str, set[str]] = {}
-    for point, _, side in heard(scenario).heard:
+    for point, _, side in arrived(scenario).arrived:
         sides.setdefault(point, set()).add(side)
     assert set(POINTS) - set(sides) == absent
     assert {point for point, seen in sides.items() if seen != {"before", "after"}} == set()
 
 
 def test_a_checkpoints_steps_come_in_their_order() -> None:
-    steps = [point for point, task, side in heard(job()).heard if side == "after" and task in (None, "op1-0")]
+    steps = [point for point, task, side in arrived(job()).arrived if side == "after" and task in (None, "op1-0")]
     leading = ["checkpoint-triggered", "checkpoint-acknowledged", "checkpoint-completed"]
     assert [step for step in steps if step in leading][:3] == leading
     own = ["barrier-received", "snapshot-taken", "snapshot-persisted", "ack-sent"]
@@ -77,7 +77,7 @@ def test_a_checkpoints_steps_come_in_their_order() -> None:
 
 
 def test_every_phase_is_entered() -> None:
-    assert set(heard(EVERYTHING).entered_phases) == set(PHASES)
+    assert set(arrived(EVERYTHING).entered_phases) == set(PHASES)
 
 
 # -- dying at a point --------------------------------------------------------------------------------------------

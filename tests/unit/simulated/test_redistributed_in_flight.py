@@ -35,7 +35,7 @@ WIDTHS = [(2, 3), (3, 2), (7, 2), (2, 7)]
 UNALIGNED = {**QUICK, **SLOW, "alignment": "unaligned"}
 
 
-def dealt_by_key(topology: Topology) -> Topology:
+def redistributed_by_key(topology: Topology) -> Topology:
     """No edge is forward, so that barriers overtake on all but those that are broadcast."""
     edges = tuple(
         one if one.partitioning == "broadcast" else replace(one, partitioning="hash") for one in topology.edges
@@ -49,7 +49,7 @@ def chain(wide: int, *operators: AnyOperator) -> Scenario:
     (source,) = plain.workload.inputs
     splits = tuple(tuple((tag % 12, value, tag) for _, value, tag in split) for split in source.splits)
     workload = replace(plain.workload, inputs=(replace(source, splits=splits),))
-    return replace(plain, workload=workload, topology=dealt_by_key(plain.topology))
+    return replace(plain, workload=workload, topology=redistributed_by_key(plain.topology))
 
 
 def ruled(wide: int) -> Scenario:
@@ -65,7 +65,7 @@ def ruled(wide: int) -> Scenario:
         ),
     )
     names = ("data", "map", "changes", "rules", "sink")
-    topology = dealt_by_key(lay_out(workload, dict.fromkeys(names, wide)))
+    topology = redistributed_by_key(lay_out(workload, dict.fromkeys(names, wide)))
     return Scenario(workload=workload, topology=topology, engine=Engine(**UNALIGNED))  # type: ignore[arg-type]
 
 
@@ -95,10 +95,10 @@ def test_what_was_in_flight_is_dealt_once_beside_each_kind_of_state(before: int,
     receiver = operator if kind != "broadcast" else "map"
     left = in_flight(history)[max(entry.checkpoint for entry in history.completed if entry.job == 1)]
     waiting = [origin for channel, origins in left.items() if f">{receiver}-" in channel for origin in origins]
-    dealt = [queued(state) for task, state in begun.items() if task.startswith(receiver)]
+    shares = [queued(state) for task, state in begun.items() if task.startswith(receiver)]
     assert waiting
-    assert sorted(origin for origins in dealt for origin in origins) == sorted(waiting)
-    assert sum(map(bool, dealt)) > 1 or after < before, "where there are more than before they share it"
+    assert sorted(origin for origins in shares for origin in origins) == sorted(waiting)
+    assert sum(map(bool, shares)) > 1 or after < before, "where there are more than before they share it"
     assert kind != "broadcast" or not [channel for channel in left if ">rules-" in channel], "kept aligned"
 
     assert [entry.status for entry in journal(JobEnded, history)] == ["cancelled", "finished"]

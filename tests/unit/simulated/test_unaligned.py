@@ -169,22 +169,22 @@ def _restored(history: History, attempt: int) -> int:
 
 
 def test_after_a_time_out_an_alignment_goes_on_unaligned() -> None:
-    patient = all_there(job(alignment="timeout", alignment_timeout_us=60_000, faults=(kill(2),)))
+    aligned_for_long = all_there(job(alignment="timeout", alignment_timeout_us=60_000, faults=(kill(2),)))
     timed_barriers = all_there(job(alignment="timeout", alignment_timeout_us=300, faults=(kill(2),)))
-    assert not any(in_flight(patient).values())
+    assert not any(in_flight(aligned_for_long).values())
     assert any(in_flight(timed_barriers).values())
-    assert max(durations(timed_barriers)) < max(durations(patient))
+    assert max(durations(timed_barriers)) < max(durations(aligned_for_long))
 
 
 def test_an_alignment_that_waits_for_a_slow_channel_loses_patience_too() -> None:
     """No barrier lies in a queue then: one has been taken, the other is still under way."""
     slow = DelayChannel(trigger=AtTime(at_us=600), sender="op0-0", receiver="op1-0", by_us=4_000, for_us=20_000)
     settings = {"apply_cost_us": 20, "channel_capacity": 64, "faults": (slow, kill(2))}
-    patient = all_there(job(alignment="timeout", alignment_timeout_us=60_000, **settings))
+    aligned_for_long = all_there(job(alignment="timeout", alignment_timeout_us=60_000, **settings))
     timed_barriers = all_there(job(alignment="timeout", alignment_timeout_us=300, **settings))
-    assert in_flight(patient)[1] == {}
+    assert in_flight(aligned_for_long)[1] == {}
     assert list(in_flight(timed_barriers)[1]) == ["op0-0>op1-0"]
-    assert _marked_us(timed_barriers, "op1-0") + 3_000 < _marked_us(patient, "op1-0")
+    assert _marked_us(timed_barriers, "op1-0") + 3_000 < _marked_us(aligned_for_long, "op1-0")
 
 
 def _marked_us(history: History, task: str) -> int:

@@ -58,7 +58,7 @@ def test_nobody_enters_a_phase_before_some_job_is_spoken_of(phases: Phases) -> N
         ({"is_ending": True}, "finishing"),
         ({"stage": "terminating"}, "finishing"),
         ({"stage": "restarting"}, "recovering"),
-        ({"stage": "mending"}, "recovering"),
+        ({"stage": "partialfailover"}, "recovering"),
         ({"stage": "deploying"}, "deploying"),
         ({"stage": "deploying", "attempt": 2}, "recovering"),
         ({"stage": "deploying", "job": 2}, "recovering"),
