@@ -23,7 +23,7 @@ from ...properties.model.words import LIMIT, row_in_words
 from ...properties.model.workload import Row, Workload
 from ...properties.quick_checker.compare import difference_of
 from ...properties.quick_checker.final_result import final_result, is_fixed, is_update_stream, shows_last
-from ...properties.reconstruct.line import INFINITE
+from ...properties.reconstruct.lineage import INFINITE
 from ...properties.spark.tables import Cut, Expected, OracleJob
 from ...reference_impl.batch.execution import Batch
 from ...reference_impl.batch.execution import BatchResult as BatchResult

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from ...properties.model.verdict import Verdict
 from ...properties.model.words import row_in_words
 from ...properties.model.workload import Row
-from ...properties.reconstruct.line import INFINITE
+from ...properties.reconstruct.lineage import INFINITE
 from ...properties.semantics.user_functions import CounterpartFailed, user_nodes
 from ...properties.spark.questions import Question, decode, encode, questions_of, unasked_by
 from ...properties.spark.tables import Difference, OracleAnswer

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from ...faults.plan import AtPoint
-from ...properties.invariants.parts.unfit import names
+from ...properties.invariants.parts.incompatible import names
 from ...properties.model.history import AttemptRunning, CommandIssued, CommandReturned, FaultFired, History, JobEnded
 from ...reports.model import StopCounts
 from ..scenario.model import Cancel, Resume, Scenario, StopWithSavepoint

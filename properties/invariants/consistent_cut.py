@@ -43,7 +43,7 @@ from ..model.workload import COPY_BITS, SINK, is_pane, origin_of
 from ..quick_checker.case import Case
 from ..reconstruct.held_back import behind_batches
 from ..reconstruct.in_flight import NOTHING, origins
-from ..reconstruct.line import INFINITE, Line
+from ..reconstruct.lineage import INFINITE, Line
 from .parts.assignments import in_one_place, two_owners
 from .parts.cut_contents import copies, held_rows, missing_snapshots, rows_by_epoch, stored_state, transactions
 from .parts.cut_times import stored_times

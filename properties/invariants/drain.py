@@ -23,7 +23,7 @@ from ..model.workload import END_OF_TIME, Batch, Input, Node, Row, Window, is_cl
 from ..quick_checker.case import Case
 from ..reconstruct.held_back import batches, still_to_come, waiting
 from ..reconstruct.layouts import splits_of_task
-from ..reconstruct.line import decode_state
+from ..reconstruct.lineage import decode_state
 
 
 def check(case: Case) -> Verdict:

@@ -24,7 +24,7 @@ from . import (
     restored_state,
     visibility,
 )
-from .parts.unfit import undescribed
+from .parts.incompatible import undescribed
 
 CHECKERS: dict[str, Callable[[Case], Verdict]] = {
     "exactly-once": exactly_once.check,

@@ -42,7 +42,7 @@ from ..model.history import (
 from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..model.words import LIMIT, entry_in_words, journal_until, row_in_words
 from ..quick_checker.case import Case
-from ..reconstruct.line import INFINITE
+from ..reconstruct.lineage import INFINITE
 
 
 def check(case: Case) -> Verdict:

@@ -22,7 +22,7 @@ from ..model.words import journal_until, record_in_words
 from ..model.workload import SINK, Batch, FlatMap, Join, User, Window, is_changelog, offset_of, split_of
 from ..quick_checker.case import Case
 from ..reconstruct.in_flight import NOTHING, origins
-from ..reconstruct.line import INFINITE, Segment
+from ..reconstruct.lineage import INFINITE, Segment
 from ..semantics.broadcast import broadcasters
 
 

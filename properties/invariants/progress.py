@@ -34,7 +34,7 @@ from ..model.words import LIMIT, journal_until, plural, row_in_words
 from ..quick_checker.case import Case
 from ..reconstruct.commands import WELL
 from .parts.clocks import overdue
-from .parts.unfit import neither_begun_nor_refused, refused_by_name
+from .parts.incompatible import neither_begun_nor_refused, refused_by_name
 
 
 def check(case: Case) -> Verdict:

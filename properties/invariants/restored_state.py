@@ -31,12 +31,12 @@ from ..model.history import AttemptRunning, AttemptStarted, Completed, Passing, 
 from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..model.words import LIMIT, journal_until, plural
 from ..quick_checker.case import Case
-from ..reconstruct.line import decode_state
+from ..reconstruct.lineage import decode_state
 from .parts.assignments import given_elsewhere
+from .parts.incompatible import begun_before_finished, undescribed
 from .parts.persistent_logs import discarded_early
-from .parts.redealt import dealt_wrongly, kept_of_union, share, union_of
-from .parts.redealt_in_flight import comparable, dealt_in_turn, queued
-from .parts.unfit import begun_before_finished, undescribed
+from .parts.redistributed import dealt_wrongly, kept_of_union, share, union_of
+from .parts.redistributed_in_flight import comparable, dealt_in_turn, queued
 
 
 def check(case: Case) -> Verdict:

@@ -30,7 +30,7 @@ from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..model.words import LIMIT, journal_until, plural, row_in_words
 from ..model.workload import Row
 from ..quick_checker.case import Case
-from ..reconstruct.line import INFINITE
+from ..reconstruct.lineage import INFINITE
 from ..reconstruct.replay import is_determined
 
 

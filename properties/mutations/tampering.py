@@ -22,8 +22,8 @@ from ..model.history import History, Read, SnapshotDeleted, TaskFailed, Transact
 from ..model.workload import Row
 from ..quick_checker.case import Case
 from ..quick_checker.table import identity_of
-from .clock_lies import end_clock_early, keep_timer
-from .command_lies import (
+from .batches import hold_back, show_waiting_row
+from .commands import (
     answer_with_nothing,
     begin_with_another,
     bring_what_does_not_fit,
@@ -32,20 +32,8 @@ from .command_lies import (
     refuse_without_a_name,
     take_no_checkpoint,
 )
-from .committing_lies import commit_passed_on_early, commit_passed_on_unsealed, leave_passed_on, publish_in_halves
-from .ending_lies import (
-    commit_unsealed,
-    end_time_early,
-    leave_aborted,
-    leave_pending,
-    leave_sealed,
-    mix_epochs,
-    read_ahead,
-    show_open_window,
-)
-from .holding_lies import hold_back, show_waiting_row
-from .in_flight_lies import change_in_flight, drop_in_flight, move_in_flight, swap_in_flight
-from .lies import (
+from .committers import commit_passed_on_early, commit_passed_on_unsealed, leave_passed_on, publish_in_halves
+from .cuts_and_records import (
     Alteration,
     Lie,
     beside,
@@ -62,8 +50,20 @@ from .lies import (
     swap_applies,
     tells_reads,
 )
-from .log_lies import leave_log, trim_early
-from .time_lies import advance_early, end_early, leave_window, shift_time
+from .event_time import advance_early, end_early, leave_window, shift_time
+from .in_flight import change_in_flight, drop_in_flight, move_in_flight, swap_in_flight
+from .persistent_logs import leave_log, trim_early
+from .processing_time import end_clock_early, keep_timer
+from .transactions import (
+    commit_unsealed,
+    end_time_early,
+    leave_aborted,
+    leave_pending,
+    leave_sealed,
+    mix_epochs,
+    read_ahead,
+    show_open_window,
+)
 
 FOREVER = ("alive", "finished", "drained", "stopped")
 """How a job stands that owes its transactions an end."""

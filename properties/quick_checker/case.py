@@ -25,7 +25,7 @@ from ..model.verdict import Unknown
 from ..model.workload import END_OF_TIME, Input, Row, Topology, Workload, window_of
 from ..reconstruct.commands import Commands
 from ..reconstruct.layouts import layouts, widest
-from ..reconstruct.line import INFINITE, Line, Lines
+from ..reconstruct.lineage import INFINITE, Line, Lines
 from ..reconstruct.replay import is_determined
 from ..semantics.classes import FOLLOWING, classes, promised
 from ..semantics.user_functions import has_user_timers

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..model.workload import END_OF_TIME, STATEFUL, Row, Topology, User, Window, Workload, window_of
 from ..reconstruct.held_back import batches, let_out, still_to_come
-from ..reconstruct.line import INFINITE, Lines
+from ..reconstruct.lineage import INFINITE, Lines
 from ..reconstruct.replay import Replay
 from ..semantics.classes import FOLLOWING
 from ..semantics.event_time import Clock, splits_before

@@ -58,7 +58,7 @@ from ..semantics.windows import Emitted, Timer
 from .held_back import batches, waiting
 from .in_flight import records
 from .layouts import owner_of_key
-from .line import Line, Lines, decode_state
+from .lineage import Line, Lines, decode_state
 
 
 class RunReplay(msgspec.Struct, kw_only=True):

@@ -13,14 +13,14 @@ import msgspec
 
 from ..model.workload import SINK, STATEFUL, is_clocked, window_of
 from ..quick_checker.case import Case
-from ..reconstruct.line import INFINITE
+from ..reconstruct.lineage import INFINITE
 from ..reconstruct.replay import is_determined
 from ..semantics.broadcast import with_rules
 from ..semantics.classes import FOLLOWING
-from .heard import advances_of, in_turn, watermarks
 from .senders import Senders
 from .tables import Apply, Cut, OracleJob, Reckoned, StateEntry
 from .unasked import Unasked, applied_unasked, nothing_asked, unasked
+from .watermarks import advances_of, in_turn, watermarks
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ from ..model.history import StoredState, TaskRun
 from ..model.workload import STATEFUL
 from ..quick_checker.case import Case
 from ..reconstruct.in_flight import origins
-from ..reconstruct.line import decode_state
+from ..reconstruct.lineage import decode_state
 
 Attempts = dict[int, list[int]]
 """By origin, the attempt that made each of the records with it, in their order."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ..invariants.parts.unfit import undescribed
+from ..invariants.parts.incompatible import undescribed
 from ..model.verdict import Holds, Verdict, Violated
 from ..model.workload import User, window_of
 from ..quick_checker.case import Case

@@ -17,7 +17,7 @@ from cutproof.harness.subject.port import Subject
 from cutproof.harness.workloads.library import GENERAL
 from cutproof.properties.model.history import AttemptStarted, History
 from cutproof.properties.model.workload import Input, Node, Tumbling, Workload
-from cutproof.properties.reconstruct.line import decode_state
+from cutproof.properties.reconstruct.lineage import decode_state
 from cutproof.reference_impl.core.state import TaskState
 
 CROWDED = {

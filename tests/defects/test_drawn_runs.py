@@ -17,7 +17,7 @@ from cutproof.harness.subject.run import Result
 from cutproof.properties.model.workload import KEYED, AnyOperator, Count, Dedup, Greater, Join, Sum
 from cutproof.properties.semantics.classes import classes
 from defects.drawn import accused, first_runs
-from defects.lies import lies_seen
+from defects.mutated import lies_seen
 
 replace = msgspec.structs.replace
 ORDER_MATTERS: tuple[AnyOperator, ...] = (Sum(), Greater(), Count(tagged=True), Dedup(keys_only=False))

@@ -22,7 +22,7 @@ from cutproof.properties.mutations.tampering import COMMITTING_LIES, HOLDING_LIE
 from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.reconstruct.held_back import ROWS, batches, still_to_come
 from defects.drawn import accused, first_runs, times_held
-from defects.lies import lies_seen
+from defects.mutated import lies_seen
 
 RUNS = 40
 SIZE = 3

@@ -12,7 +12,7 @@ from cutproof.harness.subject.run import Result
 from cutproof.properties.mutations.tampering import RULE_LIES
 from cutproof.properties.semantics.broadcast import with_rules
 from defects.drawn import accused, first_runs, times_held
-from defects.lies import lies_seen
+from defects.mutated import lies_seen
 
 RUNS = 40
 

@@ -10,7 +10,7 @@ from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.subject.run import Result
 from cutproof.properties.mutations.tampering import IN_FLIGHT_LIES
 from defects.drawn import accused, first_runs, times_held
-from defects.lies import lies_seen
+from defects.mutated import lies_seen
 
 RUNS = 24
 

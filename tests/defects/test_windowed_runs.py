@@ -11,7 +11,7 @@ from cutproof.harness.subject.run import Result
 from cutproof.properties.model.workload import Burst, Session, Sliding, Tumbling, window_of
 from cutproof.properties.mutations.tampering import CLOCK_LIES, TIME_LIES
 from defects.drawn import accused, first_runs, times_held
-from defects.lies import lies_seen
+from defects.mutated import lies_seen
 
 RUNS = 60
 

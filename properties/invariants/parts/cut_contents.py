@@ -14,7 +14,7 @@ from ...model.workload import SINK, STATEFUL, Batch, Row, User
 from ...quick_checker.case import Case
 from ...quick_checker.compare import transaction_in_words, violated_rows
 from ...reconstruct.held_back import batches, counts_in, is_tally, still_to_come
-from ...reconstruct.line import INFINITE, Line
+from ...reconstruct.lineage import INFINITE, Line
 from ...reconstruct.replay import is_determined
 from ...semantics.broadcast import odd_one_out, rules_in, with_rules
 from ...semantics.semantics import Entry

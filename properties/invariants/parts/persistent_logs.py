@@ -14,7 +14,7 @@ from ...model.history import CoordinatorDown, History, PersistentLog, SnapshotDe
 from ...model.verdict import Violated
 from ...model.words import journal_until
 from ...quick_checker.case import Case
-from ...reconstruct.line import INFINITE
+from ...reconstruct.lineage import INFINITE
 
 
 def not_durable(case: Case, checkpoint: int) -> Violated | None:

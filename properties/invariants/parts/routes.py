@@ -11,7 +11,7 @@ from ...model.workload import SINK, is_clocked, origin_of
 from ...quick_checker.case import Case
 from ...reconstruct.held_back import batches, waiting
 from ...reconstruct.in_flight import NOTHING
-from ...reconstruct.line import INFINITE, Segment
+from ...reconstruct.lineage import INFINITE, Segment
 from ...semantics.broadcast import broadcasters, taken_by_all
 from ..order import moves, put_in
 

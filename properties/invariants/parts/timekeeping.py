@@ -24,7 +24,7 @@ from ...quick_checker.case import Case
 from ...reconstruct.layouts import splits_of_task
 from ...semantics.event_time import Clock
 from .idleness import idle_too_soon
-from .redealt import before
+from .redistributed import before
 
 
 def mistimed(case: Case) -> Violated | None:

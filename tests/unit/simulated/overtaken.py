@@ -8,7 +8,7 @@ from cutproof.faults.plan import AtPoint, KillTask
 from cutproof.harness.scenario.model import Scenario
 from cutproof.properties.model.history import CheckpointTriggered, History, StoredState
 from cutproof.properties.model.workload import Count, Map
-from cutproof.properties.reconstruct.line import Lines, decode_state
+from cutproof.properties.reconstruct.lineage import Lines, decode_state
 from unit.simulated.worlds import job as plain_job
 from unit.simulated.worlds import journal
 

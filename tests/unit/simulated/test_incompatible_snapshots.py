@@ -12,7 +12,7 @@ from cutproof.harness.search.stops import stops_of
 from cutproof.harness.subject.names import subject_called
 from cutproof.harness.subject.run import Result, run
 from cutproof.properties.invariants.judge import judge
-from cutproof.properties.invariants.parts.unfit import finished_before, refused_by_name, undescribed
+from cutproof.properties.invariants.parts.incompatible import finished_before, refused_by_name, undescribed
 from cutproof.properties.model.history import AttemptStarted, CommandIssued, CommandReturned, History, JobEnded
 from cutproof.properties.model.verdict import INVARIANTS, Holds, Unknown, Violated
 from cutproof.properties.model.workload import Count, Input, InputRecord, Node, Union, Workload

@@ -15,7 +15,7 @@ from cutproof.harness.subject.names import subject_called
 from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.history import AttemptStarted, Channel
 from cutproof.properties.model.verdict import Violated
-from cutproof.properties.reconstruct.line import Lines, decode_state
+from cutproof.properties.reconstruct.lineage import Lines, decode_state
 from cutproof.reference_impl.core.messages import EndOfData, Record
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.simulated.logs import AnyLog, LogShelf, OwnLog, SpilledLog

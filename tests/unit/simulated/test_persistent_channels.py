@@ -12,7 +12,7 @@ from cutproof.harness.scenario.checks import problems_of
 from cutproof.harness.scenario.model import Cancel, Perturbation, Resume, Savepoint
 from cutproof.harness.subject.run import run as judged
 from cutproof.properties.model.history import CheckpointAborted, FaultFired, History, SnapshotDeleted, StoredState
-from cutproof.properties.reconstruct.line import Lines
+from cutproof.properties.reconstruct.lineage import Lines
 from unit.simulated.overtaken import durations, in_flight, job, kill, loaded
 from unit.simulated.worlds import all_there, run
 

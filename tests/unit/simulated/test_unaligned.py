@@ -15,7 +15,7 @@ from cutproof.harness.subject.run import run as run_and_judge
 from cutproof.properties.model.history import CheckpointTriggered, FaultFired, History
 from cutproof.properties.model.verdict import Holds
 from cutproof.properties.reconstruct.in_flight import records
-from cutproof.properties.reconstruct.line import Lines
+from cutproof.properties.reconstruct.lineage import Lines
 from cutproof.reference_impl.core.parts import Parts
 from unit.simulated.overtaken import channels_held, durations, in_flight, job, kill, loaded
 from unit.simulated.worlds import all_there, journal, shown

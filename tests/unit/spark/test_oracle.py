@@ -13,7 +13,7 @@ from cutproof.properties.spark.cache import Cache
 from cutproof.properties.spark.operators import MEANINGS, kind_of
 from cutproof.properties.spark.oracle import Oracle
 from cutproof.properties.spark.tables import Cut, Difference, OracleJob, Reckoned
-from unit.spark.owed import KEYED, STATELESS, brute_force, drawn_job, is_order_free
+from unit.spark.expected_rows import KEYED, STATELESS, brute_force, drawn_job, is_order_free
 
 if TYPE_CHECKING:
     from pathlib import Path

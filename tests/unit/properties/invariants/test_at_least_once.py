@@ -11,7 +11,7 @@ from cutproof.properties.model.workload import Sum
 from cutproof.properties.quick_checker.case import Case
 from unit.properties.asked import Asked
 from unit.properties.histories import correct_runs, counting, recovered, run
-from unit.properties.lies import runs_of, told
+from unit.properties.mutated import runs_of, told
 from unit.properties.shapes import drawn
 from unit.properties.toy import Toy
 

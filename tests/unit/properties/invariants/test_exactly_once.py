@@ -10,7 +10,7 @@ from cutproof.properties.model.verdict import Holds, Unknown, Violated
 from cutproof.properties.quick_checker.case import Case
 from unit.properties.asked import Asked
 from unit.properties.histories import correct_runs, counting, joining, recovered, run
-from unit.properties.lies import told, with_rows
+from unit.properties.mutated import told, with_rows
 from unit.properties.shapes import drawn
 from unit.properties.toy import Toy
 

@@ -9,7 +9,7 @@ from cutproof.properties.model.workload import Edge, Filter, Input, Node, Topolo
 from cutproof.properties.quick_checker.case import Case
 from unit.properties.asked import Asked
 from unit.properties.histories import correct_runs, counting, recovered, run
-from unit.properties.lies import runs_of, told, with_rows
+from unit.properties.mutated import runs_of, told, with_rows
 from unit.properties.shapes import drawn
 from unit.properties.toy import Toy
 

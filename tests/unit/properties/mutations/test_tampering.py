@@ -15,7 +15,6 @@ import pytest
 from cutproof.properties.invariants.judge import CHECKERS
 from cutproof.properties.model.history import History
 from cutproof.properties.model.verdict import INVARIANTS, Holds, Violated
-from cutproof.properties.mutations.ending_lies import leave_sealed
 from cutproof.properties.mutations.tampering import (
     CLOCK_LIES,
     COMMITTING_LIES,
@@ -27,6 +26,7 @@ from cutproof.properties.mutations.tampering import (
     TIME_LIES,
     tamperings,
 )
+from cutproof.properties.mutations.transactions import leave_sealed
 from cutproof.properties.quick_checker.case import Case
 from unit.properties.histories import correct_runs, counting, recovered
 

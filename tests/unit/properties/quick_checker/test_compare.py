@@ -17,7 +17,7 @@ from cutproof.properties.quick_checker.compare import (
     violated_rows,
 )
 from unit.properties.histories import counting, recovered
-from unit.properties.lies import with_rows
+from unit.properties.mutated import with_rows
 
 EXPIRED = "transaction sink-0/1 expired"
 

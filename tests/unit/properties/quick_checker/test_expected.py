@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cutproof.properties.model.workload import KEYED, Row, Workload
 from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.quick_checker.expected import reckon
-from cutproof.properties.reconstruct.line import INFINITE
+from cutproof.properties.reconstruct.lineage import INFINITE
 from cutproof.properties.semantics.classes import classes
 from unit.properties.histories import counting, run
 from unit.properties.meanings import Entries, apply

@@ -14,7 +14,7 @@ from cutproof.properties.model.verdict import Holds, Verdict, Violated
 from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.quick_checker.table import owed_table
 from unit.properties.histories import copying, counting, recovered, run
-from unit.properties.lies import told
+from unit.properties.mutated import told
 from unit.properties.shapes import drawn
 from unit.properties.toy import Toy
 

@@ -22,7 +22,7 @@ from cutproof.properties.model.workload import (
 from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.reconstruct.replay import Replay, Strange, is_determined
 from unit.properties.histories import copying, counting, recovered
-from unit.properties.lies import runs_of
+from unit.properties.mutated import runs_of
 from unit.properties.toy import Toy
 
 

@@ -16,7 +16,7 @@ from cutproof.properties.invariants.parts import persistent_logs
 from cutproof.properties.model.history import CoordinatorDown, History, PersistentLog
 from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.properties.model.workload import Count, Input, Node, Workload
-from cutproof.properties.mutations.log_lies import leave_log, trim_early
+from cutproof.properties.mutations.persistent_logs import leave_log, trim_early
 from cutproof.properties.quick_checker.case import Case
 
 

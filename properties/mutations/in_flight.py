@@ -9,7 +9,7 @@ import msgspec
 
 from ..quick_checker.case import Case
 from ..reconstruct.replay import is_determined
-from .lies import Lie, beside, in_store, middle
+from .cuts_and_records import Lie, beside, in_store, middle
 
 Passing = list[Any]
 RECORD = 6

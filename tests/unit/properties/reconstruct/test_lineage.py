@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from cutproof.properties.model.history import AttemptStarted, Completed, History, Loaded, Mark, Stored, TaskRun
-from cutproof.properties.reconstruct.line import INFINITE, Lines, decode_state, mark_of
+from cutproof.properties.reconstruct.lineage import INFINITE, Lines, decode_state, mark_of
 
 
 def mark(checkpoint: int, *, reads: int = 0, applies: int = 0) -> Mark:

@@ -7,7 +7,7 @@ import msgspec
 from ..model.history import History, StoredState, TaskRun
 from ..model.workload import END_OF_TIME, is_clocked, window_of
 from ..quick_checker.case import Case
-from .lies import Lie, middle
+from .cuts_and_records import Lie, middle
 
 
 def leave_window(case: Case) -> Lie | None:

@@ -18,7 +18,7 @@ from ...model.workload import BEGINNING
 from ...quick_checker.case import Case
 from ...reconstruct.in_flight import NOTHING, InFlight
 from ...reconstruct.layouts import owner_of_key
-from ...reconstruct.line import decode_state
+from ...reconstruct.lineage import decode_state
 
 Lane = list[tuple[int, Passing]]
 """Elements, each with how often it had been put back."""

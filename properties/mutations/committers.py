@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..model.history import History, Read
 from ..model.stages import COMMITTERS
 from ..quick_checker.case import Case
-from .lies import Lie, middle
+from .cuts_and_records import Lie, middle
 
 
 def publish_in_halves(case: Case) -> Lie | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..invariants.parts.unfit import finished_before, refused_by_name
+from ..invariants.parts.incompatible import finished_before, refused_by_name
 from ..model.history import CommandIssued, CommandReturned, History, JobEnded, TaskFailed
 from ..quick_checker.case import Case
 from ..reconstruct.commands import STOPS
-from .lies import Alteration, Lie, beside, middle
+from .cuts_and_records import Alteration, Lie, beside, middle
 
 
 def drop_command(case: Case) -> Lie | None:

@@ -8,7 +8,7 @@ from ..invariants.drain import keeps_back
 from ..model.history import History
 from ..quick_checker.case import Case
 from ..reconstruct.held_back import ROWS, batches, still_to_come
-from .lies import Lie, middle, show_one
+from .cuts_and_records import Lie, middle, show_one
 
 
 def hold_back(case: Case) -> Lie | None:

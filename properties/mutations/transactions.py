@@ -9,8 +9,8 @@ from ..invariants.drain import keeps_back
 from ..model.history import History, Read, Transaction
 from ..model.workload import END_OF_TIME, Row, Window, window_of
 from ..quick_checker.case import Case
-from .lies import Lie, middle, show_one, tells_reads
-from .time_lies import killed_amid
+from .cuts_and_records import Lie, middle, show_one, tells_reads
+from .event_time import killed_amid
 
 ENDED = ("finished", "drained", "stopped")
 

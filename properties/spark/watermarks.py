@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ..model.history import Mark
 from ..model.workload import BEGINNING, is_clocked
 from ..quick_checker.case import Case
-from ..reconstruct.line import INFINITE, Line, Segment, mark_of
+from ..reconstruct.lineage import INFINITE, Line, Segment, mark_of
 from .tables import Advance
 
 

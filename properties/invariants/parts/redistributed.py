@@ -22,7 +22,7 @@ from ...model.workload import BEGINNING
 from ...quick_checker.case import Case
 from ...reconstruct.held_back import is_tally
 from ...reconstruct.layouts import owner_of_key, splits_of_task
-from ...reconstruct.line import decode_state
+from ...reconstruct.lineage import decode_state
 
 
 def before(case: Case, run: TaskRun) -> StoredState:

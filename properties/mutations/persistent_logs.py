@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..model.history import History, PersistentLog, SnapshotDeleted
 from ..quick_checker.case import Case
-from .lies import Lie, middle
+from .cuts_and_records import Lie, middle
 
 
 def _referred_to(case: Case) -> list[tuple[PersistentLog, int]]:
