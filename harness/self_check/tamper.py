@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ...properties.invariants.judge import judge
 from ...properties.model.history import History
 from ...properties.model.verdict import Holds, Verdict, Violated
-from ...properties.mutations.tampering import LIES, Tampering, tamperings
+from ...properties.mutations.tampering import MUTATIONS, Tampering, tamperings
 from ...properties.quick_checker.case import Case
 from ...reports.model import NotRun
 from ..runtime.exit_codes import CutproofError
@@ -92,7 +92,7 @@ def tamper(
     """
     progress = progress or Silent()
     keep = keep or (lambda number, scenario: NotRun(number=number, reason=""))
-    counts = {name: MutationCount(name=name) for name in LIES}
+    counts = {name: MutationCount(name=name) for name in MUTATIONS}
     report = TamperReport(subject=subject.name, seed=seed, tamperings=list(counts.values()))
     began = time.monotonic()
     progress.step("tampering with histories", scenarios)

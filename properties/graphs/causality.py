@@ -146,7 +146,9 @@ def _gap_in_a_process(history: GraphHistory, taken: Taken, inside: set[int]) -> 
         if list(part.events) != own[: len(part.events)]:
             missing = [number for number in own[: len(part.events)] if number not in inside]
             lacks = (
-                f"lacks {_said(history, missing[0])}, and has later ones" if missing else "has them in another order"
+                f"lacks {_event_in_words(history, missing[0])}, and has later ones"
+                if missing
+                else "has them in another order"
             )
             return Violated(
                 difference="event missing" if missing else "events out of order",
@@ -168,7 +170,10 @@ def _received_unsent(history: GraphHistory, taken: Taken, inside: set[int]) -> V
                 f" and not that {sender.process} sent it",
                 records=(event.label,),
                 tasks=(sender.process, event.process),
-                events=(f"outside: {_said(history, event.message)}", f"inside: {_said(history, number)}"),
+                events=(
+                    f"outside: {_event_in_words(history, event.message)}",
+                    f"inside: {_event_in_words(history, number)}",
+                ),
             )
     return None
 
@@ -192,13 +197,13 @@ def _channels(history: GraphHistory, taken: Taken, inside: set[int]) -> Violated
     due = under_way(history.events, inside)
     held = {channel: messages for part in taken.parts for channel, messages in part.channels.items()}
     for channel in sorted({*due, *held}):
-        messages, owed = held.get(channel, ()), due.get(channel, ())
-        if messages != owed:
+        messages, expected = held.get(channel, ()), due.get(channel, ())
+        if messages != expected:
             return Violated(
-                difference=_difference(history, messages, owed),
+                difference=_difference(history, messages, expected),
                 message=f"{taken.name} holds {_labels(history, messages)} in {channel};"
-                f" {_labels(history, owed)} had been sent and not received",
-                records=tuple(history.events[number].label for number in sorted({*messages, *owed})),
+                f" {_labels(history, expected)} had been sent and not received",
+                records=tuple(history.events[number].label for number in sorted({*messages, *expected})),
             )
     return None
 
@@ -213,14 +218,14 @@ def under_way(events: Sequence[Event], inside: set[int]) -> dict[str, tuple[int,
     return {channel: tuple(messages) for channel, messages in found.items()}
 
 
-def _difference(history: GraphHistory, messages: Sequence[int], owed: Sequence[int]) -> str:
-    if sorted(messages) == sorted(owed):
+def _difference(history: GraphHistory, messages: Sequence[int], expected: Sequence[int]) -> str:
+    if sorted(messages) == sorted(expected):
         return "out of order in a channel"
     if any(count > 1 for count in Counter(messages).values()):
         return "twice in a channel"
-    if set(owed) - set(messages):
+    if set(expected) - set(messages):
         received = {event.message for event in history.events if event.kind == "receive"}
-        return "missing in a channel" if set(owed) - set(messages) <= received else "lost from a channel"
+        return "missing in a channel" if set(expected) - set(messages) <= received else "lost from a channel"
     return "too much in a channel"
 
 
@@ -228,7 +233,7 @@ def _labels(history: GraphHistory, messages: Sequence[int]) -> str:
     return f"[{', '.join(history.events[number].label for number in messages)}]"
 
 
-def _said(history: GraphHistory, number: int) -> str:
+def _event_in_words(history: GraphHistory, number: int) -> str:
     event = history.events[number]
     by = f" by {event.channel}" if event.channel else ""
     return f"{event.process}: {event.kind} {event.label}{by} at {event.at_us} µs"

@@ -21,7 +21,7 @@ class BytesHistory(msgspec.Struct, frozen=True, kw_only=True):
 
     sources: dict[int, str]
     """number of a source: its name"""
-    line: tuple[tuple[int, int], ...]
+    processed: tuple[tuple[int, int], ...]
     in_flight: tuple[tuple[int, int], ...]
     read: dict[int, int]
     """source: how many buffers it had read"""
@@ -29,15 +29,15 @@ class BytesHistory(msgspec.Struct, frozen=True, kw_only=True):
 
 def check(history: BytesHistory) -> Verdict:
     """Whether nothing was lost, repeated or turned round; unknown when the sink processed nothing."""
-    if not history.line:
+    if not history.processed:
         return Unknown(reason="not exercised", detail="the sink processed nothing")
     for source, name in history.sources.items():
-        done = [place for number, place in history.line if number == source]
+        done = [place for number, place in history.processed if number == source]
         rest = sorted(place for number, place in history.in_flight if number == source)
         found = _compare(name, [*done, *rest], history.read.get(source, 0))
         if found is not None:
             return found
-    return Holds(exercised=len(history.line))
+    return Holds(exercised=len(history.processed))
 
 
 def _compare(source: str, found: list[int], read: int) -> Violated | None:

@@ -33,19 +33,19 @@ def check(case: Case) -> Verdict:
     if not is_determined(case.workload, case.topology, every_attempt=True):
         return Unknown(reason="not observable", detail="nothing says which row was applied where")
     visible = case.committed + case.pending
-    owed = case.expected.rows_up_to(case.closing.epoch)
+    expected = case.expected.rows_up_to(case.closing.epoch)
     yielded = case.expected.replay.yielded()
-    lost = owed - visible
+    lost = expected - visible
     extra = visible - yielded
     if case.history.sink == "idempotent":
-        lost = missing(case, owed)
+        lost = missing(case, expected)
         extra = Counter(row for row in visible if row not in yielded)
     excused = loss_by_expiry(case, lost) if lost and not extra else None
     if excused is not None:
         return excused
     if lost or extra:
         return violated_rows(
-            case, lost=lost, extra=extra, owed=owed, where="the output", checkpoint=case.closing.checkpoint
+            case, lost=lost, extra=extra, expected=expected, where="the output", checkpoint=case.closing.checkpoint
         )
     again = replayed_records(case)
     if not again:

@@ -31,7 +31,7 @@ def check(case: Case) -> Verdict:
     yielded = case.expected.replay.yielded()
     extra = case.committed - yielded
     if extra:
-        return violated_rows(case, lost=Counter(), extra=extra, owed=yielded, where="the output", checkpoint=None)
+        return violated_rows(case, lost=Counter(), extra=extra, expected=yielded, where="the output", checkpoint=None)
     exercised = sum(restore.before > 0 for restore in restores(case))
     if not exercised:
         return Unknown(reason="not exercised", detail="no failure after a record was read")

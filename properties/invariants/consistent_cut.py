@@ -43,7 +43,7 @@ from ..model.workload import COPY_BITS, SINK, is_pane, origin_of
 from ..quick_checker.case import Case
 from ..reconstruct.held_back import behind_batches
 from ..reconstruct.in_flight import NOTHING, origins
-from ..reconstruct.lineage import INFINITE, Line
+from ..reconstruct.lineage import INFINITE, Lineage
 from .parts.assignments import in_one_place, two_owners
 from .parts.cut_contents import copies, held_rows, missing_snapshots, rows_by_epoch, stored_state, transactions
 from .parts.cut_times import stored_times
@@ -54,30 +54,30 @@ from .parts.persistent_logs import not_durable
 def check(case: Case) -> Verdict:
     if "consistent-cut" not in case.promised:
         return case.not_promised("consistent-cut", f"{case.history.guarantee} mode does not align")
-    lines = {checkpoint: case.lines.of_checkpoint(checkpoint) for checkpoint in sorted(case.lines.completed)}
-    distinct = {line.tip: line for line in lines.values()}
-    reads = {tip: _reads(case, line) for tip, line in distinct.items()}
+    lineages = {checkpoint: case.lineages.of_checkpoint(checkpoint) for checkpoint in sorted(case.lineages.completed)}
+    distinct = {lineage.tip: lineage for lineage in lineages.values()}
+    reads = {tip: _reads(case, lineage) for tip, lineage in distinct.items()}
     found = two_owners(case)
     if found is not None:
         return found
     exercised = 0
-    for checkpoint, line in lines.items():
+    for checkpoint, lineage in lineages.items():
         found = (
             missing_snapshots(case, checkpoint)
             or in_one_place(case, checkpoint)
             or not_durable(case, checkpoint)
-            or _positions(case, reads[line.tip], checkpoint)
+            or _positions(case, reads[lineage.tip], checkpoint)
             or _channels(case, checkpoint)
             or copies(case, checkpoint)
             or stored_state(case, checkpoint)
             or stored_times(case, checkpoint)
-            or transactions(case, line, checkpoint)
+            or transactions(case, lineage, checkpoint)
         )
         if found is not None:
             return found
         exercised += _is_exercised(case, checkpoint)
-    for tip, line in distinct.items():
-        found = _closure(case, line, reads[tip])
+    for tip, lineage in distinct.items():
+        found = _closure(case, lineage, reads[tip])
         if found is not None:
             return found
     found = held_rows(case) or rows_by_epoch(case)
@@ -105,12 +105,12 @@ class _Reads(msgspec.Struct, frozen=True, kw_only=True):
         return below and (before >= len(self.least) or self.least[before] >= position)
 
 
-def _reads(case: Case, line: Line) -> dict[int, _Reads]:
+def _reads(case: Case, lineage: Lineage) -> dict[int, _Reads]:
     tasks: dict[int, str] = {}
     found: dict[int, tuple[list[int], list[int]]] = {}
     for source in case.workload.inputs:
         # a split may have had other readers in other attempts
-        for segment in sorted(line.of_operator(source.name), key=lambda one: one.run.attempt):
+        for segment in sorted(lineage.of_operator(source.name), key=lambda one: one.run.attempt):
             for (split, offset), epoch in zip(segment.run.reads, segment.read_epochs(), strict=False):
                 if split not in found:
                     found[split] = [], []
@@ -173,9 +173,9 @@ def _span(offsets: list[int]) -> str:
 
 def _channels(case: Case, checkpoint: int) -> Violated | None:
     """Marks at both ends of each channel, and the barrier's place in it."""
-    for task, stored in case.lines.stored(checkpoint).items():
+    for task, stored in case.lineages.stored(checkpoint).items():
         run = case.runs.get((task, stored.attempt))
-        mark = case.lines.mark(task, stored.attempt, checkpoint)
+        mark = case.lineages.mark(task, stored.attempt, checkpoint)
         if run is None or mark is None:
             continue
         for index, channel in enumerate(run.inputs):
@@ -193,13 +193,13 @@ def _channels(case: Case, checkpoint: int) -> Violated | None:
 
 def _sent(case: Case, channel: str, run: TaskRun, checkpoint: int) -> int | None:
     sender = case.sender(channel, run, checkpoint)
-    mark = case.lines.mark(sender.task, sender.attempt, checkpoint) if sender else None
+    mark = case.lineages.mark(sender.task, sender.attempt, checkpoint) if sender else None
     if sender is None or mark is None or channel not in sender.outputs:
         return None
     first = case.first_sent(sender, channel)
     if first is None:
         return None
-    in_flight = case.lines.in_flight(checkpoint).get(channel, NOTHING)
+    in_flight = case.lineages.in_flight(checkpoint).get(channel, NOTHING)
     return first + mark.sent[sender.outputs.index(channel)] - len(in_flight.origins)
 
 
@@ -208,7 +208,7 @@ def _barrier(case: Case, channel: str, run: TaskRun, checkpoint: int) -> int | N
     place = next((before for number, before in log.barriers if number == checkpoint), None) if log else None
     if log is None or place is None:
         return None
-    return len(log.recovered) + place - len(origins(case.lines.in_flight(checkpoint).get(channel, NOTHING).queued))
+    return len(log.recovered) + place - len(origins(case.lineages.in_flight(checkpoint).get(channel, NOTHING).queued))
 
 
 def _uneven(
@@ -243,7 +243,7 @@ def _counts(channel: str, checkpoint: int, sent: int | None, passed: int | None)
         yield f"the network saw the barrier after {plural(passed, 'record')}"
 
 
-def _closure(case: Case, line: Line, reads: dict[int, _Reads]) -> Violated | None:
+def _closure(case: Case, lineage: Lineage, reads: dict[int, _Reads]) -> Violated | None:
     """Each record is applied in the epoch that it was read in."""
     read: dict[int, int] = {}
     for split, seen in reads.items():
@@ -251,11 +251,11 @@ def _closure(case: Case, line: Line, reads: dict[int, _Reads]) -> Violated | Non
             read[origin_of(split, offset) >> COPY_BITS] = epoch
     late = behind_batches(case.workload)
     passing = {
-        number: {origin >> COPY_BITS for one in case.lines.in_flight(number).values() for origin in one.origins}
-        for number in line.checkpoints
+        number: {origin >> COPY_BITS for one in case.lineages.in_flight(number).values() for origin in one.origins}
+        for number in lineage.checkpoints
     }
     for operator in (*(node.name for node in case.workload.nodes), SINK):
-        for segment in line.of_operator(operator):
+        for segment in lineage.of_operator(operator):
             for (channel, origin), epoch in zip(segment.run.applies, segment.apply_epochs(), strict=False):
                 # a window's row is of the epoch in which it was finished: `_channels` and the rows by epoch see to it
                 # what waited in a batch may come later: the rows by epoch see to that too
@@ -278,14 +278,14 @@ def _crossing(case: Case, run: TaskRun, channel: int, origin: int, applied: int,
     place = record_in_words(case.workload, origin)
     source = run.inputs[channel].partition(">")[0]
     if read is None:
-        difference, told = "applied without a read", "no source read it on the line"
+        difference, clause = "applied without a read", "no source read it on the line"
     elif applied < read:
-        difference, told = "sent after, applied before", f"its source read it in {_epoch(read)}"
+        difference, clause = "sent after, applied before", f"its source read it in {_epoch(read)}"
     else:
-        difference, told = "sent before, applied after", f"its source read it in {_epoch(read)}"
+        difference, clause = "sent before, applied after", f"its source read it in {_epoch(read)}"
     return Violated(
         difference=difference,
-        message=f"{run.task} (attempt {run.attempt}) applied {place} in {_epoch(applied)}, {told}",
+        message=f"{run.task} (attempt {run.attempt}) applied {place} in {_epoch(applied)}, {clause}",
         records=(place,),
         checkpoint=min(applied, INFINITE if read is None else read) if applied != read else None,
         tasks=(source, run.task),
@@ -303,9 +303,9 @@ def _is_exercised(case: Case, checkpoint: int) -> bool:
         return False
     marks = [
         (run, mark)
-        for task, stored in case.lines.stored(checkpoint).items()
+        for task, stored in case.lineages.stored(checkpoint).items()
         if (run := case.runs.get((task, stored.attempt)))
-        and (mark := case.lines.mark(task, stored.attempt, checkpoint))
+        and (mark := case.lineages.mark(task, stored.attempt, checkpoint))
     ]
     counted = [mark.events for _, mark in marks if mark.events >= 0]
     if counted:

@@ -31,7 +31,7 @@ def check(case: Case) -> Verdict:
         return case.not_promised("drain", f"{case.history.guarantee} mode, or resumed behind an end of data")
     found = next(_ended_early(case), None)
     for ended in case.commands.ends:
-        found = found or _left(case, ended) or _shown(case, ended)
+        found = found or _left_behind(case, ended) or _shown(case, ended)
     if found is not None:
         return found
     exercised = sum(map(partial(_exercised, case), case.commands.ends))
@@ -69,8 +69,8 @@ def _is_read(case: Case, run: TaskRun, source: Input) -> bool:
     """Whether a source's splits are read to their end, its snapshots before this attempt counted."""
     if not source.bounded:
         return False
-    restored = case.lines.restored(run.task, run.attempt)
-    positions = dict(case.lines.positions(restored)) if restored in case.lines.completed and restored else {}
+    restored = case.lineages.restored(run.task, run.attempt)
+    positions = dict(case.lineages.positions(restored)) if restored in case.lineages.completed and restored else {}
     for split, offset in run.reads:
         positions[split] = offset + 1
     mine = splits_of_task(case.workload, case.layout_of(run), source.name, run.subtask)
@@ -83,7 +83,7 @@ def _is_read(case: Case, run: TaskRun, source: Input) -> bool:
 # what is left, though all was to go
 
 
-def _left(case: Case, ended: JobEnded) -> Violated | None:
+def _left_behind(case: Case, ended: JobEnded) -> Violated | None:
     """Windows, timers, rows or transactions that a finished or drained job left."""
     if ended.status not in ("finished", "drained"):
         return None
@@ -96,22 +96,22 @@ def _left(case: Case, ended: JobEnded) -> Violated | None:
     window = window_of(case.workload)
     for task, timers, panes in _windows(case, ended, window) if window else ():
         if timers or panes:
-            told = (
+            message = (
                 f"{task} holds {plural(len(panes), 'window')} and {plural(len(timers), 'timer')} in its last snapshot"
             )
             records = tuple(f"window from {start} of key {key}" for start, key, _, _ in panes[:LIMIT])
-            return _violated(case, ended, "window left", told, (task,), records)
+            return _violated(case, ended, "window left", message, (task,), records)
     for task, rows in _waiting(case, ended):
         if rows:
-            told = f"{task} holds {plural(len(rows), 'row')} back in its last snapshot"
-            return _violated(case, ended, "buffer left", told, (task,), tuple(map(row_in_words, rows[:LIMIT])))
+            message = f"{task} holds {plural(len(rows), 'row')} back in its last snapshot"
+            return _violated(case, ended, "buffer left", message, (task,), tuple(map(row_in_words, rows[:LIMIT])))
     return None
 
 
 def _waiting(case: Case, ended: JobEnded) -> Iterator[tuple[str, list[Row]]]:
     """(task, rows) of each subtask of a batch in a job's last snapshot."""
     names = batches(case.workload)
-    if names and ended.checkpoint in case.lines.completed and ended.checkpoint is not None:
+    if names and ended.checkpoint in case.lineages.completed and ended.checkpoint is not None:
         for task, state in case.states(ended.checkpoint).items():
             if task.rpartition("-")[0] in names:
                 yield task, [row for row, _ in waiting(state)]
@@ -121,7 +121,7 @@ def _windows(
     case: Case, ended: JobEnded, window: Node
 ) -> Iterator[tuple[str, list[tuple[int, int | None, int]], list[tuple[int, int | None, int | None, int]]]]:
     """(task, timers, panes) of each subtask of the window in a job's last snapshot."""
-    if ended.checkpoint in case.lines.completed and ended.checkpoint is not None:
+    if ended.checkpoint in case.lineages.completed and ended.checkpoint is not None:
         for task, state in case.states(ended.checkpoint).items():
             if task.rpartition("-")[0] == window.name:
                 yield task, [*state.timers, *state.alarms], state.entries
@@ -131,10 +131,10 @@ def _shown(case: Case, ended: JobEnded) -> Violated | None:
     """A row of a window that was open at a stop without drain, or that waited then, and shows."""
     if not keeps_back(case, ended):
         return None
-    owed = case.expected.rows_up_to(case.closing.epoch)
-    if case.rows_are_known and ended.checkpoint is not None and ended.checkpoint in case.lines.completed:
+    expected = case.expected.rows_up_to(case.closing.epoch)
+    if case.rows_are_known and ended.checkpoint is not None and ended.checkpoint in case.lineages.completed:
         for row in still_to_come(case.workload, case.states(ended.checkpoint)):
-            if case.committed[row] > owed[row]:
+            if case.committed[row] > expected[row]:
                 return _violated(case, ended, "waiting row shown", f"({row_in_words(row)}) is held back", ())
     window = window_of(case.workload)
     if window is None or window.name != case.workload.output:
@@ -143,7 +143,7 @@ def _shown(case: Case, ended: JobEnded) -> Violated | None:
         open_at = {(key, start) for time, key, start in timers if not _is_kept(window, timers, (time, key, start))}
         for start, key, value, tags in panes:
             row = (key, value, tags, start)
-            if (key, start) in open_at and case.committed[row] > owed[row]:
+            if (key, start) in open_at and case.committed[row] > expected[row]:
                 return _violated(
                     case, ended, "open window shown", f"({row_in_words(row)}) is of an open window", (task,)
                 )
@@ -154,11 +154,11 @@ def keeps_back(case: Case, ended: JobEnded) -> bool:
     """Whether no row may show of what was open or waited as a job ended: it was stopped, no other went on and may
     have brought it out, and where rows show as they are written no attempt went back behind such a row, and no clock
     goes on behind the savepoint."""
-    if ended.status != "stopped" or any(start.job > ended.job for start in case.lines.starts.values()):
+    if ended.status != "stopped" or any(start.job > ended.job for start in case.lineages.starts.values()):
         return False
     window = window_of(case.workload)
     clocked = window is not None and is_clocked(window.operator)
-    return case.history.sink == "transactional" or (len(case.lines.starts) == 1 and not clocked)
+    return case.history.sink == "transactional" or (len(case.lineages.starts) == 1 and not clocked)
 
 
 def _is_kept(window: Node, timers: list[tuple[int, int | None, int]], timer: tuple[int, int | None, int]) -> bool:
@@ -213,16 +213,16 @@ def _left_at_stop(case: Case, ended: JobEnded) -> int:
 
 
 def _job(case: Case, attempt: int) -> int | None:
-    start = case.lines.starts.get(attempt)
+    start = case.lineages.starts.get(attempt)
     return start.job if start else None
 
 
 def _violated(
-    case: Case, ended: JobEnded, difference: str, told: str, tasks: tuple[str, ...], records: tuple[str, ...] = ()
+    case: Case, ended: JobEnded, difference: str, message: str, tasks: tuple[str, ...], records: tuple[str, ...] = ()
 ) -> Violated:
     return Violated(
         difference=difference,
-        message=f"job {ended.job} {ended.status}: {told}",
+        message=f"job {ended.job} {ended.status}: {message}",
         records=records,
         checkpoint=ended.checkpoint,
         tasks=tasks,

@@ -22,7 +22,7 @@ from collections import Counter
 from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..quick_checker.case import Case
 from ..quick_checker.compare import loss_by_expiry, violated_rows
-from ..quick_checker.table import differences, ever_made, owed_table
+from ..quick_checker.table import differences, ever_made, expected_table
 from .parts.clocks import misclocked
 from .parts.hazards import disturbed_commits, restores
 from .parts.routes import misapplied
@@ -50,17 +50,22 @@ def check(case: Case) -> Verdict:
 
 
 def _output(case: Case) -> Verdict | None:
-    owed = case.expected.rows_up_to(case.closing.epoch)
+    expected = case.expected.rows_up_to(case.closing.epoch)
     found = case.committed + case.pending
-    if found == owed:
+    if found == expected:
         return None
-    lost, extra = owed - found, found - owed
+    lost, extra = expected - found, found - expected
     if not extra:
         excused = loss_by_expiry(case, lost)
         if excused is not None:
             return excused
     return violated_rows(
-        case, lost=lost, extra=extra, owed=owed, where="the committed output", checkpoint=case.closing.checkpoint
+        case,
+        lost=lost,
+        extra=extra,
+        expected=expected,
+        where="the committed output",
+        checkpoint=case.closing.checkpoint,
     )
 
 
@@ -71,7 +76,7 @@ def _table(case: Case) -> Violated | None:
             case,
             lost=lost,
             extra=extra,
-            owed=owed_table(case),
+            expected=expected_table(case),
             where="the table",
             checkpoint=case.closing.checkpoint,
         )
@@ -82,5 +87,7 @@ def _upserts(case: Case) -> Violated | None:
     everything = ever_made(case)
     foreign = Counter(written.row for written in case.history.written if written.row not in everything)
     if foreign:
-        return violated_rows(case, lost=Counter(), extra=foreign, owed=everything, where="the upserts", checkpoint=None)
+        return violated_rows(
+            case, lost=Counter(), extra=foreign, expected=everything, where="the upserts", checkpoint=None
+        )
     return None

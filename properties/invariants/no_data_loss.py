@@ -31,14 +31,14 @@ def check(case: Case) -> Verdict:
         return found
     if not case.rows_are_known:
         return Unknown(reason="not observable", detail="nothing says which row was applied where")
-    owed = case.expected.rows_up_to(case.closing.epoch)
-    lost = missing(case, owed) if case.history.sink == "idempotent" else owed - (case.committed + case.pending)
+    expected = case.expected.rows_up_to(case.closing.epoch)
+    lost = missing(case, expected) if case.history.sink == "idempotent" else expected - (case.committed + case.pending)
     if lost:
         return loss_by_expiry(case, lost) or violated_rows(
             case,
             lost=lost,
             extra=Counter(),
-            owed=owed,
+            expected=expected,
             where="the output",
             checkpoint=case.closing.checkpoint,
         )
@@ -59,6 +59,6 @@ def _tail(case: Case) -> int:
     return sum(
         epoch in (case.closing.checkpoint, case.closing.epoch)
         for source in case.workload.inputs
-        for segment in case.line.of_operator(source.name)
+        for segment in case.lineage.of_operator(source.name)
         for epoch in segment.read_epochs()
     )

@@ -62,8 +62,8 @@ def _garbage(case: Case) -> int:
     """What had to be cleaned: deleted files, aborted transactions, attempts that others replaced."""
     deleted = sum(len(entry.handles) for entry in case.history.journal if isinstance(entry, SnapshotDeleted))
     aborted = sum(transaction.aborted is not None for transaction in case.history.transactions)
-    lines = case.lines
-    replaced = sum(run.attempt < lines.serving(run.task, lines.last_attempt) for run in case.history.runs)
+    lineages = case.lineages
+    replaced = sum(run.attempt < lineages.serving(run.task, lineages.last_attempt) for run in case.history.runs)
     return deleted + aborted + replaced
 
 
@@ -93,48 +93,48 @@ class _Leftovers:
     def transactions(self) -> Violated | None:
         """An open or sealed transaction that nobody will end."""
         for name in self.residue.open_transactions:
-            left = self.by_name.get(name)
-            if left is None or self._abandoned(left):
-                return self._transaction(name, left, "open")
+            leftover = self.by_name.get(name)
+            if leftover is None or self._abandoned(leftover):
+                return self._transaction(name, leftover, "open")
         for name in self.residue.prepared_transactions:
-            left = self.by_name.get(name)
-            if left is None or (self._abandoned(left) and not self._bound(left)):
-                return self._transaction(name, left, "sealed")
+            leftover = self.by_name.get(name)
+            if leftover is None or (self._abandoned(leftover) and not self._bound(leftover)):
+                return self._transaction(name, leftover, "sealed")
         return None
 
-    def _abandoned(self, left: Transaction) -> bool:
+    def _abandoned(self, leftover: Transaction) -> bool:
         """Whether its owner is gone and somebody was there to clean behind it."""
-        if any(self.case.lines.serving(left.task, attempt) > left.attempt for attempt in self.running):
+        if any(self.case.lineages.serving(leftover.task, attempt) > leftover.attempt for attempt in self.running):
             return True
         if self.status in ("finished", "drained", "stopped"):
             return True
-        return self.status == "cancelled" and self._cancelled_in_order(left)
+        return self.status == "cancelled" and self._cancelled_in_order(leftover)
 
-    def _cancelled_in_order(self, left: Transaction) -> bool:
+    def _cancelled_in_order(self, leftover: Transaction) -> bool:
         """Its owner was up when the command came and had nothing else to die of."""
-        run = self.case.runs.get((left.task, left.attempt))
+        run = self.case.runs.get((leftover.task, leftover.attempt))
         failed = any(
-            isinstance(entry, TaskFailed) and entry.attempt == left.attempt for entry in self.case.history.journal
+            isinstance(entry, TaskFailed) and entry.attempt == leftover.attempt for entry in self.case.history.journal
         )
-        return run is not None and run.how == "cancelled" and left.attempt in self.running and not failed
+        return run is not None and run.how == "cancelled" and leftover.attempt in self.running and not failed
 
-    def _bound(self, left: Transaction) -> bool:
+    def _bound(self, leftover: Transaction) -> bool:
         """Whether a completed snapshot holds it: then its commit is owed or, after a failed or
         cancelled job, left to whoever resumes it."""
         return any(
-            left.checkpoint is not None and entry.checkpoint >= left.checkpoint
-            for entry in self.case.lines.taken_by(left.task, left.attempt)
+            leftover.checkpoint is not None and entry.checkpoint >= leftover.checkpoint
+            for entry in self.case.lineages.taken_by(leftover.task, leftover.attempt)
         )
 
     def crowded(self) -> Violated | None:
         """More open transactions than live sink subtasks."""
         seen: dict[str, str] = {}
         for name in self.residue.open_transactions:
-            left = self.by_name.get(name)
-            if left is not None and self.status == "alive":
-                if left.task in seen:
-                    return self._transaction(name, left, "open beside " + seen[left.task])
-                seen[left.task] = name
+            leftover = self.by_name.get(name)
+            if leftover is not None and self.status == "alive":
+                if leftover.task in seen:
+                    return self._transaction(name, leftover, "open beside " + seen[leftover.task])
+                seen[leftover.task] = name
         return None
 
     def files(self) -> Violated | None:
@@ -143,24 +143,24 @@ class _Leftovers:
         if self.unreadable:
             return None
         reached = set(self._reached())
-        stored = self.case.lines.handles
+        stored = self.case.lineages.handles
         for handle in self.residue.files:
             if handle in reached:
                 continue
             entry = stored.get(handle)
             if (entry is not None and self._under_way(entry)) or self._missed(handle):
                 continue
-            told = [
-                entry_in_words(noted)
-                for noted in self.case.history.journal
-                if entry is not None and getattr(noted, "checkpoint", None) == entry.checkpoint
+            entries = [
+                entry_in_words(event)
+                for event in self.case.history.journal
+                if entry is not None and getattr(event, "checkpoint", None) == entry.checkpoint
             ]
             return Violated(
                 difference="file left",
                 message=f"the file {handle} is left in the store, and no retained snapshot reaches it",
                 checkpoint=entry.checkpoint if entry is not None else None,
                 tasks=(entry.task,) if entry is not None else (),
-                events=tuple(told[-LIMIT:]),
+                events=tuple(entries[-LIMIT:]),
             )
         return None
 
@@ -185,15 +185,15 @@ class _Leftovers:
 
     def _excused(self, log: PersistentLog) -> bool:
         """Whether its task still appends to it, or nobody had occasion to delete it since."""
-        lines = self.case.lines
-        whole, serving = self._channels_of(log.attempt), lines.serving(log.task, lines.last_attempt)
+        lineages = self.case.lineages
+        whole, serving = self._channels_of(log.attempt), lineages.serving(log.task, lineages.last_attempt)
         if self.status == "alive" and whole == self._channels_of(serving):
             return True
         runs = [run for run in self.case.history.runs if run.task == log.task]
         newer = [run.started for run in runs if self._channels_of(run.attempt) > whole]
         since = max(log.opened, min(newer, default=0), self._made(log))
         occasions = (JobEnded, CoordinatorUp, AttemptStarted)
-        cleared = any(isinstance(noted, occasions) and noted.order > since for noted in self.case.history.journal)
+        cleared = any(isinstance(event, occasions) and event.order > since for event in self.case.history.journal)
         return not cleared and not any(one.order > since for one in self.case.history.completed)
 
     def _made(self, log: PersistentLog) -> int:
@@ -206,7 +206,7 @@ class _Leftovers:
 
     def _channels_of(self, attempt: int) -> int:
         """The attempt whose channels, and their logs, this one has: of all tasks, where they come up alone."""
-        persistent = self.case.lines.persistent
+        persistent = self.case.lineages.persistent
         return persistent.whole(attempt) if persistent is not None else attempt
 
     def _reached(self) -> Iterator[str]:
@@ -215,12 +215,12 @@ class _Leftovers:
                 yield from entry.handles.values()
 
     def _is_of_the_last(self, entry: Stored) -> bool:
-        return entry.attempt == self.case.lines.serving(entry.task, self.case.lines.last_attempt)
+        return entry.attempt == self.case.lineages.serving(entry.task, self.case.lineages.last_attempt)
 
     def _under_way(self, stored: Stored) -> bool:
         """Whether a living job is still taking this snapshot."""
         checkpoint = stored.checkpoint
-        if self.status != "alive" or not self._is_of_the_last(stored) or checkpoint in self.case.lines.completed:
+        if self.status != "alive" or not self._is_of_the_last(stored) or checkpoint in self.case.lineages.completed:
             return False
         latest = None
         for entry in self.case.history.journal:
@@ -231,42 +231,44 @@ class _Leftovers:
     def _missed(self, handle: str) -> bool:
         """Whether nobody had occasion to delete a file since it was written, and given up."""
         written = self._written(handle)
-        start = self.case.lines.starts.get(written[1]) if written is not None else None
+        start = self.case.lineages.starts.get(written[1]) if written is not None else None
         if written is None or start is None:
             return False
         since, journal = written[0], self.case.history.journal
-        for noted in journal:
-            ends = isinstance(noted, JobEnded) and noted.job == start.job
-            if noted.order > since and (ends or isinstance(noted, CoordinatorUp)):
+        for event in journal:
+            ends = isinstance(event, JobEnded) and event.job == start.job
+            if event.order > since and (ends or isinstance(event, CoordinatorUp)):
                 return False
-        deaths = (noted.order for noted in journal if isinstance(noted, CoordinatorDown))
+        deaths = (event.order for event in journal if isinstance(event, CoordinatorDown))
         died = min((death for death in deaths if death > start.order), default=INFINITE)
         since = max([since, *self._given_up(handle)])
         return not any(one.job == start.job and since < one.order < died for one in self.case.history.completed)
 
     def _written(self, handle: str) -> tuple[int, int] | None:
         """When a file was written, and by which attempt; also one that its writer died over."""
-        entry = self.case.lines.handles.get(handle)
+        entry = self.case.lineages.handles.get(handle)
         if entry is not None:
             return entry.order, entry.attempt
-        for noted in self.case.history.journal:
-            if isinstance(noted, FaultFired) and noted.kind == "tear-write" and handle in noted.detail.split():
-                return (noted.order, noted.attempt) if noted.attempt is not None else None
+        for event in self.case.history.journal:
+            if isinstance(event, FaultFired) and event.kind == "tear-write" and handle in event.detail.split():
+                return (event.order, event.attempt) if event.attempt is not None else None
         return None
 
     def _given_up(self, handle: str) -> Iterator[int]:
-        entry = self.case.lines.handles.get(handle)
-        for noted in self.case.history.journal:
-            if isinstance(noted, CheckpointAborted) and entry is not None and noted.checkpoint == entry.checkpoint:
-                yield noted.order
+        entry = self.case.lineages.handles.get(handle)
+        for event in self.case.history.journal:
+            if isinstance(event, CheckpointAborted) and entry is not None and event.checkpoint == entry.checkpoint:
+                yield event.order
 
-    def _transaction(self, name: str, left: Transaction | None, how: str) -> Violated:
-        whose = f" of attempt {left.attempt} of {left.task}" if left is not None else ", which nobody began,"
+    def _transaction(self, name: str, leftover: Transaction | None, how: str) -> Violated:
+        whose = (
+            f" of attempt {leftover.attempt} of {leftover.task}" if leftover is not None else ", which nobody began,"
+        )
         return Violated(
             difference="transaction left" if not how.startswith("open beside") else "second open transaction",
             message=f"transaction {name}{whose} is left {how}",
-            records=tuple(row_in_words(row) for row in left.rows[:LIMIT]) if left is not None else (),
-            checkpoint=left.checkpoint if left is not None else None,
-            tasks=(left.task,) if left is not None else (),
+            records=tuple(row_in_words(row) for row in leftover.rows[:LIMIT]) if leftover is not None else (),
+            checkpoint=leftover.checkpoint if leftover is not None else None,
+            tasks=(leftover.task,) if leftover is not None else (),
             events=journal_until(self.case.history, None),
         )

@@ -32,7 +32,7 @@ def check(case: Case) -> Verdict:
     if not case.history.channels:
         return Unknown(reason="not observable", detail="the sends were not recorded")
     exercised = 0
-    for task, segments in case.line.segments.items():
+    for task, segments in case.lineage.segments.items():
         taken = [_by_channel(segment) for segment in segments]
         for channel in dict.fromkeys(name for segment in segments for name in segment.run.inputs):
             found = _compare(case, task, channel, [of.get(channel, []) for of in taken])
@@ -61,8 +61,8 @@ def _sends(case: Case, channel: str) -> list[int] | None:
     out anew it went through other channels than it was put into, and counts where it is put back.
     """
     sent: list[int] = []
-    for segment in case.line.segments.get(channel.split(">")[0], ()):
-        if _moved_unseen(case, segment):
+    for segment in case.lineage.segments.get(channel.split(">")[0], ()):
+        if _rescaled_unobserved(case, segment):
             return None
         if channel not in segment.run.outputs:
             continue
@@ -70,9 +70,9 @@ def _sends(case: Case, channel: str) -> list[int] | None:
         if log is None:
             return None
         sent += put_in(case, segment, channel, log)
-        if segment.cut is not None and moves(case, segment):  # also what attempts before had put in
-            lying = case.lines.in_flight(segment.cut).get(channel, NOTHING)
-            del sent[max(0, len(sent) - len(lying.origins)) :]
+        if segment.cut is not None and is_rescaled_behind(case, segment):  # also what attempts before had put in
+            in_flight = case.lineages.in_flight(segment.cut).get(channel, NOTHING)
+            del sent[max(0, len(sent) - len(in_flight.origins)) :]
     return sent
 
 
@@ -80,35 +80,35 @@ def put_in(case: Case, segment: Segment, channel: str, log: Channel, end: int | 
     """What a segment of its sender put into a channel for the first time, up to its `end`, or that of so many."""
     run = segment.run
     end = segment.sent[run.outputs.index(channel)] if end is None else end
-    origin = case.lines.parent(run.task, run.attempt)
-    anew = origin is not None and case.rescaled(run.attempt, origin[1])
-    again = case.lines.in_flight(origin[1]).get(channel, NOTHING) if origin is not None and not anew else NOTHING
+    origin = case.lineages.parent(run.task, run.attempt)
+    rescaled = origin is not None and case.rescaled(run.attempt, origin[1])
+    again = case.lineages.in_flight(origin[1]).get(channel, NOTHING) if origin is not None and not rescaled else NOTHING
     sent = (log.repeated + log.sent)[:end]
-    lying = case.lines.in_flight(segment.cut).get(channel, NOTHING) if segment.cut is not None else NOTHING
+    in_flight = case.lineages.in_flight(segment.cut).get(channel, NOTHING) if segment.cut is not None else NOTHING
     if len(sent) < end < INFINITE:  # the attempt failed before it could send what its snapshot says is to be sent
-        sent = sent + origins(lying.unsent)[len(sent) - end :]
-    content = case.content(channel, run) if anew else None
+        sent = sent + origins(in_flight.unsent)[len(sent) - end :]
+    content = case.content(channel, run) if rescaled else None
     return [*(content.recovered if content is not None else []), *sent[len(origins(again.unsent)) :]]
 
 
-def _moved_unseen(case: Case, segment: Segment) -> bool:
+def _rescaled_unobserved(case: Case, segment: Segment) -> bool:
     """Whether the job was laid out anew before the cut of a task that had finished by then: the line leads past the
     attempts between, in which what it had under way was dealt out."""
     if segment.cut is None:
         return False
-    until = case.lines.completed[segment.cut].attempt
-    between = [case.lines.starts[one] for one in case.line.attempts if segment.run.attempt < one <= until]
+    until = case.lineages.completed[segment.cut].attempt
+    between = [case.lineages.starts[one] for one in case.lineage.attempts if segment.run.attempt < one <= until]
     return any(one.restores is not None and case.rescaled(one.attempt, one.restores) for one in between)
 
 
-def moves(case: Case, segment: Segment) -> bool:
+def is_rescaled_behind(case: Case, segment: Segment) -> bool:
     """Whether the job that goes on from a segment's cut is laid out anew."""
-    starts = case.lines.starts
-    later = [one for one in case.line.attempts if one > segment.run.attempt and not starts[one].in_place]
+    starts = case.lineages.starts
+    later = [one for one in case.lineage.attempts if one > segment.run.attempt and not starts[one].in_place]
     if not later or segment.cut is None:
         return False
-    came_up_alone = case.lines.persistent is not None and starts[later[0]].restores != segment.cut
-    return not came_up_alone and case.rescaled(later[0], segment.cut)
+    recovered_locally = case.lineages.persistent is not None and starts[later[0]].restores != segment.cut
+    return not recovered_locally and case.rescaled(later[0], segment.cut)
 
 
 def _compare(case: Case, task: str, channel: str, taken: list[list[int]]) -> Violated | None:
@@ -127,14 +127,14 @@ def _compare(case: Case, task: str, channel: str, taken: list[list[int]]) -> Vio
         records=tuple(record_in_words(case.workload, origin) for origin in (got, wanted) if origin is not None),
         tasks=(channel.split(">")[0], task),
         events=(
-            f"{channel} carried along the line: {_told(case, sent[max(0, at - 2) : at + 3])}",
-            f"{task} took: {_told(case, applied[max(0, at - 2) : at + 3])}",
+            f"{channel} carried along the line: {_records_in_words(case, sent[max(0, at - 2) : at + 3])}",
+            f"{task} took: {_records_in_words(case, applied[max(0, at - 2) : at + 3])}",
             *journal_until(case.history, None),
         ),
     )
 
 
-def _told(case: Case, origins: list[int]) -> str:
+def _records_in_words(case: Case, origins: list[int]) -> str:
     return "; ".join(record_in_words(case.workload, origin) for origin in origins) or "nothing"
 
 
@@ -213,7 +213,7 @@ def _offsets_increase(case: Case) -> Violated | None:
         if not way.fifo:
             continue
         last: dict[_Lane, int] = {}
-        segments = sorted(case.line.of_operator(operator), key=lambda segment: segment.run.attempt)
+        segments = sorted(case.lineage.of_operator(operator), key=lambda segment: segment.run.attempt)
         for segment in segments:
             found = _increasing(case, segment, keys, 1 if way.single else 0, last, copied.get(operator))
             if found is not None:

@@ -148,7 +148,7 @@ def _state_destroyed(case: Case, ended: JobEnded) -> bool:
     if case.history.snapshots == "memory" and any(isinstance(entry, CoordinatorDown) for entry in lived):
         return True
     unreadable = any(isinstance(entry, FaultFired) and entry.kind == "fail-read" for entry in lived)
-    return unreadable and any(int(number) in case.lines.completed for number in re.findall(r"\d+", ended.reason))
+    return unreadable and any(int(number) in case.lineages.completed for number in re.findall(r"\d+", ended.reason))
 
 
 def _restless(case: Case) -> Verdict:
@@ -165,8 +165,8 @@ def _restless(case: Case) -> Verdict:
     if _came_again(case, healed):
         return Unknown(reason="assumption broken", detail="an injected fault came again after healing")
     if not all(source.bounded for source in case.workload.inputs):
-        owed = case.commands.outstanding() or _input_outstanding(case) or _checkpoint_outstanding(case, healed)
-        return owed or _achieved(case)
+        outstanding = case.commands.outstanding() or _input_outstanding(case) or _checkpoint_outstanding(case, healed)
+        return outstanding or _achieved(case)
     return _violated(case, "no rest", "everything had healed, and the job did not come to rest within its bound", None)
 
 
@@ -185,21 +185,25 @@ def _transaction_outstanding(case: Case) -> Violated | None:
     """A sealed transaction that nobody ended, of a job that owes its end."""
     if case.ended is not None and case.ended.status not in WELL:
         return None
-    for owed in case.pending_transactions:
-        message = f"transaction {owed.name} belongs to a completed checkpoint and was never committed"
-        return _about(case, "commit outstanding", message, owed)
-    for left in (*case.history.transactions, *case.history.passing):
-        if left.status == "prepared" and _replaced(case, left):
-            message = f"transaction {left.name} of attempt {left.attempt} is bound to no snapshot and was never aborted"
-            return _about(case, "abort outstanding", message, left)
+    for outstanding in case.pending_transactions:
+        message = f"transaction {outstanding.name} belongs to a completed checkpoint and was never committed"
+        return _about(case, "commit outstanding", message, outstanding)
+    for leftover in (*case.history.transactions, *case.history.passing):
+        if leftover.status == "prepared" and _replaced(case, leftover):
+            name = f"transaction {leftover.name} of attempt {leftover.attempt}"
+            message = f"{name} is bound to no snapshot and was never aborted"
+            return _about(case, "abort outstanding", message, leftover)
     return None
 
 
-def _replaced(case: Case, left: Transaction) -> bool:
+def _replaced(case: Case, leftover: Transaction) -> bool:
     """Whether a later attempt of the same job has taken over."""
-    lines = case.lines
-    start, tip = lines.starts.get(left.attempt), lines.starts.get(lines.serving(left.task, lines.last_attempt))
-    return start is not None and tip is not None and start.job == tip.job and left.attempt < tip.attempt
+    lineages = case.lineages
+    start, tip = (
+        lineages.starts.get(leftover.attempt),
+        lineages.starts.get(lineages.serving(leftover.task, lineages.last_attempt)),
+    )
+    return start is not None and tip is not None and start.job == tip.job and leftover.attempt < tip.attempt
 
 
 def _about(case: Case, difference: str, message: str, transaction: Transaction) -> Violated:
@@ -223,7 +227,7 @@ def _input_outstanding(case: Case) -> Violated | None:
         )
     if case.history.guarantee == "at-most-once" or _healed(case) is None:
         return None
-    newest = case.line.checkpoints[-1] if case.line.checkpoints else None
+    newest = case.lineage.checkpoints[-1] if case.lineage.checkpoints else None
     positions = case.positions(newest)
     for split, _, records in case.workload.splits():
         if positions[split] < len(records):
@@ -241,7 +245,7 @@ def _input_outstanding(case: Case) -> Violated | None:
 
 def _checkpoint_outstanding(case: Case, healed: int) -> Violated | None:
     """A living job that completed no checkpoint after healing: those of the job before it may cover all there is."""
-    start = case.lines.starts.get(case.lines.last_attempt)
+    start = case.lineages.starts.get(case.lineages.last_attempt)
     if start is None or case.history.guarantee == "at-most-once":
         return None
     if any(one.job == start.job and one.order > healed for one in case.history.completed):

@@ -35,8 +35,8 @@ from ..reconstruct.lineage import decode_state
 from .parts.assignments import given_elsewhere
 from .parts.incompatible import begun_before_finished, undescribed
 from .parts.persistent_logs import discarded_early
-from .parts.redistributed import dealt_wrongly, kept_of_union, share, union_of
-from .parts.redistributed_in_flight import comparable, dealt_in_turn, queued
+from .parts.redistributed import kept_of_union, redistributed_state, union_of, wrongly_redistributed
+from .parts.redistributed_in_flight import comparable, queued, rebalanced_differently
 
 
 def check(case: Case) -> Verdict:
@@ -53,7 +53,7 @@ def check(case: Case) -> Verdict:
     if (unknown := undescribed(case)) is not None:
         return unknown
     exercised = 0
-    for start in case.lines.starts.values():
+    for start in case.lineages.starts.values():
         allowed = _allowed(case, start)
         for run in by_attempt.get(start.attempt, ()):
             found = _choice(case, run, allowed, start.attempt in running) or _content(case, run)
@@ -74,7 +74,7 @@ def _allowed(case: Case, start: AttemptStarted) -> Completed | None:
     if resume is None or resume.answer is None or resume.answer.error:
         return case.newest_before(start.order)
     named = resume.answer.checkpoint
-    return case.lines.completed.get(named) if named is not None else None
+    return case.lineages.completed.get(named) if named is not None else None
 
 
 def _named(case: Case) -> Violated | None:
@@ -154,7 +154,9 @@ def _content(case: Case, run: TaskRun) -> Violated | None:
         return None
     checkpoint = run.loaded.checkpoint
     rescaled = case.rescaled(run.attempt, checkpoint)
-    kept = share(case, run, checkpoint) if rescaled else case.states(checkpoint).get(run.task, StoredState())
+    kept = (
+        redistributed_state(case, run, checkpoint) if rescaled else case.states(checkpoint).get(run.task, StoredState())
+    )
     held = decode_state(run.loaded.state)
     if held is None:
         message = f"{run.task} loaded text that is no snapshot"
@@ -162,7 +164,7 @@ def _content(case: Case, run: TaskRun) -> Violated | None:
     differing: tuple[str, ...] = ()
     if rescaled:
         kept = msgspec.structs.replace(kept, queued=queued(case, run, checkpoint))
-        differing = dealt_in_turn(case, run, checkpoint) if held.queued or kept.queued else ()
+        differing = rebalanced_differently(case, run, checkpoint) if held.queued or kept.queued else ()
         held = msgspec.structs.replace(held, queued=comparable(case, run, held.queued))
     differing += _differences(kept, held) + _items(case, run, kept, held)
     if differing:
@@ -173,17 +175,17 @@ def _content(case: Case, run: TaskRun) -> Violated | None:
 
 def _differences(kept: StoredState, held: StoredState) -> tuple[str, ...]:
     """What is only in the store, and what only in the task, in words."""
-    told: list[str] = []
+    phrases: list[str] = []
     for split in sorted(kept.positions.keys() | held.positions.keys()):
         stored, loaded = kept.positions.get(split), held.positions.get(split)
         if stored != loaded:
-            told.append(f"split {split}: stored position {stored}, loaded {loaded}")
+            phrases.append(f"split {split}: stored position {stored}, loaded {loaded}")
     for what in ("watermark", "times", "idle", "maxima"):
         stored_time, loaded_time = getattr(kept, what), getattr(held, what)
         if stored_time != loaded_time:
-            told.append(f"{what} of event time: stored {stored_time}, loaded {loaded_time}")
+            phrases.append(f"{what} of event time: stored {stored_time}, loaded {loaded_time}")
     for what in ("queued", "unsent"):
-        told += _passing(what, getattr(kept, what), getattr(held, what))
+        phrases += _passing(what, getattr(kept, what), getattr(held, what))
     kinds: tuple[tuple[str, Sequence[object], Sequence[object]], ...] = (
         ("entry", kept.entries, held.entries),
         ("transaction", kept.transactions, held.transactions),
@@ -192,8 +194,8 @@ def _differences(kept: StoredState, held: StoredState) -> tuple[str, ...]:
         ("state", kept.held, held.held),
     )
     for what, stored_items, loaded_items in kinds:
-        told += _differing(what, stored_items, loaded_items)
-    return tuple(told)
+        phrases += _differing(what, stored_items, loaded_items)
+    return tuple(phrases)
 
 
 def _passing(what: str, stored: dict[int, list[Passing]], loaded: dict[int, list[Passing]]) -> list[str]:
@@ -211,18 +213,18 @@ def _items(case: Case, run: TaskRun, kept: StoredState, held: StoredState) -> tu
     checkpoint = run.loaded.checkpoint if run.loaded is not None else 0
     union = union_of(case, run.operator, checkpoint)
     mine = kept_of_union(case, run, checkpoint)
-    told = [f"{name} {text} loaded, and in no union" for name, text in held.shared if (name, text) not in union]
-    told += _differing("item", held.shared if mine is None else mine, held.shared)
-    told += _differing("broadcast item", kept.broadcast, held.broadcast)
+    phrases = [f"{name} {text} loaded, and in no union" for name, text in held.shared if (name, text) not in union]
+    phrases += _differing("item", held.shared if mine is None else mine, held.shared)
+    phrases += _differing("broadcast item", kept.broadcast, held.broadcast)
     if case.rescaled(run.attempt, checkpoint):
-        return (*told, *dealt_wrongly(case, run.operator, run.attempt, checkpoint))
-    return (*told, *_differing("item", kept.listed, held.listed))
+        return (*phrases, *wrongly_redistributed(case, run.operator, run.attempt, checkpoint))
+    return (*phrases, *_differing("item", kept.listed, held.listed))
 
 
 def _differing(what: str, stored: Sequence[object], loaded: Sequence[object]) -> list[str]:
     mine, other = Counter(stored), Counter(loaded)
-    told = [f"{what} {item} stored, not loaded" for item in (mine - other).elements()]
-    return told + [f"{what} {item} loaded, not stored" for item in (other - mine).elements()]
+    phrases = [f"{what} {item} stored, not loaded" for item in (mine - other).elements()]
+    return phrases + [f"{what} {item} loaded, not stored" for item in (other - mine).elements()]
 
 
 def _positions(case: Case, run: TaskRun, held: StoredState) -> Violated | None:

@@ -83,17 +83,17 @@ class _Bounds:
     """Where the completed snapshots of every writer lie."""
 
     def __init__(self, case: Case) -> None:
-        self._lines = case.lines
+        self._lineages = case.lineages
         self._writers: dict[tuple[str, int], _Writer] = {}
 
     def observed(self, transaction: Transaction) -> bool:
-        return (transaction.task, transaction.attempt) in self._lines.runs
+        return (transaction.task, transaction.attempt) in self._lineages.runs
 
     def writer(self, transaction: Transaction) -> _Writer:
         task, attempt = transaction.task, transaction.attempt
         if (task, attempt) not in self._writers:
-            taken = self._lines.taken_by(task, attempt)
-            marks = ((self._lines.mark(task, attempt, one.checkpoint), one) for one in taken)
+            taken = self._lineages.taken_by(task, attempt)
+            marks = ((self._lineages.mark(task, attempt, one.checkpoint), one) for one in taken)
             self._writers[task, attempt] = _Writer((mark.applies, one) for mark, one in marks if mark is not None)
         return self._writers[task, attempt]
 
@@ -188,7 +188,7 @@ class _Early:
 
     def __init__(self, case: Case) -> None:
         self._committed = case.history.committed
-        self._owed = sorted((at, rows) for at, rows in case.expected.rows().items() if rows)
+        self._expected = sorted((at, rows) for at, rows in case.expected.rows().items() if rows)
         self._seen = 0
         self._epochs = 0
         self._balance: Counter[Row] = Counter()
@@ -200,12 +200,12 @@ class _Early:
         self._shift(self._committed[self._seen : seen], 1)
         self._shift(self._committed[seen : self._seen], -1)
         self._seen = seen
-        while self._epochs < len(self._owed) and self._owed[self._epochs][0] <= epoch:
-            self._shift(self._owed[self._epochs][1], -1)
+        while self._epochs < len(self._expected) and self._expected[self._epochs][0] <= epoch:
+            self._shift(self._expected[self._epochs][1], -1)
             self._epochs += 1
-        while self._epochs and self._owed[self._epochs - 1][0] > epoch:
+        while self._epochs and self._expected[self._epochs - 1][0] > epoch:
             self._epochs -= 1
-            self._shift(self._owed[self._epochs][1], 1)
+            self._shift(self._expected[self._epochs][1], 1)
         return self._excess
 
     def _shift(self, rows: Iterable[Row], by: int) -> None:
@@ -221,10 +221,10 @@ class _Early:
 def _newest(case: Case) -> tuple[list[int], list[int | None]]:
     """The orders at which snapshots completed, and after each of them the newest: None when the
     line of the run's end does not go through it (what it covered is not known there)."""
-    line = set(case.line.checkpoints)
+    lineage = set(case.lineage.checkpoints)
     completed = sorted((entry.order, entry.checkpoint) for entry in case.history.completed)
     newest = accumulate((checkpoint for _, checkpoint in completed), max)
-    return [order for order, _ in completed], [one if one in line else None for one in newest]
+    return [order for order, _ in completed], [one if one in lineage else None for one in newest]
 
 
 def _died_with_rows(case: Case, transaction: Transaction) -> bool:

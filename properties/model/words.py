@@ -37,16 +37,16 @@ def row_in_words(row: Row) -> str:
 def entry_in_words(entry: JournalEntry) -> str:
     """A journal entry as one short phrase, its empty fields left out."""
     kind = str(type(entry).__struct_config__.tag).replace("-", " ")
-    told = [
+    fields = [
         f"{name} {getattr(entry, name)}"
         for name in entry.__struct_fields__
         if name not in ("order", "at_us") and getattr(entry, name) not in (None, "", False, [])
     ]
-    return f"at {entry.at_us} µs: {kind}" + (f" ({', '.join(told)})" if told else "")
+    return f"at {entry.at_us} µs: {kind}" + (f" ({', '.join(fields)})" if fields else "")
 
 
 def journal_until(history: History, order: int | None) -> tuple[str, ...]:
     """The last few journal entries up to an order (None: the end), in words."""
     entries: Iterable[JournalEntry] = history.journal
-    told = [entry_in_words(entry) for entry in entries if order is None or entry.order <= order]
-    return tuple(told[-LIMIT:])
+    fields = [entry_in_words(entry) for entry in entries if order is None or entry.order <= order]
+    return tuple(fields[-LIMIT:])

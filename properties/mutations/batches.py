@@ -8,10 +8,10 @@ from ..invariants.drain import keeps_back
 from ..model.history import History
 from ..quick_checker.case import Case
 from ..reconstruct.held_back import ROWS, batches, still_to_come
-from .cuts_and_records import Lie, middle, show_one
+from .cuts_and_records import Mutation, middle, show_one
 
 
-def hold_back(case: Case) -> Lie | None:
+def hold_back(case: Case) -> Mutation | None:
     """A row still waits in the last snapshot of a job whose data had ended."""
     tasks = {f"{name}-0" for name in batches(case.workload)}
     last = {ended.checkpoint for ended in case.commands.ends if ended.status in ("finished", "drained")}
@@ -29,17 +29,17 @@ def hold_back(case: Case) -> Lie | None:
     return ("drain",), alter
 
 
-def show_waiting_row(case: Case) -> Lie | None:
+def show_waiting_row(case: Case) -> Mutation | None:
     """A row that waited when a job stopped shows."""
     if not case.rows_are_known:
         return None
-    owed = case.expected.rows_up_to(case.closing.epoch)
+    expected = case.expected.rows_up_to(case.closing.epoch)
     stops = [ended.checkpoint for ended in case.commands.ends if keeps_back(case, ended)]
     rows = [
         row
         for checkpoint in stops
-        if checkpoint is not None and checkpoint in case.lines.completed
+        if checkpoint is not None and checkpoint in case.lineages.completed
         for row in still_to_come(case.workload, case.states(checkpoint))
-        if case.committed[row] >= owed[row]
+        if case.committed[row] >= expected[row]
     ]
     return show_one(rows)

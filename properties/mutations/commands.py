@@ -6,10 +6,10 @@ from ..invariants.parts.incompatible import finished_before, refused_by_name
 from ..model.history import CommandIssued, CommandReturned, History, JobEnded, TaskFailed
 from ..quick_checker.case import Case
 from ..reconstruct.commands import STOPS
-from .cuts_and_records import Alteration, Lie, beside, middle
+from .cuts_and_records import Alteration, Mutation, middle, out_of_range
 
 
-def drop_command(case: Case) -> Lie | None:
+def drop_command(case: Case) -> Mutation | None:
     """A job stopped, drained or cancelled itself: no command had asked for it."""
     ended = middle([end for end in case.commands.ends if end.status in (*STOPS, "cancelled")])
     if ended is None:
@@ -28,7 +28,7 @@ def drop_command(case: Case) -> Lie | None:
 
 def _answered(case: Case, *kinds: str) -> list[int]:
     """Where in the journal a command of these kinds is answered with a snapshot."""
-    told = [
+    answered = [
         (one.answer.command, one.answer.order)
         for one in case.commands.asked
         if one.answer is not None and one.answer.checkpoint is not None and one.issued.kind in kinds
@@ -36,7 +36,7 @@ def _answered(case: Case, *kinds: str) -> list[int]:
     return [
         at
         for at, entry in enumerate(case.history.journal)
-        if isinstance(entry, CommandReturned) and (entry.command, entry.order) in told
+        if isinstance(entry, CommandReturned) and (entry.command, entry.order) in answered
     ]
 
 
@@ -49,13 +49,13 @@ def _answer(at: int, checkpoint: int | None) -> Alteration:
     return alter
 
 
-def answer_with_nothing(case: Case) -> Lie | None:
+def answer_with_nothing(case: Case) -> Mutation | None:
     """A user is told of a savepoint that is not there."""
     at = middle(_answered(case, "savepoint", "stop-with-savepoint"))
-    return None if at is None else (("progress",), _answer(at, beside(None)))
+    return None if at is None else (("progress",), _answer(at, out_of_range(None)))
 
 
-def begin_with_another(case: Case) -> Lie | None:
+def begin_with_another(case: Case) -> Mutation | None:
     """A resumed job is said to begin with an older snapshot than the newest; where none was
     resumed, all tasks of a restarted attempt say so."""
     at = middle(_answered(case, "resume"))
@@ -76,13 +76,13 @@ def begin_with_another(case: Case) -> Lie | None:
     return ("restored-state",), alter
 
 
-def bring_what_does_not_fit(case: Case) -> Lie | None:
+def bring_incompatible_operator(case: Case) -> Mutation | None:
     """A job that was resumed, and ran, had a new operator before one that its snapshot counts as finished."""
     sources = {source.name for source in case.workload.inputs}
     before = {
         one.issued.command: [name for name in finished_before(case, one.job or 0) if name not in sources]
         for one in case.commands.asked
-        if one.issued.kind == "resume" and any(start.job == one.job for start in case.lines.starts.values())
+        if one.issued.kind == "resume" and any(start.job == one.job for start in case.lineages.starts.values())
     }
     command = middle([command for command, behind in before.items() if behind])
     if command is None:
@@ -96,7 +96,7 @@ def bring_what_does_not_fit(case: Case) -> Lie | None:
     return ("restored-state",), alter
 
 
-def refuse_without_a_name(case: Case) -> Lie | None:
+def refuse_without_a_name(case: Case) -> Mutation | None:
     """A job that its snapshot does not fit is refused, and its user is not told why."""
     ended = middle([end for end in case.commands.ends if refused_by_name(case, end)])
     if ended is None or case.history.snapshots == "memory":  # that may be lost with the coordinator: it excuses a job
@@ -116,9 +116,9 @@ def _older(case: Case, checkpoint: int) -> int | None:
     return max((one.checkpoint for one in case.history.completed if one.checkpoint < checkpoint), default=None)
 
 
-def take_no_checkpoint(case: Case) -> Lie | None:
+def take_no_checkpoint(case: Case) -> Mutation | None:
     """A job that never ends, resumed or not, takes no checkpoint, and so is never seen at rest."""
-    start = case.lines.starts.get(case.lines.last_attempt)
+    start = case.lineages.starts.get(case.lineages.last_attempt)
     healed, history = case.history.healed or 0, case.history
     if start is None or case.ended is not None or not history.quiet or history.starved:
         return None
@@ -135,7 +135,7 @@ def take_no_checkpoint(case: Case) -> Lie | None:
     return ("progress",), alter
 
 
-def lose_file(case: Case) -> Lie | None:
+def lose_file(case: Case) -> Mutation | None:
     """A file of a snapshot that is kept is gone."""
     residue = case.history.residue
     kept = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ..model.history import History, Read
 from ..model.stages import COMMITTERS
 from ..quick_checker.case import Case
-from .cuts_and_records import Lie, middle
+from .cuts_and_records import Mutation, middle
 
 
-def publish_in_halves(case: Case) -> Lie | None:
+def publish_in_halves(case: Case) -> Mutation | None:
     """A reader came between two transactions of a checkpoint that shows as a whole."""
     if not any(run.operator == COMMITTERS[-1] for run in case.history.runs):
         return None
@@ -31,7 +31,7 @@ def publish_in_halves(case: Case) -> Lie | None:
     return ("visibility",), alter
 
 
-def _passed_on(case: Case) -> list[int]:
+def _two_phase_commits(case: Case) -> list[int]:
     """Where in `passing` a transaction stands that was committed with rows, of a writer that was observed."""
     return [
         at
@@ -40,9 +40,9 @@ def _passed_on(case: Case) -> list[int]:
     ]
 
 
-def commit_passed_on_early(case: Case) -> Lie | None:
+def commit_two_phase_early(case: Case) -> Mutation | None:
     """What an operator passes on is asked to be committed before the first snapshot at all is complete."""
-    at = middle(_passed_on(case))
+    at = middle(_two_phase_commits(case))
     if at is None:
         return None
 
@@ -52,9 +52,9 @@ def commit_passed_on_early(case: Case) -> Lie | None:
     return ("visibility",), alter
 
 
-def commit_passed_on_unsealed(case: Case) -> Lie | None:
+def commit_two_phase_unsealed(case: Case) -> Mutation | None:
     """What an operator passed on had never been sealed."""
-    at = middle(_passed_on(case))
+    at = middle(_two_phase_commits(case))
     if at is None:
         return None
 
@@ -64,17 +64,17 @@ def commit_passed_on_unsealed(case: Case) -> Lie | None:
     return ("visibility",), alter
 
 
-def leave_passed_on(case: Case) -> Lie | None:
+def reopen_two_phase_transaction(case: Case) -> Mutation | None:
     """What an operator passed on lies in the store still open, though its job has ended."""
     if case.ended is None or case.ended.status not in ("finished", "drained", "stopped"):
         return None
-    at = middle(_passed_on(case))
+    at = middle(_two_phase_commits(case))
     if at is None:
         return None
 
     def alter(history: History) -> None:
-        left = history.passing[at]
-        left.status, left.prepared, left.committed, left.commit_requested = "open", None, None, None
-        history.residue.open_transactions.append(left.name)
+        leftover = history.passing[at]
+        leftover.status, leftover.prepared, leftover.committed, leftover.commit_requested = "open", None, None, None
+        history.residue.open_transactions.append(leftover.name)
 
     return ("no-leaks",), alter

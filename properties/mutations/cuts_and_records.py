@@ -19,7 +19,7 @@ from ..reconstruct.replay import is_determined
 
 T = TypeVar("T")
 Alteration = Callable[[History], None]
-Lie = tuple[tuple[str, ...], Alteration]
+Mutation = tuple[tuple[str, ...], Alteration]
 """The invariants that it touches, and what it does to (a copy of) the history."""
 
 
@@ -27,19 +27,19 @@ def middle(candidates: Sequence[T]) -> T | None:
     return candidates[len(candidates) // 2] if candidates else None
 
 
-def beside(value: int | None) -> int:
+def out_of_range(value: int | None) -> int:
     """A value that is none of a scenario's: far outside of what is drawn."""
     return (value or 0) + (1 << 50)
 
 
-def tells_reads(case: Case) -> bool:
+def knows_rows_read(case: Case) -> bool:
     """Whether it is known which rows a reader of an uncommitted row saw: not where rows follow what was applied,
     and may be any of several."""
     follows = case.expected.follows_applies
     return not follows or is_determined(case.workload, case.topology, every_attempt=case.by_applies)
 
 
-def show_one(rows: Sequence[Row]) -> Lie | None:
+def show_one(rows: Sequence[Row]) -> Mutation | None:
     """A reader sees one of these, none of which may show."""
     chosen = middle(rows)
     if chosen is None:
@@ -56,7 +56,9 @@ def show_one(rows: Sequence[Row]) -> Lie | None:
 
 def _snapshots(case: Case, wanted: Callable[[Stored], bool]) -> list[tuple[int, Stored]]:
     """(index, entry) of the store's log, of completed checkpoints on the line."""
-    kept = {handle for number in case.line.checkpoints for handle in case.lines.completed[number].handles.values()}
+    kept = {
+        handle for number in case.lineage.checkpoints for handle in case.lineages.completed[number].handles.values()
+    }
     return [(at, one) for at, one in enumerate(case.history.stored) if one.handle in kept and wanted(one)]
 
 
@@ -83,7 +85,7 @@ def _move_position(state: dict[str, Any]) -> None:
 
 def _edit_entry(state: dict[str, Any]) -> None:
     side, key, value, tag = state["entries"][0]
-    state["entries"][0] = [side, key, beside(value), tag]
+    state["entries"][0] = [side, key, out_of_range(value), tag]
 
 
 def _has_position(text: str) -> bool:
@@ -102,7 +104,7 @@ def _drop_rule(state: dict[str, Any]) -> None:
     del state["broadcast"][0]
 
 
-def in_store(case: Case, has: Callable[[str], bool], edit: Callable[[dict[str, Any]], None]) -> Lie | None:
+def in_store(case: Case, has: Callable[[str], bool], edit: Callable[[dict[str, Any]], None]) -> Mutation | None:
     chosen = middle(_snapshots(case, lambda one: has(one.state)))
     if chosen is None:
         return None
@@ -114,31 +116,31 @@ def in_store(case: Case, has: Callable[[str], bool], edit: Callable[[dict[str, A
     return _touching(case, chosen[1]), alter
 
 
-def move_cut(case: Case) -> Lie | None:
+def move_cut(case: Case) -> Mutation | None:
     return in_store(case, _has_position, _move_position)
 
 
-def edit_stored(case: Case) -> Lie | None:
+def edit_stored(case: Case) -> Mutation | None:
     """Keyed state says something else; where rows follow the merge order, nobody knows what it says."""
     if case.follows_order and not is_determined(case.workload, case.topology, at_sink=False):
         return None
     return in_store(case, _has_entry, _edit_entry)
 
 
-def drop_stored_rule(case: Case) -> Lie | None:
+def drop_stored_rule(case: Case) -> Mutation | None:
     """One subtask's copy of broadcast state lacks something.
 
     Without alignment copies may differ, and a new subtask may have loaded another: so restored-state need not see it.
     """
-    lie = in_store(case, _has_rule, _drop_rule)
-    return (("consistent-cut",), lie[1]) if lie is not None else None
+    mutation = in_store(case, _has_rule, _drop_rule)
+    return (("consistent-cut",), mutation[1]) if mutation is not None else None
 
 
-def shift_epoch(case: Case) -> Lie | None:
+def shift_epoch(case: Case) -> Mutation | None:
     """A receiver's mark slips to before the last record it covers."""
     places = []
     for at, run in enumerate(case.history.runs):
-        segment = case.line.segment(run.task, run.attempt)
+        segment = case.lineage.segment(run.task, run.attempt)
         for number, mark in enumerate(run.marks if segment is not None else ()):
             earlier = run.marks[number - 1].applies if number else 0
             if segment is not None and mark in segment.marks and mark.applies > earlier:
@@ -163,7 +165,7 @@ def _loaded(case: Case, has: Callable[[str], bool]) -> list[int]:
     return [at for at, run in enumerate(case.history.runs) if run.loaded is not None and has(run.loaded.state)]
 
 
-def edit_loaded(case: Case) -> Lie | None:
+def edit_loaded(case: Case) -> Mutation | None:
     entries = _loaded(case, _has_entry)
     at = middle(entries or _loaded(case, _has_position))
     if at is None:
@@ -178,7 +180,7 @@ def edit_loaded(case: Case) -> Lie | None:
     return ("restored-state",), alter
 
 
-def drop_loaded_rule(case: Case) -> Lie | None:
+def drop_loaded_rule(case: Case) -> Mutation | None:
     at = middle(_loaded(case, _has_rule))
     if at is None:
         return None
@@ -191,7 +193,7 @@ def drop_loaded_rule(case: Case) -> Lie | None:
     return ("restored-state",), alter
 
 
-def input_first(case: Case) -> Lie | None:
+def input_first(case: Case) -> Mutation | None:
     at = middle(_loaded(case, bool))
     if at is None:
         return None
@@ -207,11 +209,11 @@ def input_first(case: Case) -> Lie | None:
 # records on their way
 
 
-def swap_applies(case: Case) -> Lie | None:
+def swap_applies(case: Case) -> Mutation | None:
     """Two neighbours of one channel change places."""
     pairs = []
     for at, run in enumerate(case.history.runs):
-        segment = case.line.segment(run.task, run.attempt)
+        segment = case.lineage.segment(run.task, run.attempt)
         last: dict[int, int] = {}
         for number, (channel, origin) in enumerate(run.applies[: segment.applies] if segment is not None else ()):
             if channel in last and run.applies[last[channel]][1] != origin:
@@ -242,7 +244,7 @@ def _answerable(case: Case, run: TaskRun) -> int:
     """How many of a run's applies count: those within the closing cut, or, where nothing rewinds, all."""
     if case.history.guarantee == "at-most-once":
         return len(run.applies)
-    segment = case.line.segment(run.task, run.attempt)
+    segment = case.lineage.segment(run.task, run.attempt)
     return segment.applies_up_to(case.closing.epoch) if segment is not None else 0
 
 
@@ -261,7 +263,7 @@ def _count(history: History, run: TaskRun, number: int, by: int) -> None:
             written.applied += by
 
 
-def skip_apply(case: Case) -> Lie | None:
+def skip_apply(case: Case) -> Mutation | None:
     chosen = _apply_within(case)
     if chosen is None:
         return None
@@ -274,7 +276,7 @@ def skip_apply(case: Case) -> Lie | None:
     return ("no-data-loss", "at-least-once"), alter
 
 
-def repeat_apply(case: Case) -> Lie | None:
+def repeat_apply(case: Case) -> Mutation | None:
     chosen = _apply_within(case)
     if chosen is None:
         return None

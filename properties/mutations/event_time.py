@@ -7,10 +7,10 @@ import msgspec
 from ..model.history import History, StoredState, TaskRun
 from ..model.workload import END_OF_TIME, is_clocked, window_of
 from ..quick_checker.case import Case
-from .cuts_and_records import Lie, middle
+from .cuts_and_records import Mutation, middle
 
 
-def leave_window(case: Case) -> Lie | None:
+def add_pending_timer(case: Case) -> Mutation | None:
     """The last snapshot of a job whose data had ended still waits for something."""
     window = window_of(case.workload)
     last = {ended.checkpoint for ended in case.commands.ends if ended.status in ("finished", "drained")}
@@ -47,7 +47,7 @@ def killed_amid(case: Case) -> int | None:
     )
 
 
-def end_early(case: Case) -> Lie | None:
+def end_early(case: Case) -> Mutation | None:
     """A source that was killed amid its records had told everybody that they were all."""
     at = killed_amid(case)
     if at is None or window_of(case.workload) is None:
@@ -67,10 +67,12 @@ def asked_to_drain(case: Case, run: TaskRun) -> bool:
     return any(one.issued.drain and one.job == run.job for one in case.commands.asked)
 
 
-def shift_time(case: Case) -> Lie | None:
+def shift_time(case: Case) -> Mutation | None:
     """A source's snapshot knows of a later event time than it had read."""
     places = []
-    held = {handle for number in case.line.checkpoints for handle in case.lines.completed[number].handles.values()}
+    held = {
+        handle for number in case.lineage.checkpoints for handle in case.lineages.completed[number].handles.values()
+    }
     for number, one in enumerate(case.history.stored):
         state = msgspec.json.decode(one.state, type=StoredState) if one.state and one.handle in held else None
         if state is not None and state.maxima:
@@ -89,7 +91,7 @@ def shift_time(case: Case) -> Lie | None:
     return ("consistent-cut",), alter
 
 
-def advance_early(case: Case) -> Lie | None:
+def advance_early(case: Case) -> Mutation | None:
     """A window's watermark was at the end of time with its first record."""
     window = window_of(case.workload)
     if window is None or is_clocked(window.operator) or "W" not in case.classes.values():
@@ -99,7 +101,7 @@ def advance_early(case: Case) -> Lie | None:
         for at, run in enumerate(case.history.runs)
         if run.operator == window.name
         and len(run.applies) > 1
-        and (segment := case.line.segment(run.task, run.attempt)) is not None
+        and (segment := case.lineage.segment(run.task, run.attempt)) is not None
         and segment.applies > 1
     ]
     at = middle(places)

@@ -9,7 +9,7 @@ import msgspec
 
 from ..quick_checker.case import Case
 from ..reconstruct.replay import is_determined
-from .cuts_and_records import Lie, beside, in_store, middle
+from .cuts_and_records import Mutation, in_store, middle, out_of_range
 
 Passing = list[Any]
 RECORD = 6
@@ -77,29 +77,29 @@ def _change(state: dict[str, Any]) -> None:
     chosen = middle(_places(state))
     if chosen is not None:
         passing, place = chosen
-        passing[place][VALUE] = beside(passing[place][VALUE])
+        passing[place][VALUE] = out_of_range(passing[place][VALUE])
 
 
 def _where(places: Callable[[dict[str, Any]], list[Any]]) -> Callable[[str], bool]:
     return lambda text: bool(text) and bool(places(msgspec.json.decode(text)))
 
 
-def drop_in_flight(case: Case) -> Lie | None:
+def drop_in_flight(case: Case) -> Mutation | None:
     """A snapshot has lost a record of what was in flight."""
     return in_store(case, _where(_places), _drop)
 
 
-def swap_in_flight(case: Case) -> Lie | None:
+def swap_in_flight(case: Case) -> Mutation | None:
     """Two records of one channel have changed places."""
     return in_store(case, _where(_neighbours), _swap)
 
 
-def move_in_flight(case: Case) -> Lie | None:
+def move_in_flight(case: Case) -> Mutation | None:
     """A record lies in another channel."""
     return in_store(case, _where(_elsewhere), _move)
 
 
-def change_in_flight(case: Case) -> Lie | None:
+def change_in_flight(case: Case) -> Mutation | None:
     """A row in flight says something else; where rows follow the merge order, nobody knows what they say."""
     if not is_determined(case.workload, case.topology, at_sink=False):
         return None

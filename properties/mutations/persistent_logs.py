@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..model.history import History, PersistentLog, SnapshotDeleted
 from ..quick_checker.case import Case
-from .cuts_and_records import Lie, middle
+from .cuts_and_records import Mutation, middle
 
 
 def _referred_to(case: Case) -> list[tuple[PersistentLog, int]]:
@@ -13,7 +13,7 @@ def _referred_to(case: Case) -> list[tuple[PersistentLog, int]]:
     logs = {log.name: log for log in case.history.logs}
     return [
         (logs[ref[0]], entry.order + 1)
-        for number, entry in case.lines.completed.items()
+        for number, entry in case.lineages.completed.items()
         if deleted.get(number, entry.order + 2) > entry.order + 1
         for state in case.states(number).values()
         for refs in state.spilled.values()
@@ -21,7 +21,7 @@ def _referred_to(case: Case) -> list[tuple[PersistentLog, int]]:
     ]
 
 
-def trim_early(case: Case) -> Lie | None:
+def trim_early(case: Case) -> Mutation | None:
     """What a retained checkpoint refers to is discarded."""
     chosen = middle(_referred_to(case))
     if chosen is None:
@@ -35,13 +35,13 @@ def trim_early(case: Case) -> Lie | None:
     return ("restored-state",), alter
 
 
-def leave_log(case: Case) -> Lie | None:
+def keep_deleted_log(case: Case) -> Mutation | None:
     """A log that was deleted is there at the end."""
-    gone = middle([log for log in case.history.logs if log.cleared is not None])
-    if gone is None:
+    deleted = middle([log for log in case.history.logs if log.cleared is not None])
+    if deleted is None:
         return None
 
     def alter(history: History) -> None:
-        history.residue.logs.append(gone.name)
+        history.residue.logs.append(deleted.name)
 
     return ("no-leaks",), alter

@@ -7,15 +7,15 @@ import msgspec
 from ..model.history import History
 from ..model.workload import END_OF_TIME, Burst, is_clocked, window_of
 from ..quick_checker.case import Case
-from .cuts_and_records import Lie, middle
+from .cuts_and_records import Mutation, middle
 
 
-def end_clock_early(case: Case) -> Lie | None:
+def end_clock_early(case: Case) -> Mutation | None:
     """Time had ended for a task with its first record."""
     node = window_of(case.workload)
     if node is None or not is_clocked(node.operator):
         return None
-    segments = [one for one in case.line.of_operator(node.name) if one.applies > 1 and len(one.run.ticks) > 1]
+    segments = [one for one in case.lineage.of_operator(node.name) if one.applies > 1 and len(one.run.ticks) > 1]
     at = middle([case.history.runs.index(one.run) for one in segments])
     if at is None:
         return None
@@ -29,12 +29,12 @@ def end_clock_early(case: Case) -> Lie | None:
     return ("exactly-once",), alter
 
 
-def keep_timer(case: Case) -> Lie | None:
+def keep_timer(case: Case) -> Mutation | None:
     """A snapshot holds a timer in processing time that nothing had set."""
     node = window_of(case.workload)
     if node is None or not isinstance(node.operator, Burst):
         return None
-    handles = {case.lines.completed[one].handles.get(f"{node.name}-0") for one in case.line.checkpoints}
+    handles = {case.lineages.completed[one].handles.get(f"{node.name}-0") for one in case.lineage.checkpoints}
     at = middle([at for at, one in enumerate(case.history.stored) if one.handle in handles])
     if at is None:
         return None

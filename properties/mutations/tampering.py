@@ -26,42 +26,47 @@ from .batches import hold_back, show_waiting_row
 from .commands import (
     answer_with_nothing,
     begin_with_another,
-    bring_what_does_not_fit,
+    bring_incompatible_operator,
     drop_command,
     lose_file,
     refuse_without_a_name,
     take_no_checkpoint,
 )
-from .committers import commit_passed_on_early, commit_passed_on_unsealed, leave_passed_on, publish_in_halves
+from .committers import (
+    commit_two_phase_early,
+    commit_two_phase_unsealed,
+    publish_in_halves,
+    reopen_two_phase_transaction,
+)
 from .cuts_and_records import (
     Alteration,
-    Lie,
-    beside,
+    Mutation,
     drop_loaded_rule,
     drop_stored_rule,
     edit_loaded,
     edit_stored,
     input_first,
+    knows_rows_read,
     middle,
     move_cut,
+    out_of_range,
     repeat_apply,
     shift_epoch,
     skip_apply,
     swap_applies,
-    tells_reads,
 )
-from .event_time import advance_early, end_early, leave_window, shift_time
+from .event_time import add_pending_timer, advance_early, end_early, shift_time
 from .in_flight import change_in_flight, drop_in_flight, move_in_flight, swap_in_flight
-from .persistent_logs import leave_log, trim_early
+from .persistent_logs import keep_deleted_log, trim_early
 from .processing_time import end_clock_early, keep_timer
 from .transactions import (
+    add_sealed_transaction,
     commit_unsealed,
     end_time_early,
-    leave_aborted,
-    leave_pending,
-    leave_sealed,
     mix_epochs,
     read_ahead,
+    reopen_aborted_transaction,
+    reopen_pending_transaction,
     show_open_window,
 )
 
@@ -86,20 +91,20 @@ class Tampering(msgspec.Struct, frozen=True, kw_only=True):
 def tamperings(case: Case) -> list[Tampering]:
     """The alterations that this history has a place for, of invariants that it promises."""
     found = []
-    for name, tell in LIES.items():
-        lie = tell(case)
-        if lie is None:
+    for name, mutate in MUTATIONS.items():
+        mutation = mutate(case)
+        if mutation is None:
             continue
-        touched = tuple(invariant for invariant in lie[0] if invariant in case.promised)
+        touched = tuple(invariant for invariant in mutation[0] if invariant in case.promised)
         if touched:
-            found.append(Tampering(name=name, invariants=touched, alter=lie[1]))
+            found.append(Tampering(name=name, invariants=touched, alter=mutation[1]))
     return found
 
 
 # rows that a reader sees
 
 
-def _owed_once(case: Case) -> list[int]:
+def _expected_once(case: Case) -> list[int]:
     """Where in `committed` a row stands that is owed as often as it shows; any row, where nothing
     is owed (at-most-once)."""
     if case.history.guarantee == "at-most-once":
@@ -107,12 +112,12 @@ def _owed_once(case: Case) -> list[int]:
     if case.history.sink == "idempotent":
         due = {identity_of(case, row) for row in case.expected.rows_up_to(case.closing.epoch)}
         return [at for at, row in enumerate(case.history.committed) if identity_of(case, row) in due]
-    owed = case.expected.rows_up_to(case.closing.epoch)
-    return [at for at, row in enumerate(case.history.committed) if case.committed[row] <= owed[row]]
+    expected = case.expected.rows_up_to(case.closing.epoch)
+    return [at for at, row in enumerate(case.history.committed) if case.committed[row] <= expected[row]]
 
 
-def _drop_row(case: Case) -> Lie | None:
-    at = middle(_owed_once(case))
+def _drop_row(case: Case) -> Mutation | None:
+    at = middle(_expected_once(case))
     if at is None:
         return None
 
@@ -122,7 +127,7 @@ def _drop_row(case: Case) -> Lie | None:
     return ("exactly-once", "no-data-loss", "at-least-once"), alter
 
 
-def _repeat_row(case: Case) -> Lie | None:
+def _repeat_row(case: Case) -> Mutation | None:
     places: Sequence[int] = range(len(case.history.committed))
     if case.history.guarantee == "at-most-once":
         # One that was made as often as it shows: of another, a lost copy might have come through after all.
@@ -138,11 +143,11 @@ def _repeat_row(case: Case) -> Lie | None:
     return ("exactly-once", "at-most-once"), alter
 
 
-def _copy_twin(case: Case) -> Lie | None:
+def _copy_twin(case: Case) -> Mutation | None:
     rows = case.history.committed
     twins: dict[tuple[int | None, int | None], Row] = {}
     found = []
-    for at in _owed_once(case):
+    for at in _expected_once(case):
         twin = twins.setdefault(rows[at][:2], rows[at])
         if twin != rows[at]:
             found.append((at, twin))
@@ -156,14 +161,14 @@ def _copy_twin(case: Case) -> Lie | None:
     return ("exactly-once", "no-data-loss", "at-least-once", "at-most-once"), alter
 
 
-def _alter_row(case: Case) -> Lie | None:
-    at = middle(_owed_once(case))
+def _alter_row(case: Case) -> Mutation | None:
+    at = middle(_expected_once(case))
     if at is None:
         return None
 
     def alter(history: History) -> None:
         key, value, tag, tag2 = history.committed[at]
-        history.committed[at] = (key, beside(value), tag, tag2)
+        history.committed[at] = (key, out_of_range(value), tag, tag2)
 
     return ("exactly-once", "at-least-once", "at-most-once"), alter
 
@@ -171,7 +176,7 @@ def _alter_row(case: Case) -> Lie | None:
 # transactions, reads and listings
 
 
-def _commit_early(case: Case) -> Lie | None:
+def _commit_early(case: Case) -> Mutation | None:
     """A commit is asked for before the first snapshot at all is complete."""
     asked = [at for at, one in enumerate(case.history.transactions) if one.rows and one.commit_requested is not None]
     at = middle(asked)
@@ -185,7 +190,7 @@ def _commit_early(case: Case) -> Lie | None:
     return ("visibility",), alter
 
 
-def _commit_dead(case: Case) -> Lie | None:
+def _commit_dead(case: Case) -> Mutation | None:
     """What an attempt had open when it died is committed after all."""
     dead = [at for at, one in enumerate(case.history.transactions) if one.rows and one.prepared is None and one.aborted]
     at = middle(dead)
@@ -201,11 +206,11 @@ def _commit_dead(case: Case) -> Lie | None:
     return ("visibility", "exactly-once"), alter
 
 
-def _read_early(case: Case) -> Lie | None:
+def _read_early(case: Case) -> Mutation | None:
     """A reader sees a row before anything is complete."""
     if not case.history.committed or not case.history.completed or case.history.sink != "transactional":
         return None
-    if not tells_reads(case):
+    if not knows_rows_read(case):
         return None
 
     def alter(history: History) -> None:
@@ -219,10 +224,13 @@ def _status(case: Case) -> str:
     return case.ended.status if case.ended is not None else "alive"
 
 
-def _forget_commit(case: Case) -> Lie | None:
+def _forget_commit(case: Case) -> Mutation | None:
     """A sealed transaction of a completed snapshot is never committed."""
     held = {
-        name for number in case.line.checkpoints for one in case.states(number).values() for name, _ in one.transactions
+        name
+        for number in case.lineage.checkpoints
+        for one in case.states(number).values()
+        for name, _ in one.transactions
     }
     done = [at for at, one in enumerate(case.history.transactions) if one.status == "committed" and one.name in held]
     at = middle(done)
@@ -239,7 +247,7 @@ def _forget_commit(case: Case) -> Lie | None:
     return ("progress",), alter
 
 
-def _leave_transaction(case: Case) -> Lie | None:
+def _add_open_transaction(case: Case) -> Mutation | None:
     """One more open transaction of a sink that has one already, or none any more."""
     first = middle(case.history.transactions[:1])
     if first is None or _status(case) not in FOREVER:
@@ -255,7 +263,7 @@ def _leave_transaction(case: Case) -> Lie | None:
     return ("no-leaks",), alter
 
 
-def _leave_file(case: Case) -> Lie | None:
+def _add_deleted_file(case: Case) -> Mutation | None:
     """A deleted file is still in the store."""
     there = set(case.history.residue.files)
     deleted = [
@@ -273,7 +281,7 @@ def _leave_file(case: Case) -> Lie | None:
     return ("no-leaks",), alter
 
 
-def _fail_unexplained(case: Case) -> Lie | None:
+def _fail_unexplained(case: Case) -> Mutation | None:
     """A task failed, and nobody had injected anything."""
     run = middle(case.history.runs)
     if run is None:
@@ -289,60 +297,60 @@ def _fail_unexplained(case: Case) -> Lie | None:
     return ("progress",), alter
 
 
-TIME_LIES: dict[str, Callable[[Case], Lie | None]] = {
-    "leave a window open at the end": leave_window,
+EVENT_TIME_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
+    "leave a window open at the end": add_pending_timer,
     "end an input early": end_early,
     "shift a stored time": shift_time,
     "advance a watermark early": advance_early,
     "end the time of an input early": end_time_early,
-    "leave a transaction pending at the end": leave_pending,
+    "leave a transaction pending at the end": reopen_pending_transaction,
     "show a window that was open at a stop": show_open_window,
 }
 """Those that only a history with windows has a place for."""
 
-HOLDING_LIES: dict[str, Callable[[Case], Lie | None]] = {
+BATCH_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     "hold a row back at the end": hold_back,
     "show a row that waited at a stop": show_waiting_row,
 }
 """Those that only one has where batches hold rows back."""
 
-COMMITTING_LIES: dict[str, Callable[[Case], Lie | None]] = {
+COMMITTER_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     "publish a checkpoint in halves": publish_in_halves,
-    "commit early what is passed on": commit_passed_on_early,
-    "commit unsealed what is passed on": commit_passed_on_unsealed,
-    "leave open what is passed on": leave_passed_on,
+    "commit early what is passed on": commit_two_phase_early,
+    "commit unsealed what is passed on": commit_two_phase_unsealed,
+    "leave open what is passed on": reopen_two_phase_transaction,
 }
 """Those that only one has with a global committer, or with operators that commit what they pass on."""
 
-RULE_LIES: dict[str, Callable[[Case], Lie | None]] = {
+RULE_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     "drop a rule from a stored copy": drop_stored_rule,
     "drop a rule from a loaded copy": drop_loaded_rule,
 }
 """Those that only one has where state is broadcast."""
 
-CLOCK_LIES: dict[str, Callable[[Case], Lie | None]] = {
+PROCESSING_TIME_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     "end the clock of a task early": end_clock_early,
     "keep a timer that was never set": keep_timer,
 }
 """Those that only one has where an operator goes by processing time."""
 
-IN_FLIGHT_LIES: dict[str, Callable[[Case], Lie | None]] = {
+IN_FLIGHT_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     "drop a record in flight": drop_in_flight,
     "swap two records in flight": swap_in_flight,
     "move a record in flight to another channel": move_in_flight,
     "change a row in flight": change_in_flight,
     "discard what a checkpoint refers to": trim_early,
-    "leave a log": leave_log,
+    "leave a log": keep_deleted_log,
 }
 """Those that only one has whose checkpoints hold data in flight."""
 
-FITTING_LIES: dict[str, Callable[[Case], Lie | None]] = {
-    "begin what does not fit": bring_what_does_not_fit,
+COMPATIBILITY_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
+    "begin what does not fit": bring_incompatible_operator,
     "refuse without a name": refuse_without_a_name,
 }
 """Those that only one has whose job was resumed from what counts operators as finished, or with others."""
 
-LIES: dict[str, Callable[[Case], Lie | None]] = {
+MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     "drop a committed row": _drop_row,
     "repeat a committed row": _repeat_row,
     "replace a row by a copy of one equal but for its tag": _copy_twin,
@@ -362,22 +370,22 @@ LIES: dict[str, Callable[[Case], Lie | None]] = {
     "write a row into the transaction of an earlier epoch": mix_epochs,
     "commit what was not sealed": commit_unsealed,
     "forget a commit": _forget_commit,
-    "leave a transaction open": _leave_transaction,
-    "leave a sealed transaction": leave_sealed,
-    "leave an aborted transaction open": leave_aborted,
-    "leave a file": _leave_file,
+    "leave a transaction open": _add_open_transaction,
+    "leave a sealed transaction": add_sealed_transaction,
+    "leave an aborted transaction open": reopen_aborted_transaction,
+    "leave a file": _add_deleted_file,
     "fail without a fault": _fail_unexplained,
     "drop the command that ended a job": drop_command,
     "answer a command with a savepoint that is not there": answer_with_nothing,
     "begin with another snapshot": begin_with_another,
     "lose a retained file": lose_file,
     "take no checkpoint": take_no_checkpoint,
-    **TIME_LIES,
-    **HOLDING_LIES,
-    **COMMITTING_LIES,
-    **CLOCK_LIES,
-    **IN_FLIGHT_LIES,
-    **RULE_LIES,
-    **FITTING_LIES,
+    **EVENT_TIME_MUTATIONS,
+    **BATCH_MUTATIONS,
+    **COMMITTER_MUTATIONS,
+    **PROCESSING_TIME_MUTATIONS,
+    **IN_FLIGHT_MUTATIONS,
+    **RULE_MUTATIONS,
+    **COMPATIBILITY_MUTATIONS,
 }
 """Every lie by its name."""

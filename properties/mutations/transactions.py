@@ -9,13 +9,13 @@ from ..invariants.drain import keeps_back
 from ..model.history import History, Read, Transaction
 from ..model.workload import END_OF_TIME, Row, Window, window_of
 from ..quick_checker.case import Case
-from .cuts_and_records import Lie, middle, show_one, tells_reads
+from .cuts_and_records import Mutation, knows_rows_read, middle, show_one
 from .event_time import killed_amid
 
 ENDED = ("finished", "drained", "stopped")
 
 
-def mix_epochs(case: Case) -> Lie | None:
+def mix_epochs(case: Case) -> Mutation | None:
     """A row behind a completed snapshot is written into the transaction before it."""
     places = []
     before: dict[tuple[str, int], int] = {}
@@ -39,13 +39,13 @@ def mix_epochs(case: Case) -> Lie | None:
 
 def _is_between(case: Case, earlier: Transaction, later: Transaction) -> bool:
     """Whether the checkpoint that the one was sealed for is complete, and lies before the other's rows."""
-    if earlier.checkpoint is None or earlier.checkpoint not in case.lines.completed:
+    if earlier.checkpoint is None or earlier.checkpoint not in case.lineages.completed:
         return False
-    mark = case.lines.mark(earlier.task, earlier.attempt, earlier.checkpoint)
+    mark = case.lineages.mark(earlier.task, earlier.attempt, earlier.checkpoint)
     return mark is not None and max(earlier.applied) <= mark.applies < min(later.applied)
 
 
-def commit_unsealed(case: Case) -> Lie | None:
+def commit_unsealed(case: Case) -> Mutation | None:
     """What is committed had never been sealed."""
     sealed = (one.prepared is not None and one.committed is not None for one in case.history.transactions)
     at = middle([at for at, ready in enumerate(sealed) if ready and case.history.transactions[at].rows])
@@ -58,13 +58,13 @@ def commit_unsealed(case: Case) -> Lie | None:
     return ("visibility",), alter
 
 
-def read_ahead(case: Case) -> Lie | None:
+def read_ahead(case: Case) -> Mutation | None:
     """A reader sees all that is ever committed before the last snapshot is complete."""
     ordered = sorted((entry.order, entry.checkpoint) for entry in case.history.completed)
-    if len(ordered) < 2 or case.history.sink != "transactional" or not tells_reads(case):
+    if len(ordered) < 2 or case.history.sink != "transactional" or not knows_rows_read(case):
         return None
     newest = list(accumulate((checkpoint for _, checkpoint in ordered), max))[-2]
-    if newest not in case.line.checkpoints or not case.committed - case.expected.rows_up_to(newest):
+    if newest not in case.lineage.checkpoints or not case.committed - case.expected.rows_up_to(newest):
         return None
 
     def alter(history: History) -> None:
@@ -80,7 +80,7 @@ def _is_abandoned(case: Case, one: Transaction) -> bool:
     return later or (case.ended is not None and case.ended.status in ENDED)
 
 
-def leave_sealed(case: Case) -> Lie | None:
+def add_sealed_transaction(case: Case) -> Mutation | None:
     """A transaction that no snapshot knows is left sealed."""
     first = middle([one for one in case.history.transactions[:1] if _is_abandoned(case, one)])
     if first is None:
@@ -88,14 +88,14 @@ def leave_sealed(case: Case) -> Lie | None:
 
     def alter(history: History) -> None:
         name = first.name + "-sealed"
-        left = Transaction(name=name, task=first.task, attempt=first.attempt, begun=first.begun, status="prepared")
-        history.transactions.append(left)
+        leftover = Transaction(name=name, task=first.task, attempt=first.attempt, begun=first.begun, status="prepared")
+        history.transactions.append(leftover)
         history.residue.prepared_transactions.append(name)
 
     return ("no-leaks",), alter
 
 
-def leave_aborted(case: Case) -> Lie | None:
+def reopen_aborted_transaction(case: Case) -> Mutation | None:
     """A transaction that was aborted is still open."""
     aborted = [
         at for at, one in enumerate(case.history.transactions) if one.status == "aborted" and _is_abandoned(case, one)
@@ -105,17 +105,17 @@ def leave_aborted(case: Case) -> Lie | None:
         return None
 
     def alter(history: History) -> None:
-        left = history.transactions[at]
-        left.status, left.aborted = "open", None
-        history.residue.open_transactions.append(left.name)
+        leftover = history.transactions[at]
+        leftover.status, leftover.aborted = "open", None
+        history.residue.open_transactions.append(leftover.name)
 
     return ("no-leaks",), alter
 
 
-def leave_pending(case: Case) -> Lie | None:
+def reopen_pending_transaction(case: Case) -> Mutation | None:
     """A job that ended with all its data has a transaction that is still to be committed."""
     jobs = {ended.job for ended in case.commands.ends if ended.status in ("finished", "drained")}
-    attempts = {attempt for attempt, start in case.lines.starts.items() if start.job in jobs}
+    attempts = {attempt for attempt, start in case.lineages.starts.items() if start.job in jobs}
     done = [
         at
         for at, one in enumerate(case.history.transactions)
@@ -126,13 +126,13 @@ def leave_pending(case: Case) -> Lie | None:
         return None
 
     def alter(history: History) -> None:
-        left = history.transactions[at]
-        left.status, left.committed = "prepared", None
+        leftover = history.transactions[at]
+        leftover.status, leftover.committed = "prepared", None
 
     return ("drain",), alter
 
 
-def end_time_early(case: Case) -> Lie | None:
+def end_time_early(case: Case) -> Mutation | None:
     """A source that was killed amid its records had let every window go."""
     at = killed_amid(case)
     if at is None or window_of(case.workload) is None:
@@ -145,21 +145,21 @@ def end_time_early(case: Case) -> Lie | None:
     return ("drain",), alter
 
 
-def show_open_window(case: Case) -> Lie | None:
+def show_open_window(case: Case) -> Mutation | None:
     """A window that was open when a job stopped shows as it was then."""
     window = window_of(case.workload)
     stops = [ended.checkpoint for ended in case.commands.ends if keeps_back(case, ended)]
     if window is None or window.name != case.workload.output or not case.rows_are_known:
         return None
-    owed = case.expected.rows_up_to(case.closing.epoch)
+    expected = case.expected.rows_up_to(case.closing.epoch)
     rows: list[Row] = []
     for checkpoint in stops:
-        states = case.states(checkpoint) if checkpoint in case.lines.completed and checkpoint is not None else {}
+        states = case.states(checkpoint) if checkpoint in case.lineages.completed and checkpoint is not None else {}
         for task, state in states.items():
             timers = Counter((key, start) for _, key, start in (*state.timers, *state.alarms))
             for start, key, value, tags in state.entries if task.rpartition("-")[0] == window.name else ():
                 row = (key, value, tags, start)
                 waits = timers[key, start] == 1 + bool(isinstance(window.operator, Window) and window.operator.lateness)
-                if waits and case.committed[row] >= owed[row]:
+                if waits and case.committed[row] >= expected[row]:
                     rows.append(row)
     return show_one(rows)

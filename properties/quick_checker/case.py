@@ -25,7 +25,7 @@ from ..model.verdict import Unknown
 from ..model.workload import END_OF_TIME, Input, Row, Topology, Workload, window_of
 from ..reconstruct.commands import Commands
 from ..reconstruct.layouts import layouts, widest
-from ..reconstruct.lineage import INFINITE, Line, Lines
+from ..reconstruct.lineage import INFINITE, Lineage, Lineages
 from ..reconstruct.replay import is_determined
 from ..semantics.classes import FOLLOWING, classes, promised
 from ..semantics.user_functions import has_user_timers
@@ -63,7 +63,7 @@ class Case:
     @cached_property
     def layouts(self) -> dict[int, Topology]:
         """How each job was laid out, one that ended before any attempt of it included: the next is laid out as it."""
-        jobs = {start.job for start in self.lines.starts.values()} | {run.job for run in self.history.runs}
+        jobs = {start.job for start in self.lineages.starts.values()} | {run.job for run in self.history.runs}
         jobs |= {end.job for end in self.commands.ends}
         return layouts(self.submitted, jobs, self.commands)
 
@@ -78,23 +78,23 @@ class Case:
 
     def rescaled(self, attempt: int, checkpoint: int) -> bool:
         """Whether an attempt's job was laid out otherwise than the one that took a checkpoint."""
-        start, completed = self.lines.starts.get(attempt), self.lines.completed.get(checkpoint)
+        start, completed = self.lineages.starts.get(attempt), self.lineages.completed.get(checkpoint)
         if start is None or completed is None or start.job == completed.job:
             return False
         return self.layouts[start.job] != self.layouts.get(completed.job, self.submitted)
 
     @cached_property
-    def lines(self) -> Lines:
-        return Lines(self.history)
+    def lineages(self) -> Lineages:
+        return Lineages(self.history)
 
     @property
-    def line(self) -> Line:
-        return self.lines.end
+    def lineage(self) -> Lineage:
+        return self.lineages.end
 
     @property
     def runs(self) -> dict[tuple[str, int], TaskRun]:
         """By task and attempt."""
-        return self.lines.runs
+        return self.lineages.runs
 
     @cached_property
     def channels(self) -> dict[tuple[str, int], Channel]:
@@ -103,23 +103,23 @@ class Case:
 
     def content(self, channel: str, run: TaskRun) -> Channel | None:
         """The network's log of one of a run's inputs, from the channel's beginning on."""
-        persistent = self.lines.persistent
+        persistent = self.lineages.persistent
         return persistent.content(channel, run.attempt) if persistent else self.channels.get((channel, run.attempt))
 
     def inbound(self, run: TaskRun, channel: str) -> Channel | None:
         """The same from the first record on that the run took."""
-        persistent = self.lines.persistent
+        persistent = self.lineages.persistent
         return persistent.inbound(run, channel) if persistent else self.channels.get((channel, run.attempt))
 
     def first_taken(self, run: TaskRun, channel: str) -> int:
         """The place of a run's first record in one of its inputs."""
-        return self.lines.persistent.first_taken(run, channel) if self.lines.persistent else 0
+        return self.lineages.persistent.first_taken(run, channel) if self.lineages.persistent else 0
 
     def first_sent(self, run: TaskRun, channel: str) -> int | None:
         """The place of the first record that a run sent in one of its outputs; None where nobody recorded how many
         records its receiver was restored with before it."""
-        if self.lines.persistent:
-            return self.lines.persistent.first_sent(run, channel)
+        if self.lineages.persistent:
+            return self.lineages.persistent.first_sent(run, channel)
         log = self.channels.get((channel, run.attempt))
         if log is not None:
             return len(log.recovered)
@@ -127,16 +127,16 @@ class Case:
 
     def _restored_in_flight(self, attempt: int) -> bool:
         """Whether an attempt began with records in flight."""
-        start = self.lines.starts.get(attempt)
+        start = self.lineages.starts.get(attempt)
         if start is None or start.restores is None:
             return False
-        return any(one.origins for one in self.lines.in_flight(start.restores).values())
+        return any(one.origins for one in self.lineages.in_flight(start.restores).values())
 
     def sender(self, channel: str, run: TaskRun, checkpoint: int) -> TaskRun | None:
         """Whose attempt sent into one of a run's inputs when a checkpoint was taken."""
-        task, attempt, persistent = channel.partition(">")[0], run.attempt, self.lines.persistent
+        task, attempt, persistent = channel.partition(">")[0], run.attempt, self.lineages.persistent
         if persistent is not None:
-            stored = self.lines.stored(checkpoint).get(task)
+            stored = self.lineages.stored(checkpoint).get(task)
             attempt = stored.attempt if stored is not None else attempt
             if persistent.whole(attempt) != persistent.whole(run.attempt):
                 return None
@@ -193,7 +193,7 @@ class Case:
         """Rows and state follow what was applied, whatever their class: in the weaker modes, and where data was in
         flight at some checkpoint, so that what was read before it was applied behind it."""
         return self.history.guarantee != "exactly-once" or any(
-            self.lines.in_flight(number) for number in self.lines.completed
+            self.lineages.in_flight(number) for number in self.lineages.completed
         )
 
     @cached_property
@@ -207,7 +207,7 @@ class Case:
         return Expected(
             self.workload,
             self.topology,
-            self.lines,
+            self.lineages,
             self.classes,
             by_applies=self.by_applies,
             drained=self.drained,
@@ -265,12 +265,12 @@ class Case:
     @cached_property
     def last_with_windows(self) -> int | None:
         """The first job behind whose last savepoint another went on with all windows emitted; None where none did."""
-        begun = [start.restores for start in self.lines.starts.values() if self._is_first(start)]
-        return min((self.lines.completed[one].job for one in begun if one in self.drained), default=None)
+        begun = [start.restores for start in self.lineages.starts.values() if self._is_first(start)]
+        return min((self.lineages.completed[one].job for one in begun if one in self.drained), default=None)
 
     def _is_first(self, start: AttemptStarted) -> bool:
         """Whether it is an attempt of another job than that which made the snapshot."""
-        return start.restores in self.lines.completed and self.lines.completed[start.restores].job != start.job
+        return start.restores in self.lineages.completed and self.lineages.completed[start.restores].job != start.job
 
     @cached_property
     def promised(self) -> frozenset[str]:
@@ -297,7 +297,7 @@ class Case:
     @cached_property
     def ended(self) -> JobEnded | None:
         """How the last job ended, None while it lives; one that was cancelled before it began has no attempt."""
-        start = self.lines.starts.get(self.lines.last_attempt)
+        start = self.lineages.starts.get(self.lineages.last_attempt)
         ends = [entry for entry in self.history.journal if isinstance(entry, JobEnded)]
         runs = self.history.runs
         job = start.job if start else max([*(run.job for run in runs), *(end.job for end in ends)], default=0)
@@ -314,17 +314,17 @@ class Case:
 
     def states(self, checkpoint: int) -> dict[str, StoredState]:
         """The decoded snapshots of a completed checkpoint, by task."""
-        return self.lines.states(checkpoint)
+        return self.lineages.states(checkpoint)
 
     def positions(self, checkpoint: int | None) -> dict[int, int]:
         """The next offset of every split at a completed checkpoint; 0 where it says nothing."""
-        stored = {} if checkpoint is None else self.lines.positions(checkpoint)
+        stored = {} if checkpoint is None else self.lineages.positions(checkpoint)
         return {split: stored.get(split, 0) for split, _, _ in self.workload.splits()}
 
     @cached_property
     def closing(self) -> ClosingCut:
         """The cut that the whole run is judged at."""
-        newest = self.line.checkpoints[-1] if self.line.checkpoints else None
+        newest = self.lineage.checkpoints[-1] if self.lineage.checkpoints else None
         ended = self.ended
         status = ended.status if ended else ""
         if status == "finished":
@@ -332,7 +332,7 @@ class Case:
             return ClosingCut(kind="end", checkpoint=newest, positions=ends, epoch=INFINITE)
         kind = {"drained": "drain", "stopped": "stop"}.get(status, "newest")
         cut = newest
-        if kind != "newest" and ended is not None and ended.checkpoint in self.line.checkpoints:
+        if kind != "newest" and ended is not None and ended.checkpoint in self.lineage.checkpoints:
             cut = ended.checkpoint
         return ClosingCut(kind=kind, checkpoint=cut, positions=self.positions(cut), epoch=-1 if cut is None else cut)
 
@@ -358,7 +358,7 @@ class Case:
         committed nor aborted: named in one's snapshot, they are bound to be committed."""
         promised_names = {
             name
-            for checkpoint in self.line.checkpoints
+            for checkpoint in self.lineage.checkpoints
             if checkpoint <= self.closing.epoch
             for state in self.states(checkpoint).values()
             for name, _ in state.transactions

@@ -12,9 +12,9 @@ from ..model.workload import Row
 from .case import Case
 
 
-def difference_of(lost: Counter[Row], extra: Counter[Row], owed: Counter[Row]) -> str:
+def difference_of(lost: Counter[Row], extra: Counter[Row], expected: Counter[Row]) -> str:
     """The kind of a difference in two words."""
-    if any(row in owed for row in extra):
+    if any(row in expected for row in extra):
         return "repeated row"
     if lost and extra:
         return "wrong row"
@@ -22,15 +22,15 @@ def difference_of(lost: Counter[Row], extra: Counter[Row], owed: Counter[Row]) -
 
 
 def violated_rows(
-    case: Case, *, lost: Counter[Row], extra: Counter[Row], owed: Counter[Row], where: str, checkpoint: int | None
+    case: Case, *, lost: Counter[Row], extra: Counter[Row], expected: Counter[Row], where: str, checkpoint: int | None
 ) -> Violated:
     """The verdict on rows that are missing or too many; `where` says in which place."""
-    told = [f"{count} more of ({row_in_words(row)}) than owed" for row, count in _first(extra)]
-    told += [f"{count} too few of ({row_in_words(row)})" for row, count in _first(lost)]
+    phrases = [f"{count} more of ({row_in_words(row)}) than owed" for row, count in _first(extra)]
+    phrases += [f"{count} too few of ({row_in_words(row)})" for row, count in _first(lost)]
     writers = [one for one in case.history.transactions if any(row in extra or row in lost for row in one.rows)]
     return Violated(
-        difference=difference_of(lost, extra, owed),
-        message=f"{where}: " + "; ".join(told[:LIMIT]),
+        difference=difference_of(lost, extra, expected),
+        message=f"{where}: " + "; ".join(phrases[:LIMIT]),
         records=tuple(row_in_words(row) for row, _ in [*_first(extra), *_first(lost)][:LIMIT]),
         checkpoint=checkpoint,
         tasks=tuple(sorted({one.task for one in writers})),
@@ -40,11 +40,11 @@ def violated_rows(
 
 def transaction_in_words(transaction: Transaction) -> str:
     """What became of a transaction, as one phrase."""
-    told = f"{transaction.task} of attempt {transaction.attempt} wrote {plural(len(transaction.rows), 'row')}"
-    told += f" into transaction {transaction.name}"
+    phrases = f"{transaction.task} of attempt {transaction.attempt} wrote {plural(len(transaction.rows), 'row')}"
+    phrases += f" into transaction {transaction.name}"
     if transaction.checkpoint is not None:
-        told += f", sealed for checkpoint {transaction.checkpoint}"
-    return f"{told}: {transaction.status}"
+        phrases += f", sealed for checkpoint {transaction.checkpoint}"
+    return f"{phrases}: {transaction.status}"
 
 
 def loss_by_expiry(case: Case, lost: Iterable[Row]) -> Unknown | None:
@@ -54,8 +54,8 @@ def loss_by_expiry(case: Case, lost: Iterable[Row]) -> Unknown | None:
     ended = case.ended
     if not isinstance(ended, JobEnded) or ended.status not in ("failed", "cancelled"):
         return None
-    said = [ended.reason, *(entry.reason for entry in case.history.journal if isinstance(entry, TaskFailed))]
-    why = next((reason for reason in said if "transaction" in reason.lower()), None)
+    reasons = [ended.reason, *(entry.reason for entry in case.history.journal if isinstance(entry, TaskFailed))]
+    why = next((reason for reason in reasons if "transaction" in reason.lower()), None)
     given_up = {row for one in case.history.transactions if one.prepared and one.aborted for row in one.rows}
     if why is not None and all(row in given_up for row in lost):
         return Unknown(reason="assumption broken", detail=f"the job stopped and said why: {why}")

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..model.workload import END_OF_TIME, STATEFUL, Row, Topology, User, Window, Workload, window_of
 from ..reconstruct.held_back import batches, let_out, still_to_come
-from ..reconstruct.lineage import INFINITE, Lines
+from ..reconstruct.lineage import INFINITE, Lineages
 from ..reconstruct.replay import Replay
 from ..semantics.classes import FOLLOWING
 from ..semantics.event_time import Clock, splits_before
@@ -44,7 +44,7 @@ class Expected:
         self,
         workload: Workload,
         topology: Topology,
-        lines: Lines,
+        lineages: Lineages,
         grades: dict[str, str],
         *,
         by_applies: bool,
@@ -54,7 +54,7 @@ class Expected:
         self._layouts = layouts
         self._workload = workload
         self._topology = topology
-        self._lines = lines
+        self._lineages = lineages
         self._grades = grades
         self._by_applies = by_applies
         self._drained = drained
@@ -73,14 +73,14 @@ class Expected:
     def replay(self) -> Replay:
         """What was applied, worked through again."""
         if self._replay is None:
-            self._replay = Replay(self._workload, self._topology, self._lines, self._layouts)
+            self._replay = Replay(self._workload, self._topology, self._lineages, self._layouts)
         return self._replay
 
     def rows(self) -> dict[int, list[Row]]:
         """The rows that reach the sink, by epoch on the line of the run's end, in the line's order."""
         if self._rows is None:
             if self.follows_applies:
-                self._rows = self.replay.sink_rows(self._lines.end)
+                self._rows = self.replay.sink_rows(self._lineages.end)
             else:
                 self._rows = self._let_out(self.rows_through())
         return self._rows
@@ -92,9 +92,9 @@ class Expected:
     def _let_out(self, rows: dict[int, list[Row]]) -> dict[int, list[Row]]:
         if not batches(self._workload):
             return rows
-        checkpoints = self._lines.end.checkpoints
+        checkpoints = self._lineages.end.checkpoints
         open_ = [number for number in checkpoints if number not in self._drained]
-        held = {number: still_to_come(self._workload, self._lines.states(number)) for number in open_}
+        held = {number: still_to_come(self._workload, self._lineages.states(number)) for number in open_}
         return let_out(rows, checkpoints, held)
 
     def rows_up_to(self, epoch: int) -> Counter[Row]:
@@ -136,7 +136,7 @@ class Expected:
 
     def _by_positions(self) -> Reckoning:
         if self._reckoning is None:
-            cuts = [(number, self._lines.positions(number)) for number in self._lines.end.checkpoints]
+            cuts = [(number, self._lineages.positions(number)) for number in self._lineages.end.checkpoints]
             self._reckoning = reckon(self._workload, cuts, drained=self._drained)
         return self._reckoning
 
@@ -144,9 +144,9 @@ class Expected:
         return self._reckoned_at(checkpoint).states[checkpoint]
 
     def _reckoned_at(self, checkpoint: int) -> Reckoning:
-        if checkpoint in self._lines.end.checkpoints:
+        if checkpoint in self._lineages.end.checkpoints:
             return self._by_positions()
-        cut = (checkpoint, self._lines.positions(checkpoint))
+        cut = (checkpoint, self._lineages.positions(checkpoint))
         return reckon(self._workload, [cut], rest=False, drained=self._drained)
 
 

@@ -25,7 +25,7 @@ def identity_of(case: Case, row: Row) -> tuple[int | None, ...]:
     return row[:1] if case.history.identity == "key" else row
 
 
-def owed_table(case: Case) -> Counter[Row]:
+def expected_table(case: Case) -> Counter[Row]:
     """What the table holds at the closing cut, each row once.
 
     By key, where the data do not fix which row comes last, it is the one that
@@ -48,10 +48,10 @@ def ever_made(case: Case) -> Counter[Row]:
     return found
 
 
-def missing(case: Case, owed: Iterable[Row]) -> Counter[Row]:
+def missing(case: Case, expected: Iterable[Row]) -> Counter[Row]:
     """One owed row of each identity that the table lacks."""
     held = {identity_of(case, row) for row in case.history.committed}
-    lacking = {identity_of(case, row): row for row in owed if identity_of(case, row) not in held}
+    lacking = {identity_of(case, row): row for row in expected if identity_of(case, row) not in held}
     return Counter(lacking.values())
 
 

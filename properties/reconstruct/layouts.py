@@ -36,8 +36,8 @@ def layouts(topology: Topology, jobs: Iterable[int], commands: Commands) -> dict
     for job in sorted(jobs):
         resume = commands.resume_of(job)
         if resume is not None:
-            told = resume.issued.parallelism
-            topology = rescaled(topology, {name: told[name] for name in topology.parallelism if name in told})
+            answer = resume.issued.parallelism
+            topology = rescaled(topology, {name: answer[name] for name in topology.parallelism if name in answer})
         found[job] = topology
     return found
 

@@ -107,7 +107,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class Lineage(msgspec.Struct, frozen=True, kw_only=True):
     """A line that ends with attempt `tip`; `attempts` and `checkpoints` oldest first,
     `segments` by task, oldest first."""
 
@@ -155,7 +155,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
         return INFINITE
 
 
-class Lines:
+class Lineages:
     """A history's attempts, snapshots and lines by name; each line is computed once."""
 
     def __init__(self, history: History) -> None:
@@ -180,12 +180,12 @@ class Lines:
         for entry in sorted(history.stored, key=lambda entry: entry.checkpoint):  # an earlier one may be stored later
             self._stored_of.setdefault((entry.task, entry.attempt), []).append(entry)
         self._stored: dict[int, dict[str, Stored]] = {}
-        self._lines: dict[int, Line] = {}
+        self._lineages: dict[int, Lineage] = {}
         self._states: dict[int, dict[str, StoredState]] = {}
         self._in_flight: dict[int, dict[str, InFlight]] = {}
 
     @property
-    def end(self) -> Line:
+    def end(self) -> Lineage:
         """The line of the run's end."""
         return self.of_attempt(self.last_attempt)
 
@@ -200,13 +200,13 @@ class Lines:
         """The completed checkpoints in which an attempt of a task had a part."""
         return [entry for entry in self._completions if self.serving(task, entry.attempt) == attempt]
 
-    def of_attempt(self, attempt: int) -> Line:
+    def of_attempt(self, attempt: int) -> Lineage:
         """The line that ends with all of an attempt."""
-        if attempt not in self._lines:
-            self._lines[attempt] = self._draw(attempt)
-        return self._lines[attempt]
+        if attempt not in self._lineages:
+            self._lineages[attempt] = self._draw(attempt)
+        return self._lineages[attempt]
 
-    def of_checkpoint(self, checkpoint: int) -> Line:
+    def of_checkpoint(self, checkpoint: int) -> Lineage:
         """A line that a completed checkpoint lies on: that of the run's end if it can be, else
         that of the attempt which took it."""
         if checkpoint in self.end.checkpoints:
@@ -234,13 +234,13 @@ class Lines:
         """
         tasks = [task for task in completed.finished if task not in completed.handles]
         began = self._began_with(completed) if tasks else None
-        gone: set[str] = set()
+        finished: set[str] = set()
         if began is not None:
             going_on = {_operator(task) for task in self.completed[began].handles}
-            gone = {_operator(task) for task in tasks} - going_on
-        found = {task: self._last_stored(task, completed) for task in tasks if _operator(task) not in gone}
+            finished = {_operator(task) for task in tasks} - going_on
+        found = {task: self._last_stored(task, completed) for task in tasks if _operator(task) not in finished}
         inherited = self.stored(began).items() if began is not None else ()
-        return found | {task: entry for task, entry in inherited if _operator(task) in gone}
+        return found | {task: entry for task, entry in inherited if _operator(task) in finished}
 
     def _began_with(self, completed: Completed) -> int | None:
         """The snapshot of another job that the job of a checkpoint began with."""
@@ -328,7 +328,7 @@ class Lines:
         earlier = self.serving(task, self.completed[checkpoint].attempt) if snapshot is None else snapshot.attempt
         return (earlier, checkpoint) if earlier < attempt else None
 
-    def _draw(self, tip: int) -> Line:
+    def _draw(self, tip: int) -> Lineage:
         pieces = {task: list(self._chain(task, tip)) for task in self.tasks}
         kept = {
             (task, run.attempt, mark.checkpoint)
@@ -346,7 +346,7 @@ class Lines:
             task: tuple(self._segment(run, cut, wanted) for run, cut in chain) for task, chain in pieces.items()
         }
         attempts = sorted({run.attempt for chain in pieces.values() for run, _ in chain} | {tip})
-        return Line(tip=tip, attempts=tuple(attempts), checkpoints=checkpoints, segments=segments)
+        return Lineage(tip=tip, attempts=tuple(attempts), checkpoints=checkpoints, segments=segments)
 
     def _chain(self, task: str, tip: int) -> list[tuple[TaskRun, int | None]]:
         """(run, checkpoint that cuts it) of the attempts that led to the end of `tip`, oldest first."""

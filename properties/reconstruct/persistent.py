@@ -35,15 +35,15 @@ class Attempts(Protocol):
 class Persistent:
     """The channels of a history in which tasks came up alone."""
 
-    def __init__(self, lines: Attempts, channels: Mapping[tuple[str, int], Channel]) -> None:
-        self._lines = lines
+    def __init__(self, lineages: Attempts, channels: Mapping[tuple[str, int], Channel]) -> None:
+        self._lineages = lineages
         self._channels = channels
         self._joined: dict[tuple[str, int], Channel] = {}
         self._taken: dict[tuple[str, int, str], int] = {}
 
     def whole(self, attempt: int) -> int:
         """The newest attempt of all tasks by then."""
-        starts = self._lines.starts
+        starts = self._lineages.starts
         while attempt in starts and starts[attempt].in_place:
             attempt = max((number for number in starts if number < attempt), default=0)
         return attempt
@@ -51,8 +51,8 @@ class Persistent:
     def runs(self, task: str, attempt: int) -> list[TaskRun]:
         """A task's attempts from an attempt of all tasks, as this one is or goes on from, to the next, oldest first."""
         whole = self.whole(attempt)
-        numbers = sorted(number for number in self._lines.starts if number >= whole and self.whole(number) == whole)
-        known = (self._lines.runs.get((task, number)) for number in numbers)
+        numbers = sorted(number for number in self._lineages.starts if number >= whole and self.whole(number) == whole)
+        known = (self._lineages.runs.get((task, number)) for number in numbers)
         return [run for run in known if run is not None]
 
     def content(self, channel: str, attempt: int) -> Channel | None:
@@ -95,7 +95,7 @@ class Persistent:
         if before is None:
             return 0
         earlier, checkpoint = before
-        mark = self._lines.mark(earlier.task, earlier.attempt, checkpoint)
+        mark = self._lineages.mark(earlier.task, earlier.attempt, checkpoint)
         taken = mark.received[earlier.inputs.index(channel)] if mark is not None else 0
         return self.first_taken(earlier, channel) + taken
 
@@ -107,18 +107,18 @@ class Persistent:
             log = self.content(channel, run.attempt)
             return len(log.recovered) if log is not None else 0
         earlier, checkpoint = before
-        mark = self._lines.mark(earlier.task, earlier.attempt, checkpoint)
+        mark = self._lineages.mark(earlier.task, earlier.attempt, checkpoint)
         sent = mark.sent[earlier.outputs.index(channel)] if mark is not None else 0
-        waiting = self._lines.in_flight(checkpoint).get(channel, NOTHING).unsent
+        waiting = self._lineages.in_flight(checkpoint).get(channel, NOTHING).unsent
         return self.first_sent(earlier, channel) + sent - len(origins(waiting))
 
     def _before(self, run: TaskRun) -> tuple[TaskRun, int] | None:
         """The run in the same channels that this one goes on from, and the checkpoint; None where it began with
         them, or with what they began with."""
-        parent = self._lines.parent(run.task, run.attempt)
+        parent = self._lineages.parent(run.task, run.attempt)
         if parent is None or parent[0] < self.whole(run.attempt):
             return None
-        earlier = self._lines.runs.get((run.task, parent[0]))
+        earlier = self._lineages.runs.get((run.task, parent[0]))
         return (earlier, parent[1]) if earlier is not None else None
 
     def inbound(self, run: TaskRun, channel: str) -> Channel | None:

@@ -50,15 +50,15 @@ from ..model.workload import (
     window_of,
 )
 from ..semantics.broadcast import rules_in, with_rules
-from ..semantics.classes import deals_out
+from ..semantics.classes import rebalances
 from ..semantics.semantics import Entry, Machine, machine
-from ..semantics.timed import TimedMachine, dealt_anew, timed_machine
+from ..semantics.timed import TimedMachine, redistributed, timed_machine
 from ..semantics.user_functions import is_by_key, user_nodes
 from ..semantics.windows import Emitted, Timer
 from .held_back import batches, waiting
 from .in_flight import records
 from .layouts import owner_of_key
-from .lineage import Line, Lines, decode_state
+from .lineage import Lineage, Lineages, decode_state
 
 
 class RunReplay(msgspec.Struct, kw_only=True):
@@ -79,7 +79,7 @@ class RunReplay(msgspec.Struct, kw_only=True):
     """the windows at the marks of completed checkpoints"""
     by_origin: dict[int, list[Row]] = {}
     """the emitted rows by origin, each list in order"""
-    dealt: dict[int, int] = {}
+    rebalanced: dict[int, int] = {}
     """by origin, how many of them receivers behind a rebalance have taken"""
 
     def fire(self, advances: int, out: Iterable[Emitted]) -> None:
@@ -110,20 +110,20 @@ class Replay:
     """The runs of a history, each replayed once, when it is asked for."""
 
     def __init__(
-        self, workload: Workload, topology: Topology, lines: Lines, layouts: Mapping[int, Topology] | None = None
+        self, workload: Workload, topology: Topology, lineages: Lineages, layouts: Mapping[int, Topology] | None = None
     ) -> None:
         """`topology` is the widest; `layouts` says how each job was laid out, where that changed."""
         self.strange: list[Strange] = []
         self._topology = topology
         self._layouts = layouts or {}
-        self._lines = lines
+        self._lineages = lineages
         self._records = {split: records for split, _, records in workload.splits()}
         self._times = workload.times()
         self._sources = frozenset(source.name for source in workload.inputs)
         self._nodes = {node.name: node for node in workload.nodes}
         self._feeds = {node.name: node.inputs for node in workload.nodes} | {SINK: (workload.output,)}
         self._runs: dict[tuple[str, int], RunReplay] = {}
-        self.streams = Streams(self, lines) if lines.persistent is not None else None
+        self.streams = Streams(self, lineages) if lineages.persistent is not None else None
         self._broadcast = with_rules(workload)
 
     def run(self, task: str, attempt: int) -> RunReplay:
@@ -131,10 +131,10 @@ class Replay:
         known = self._runs.get((task, attempt))
         if known is None:
             known = self._runs[task, attempt] = RunReplay()
-            run = self._lines.runs.get((task, attempt))
+            run = self._lineages.runs.get((task, attempt))
             if run is None:
                 return known
-            for origin, row in self.left(run):
+            for origin, row in self.inherited(run):
                 known.by_origin.setdefault(origin, []).append(row)
             if run.operator in self._sources:
                 self._read(run, known)
@@ -166,7 +166,7 @@ class Replay:
         """What a task sent into the channels that an attempt takes from."""
         return self.run(task, attempt) if self.streams is None else self.streams.of(task, attempt)
 
-    def left(self, run: TaskRun) -> Iterator[tuple[int, Row]]:
+    def inherited(self, run: TaskRun) -> Iterator[tuple[int, Row]]:
         """What a run had from the attempt before it, and sent itself: what had still to be sent, what a batch held."""
         yield from self._unsent(run)
         node = self._nodes.get(run.operator)
@@ -174,10 +174,10 @@ class Replay:
             for waited, origin in waiting(decode_state(run.loaded.state) or StoredState()):
                 yield origin, waited
 
-    def sink_rows(self, line: Line) -> dict[int, list[Row]]:
+    def sink_rows(self, lineage: Lineage) -> dict[int, list[Row]]:
         """The rows that the sink's applied records brought it on a line, by epoch and in order."""
         found: dict[int, list[Row]] = {}
-        for segment in line.of_operator(SINK):
+        for segment in lineage.of_operator(SINK):
             taken = self.run(segment.run.task, segment.run.attempt).taken
             for row, epoch in zip(taken, segment.apply_epochs(), strict=False):
                 if row is not None:
@@ -186,7 +186,7 @@ class Replay:
 
     def yielded(self) -> Counter[Row]:
         """The rows that all attempts' applied records brought to the sink, as often as they did."""
-        runs = [run for run in self._lines.runs.values() if run.operator == SINK]
+        runs = [run for run in self._lineages.runs.values() if run.operator == SINK]
         return Counter(row for run in runs for row in self.run(run.task, run.attempt).taken if row is not None)
 
     def timers(self, node: str, checkpoint: int) -> Iterator[Timer]:
@@ -196,8 +196,8 @@ class Replay:
 
     def _kept(self, node: str, checkpoint: int) -> Iterator[TimedMachine]:
         """What each subtask of a window held at a completed checkpoint."""
-        for task, stored in self._lines.stored(checkpoint).items():
-            run = self._lines.runs.get((task, stored.attempt))
+        for task, stored in self._lineages.stored(checkpoint).items():
+            run = self._lineages.runs.get((task, stored.attempt))
             if run is not None and run.operator == node:
                 kept = self._at(self.run(task, stored.attempt).kept, task, checkpoint)
                 if kept is not None:
@@ -210,14 +210,14 @@ class Replay:
 
     def _states(self, node: str, checkpoint: int) -> Iterator[tuple[str, list[Entry]]]:
         """The state of each subtask of a node at a completed checkpoint."""
-        for task, stored in self._lines.stored(checkpoint).items():
-            run = self._lines.runs.get((task, stored.attempt))
+        for task, stored in self._lineages.stored(checkpoint).items():
+            run = self._lineages.runs.get((task, stored.attempt))
             if run is not None and run.operator == node:
                 yield task, self._at(self.run(task, stored.attempt).states, task, checkpoint) or []
 
     def _at(self, held: Mapping[int, _Held], task: str, checkpoint: int) -> _Held | None:
         """What a run held at a completed checkpoint; of a task that had finished by then, what it held last."""
-        if self._lines.finished(task, checkpoint):
+        if self._lineages.finished(task, checkpoint):
             return next(reversed(list(held.values())), None)
         return held.get(checkpoint)
 
@@ -237,7 +237,7 @@ class Replay:
         worker.load(self._restored_entries(run))
         copying = node is not None and isinstance(node.operator, FlatMap)
         senders = [_Sender(self, run, name) for name in run.inputs]
-        marks = [mark for mark in run.marks if mark.checkpoint in self._lines.completed]
+        marks = [mark for mark in run.marks if mark.checkpoint in self._lineages.completed]
         marks.reverse()
         for index, (channel, origin) in enumerate(run.applies):
             while marks and marks[-1].applies <= index:
@@ -255,7 +255,7 @@ class Replay:
         it goes, in program order."""
         worker = self._restored_machine(run, operator)
         senders = [_Sender(self, run, name) for name in run.inputs]
-        marks = [mark for mark in run.marks if mark.checkpoint in self._lines.completed]
+        marks = [mark for mark in run.marks if mark.checkpoint in self._lineages.completed]
         clocked = is_clocked(operator)
         moments = run.ticks if clocked else run.watermarks
         advances = 0
@@ -263,8 +263,8 @@ class Replay:
         def go_on(index: int) -> None:
             nonlocal advances
             while True:
-                heard = (marks[0].ticks if clocked else marks[0].watermarks) if marks else 0
-                if marks and marks[0].applies <= index and heard <= advances:
+                ticks = (marks[0].ticks if clocked else marks[0].watermarks) if marks else 0
+                if marks and marks[0].applies <= index and ticks <= advances:
                     checkpoint = marks.pop(0).checkpoint
                     replayed.states[checkpoint] = worker.entries()
                     replayed.kept[checkpoint] = worker.keep()
@@ -289,23 +289,23 @@ class Replay:
         return times[offset_of(origin)] if offset_of(origin) < len(times) else 0
 
     def _restored_machine(self, run: TaskRun, operator: User | Window) -> TimedMachine:
-        before = self._lines.parent(run.task, run.attempt)
-        if before and self._is_laid_out_anew(run, before[1]):
-            return dealt_anew(operator, list(self._kept(run.operator, before[1])), lambda key: self._is_of(run, key))
+        before = self._lineages.parent(run.task, run.attempt)
+        if before and self._is_rescaled(run, before[1]):
+            return redistributed(operator, list(self._kept(run.operator, before[1])), lambda key: self._is_of(run, key))
         kept = self._at(self.run(run.task, before[0]).kept, run.task, before[1]) if before else None
         return kept.keep() if kept is not None else timed_machine(operator)
 
-    def _is_laid_out_anew(self, run: TaskRun, checkpoint: int) -> bool:
+    def _is_rescaled(self, run: TaskRun, checkpoint: int) -> bool:
         """Whether a run's job is laid out otherwise than the one that took the snapshot which it began with."""
-        taken = self._lines.completed[checkpoint].job
+        taken = self._lineages.completed[checkpoint].job
         return taken != run.job and self._layouts.get(run.job) != self._layouts.get(taken)
 
     def _is_of(self, run: TaskRun, key: int | None) -> bool:
         return owner_of_key(key, self._layouts[run.job], run.operator) == run.subtask
 
     def _restored_entries(self, run: TaskRun) -> list[Entry]:
-        before = self._lines.parent(run.task, run.attempt)
-        if before and self._is_laid_out_anew(run, before[1]):
+        before = self._lineages.parent(run.task, run.attempt)
+        if before and self._is_rescaled(run, before[1]):
             if run.operator in self._broadcast:
                 return self._copy_taken(run, before[1])
             every = self.entries(run.operator, before[1])
@@ -324,8 +324,8 @@ class Replay:
         """(replay, side, whether it deals its rows out) of the sender of one of a run's inputs."""
         task = channel.partition(">")[0]
         operator = task.rpartition("-")[0]
-        deals = deals_out(self._topology, operator, run.operator)
-        return self.stream(task, run.attempt), self._feeds[run.operator].index(operator), deals
+        is_rebalanced = rebalances(self._topology, operator, run.operator)
+        return self.stream(task, run.attempt), self._feeds[run.operator].index(operator), is_rebalanced
 
 
 class _Sender:
@@ -334,8 +334,8 @@ class _Sender:
     def __init__(self, replay: Replay, run: TaskRun, channel: str) -> None:
         self._replay = replay
         self._run = run
-        self._from, self.side, deals = replay.sender(run, channel)
-        self._counts = self._from.dealt if deals else {}
+        self._from, self.side, is_rebalanced = replay.sender(run, channel)
+        self._counts = self._from.rebalanced if is_rebalanced else {}
         self._restored = replay.restored_rows(run, channel)
         """before all that was sent"""
         if replay.streams is not None:
@@ -379,7 +379,7 @@ def is_determined(workload: Workload, topology: Topology, *, every_attempt: bool
     if anywhere and (at_sink or workload.nodes[-1].name not in anywhere):
         return False
     for node in workload.nodes:
-        if any(several[name] > 1 and deals_out(topology, name, node.name) for name in node.inputs):
+        if any(several[name] > 1 and rebalances(topology, name, node.name) for name in node.inputs):
             return False
         several[node.name] = max(several[name] for name in node.inputs)
         if isinstance(node.operator, (Join, User, Window)) or is_changelog(node.operator):
@@ -387,24 +387,24 @@ def is_determined(workload: Workload, topology: Topology, *, every_attempt: bool
         elif isinstance(node.operator, FlatMap):
             several[node.name] += 1
     apart = every_attempt or (at_sink and (window_of(workload) is not None or bool(batches(workload))))
-    return not (apart and several[workload.output] > 1 and deals_out(topology, workload.output, SINK))
+    return not (apart and several[workload.output] > 1 and rebalances(topology, workload.output, SINK))
 
 
-Said = list[tuple[int, Row]]
+SentRows = list[tuple[int, Row]]
 """(origin, row) of rows that were sent"""
 
 
 class Streams:
     """The rows that tasks sent through channels that outlive them, each task's attempts behind one another."""
 
-    def __init__(self, replay: Replay, lines: Lines) -> None:
+    def __init__(self, replay: Replay, lineages: Lineages) -> None:
         self._replay = replay
-        self._lines = lines
+        self._lineages = lineages
         self._joined: dict[tuple[str, int], RunReplay] = {}
 
     def of(self, task: str, attempt: int) -> RunReplay:
         """All that a task sent into an attempt's channels."""
-        persistent = self._lines.persistent
+        persistent = self._lineages.persistent
         whole = persistent.whole(attempt) if persistent is not None else attempt
         if (task, whole) not in self._joined:
             runs = persistent.runs(task, attempt) if persistent is not None else []
@@ -413,35 +413,35 @@ class Streams:
 
     def _join(self, runs: list[TaskRun]) -> dict[int, list[Row]]:
         found: dict[int, list[Row]] = {}
-        begun: dict[int, Said] = {}
+        begun: dict[int, SentRows] = {}
         """by attempt, what had been sent when its snapshot was taken"""
         for run in runs:
-            parent = self._lines.parent(run.task, run.attempt)
-            before = self._lines.mark(run.task, *parent) if parent is not None and parent[0] in begun else None
+            parent = self._lineages.parent(run.task, run.attempt)
+            before = self._lineages.mark(run.task, *parent) if parent is not None and parent[0] in begun else None
             if parent is None or before is None:
-                begun[run.attempt] = list(self._replay.left(run))
+                begun[run.attempt] = list(self._replay.inherited(run))
             else:
-                begun[run.attempt] = begun[parent[0]] + self._own(self._lines.runs[run.task, parent[0]], before)
-            said = _by_origin(begun[run.attempt] + self._own(run, None))
-            for origin, rows in said.items():
+                begun[run.attempt] = begun[parent[0]] + self._own(self._lineages.runs[run.task, parent[0]], before)
+            sent = _by_origin(begun[run.attempt] + self._own(run, None))
+            for origin, rows in sent.items():
                 # An attempt that has not caught up leaves what was sent in its place before.
                 found[origin] = rows + found.get(origin, [])[len(rows) :]
         return found
 
-    def _own(self, run: TaskRun, until: Mark | None) -> Said:
+    def _own(self, run: TaskRun, until: Mark | None) -> SentRows:
         """What an attempt made itself, all of it or what it had when it took a snapshot."""
         replayed = self._replay.run(run.task, run.attempt)
         emitted, fired = replayed.emitted, replayed.fired
         if until is not None:
-            taken, heard = until.reads or until.applies, until.ticks or until.watermarks
+            taken, ticks = until.reads or until.applies, until.ticks or until.watermarks
             emitted = [one for one in emitted if one[0] <= taken]
-            fired = [one for one in fired if one[0] <= heard]
+            fired = [one for one in fired if one[0] <= ticks]
         return [(origin, row) for _, origin, row in (*emitted, *fired)]
 
     def before(self, run: TaskRun, channel: str) -> tuple[dict[int, list[Row]], dict[int, int]]:
         """By origin: the rows that lay in a channel from its beginning and that a run took of it, and how many of
         those that were sent had been taken before."""
-        persistent = self._lines.persistent
+        persistent = self._lineages.persistent
         runs = persistent.runs(run.task, run.attempt) if persistent is not None else []
         content = persistent.content(channel, run.attempt) if persistent is not None else None
         if persistent is None or content is None or not runs:
@@ -453,8 +453,8 @@ class Streams:
         return _by_origin(self._replay.queued(runs[0], channel)[first:]), taken
 
 
-def _by_origin(said: Iterable[tuple[int, Row]]) -> dict[int, list[Row]]:
+def _by_origin(sent: Iterable[tuple[int, Row]]) -> dict[int, list[Row]]:
     found: dict[int, list[Row]] = {}
-    for origin, row in said:
+    for origin, row in sent:
         found.setdefault(origin, []).append(row)
     return found

@@ -99,7 +99,7 @@ def last_row_is_fixed(workload: Workload, topology: Topology) -> bool:
         return True
     receiver = SINK
     for node in reversed(workload.nodes):
-        if deals_out(topology, node.name, receiver):
+        if rebalances(topology, node.name, receiver):
             return False
         receiver = node.name
         operator = node.operator
@@ -138,7 +138,7 @@ def _streams(workload: Workload, topology: Topology) -> dict[str, _Stream]:
 
 
 def _over_edge(stream: _Stream, topology: Topology, sender: str, receiver: str) -> _Stream:
-    if deals_out(topology, sender, receiver):
+    if rebalances(topology, sender, receiver):
         return _Stream(lanes=stream.lanes, scattered=True, joined=stream.joined)
     if topology.edge(sender, receiver).partitioning != "hash" or topology.parallelism[receiver] == 1:
         return stream
@@ -146,7 +146,7 @@ def _over_edge(stream: _Stream, topology: Topology, sender: str, receiver: str) 
     return _Stream(lanes=spread, scattered=stream.scattered, joined=stream.joined)
 
 
-def deals_out(topology: Topology, sender: str, receiver: str) -> bool:
+def rebalances(topology: Topology, sender: str, receiver: str) -> bool:
     """Whether an edge sends equal keys to different subtasks in turn."""
     return topology.edge(sender, receiver).partitioning == "rebalance" and topology.parallelism[receiver] > 1
 

@@ -21,7 +21,7 @@ def timed_machine(operator: User | Window, *, strict: bool = False) -> TimedMach
     return WindowMachine(operator)
 
 
-def dealt_anew(
+def redistributed(
     operator: User | Window, parts: Sequence[TimedMachine], is_mine: Callable[[int | None], bool]
 ) -> TimedMachine:
     """What a subtask begins with where the job was laid out anew: its keys of all that there were."""

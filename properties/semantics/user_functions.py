@@ -33,15 +33,15 @@ class KeyRecord(NamedTuple):
     """its event time, 0 where there is none; to what goes by processing time, when it was taken (µs)"""
 
 
-Owed = tuple[int | None, int, int]
+ExpectedRow = tuple[int | None, int, int]
 """(value, tag, tag2) of a row; its key is that of the records"""
-Expecting = Callable[[Sequence[KeyRecord], int], Iterable[Owed]]
+Expecting = Callable[[Sequence[KeyRecord], int], Iterable[ExpectedRow]]
 """takes a key's records and the watermark's time, or for what goes by processing time that which it was told
 last (either `END_OF_TIME` once all input has ended)"""
 
 
 _ROW_OF = ("value", "tag", "tag2")
-MOST_OWED = 100_000
+MOST_EXPECTED = 100_000
 """rows of one key: a counterpart that goes on to the end of time, as a timer may that always sets the next, is told"""
 
 
@@ -116,7 +116,7 @@ class UserMachine(Machine):
         self.time = BEGINNING
         self.records: dict[int | None, list[KeyRecord]] = {}
         self.origins: dict[int | None, int] = {}
-        self.given: dict[int | None, Counter[Owed]] = {}
+        self.given: dict[int | None, Counter[ExpectedRow]] = {}
 
     def take_at(self, row: Row, time: int, origin: int) -> list[Emitted]:
         key, value, tag, tag2 = row
@@ -153,30 +153,30 @@ class UserMachine(Machine):
 
     def _more(self, key: int | None, origin: int) -> list[Emitted]:
         """What is owed of a key by now, and was not before."""
-        owed = self._owed(key)
+        rows = self._expected_rows(key)
         before = self.given.get(key, Counter())
-        self.given[key] = after = Counter(owed)
+        self.given[key] = after = Counter(rows)
         if self.strict and before - after:
-            gone = next(iter(before - after))
-            raise CounterpartFailed(f"`expected` of {self.operator.function} takes the row {gone} of key {key} away")
-        left, fresh = after - before, []
-        for one in reversed(owed):  # of equal rows the last are the new ones
-            if left[one]:
-                left[one] -= 1
+            missing = next(iter(before - after))
+            raise CounterpartFailed(f"`expected` of {self.operator.function} takes the row {missing} of key {key} away")
+        remaining, fresh = after - before, []
+        for one in reversed(rows):  # of equal rows the last are the new ones
+            if remaining[one]:
+                remaining[one] -= 1
                 fresh.append(one)
         return [(origin, (key, value, tag, tag2)) for value, tag, tag2 in reversed(fresh)]
 
-    def _owed(self, key: int | None) -> list[Owed]:
+    def _expected_rows(self, key: int | None) -> list[ExpectedRow]:
         function = self.operator.function
         expected = counterpart(function).expected
         try:
-            told = expected(tuple(self.records[key]), self.time if self._goes_by_time else BEGINNING)
-            owed = list(islice(told, MOST_OWED + 1))
+            found = expected(tuple(self.records[key]), self.time if self._goes_by_time else BEGINNING)
+            rows = list(islice(found, MOST_EXPECTED + 1))
         except Exception as error:  # whatever a user's code raises
             raise CounterpartFailed(f"`expected` of {function} raised {type(error).__name__}: {error}") from error
-        if len(owed) > MOST_OWED:
-            raise CounterpartFailed(f"`expected` of {function} owes more than {MOST_OWED:,} rows of key {key}")
-        for row in owed:
+        if len(rows) > MOST_EXPECTED:
+            raise CounterpartFailed(f"`expected` of {function} owes more than {MOST_EXPECTED:,} rows of key {key}")
+        for row in rows:
             if not isinstance(row, tuple | list) or len(row) != len(_ROW_OF):
                 raise CounterpartFailed(f"`expected` of {function} gave {row!r}; a row is ({', '.join(_ROW_OF)})")
-        return owed
+        return rows

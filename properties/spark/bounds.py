@@ -41,7 +41,7 @@ def problem(job: OracleJob) -> str:
     splits = len(list(job.workload.splits()))
     if any(len(cut.positions) != splits for cut in job.cuts):
         return f"a cut does not have one position for each of the {splits} splits"
-    return beyond_64_bits(job.workload, {name: [one.line for one in taken] for name, taken in job.applies.items()})
+    return beyond_64_bits(job.workload, {name: [one.lineage for one in taken] for name, taken in job.applies.items()})
 
 
 def beyond_64_bits(workload: Workload, applies: Mapping[str, Sequence[int]] = NO_APPLIES) -> str:

@@ -202,8 +202,8 @@ def _tolerated(differing: DataFrame, request: CheckRequest) -> DataFrame:
         close = F.coalesce((gap <= most) | (gap <= greater * share), F.lit(False))
         near = near & (one.eqNullSafe(two) | (close & (greater < float("inf"))))
     paired = single.withColumn(_PLACE, place).withColumn(_NEAR, near & (F.count("*").over(whole) == 2))
-    left = paired.where(~F.col(_NEAR)).groupBy(*_columns(names))
-    return left.agg(F.sum(COUNT).alias(COUNT), F.max(OWED).alias(OWED))
+    unpaired = paired.where(~F.col(_NEAR)).groupBy(*_columns(names))
+    return unpaired.agg(F.sum(COUNT).alias(COUNT), F.max(OWED).alias(OWED))
 
 
 def _counts(differing: DataFrame, request: CheckRequest) -> dict[str, int]:

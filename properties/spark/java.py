@@ -72,15 +72,15 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 def java_version(java: Path) -> int | None:
     """The feature release (17, 21 …) that this binary says it is; None when it does not run."""
     try:
-        said = subprocess.run([java, QUIETLY, "-version"], capture_output=True, text=True, timeout=30)
+        output = subprocess.run([java, QUIETLY, "-version"], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return parse_version(said.stderr + said.stdout) if said.returncode == 0 else None
+    return parse_version(output.stderr + output.stdout) if output.returncode == 0 else None
 
 
-def parse_version(said: str) -> int | None:
+def parse_version(output: str) -> int | None:
     """The feature release in the output of `java -version`: 17 of "17.0.15", 8 of "1.8.0_392"."""
-    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    found = re.search(r'version "(?:1\.)?(\d+)', output)
     return int(found[1]) if found else None
 
 

@@ -42,7 +42,7 @@ def panes(rows: str, meanings: Mapping[int, Windowed], names: Sequence[str], cho
     put = f"select *, explode({text(lambda one: one.starts)}) as start from {rows}"
     ended = f"select *, {text(lambda one: one.last)} as last, {text(lambda one: one.kept)} as kept from ({put})"
     taken = f"select *, wm >= last as late from ({ended}) where wm < last + kept"
-    window = "partition by node, line, key, start order by place"
+    window = "partition by node, lineage, key, start order by place"
     so_far = f"over ({window} rows between unbounded preceding and current row)"
     summed = (
         f"select *, count(*) {so_far} as sum_n, sum(value) {so_far} as sum_total, sum(tag) {so_far} as sum_tags,\n"
@@ -59,15 +59,15 @@ def panes(rows: str, meanings: Mapping[int, Windowed], names: Sequence[str], cho
         f"if(late, {_late(names)}, null)",
         _if_held("next_epoch", names),
     )
-    return _kept(f"select then, line, explode(array({', '.join(made)})) as made from {moments}")
+    return _kept(f"select then, lineage, explode(array({', '.join(made)})) as made from {moments}")
 
 
 def records(rows: str, meaning: Windowed) -> str:
     """What sessions took, for the fold: the records of a key together, in the order they were taken."""
     return (
-        f"select node, line, tip, lane, key, value, tag, ts, wm, epoch, place, attempt, {_ORIGIN} as origin,\n"
+        f"select node, lineage, tip, lane, key, value, tag, ts, wm, epoch, place, attempt, {_ORIGIN} as origin,\n"
         f"  {meaning.reach} as reach, {meaning.kept} as kept\nfrom {rows}\n"
-        "distribute by node, line, key sort by node, line, key, place"
+        "distribute by node, lineage, key sort by node, lineage, key, place"
     )
 
 
@@ -83,14 +83,14 @@ def sessions(rows: str, meaning: Windowed, names: Sequence[str]) -> str:
         f"if(sort = {LATE}, {_late(names)}, null)",
         f"if(sort = {HELD}, {_if_held('until', names)}, null)",
     )
-    return _kept(f"select then, line, explode(array({', '.join(made)})) as made from {_with_advances(valued)}")
+    return _kept(f"select then, lineage, explode(array({', '.join(made)})) as made from {_with_advances(valued)}")
 
 
 def _with_advances(rows: str) -> str:
     """Rows beside the advance that emits their window, `fired`, and the one behind which it is gone, `gone`."""
     joins = (
-        f"left join {ADVANCES} {name} on {name}.at_node = node and {name}.at_line = line and {name}.at_lane = lane\n"
-        f"  and {name}.at_before < {time} and {time} <= {name}.at_time"
+        f"left join {ADVANCES} {name} on {name}.at_node = node and {name}.at_lineage = lineage\n"
+        f"  and {name}.at_lane = lane and {name}.at_before < {time} and {time} <= {name}.at_time"
         for name, time in (("fired", "last"), ("gone", "last + kept"))
     )
     return f"({rows})\n" + "\n".join(joins)
@@ -136,4 +136,4 @@ def _struct(names: Sequence[str], own: dict[str, str]) -> str:
 
 def _kept(made: str) -> str:
     """An attempt sends what it made itself, and the run's line is the one whose state is asked for."""
-    return f"select then, made.* from ({made}) where made is not null and (made.what = 1 or made.attempt = line)"
+    return f"select then, made.* from ({made}) where made is not null and (made.what = 1 or made.attempt = lineage)"

@@ -168,6 +168,6 @@ def _collected(batch: Batch, rows: pa.Table, states: pa.Table) -> list[Expected]
         held = Held(node=batch.streams[stream].name, entry=tuple(entry), first=first, end=end)
         found[jobs[stream]][1].append(held)
     return [
-        Expected(cuts=tuple(cut.name for cut in job.cuts), rows=tuple(owed), held=tuple(held))
-        for job, (owed, held) in zip(batch.jobs, found, strict=True)
+        Expected(cuts=tuple(cut.name for cut in job.cuts), rows=tuple(expected), held=tuple(held))
+        for job, (expected, held) in zip(batch.jobs, found, strict=True)
     ]

@@ -27,7 +27,7 @@ _VALUES = ("key", "value", "tag", "tag2")
 _ROW = ("what", "at", *_VALUES, "epoch", "until", "place", "seq", "ts")
 _TRACED = (*_ROW, "origin", "attempt", "nth", "total")
 _TURN = ("kind", "side", "node", "then")
-_LINE = ("line", "tip")
+_LINEAGE = ("lineage", "tip")
 """What an application adds to a row: the line it is on, and whether that is the run's."""
 
 
@@ -107,9 +107,9 @@ class Plan:
             "nth": "1L",
             "total": "1L",
         }
-        owed = "" if self.traced else " where epoch is not null"
+        condition = "" if self.traced else " where epoch is not null"
         exploded = f"select *, posexplode(arrays_zip(keys, values, tags, times)) as (ordinal, record) from {RECORDS}"
-        return f"(select * from (select {self.kept(('steps',), columns)} from ({exploded})){owed})"
+        return f"(select * from (select {self.kept(('steps',), columns)} from ({exploded})){condition})"
 
     def steps(self, text: str, steps: str) -> str:
         """All stateless operators of a stream, folded over each row, which becomes none, one or many."""
@@ -144,14 +144,14 @@ class Plan:
             "place": "coalesce(to_place, place)",
             "seq": "if(to_node is null, seq, 0L)",
             "attempt": "coalesce(to_attempt, attempt)",
-            "line": "to_line",
+            "lineage": "to_lineage",
             "tip": "coalesce(to_tip, true)",
             "ts": "coalesce(to_moment, ts)",
             "lane": "to_lane",
             "wm": "to_wm",
         }
         return (
-            f"select {self.kept((*more, *_LINE), columns)} from {ROWS} left join {APPLIES}\n"
+            f"select {self.kept((*more, *_LINEAGE), columns)} from {ROWS} left join {APPLIES}\n"
             "  on node = to_node and origin = to_origin and (attempt is null or attempt = to_maker)\n"
             "    and (nth = to_nth or (nth = total and to_nth > total))\n"
             f"  where to_node is not null {others}"
@@ -168,7 +168,7 @@ class Plan:
 
     def window(self, rows: str) -> str:
         """The columns that a keyed meaning may read; every frame is of ROWS, never of equal values."""
-        key = f"partition by node, {'line, lane, ' if self.traced else ''}key order by epoch, place, seq"
+        key = f"partition by node, {'lineage, lane, ' if self.traced else ''}key order by epoch, place, seq"
         so_far = f"over ({key} rows between unbounded preceding and current row)"
         whole = f"over ({key} rows between unbounded preceding and unbounded following)"
         learnt = f"collect_list(if(kind = {self.model}, value, null)) {so_far}"
@@ -194,22 +194,23 @@ class Plan:
 
     def emitted(self, text: str) -> str:
         """Of each row what comes out, and the state then held."""
-        alone = {kind: meaning for kind, meaning in self.keyed.items() if kind not in self.joins}
+        without_joins = {kind: meaning for kind, meaning in self.keyed.items() if kind not in self.joins}
         columns = {
-            name: _choose("kind", {kind: getattr(meaning, name) for kind, meaning in alone.items()}) for name in _VALUES
+            name: _choose("kind", {kind: getattr(meaning, name) for kind, meaning in without_joins.items()})
+            for name in _VALUES
         }
-        changes = {kind: meaning.takes_back != "false" for kind, meaning in alone.items()}
+        changes = {kind: meaning.takes_back != "false" for kind, meaning in without_joins.items()}
         columns |= {
             "at": "node",
-            "seq": _choose("kind", {kind: "seq << 1 | 1" if changes[kind] else "seq" for kind in alone}),
+            "seq": _choose("kind", {kind: "seq << 1 | 1" if changes[kind] else "seq" for kind in without_joins}),
         }
-        emits = _choose("kind", {kind: meaning.emits for kind, meaning in alone.items()})
-        made = f"array({self.taken_back(alone)}, if({emits}, {self.struct(columns)}, null), {self.state()})"
+        emits = _choose("kind", {kind: meaning.emits for kind, meaning in without_joins.items()})
+        made = f"array({self.taken_back(without_joins)}, if({emits}, {self.struct(columns)}, null), {self.state()})"
         made = f"if({self.is_join}, concat({self.pairs()}, array({self.state()})),\n  {made})"
-        line = ", line, tip" if self.traced else ""
-        text = f"select then{line}, explode({made}) as made from (\n{text})"
+        lineage = ", lineage, tip" if self.traced else ""
+        text = f"select then{lineage}, explode({made}) as made from (\n{text})"
         # An attempt sends what it made itself, and the run's line is the one whose state is asked for.
-        own = "and if(made.what = 1, tip, line is null or made.attempt = line)" if self.traced else ""
+        own = "and if(made.what = 1, tip, lineage is null or made.attempt = lineage)" if self.traced else ""
         return f"select then, made.* from (\n{text})\nwhere made is not null {own}"
 
     def taken_back(self, meanings: Mapping[int, Keyed]) -> str:

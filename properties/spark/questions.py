@@ -54,7 +54,7 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
     questions = [_by_positions(case, name, rows=not by_applies)]
     if by_applies and not applied_unasked(case):
         questions.append(_by_applies(case, f"{name}, as applied", rows=_at_sink(case)))
-    questions.extend(_off_line(case, name, number) for number in _off_the_line(case))
+    questions.extend(_off_lineage(case, name, number) for number in _checkpoints_off_lineage(case))
     return tuple(one for one in questions if one.quick.rows or any(one.quick.states.values()))
 
 
@@ -68,16 +68,16 @@ def unasked_by(case: Case, questions: Sequence[Question]) -> Unasked:
 def _asked(case: Case) -> tuple[int, ...]:
     """The cuts of the run's line that something is asked of: of windows, up to the first behind which all had
     been emitted by a user's wish."""
-    cuts = (*case.line.checkpoints, INFINITE)
+    cuts = (*case.lineage.checkpoints, INFINITE)
     drained = case.drained if window_of(case.workload) is not None else ()
     return cuts[: next((index + 1 for index, cut in enumerate(cuts) if cut in drained), len(cuts))]
 
 
-def _off_the_line(case: Case) -> tuple[int, ...]:
+def _checkpoints_off_lineage(case: Case) -> tuple[int, ...]:
     """The completed checkpoints beside it, windows not having all been emitted in an earlier job."""
-    found = [number for number in sorted(case.lines.completed) if number not in case.line.checkpoints]
+    found = [number for number in sorted(case.lineages.completed) if number not in case.lineage.checkpoints]
     last = case.last_with_windows if window_of(case.workload) is not None else None
-    return tuple(number for number in found if last is None or case.lines.completed[number].job <= last)
+    return tuple(number for number in found if last is None or case.lineages.completed[number].job <= last)
 
 
 def _at_sink(case: Case) -> bool:
@@ -104,7 +104,9 @@ def _by_applies(case: Case, name: str, *, rows: bool) -> Question:
     applies = {reader: tuple(_applies(case, reader, numbers, senders)) for reader in readers}
     window = window_of(case.workload)
     advances = {window.name: tuple(advances_of(case, window.name, numbers))} if window else {}
-    job = OracleJob(id=name, workload=case.workload, cuts=cuts, applies=applies, tip=case.line.tip, advances=advances)
+    job = OracleJob(
+        id=name, workload=case.workload, cuts=cuts, applies=applies, tip=case.lineage.tip, advances=advances
+    )
     found = {number: case.expected.rows().get(number, []) for number in _asked(case)} if rows else {}
     states = {number: _states(case, number, applied=True) for number in _asked(case) if number != INFINITE}
     return Question(job=job, quick=Reckoned(rows=found, states=states))
@@ -113,27 +115,27 @@ def _by_applies(case: Case, name: str, *, rows: bool) -> Question:
 def _applies(case: Case, reader: str, numbers: dict[int, int], senders: Senders) -> Iterator[Apply]:
     """What a node or the sink took on the run's line, and on that of each attempt it goes through."""
     window = window_of(case.workload)
-    for attempt in case.line.attempts:
-        line = case.lines.of_attempt(attempt)
-        heard = watermarks(case, line, reader) if window is not None and window.name == reader else {}
-        by_subtask = bool(heard) or reader in with_rules(case.workload)
-        clocked = bool(heard) and window is not None and is_clocked(window.operator)
-        for segment in in_turn(line, reader):
+    for attempt in case.lineage.attempts:
+        lineage = case.lineages.of_attempt(attempt)
+        received = watermarks(case, lineage, reader) if window is not None and window.name == reader else {}
+        by_subtask = bool(received) or reader in with_rules(case.workload)
+        clocked = bool(received) and window is not None and is_clocked(window.operator)
+        for segment in in_turn(lineage, reader):
             taken = zip(segment.run.applies, segment.apply_epochs(), senders.of(segment.run), strict=False)
             for count, ((_, origin), epoch, made_by) in enumerate(taken):
                 yield Apply(
                     origin=origin,
-                    epoch=numbers[epoch] if line.tip == case.line.tip else 0,
+                    epoch=numbers[epoch] if lineage.tip == case.lineage.tip else 0,
                     attempt=segment.run.attempt,
-                    line=attempt,
+                    lineage=attempt,
                     lane=segment.run.subtask if by_subtask else 0,
-                    watermark=heard[segment.run.task, segment.run.attempt][count] if heard else 0,
-                    moment=heard[segment.run.task, segment.run.attempt][count] + 1 if clocked else None,
+                    watermark=received[segment.run.task, segment.run.attempt][count] if received else 0,
+                    moment=received[segment.run.task, segment.run.attempt][count] + 1 if clocked else None,
                     made_by=made_by if made_by != segment.run.attempt else None,
                 )
 
 
-def _off_line(case: Case, name: str, number: int) -> Question:
+def _off_lineage(case: Case, name: str, number: int) -> Question:
     job = OracleJob(id=f"{name}, checkpoint {number}", workload=case.workload, cuts=(_cut(case, number),))
     return Question(job=job, quick=Reckoned(states={number: _states(case, number, applied=False)}))
 
@@ -149,14 +151,14 @@ def _states(case: Case, number: int, *, applied: bool) -> dict[str, list[StateEn
 def _has_every_snapshot(case: Case, node: str, number: int) -> bool:
     """Whether each subtask's mark is known: a broken engine completes checkpoints without."""
     taken = case.states(number)
-    wide = case.layouts[case.lines.completed[number].job].parallelism[node]
+    wide = case.layouts[case.lineages.completed[number].job].parallelism[node]
     return all(f"{node}-{subtask}" in taken for subtask in range(wide))
 
 
 def _cuts(case: Case) -> tuple[Cut, ...]:
     """The completed checkpoints of the run's line, then the end of all input."""
     ends = tuple(len(records) for _, _, records in case.workload.splits())
-    return (*(_cut(case, number) for number in case.line.checkpoints), Cut(name=INFINITE, positions=ends))
+    return (*(_cut(case, number) for number in case.lineage.checkpoints), Cut(name=INFINITE, positions=ends))
 
 
 def _cut(case: Case, number: int) -> Cut:

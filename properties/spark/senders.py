@@ -50,13 +50,13 @@ class Senders:
 
     def __init__(self, case: Case) -> None:
         self._case = case
-        self._lines = case.lines
+        self._lineages = case.lineages
         self._replay = case.expected.replay
         self._makers = {source.name for source in case.workload.inputs}
         self._makers |= {node.name for node in case.workload.nodes if isinstance(node.operator, STATEFUL)}
         self._taken: dict[tuple[str, int], list[int]] = {}
         self._sent: dict[tuple[str, int], Coming] = {}
-        self._lying: dict[tuple[int, str], Attempts] = {}
+        self._held: dict[tuple[int, str], Attempts] = {}
 
     def of(self, run: TaskRun) -> list[int]:
         """Of each record that a run took, the attempt that made it."""
@@ -70,7 +70,7 @@ class Senders:
     @cached_property
     def _any(self) -> bool:
         """Whether anything lay in flight at all."""
-        return any(self._lines.in_flight(number) for number in self._lines.completed)
+        return any(self._lineages.in_flight(number) for number in self._lineages.completed)
 
     def _follow(self, run: TaskRun) -> list[int]:
         coming = [self._coming(run, channel) for channel in run.inputs]
@@ -93,7 +93,7 @@ class Senders:
         """What an attempt of a task sent: first what was still to be sent when its snapshot was taken."""
         known = self._sent.get((task, attempt))
         if known is None:
-            run = self._lines.runs.get((task, attempt))
+            run = self._lineages.runs.get((task, attempt))
             restored = self._unsent(run) if run is not None else {}
             made = self._passed_on(run) if run is not None and run.operator not in self._makers else {}
             known = self._sent[task, attempt] = Coming(restored=restored, sent=made, attempt=attempt)
@@ -113,9 +113,9 @@ class Senders:
         queued = Counter(origins(state.queued.get(run.inputs.index(channel), ())))
         if not queued:
             return {}
-        anew = self._case.rescaled(run.attempt, checkpoint)
-        lying = self._lay_between(checkpoint, channel) if anew else self._lay_in(checkpoint, channel)
-        return {origin: lying.get(origin, [])[:count] for origin, count in queued.items()}
+        rescaled = self._case.rescaled(run.attempt, checkpoint)
+        held = self._held_between(checkpoint, channel) if rescaled else self._held_of(checkpoint, channel)
+        return {origin: held.get(origin, [])[:count] for origin, count in queued.items()}
 
     def _unsent(self, run: TaskRun) -> Attempts:
         """What a run was restored with that was still to be sent: of a channel that is what lay behind the rest."""
@@ -123,27 +123,27 @@ class Senders:
         found: Attempts = {}
         for number, passing in state.unsent.items():
             if number < len(run.outputs):
-                lying = self._lay_in(checkpoint, run.outputs[number])
+                held = self._held_of(checkpoint, run.outputs[number])
                 for origin, count in Counter(origins(passing)).items():
-                    found.setdefault(origin, []).extend(lying.get(origin, [])[-count:])
+                    found.setdefault(origin, []).extend(held.get(origin, [])[-count:])
         return found
 
     def _loaded(self, run: TaskRun) -> tuple[int, StoredState]:
         """(checkpoint, state) that a run loaded; an empty state where it is none that was ever completed."""
-        if run.loaded is None or run.loaded.checkpoint not in self._lines.completed:
+        if run.loaded is None or run.loaded.checkpoint not in self._lineages.completed:
             return 0, StoredState()
         return run.loaded.checkpoint, decode_state(run.loaded.state) or StoredState()
 
-    def _lay_in(self, checkpoint: int, channel: str) -> Attempts:
+    def _held_of(self, checkpoint: int, channel: str) -> Attempts:
         """What a completed checkpoint holds of a channel."""
-        known = self._lying.get((checkpoint, channel))
+        known = self._held.get((checkpoint, channel))
         if known is None:
-            known = self._lying[checkpoint, channel] = {}
-            held = self._lines.in_flight(checkpoint).get(channel)
+            known = self._held[checkpoint, channel] = {}
+            held = self._lineages.in_flight(checkpoint).get(channel)
             receiver = channel.partition(">")[2]
-            stored = self._lines.stored(checkpoint).get(receiver)
-            attempt = stored.attempt if stored else self._lines.completed[checkpoint].attempt
-            run = self._lines.runs.get((receiver, attempt))
+            stored = self._lineages.stored(checkpoint).get(receiver)
+            attempt = stored.attempt if stored else self._lineages.completed[checkpoint].attempt
+            run = self._lineages.runs.get((receiver, attempt))
             if held is not None and run is not None and channel in run.inputs:
                 counts = self._taken_before(run, channel, checkpoint)
                 coming = self._coming(run, channel)
@@ -152,19 +152,19 @@ class Senders:
                     counts[origin] += 1
         return known
 
-    def _lay_between(self, checkpoint: int, channel: str) -> Attempts:
+    def _held_between(self, checkpoint: int, channel: str) -> Attempts:
         """What a completed checkpoint holds of all channels between the operators that a channel connects: a job that
         is laid out anew has others.  Rows of one origin, having one key, come out of one channel into one."""
         known: Attempts = {}
-        for before in self._lines.in_flight(checkpoint):
+        for before in self._lineages.in_flight(checkpoint):
             if _operators(before) == _operators(channel):
-                for origin, attempts in self._lay_in(checkpoint, before).items():
+                for origin, attempts in self._held_of(checkpoint, before).items():
                     known.setdefault(origin, []).extend(attempts)
         return known
 
     def _taken_before(self, run: TaskRun, channel: str, checkpoint: int) -> Counter[int]:
         """By origin, how many records a run had taken from a channel at its mark."""
-        mark = self._lines.mark(run.task, run.attempt, checkpoint)
+        mark = self._lineages.mark(run.task, run.attempt, checkpoint)
         number = run.inputs.index(channel)
         taken = run.applies[: mark.applies] if mark is not None else []
         return Counter(origin for at, origin in taken if at == number)

@@ -224,8 +224,8 @@ def _temporary_files_in(folder: Path, module: ModuleType) -> Iterator[None]:
 def _reason(error: Exception, log: Path) -> str:
     """The line that says most: an error in Java's log, or else the exception's first line."""
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    told = [line.strip() for line in lines if "rror" in line or "xception" in line]
-    return told[0] if told else (str(error).splitlines() or [type(error).__name__])[0]
+    errors = [line.strip() for line in lines if "rror" in line or "xception" in line]
+    return errors[0] if errors else (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _shut_down(running: SparkSession) -> None:
@@ -235,15 +235,15 @@ def _shut_down(running: SparkSession) -> None:
 
     gateway = SparkContext._gateway
     process = getattr(gateway, "proc", None)
-    gone = process is not None and process.poll() is not None
-    with contextlib.suppress(Py4JError, OSError) if gone else contextlib.nullcontext():
+    ended = process is not None and process.poll() is not None
+    with contextlib.suppress(Py4JError, OSError) if ended else contextlib.nullcontext():
         running.stop()  # of a JVM that has ended by itself there is nothing to stop
-    if gone:
+    if ended:
         SparkContext._active_spark_context = None
         type(running)._instantiatedSession = None
     if gateway is None:
         return
-    with contextlib.suppress(Py4JError, OSError) if gone else contextlib.nullcontext():
+    with contextlib.suppress(Py4JError, OSError) if ended else contextlib.nullcontext():
         gateway.shutdown()
     if process is not None:
         process.stdin.close()

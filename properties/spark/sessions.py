@@ -23,7 +23,7 @@ state; a session emitted again at a late record."""
 COLUMNS = {
     "sort": pa.int32(),
     "node": pa.int32(),
-    "line": pa.int64(),
+    "lineage": pa.int64(),
     "tip": pa.bool_(),
     "lane": pa.int32(),
     "key": pa.int64(),
@@ -77,7 +77,7 @@ def fold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         rows: list[tuple[Any, ...]] = []
         for record in batch.to_pylist():
-            own = (record["node"], record["line"], record["key"])
+            own = (record["node"], record["lineage"], record["key"])
             if own != group:
                 rows.extend(_closed(spans, before))
                 group, spans = own, []
@@ -123,9 +123,9 @@ def _closed(spans: list[Span], record: Taken) -> list[tuple[Any, ...]]:
 
 
 def _row(sort: int, span: Span, record: Taken, *, epoch: int | None, until: int | None = None) -> tuple[Any, ...]:
-    told = (span.start, span.end - 1, record["kept"], span.count, span.total, span.tags, span.origin)
-    whose = tuple(record[name] for name in ("node", "line", "tip", "lane", "key"))
-    return (sort, *whose, *told, epoch, until, record["place"], record["attempt"])
+    sums = (span.start, span.end - 1, record["kept"], span.count, span.total, span.tags, span.origin)
+    whose = tuple(record[name] for name in ("node", "lineage", "tip", "lane", "key"))
+    return (sort, *whose, *sums, epoch, until, record["place"], record["attempt"])
 
 
 def _batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:

@@ -195,10 +195,10 @@ class Batch:
 
     def at_sinks(self, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
         """The rows for sinks whose applications are told, each with its sink, and the other rows."""
-        told = [SINK in self.jobs[stream.job].applies for stream in self.streams]
+        traced = [SINK in self.jobs[stream.job].applies for stream in self.streams]
         sinks = pa.array([sink_number(stream.job) for stream in self.streams], pa.int32())
         at = rows["at"].combine_chunks()
-        now = pa.array(told, pa.bool_()).take(at)
+        now = pa.array(traced, pa.bool_()).take(at)
         return rows.filter(now).append_column("node", sinks.take(at.filter(now))), rows.filter(pc.invert(now))
 
     def split(self, rows: pa.Table, depth: int) -> tuple[pa.Table, pa.Table]:
@@ -254,7 +254,7 @@ def _lists(ends: Sequence[int], values: pa.Array) -> pa.Array:
 
 APPLY = {
     "to_node": pa.int32(),
-    "to_line": pa.int64(),
+    "to_lineage": pa.int64(),
     "to_attempt": pa.int64(),
     "to_maker": pa.int64(),
     "to_origin": pa.int64(),
@@ -272,7 +272,7 @@ origin that one attempt made, `to_place` all of a node."""
 ADVANCE = {
     "at_node": pa.int32(),
     "at_lane": pa.int32(),
-    "at_line": pa.int64(),
+    "at_lineage": pa.int64(),
     "at_attempt": pa.int64(),
     "at_place": pa.int64(),
     "at_before": pa.int64(),
@@ -287,10 +287,23 @@ def applies_table(batch: Batch) -> pa.Table:
     columns: tuple[list[int | bool | None], ...] = tuple([] for _ in APPLY)
     for number, name, job in batch.traced_readers():
         seen: dict[tuple[int, int, int, int], int] = {}
-        for place, (origin, epoch, attempt, line, lane, watermark, moment, made_by) in enumerate(job.applies[name]):
+        for place, (origin, epoch, attempt, lineage, lane, watermark, moment, made_by) in enumerate(job.applies[name]):
             maker = attempt if made_by is None else made_by
-            nth = seen[line, maker, lane, origin] = seen.get((line, maker, lane, origin), 0) + 1
-            row = (number, line, attempt, maker, origin, nth, place, epoch, line == job.tip, lane, watermark, moment)
+            nth = seen[lineage, maker, lane, origin] = seen.get((lineage, maker, lane, origin), 0) + 1
+            row = (
+                number,
+                lineage,
+                attempt,
+                maker,
+                origin,
+                nth,
+                place,
+                epoch,
+                lineage == job.tip,
+                lane,
+                watermark,
+                moment,
+            )
             for column, value in zip(columns, row, strict=True):
                 column.append(value)
     arrays = [pa.array(column, kind) for column, kind in zip(columns, APPLY.values(), strict=True)]
@@ -300,7 +313,7 @@ def applies_table(batch: Batch) -> pa.Table:
 def advances_table(batch: Batch) -> pa.Table:
     """One row for each advance of a window's watermark that a job tells of."""
     rows = [
-        (number, one.lane, one.line, one.attempt, one.place, one.before, one.time, one.epoch)
+        (number, one.lane, one.lineage, one.attempt, one.place, one.before, one.time, one.epoch)
         for number, name, job in batch.traced_readers()
         for one in job.advances.get(name, ())
     ]

@@ -29,7 +29,7 @@ class Apply(NamedTuple):
     """the cut (an index) it is the epoch of; on other lines than the run's it is not looked at"""
     attempt: int = 0
     """which took it"""
-    line: int = 0
+    lineage: int = 0
     lane: int = 0
     """of a window, and of what keeps broadcast state: the subtask that took it"""
     watermark: int = 0
@@ -45,7 +45,7 @@ class Advance(NamedTuple):
     """A window's subtask (`lane`) came to a watermark, on the line that ends with attempt `line`."""
 
     lane: int
-    line: int
+    lineage: int
     attempt: int
     place: int
     """how many of the node's applications, all lines and lanes counted, stand before it in the job"""

@@ -28,11 +28,11 @@ TOO_LARGE = "its numbers may leave 64 bits"
 CLOCKED = "a user's function goes by processing time"
 USERS = "a user's function took its records in an order of the run's own"
 BATCHES = "nobody follows which attempt made the rows that batches held back"
-MOVED = "windows or rules went on at another parallelism"
-ALONE = "a task came up alone"
+RESCALED = "windows or rules went on at another parallelism"
+LOCAL_RECOVERY = "a task came up alone"
 HIDDEN = "nothing says which row was applied where"
 DRAINED = "windows went on behind a drain"
-OFF_LINE = "a checkpoint with keyed state lies off the run's line"
+OFF_LINEAGE = "a checkpoint with keyed state lies off the run's line"
 LACKING = "a completed checkpoint lacks a snapshot"
 NO_STATE = "no completed checkpoint held keyed state"
 NEITHER = "PySpark computes rows and keyed state, and the difference is in neither"
@@ -46,11 +46,11 @@ REASONS = (
     CLOCKED,
     USERS,
     BATCHES,
-    MOVED,
-    ALONE,
+    RESCALED,
+    LOCAL_RECOVERY,
     HIDDEN,
     DRAINED,
-    OFF_LINE,
+    OFF_LINEAGE,
     LACKING,
     NO_STATE,
     NEITHER,
@@ -60,13 +60,13 @@ REASONS = (
 )
 """Each completes "PySpark was not asked, because …", or is `SAID` by itself; there are no others."""
 
-SAID = (NEITHER, SPARK_FAILED, ENDED)
+WHOLE_SENTENCES = (NEITHER, SPARK_FAILED, ENDED)
 """Those that are whole sentences, for PySpark may have been asked: it has no word on the difference, or gave none."""
 
 
 def in_words(reason: str) -> str:
     """Why PySpark has no word on a verdict, as a clause."""
-    return reason if reason in SAID else f"PySpark was not asked, because {reason}"
+    return reason if reason in WHOLE_SENTENCES else f"PySpark was not asked, because {reason}"
 
 
 class Unasked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -97,14 +97,14 @@ def applied_unasked(case: Case) -> str:
         return USERS
     if batches(case.workload):
         return BATCHES
-    if _moved(case):
-        return MOVED
-    if case.lines.persistent is not None:
-        return ALONE
+    if _is_rescaled(case):
+        return RESCALED
+    if case.lineages.persistent is not None:
+        return LOCAL_RECOVERY
     return "" if is_determined(case.workload, case.topology) else HIDDEN
 
 
-def _moved(case: Case) -> bool:
+def _is_rescaled(case: Case) -> bool:
     """Whether what goes by subtask went on in a job laid out otherwise.
 
     Of windows that follow the applied records a subtask's watermark there is that
@@ -122,8 +122,8 @@ def unasked(case: Case, rows: Sequence[int], states: Sequence[tuple[int, str]]) 
 
 
 def _rows_unasked(case: Case, asked: Sequence[int]) -> str:
-    owed_up_to = case.closing.epoch
-    if asked and (owed_up_to in asked or owed_up_to < 0):
+    closing_epoch = case.closing.epoch
+    if asked and (closing_epoch in asked or closing_epoch < 0):
         return ""
     if asked:
         return DRAINED
@@ -134,16 +134,16 @@ def _state_unasked(case: Case, asked: frozenset[tuple[int, str]]) -> str:
     nothing = nothing_asked(case)
     if nothing:
         return nothing
-    owed = list(_keyed_state(case))
-    if not owed:
+    expected = list(_keyed_state(case))
+    if not expected:
         return NO_STATE
-    return next((_why(case, checkpoint, node) for checkpoint, node in owed if (checkpoint, node) not in asked), "")
+    return next((_why(case, checkpoint, node) for checkpoint, node in expected if (checkpoint, node) not in asked), "")
 
 
 def _keyed_state(case: Case) -> Iterator[tuple[int, str]]:
     """(checkpoint, node) where a node holds anything; what a user's function holds is its user's."""
     users = user_nodes(case.workload)
-    for checkpoint in sorted(case.lines.completed):
+    for checkpoint in sorted(case.lineages.completed):
         for node, entries in case.expected.states(checkpoint).items():
             if entries and node not in users:
                 yield checkpoint, node
@@ -152,11 +152,11 @@ def _keyed_state(case: Case) -> Iterator[tuple[int, str]]:
 def _why(case: Case, checkpoint: int, node: str) -> str:
     if not case.by_applies and case.classes[node] not in FOLLOWING:
         return DRAINED
-    untold = applied_unasked(case)
-    if untold:
-        return untold
-    if checkpoint not in case.line.checkpoints:
-        return OFF_LINE
+    unasked_reason = applied_unasked(case)
+    if unasked_reason:
+        return unasked_reason
+    if checkpoint not in case.lineage.checkpoints:
+        return OFF_LINEAGE
     return DRAINED if _is_behind_a_drain(case, checkpoint) else LACKING
 
 

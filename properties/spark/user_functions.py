@@ -72,8 +72,8 @@ def given_by(function: str, taken: DataFrame) -> DataFrame:
     except CounterpartFailed:
         raise
     except Exception as error:  # whatever a user's code raises
-        told = f"{type(error).__name__}: {next(iter(str(error).strip().splitlines()), '')}"
-        raise CounterpartFailed(f"`spark` of {function} raised {told}") from error
+        reason = f"{type(error).__name__}: {next(iter(str(error).strip().splitlines()), '')}"
+        raise CounterpartFailed(f"`spark` of {function} raised {reason}") from error
     lacking = [name for name in COLUMNS if name not in getattr(made, "columns", ())]
     if lacking:
         raise CounterpartFailed(f"`spark` of {function} gives no column {', '.join(lacking)}")

@@ -11,12 +11,12 @@ from cutproof.properties.mutations.tampering import tamperings
 from cutproof.properties.quick_checker.case import Case
 
 
-def lies_seen(result: Result) -> Iterator[str]:
+def mutations_seen(result: Result) -> Iterator[str]:
     """The names of the lies that an invariant which held had to see; each was seen by one of those it is aimed at."""
     scenario = result.scenario
-    for lie in tamperings(result.case):
-        aimed = [name for name in lie.invariants if isinstance(result.judgement.verdicts[name], Holds)]
+    for mutation in tamperings(result.case):
+        aimed = [name for name in mutation.invariants if isinstance(result.judgement.verdicts[name], Holds)]
         if aimed:
-            false = Case(scenario.workload, scenario.topology, lie.apply(result.history))
-            assert any(isinstance(verdict_of(false, name), Violated) for name in aimed), (lie.name, scenario)
-            yield lie.name
+            false = Case(scenario.workload, scenario.topology, mutation.apply(result.history))
+            assert any(isinstance(verdict_of(false, name), Violated) for name in aimed), (mutation.name, scenario)
+            yield mutation.name

@@ -17,7 +17,7 @@ from cutproof.harness.subject.run import Result
 from cutproof.properties.model.workload import KEYED, AnyOperator, Count, Dedup, Greater, Join, Sum
 from cutproof.properties.semantics.classes import classes
 from defects.drawn import accused, first_runs
-from defects.mutated import lies_seen
+from defects.mutated import mutations_seen
 
 replace = msgspec.structs.replace
 ORDER_MATTERS: tuple[AnyOperator, ...] = (Sum(), Greater(), Count(tagged=True), Dedup(keys_only=False))
@@ -72,7 +72,7 @@ def test_no_run_is_accused_and_every_lie_is_seen(
 ) -> None:
     results = drawn(alter, wanted)
     assert accused(results) == []
-    seen = Counter(name for result in results for name in lies_seen(result))
+    seen = Counter(name for result in results for name in mutations_seen(result))
     assert len(seen) > 10
     assert min(seen["drop a committed row"], seen["skip a record"], seen["edit a stored state"]) > 5
 

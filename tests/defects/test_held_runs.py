@@ -18,11 +18,11 @@ from cutproof.properties.invariants import drain
 from cutproof.properties.model.history import History
 from cutproof.properties.model.verdict import Holds, Unknown, Violated
 from cutproof.properties.model.workload import SINK, Batch, Edge, Input, Node, Row, Topology, Workload
-from cutproof.properties.mutations.tampering import COMMITTING_LIES, HOLDING_LIES
+from cutproof.properties.mutations.tampering import BATCH_MUTATIONS, COMMITTER_MUTATIONS
 from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.reconstruct.held_back import ROWS, batches, still_to_come
 from defects.drawn import accused, first_runs, times_held
-from defects.mutated import lies_seen
+from defects.mutated import mutations_seen
 
 RUNS = 40
 SIZE = 3
@@ -53,10 +53,10 @@ def test_no_run_is_accused(holding: list[Result], committing: list[Result]) -> N
 
 def test_every_lie_is_seen(holding: list[Result], committing: list[Result]) -> None:
     waiting, passing = (
-        Counter(name for one in results for name in lies_seen(one)) for results in (holding, committing)
+        Counter(name for one in results for name in mutations_seen(one)) for results in (holding, committing)
     )
-    assert {name for name in HOLDING_LIES if not waiting[name]} == set()
-    assert {name for name in COMMITTING_LIES if not passing[name]} == set()
+    assert {name for name in BATCH_MUTATIONS if not waiting[name]} == set()
+    assert {name for name in COMMITTER_MUTATIONS if not passing[name]} == set()
     assert min(waiting["hold a row back at the end"], passing["publish a checkpoint in halves"]) > RUNS // 5
 
 
@@ -139,7 +139,7 @@ def test_a_row_that_waited_at_a_stop_and_shows_violates_drain() -> None:
 @pytest.mark.parametrize(("sink", "told"), [("transactional", True), ("plain", False)])
 def test_where_an_attempt_that_went_back_may_have_shown_it_nobody_is_accused(sink: str, told: bool) -> None:
     result = held_back(200, stop_us=STOPPED_US, kill_us=STOPPED_US // 2, sink=sink)
-    assert len(result.case.lines.starts) == 2
+    assert len(result.case.lineages.starts) == 2
     row = waiting_at_the_stop(result)[0]
     verdict = drain.check(altered(result, lambda history: history.committed.append(row)))
     assert isinstance(verdict, Violated) is told

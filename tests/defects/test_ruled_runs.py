@@ -9,10 +9,10 @@ import pytest
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.scenario.model import Resume
 from cutproof.harness.subject.run import Result
-from cutproof.properties.mutations.tampering import RULE_LIES
+from cutproof.properties.mutations.tampering import RULE_MUTATIONS
 from cutproof.properties.semantics.broadcast import with_rules
 from defects.drawn import accused, first_runs, times_held
-from defects.mutated import lies_seen
+from defects.mutated import mutations_seen
 
 RUNS = 40
 
@@ -24,11 +24,11 @@ def results() -> list[Result]:
 
 
 def test_they_are_drawn_and_laid_out_anew(results: list[Result]) -> None:
-    anew = [
+    rescaled = [
         one for one in results if any(isinstance(each, Resume) and each.parallelism for each in one.scenario.commands)
     ]
     assert len(results) == RUNS
-    assert len(anew) > RUNS // 2
+    assert len(rescaled) > RUNS // 2
 
 
 def test_no_run_is_accused(results: list[Result]) -> None:
@@ -38,6 +38,6 @@ def test_no_run_is_accused(results: list[Result]) -> None:
 
 
 def test_every_lie_is_seen(results: list[Result]) -> None:
-    seen = Counter(name for result in results for name in lies_seen(result))
-    assert {name for name in RULE_LIES if not seen[name]} == set()
+    seen = Counter(name for result in results for name in mutations_seen(result))
+    assert {name for name in RULE_MUTATIONS if not seen[name]} == set()
     assert min(seen["drop a committed row"], seen["skip a record"], seen["move a cut"]) > RUNS // 5

@@ -8,9 +8,9 @@ import pytest
 
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.subject.run import Result
-from cutproof.properties.mutations.tampering import IN_FLIGHT_LIES
+from cutproof.properties.mutations.tampering import IN_FLIGHT_MUTATIONS
 from defects.drawn import accused, first_runs, times_held
-from defects.mutated import lies_seen
+from defects.mutated import mutations_seen
 
 RUNS = 24
 
@@ -42,5 +42,5 @@ def test_no_run_is_accused(results: list[Result]) -> None:
 
 
 def test_every_lie_is_seen(results: list[Result]) -> None:
-    seen = Counter(name for result in results for name in lies_seen(result))
-    assert {name for name in IN_FLIGHT_LIES if seen[name] < 2} == set()
+    seen = Counter(name for result in results for name in mutations_seen(result))
+    assert {name for name in IN_FLIGHT_MUTATIONS if seen[name] < 2} == set()

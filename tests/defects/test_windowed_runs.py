@@ -9,9 +9,9 @@ import pytest
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.subject.run import Result
 from cutproof.properties.model.workload import Burst, Session, Sliding, Tumbling, window_of
-from cutproof.properties.mutations.tampering import CLOCK_LIES, TIME_LIES
+from cutproof.properties.mutations.tampering import EVENT_TIME_MUTATIONS, PROCESSING_TIME_MUTATIONS
 from defects.drawn import accused, first_runs, times_held
-from defects.mutated import lies_seen
+from defects.mutated import mutations_seen
 
 RUNS = 60
 
@@ -35,6 +35,6 @@ def test_no_run_is_accused(results: list[Result]) -> None:
 
 
 def test_every_lie_is_seen(results: list[Result]) -> None:
-    seen = Counter(name for result in results for name in lies_seen(result))
-    assert {name for name in TIME_LIES | CLOCK_LIES if not seen[name]} == set()
+    seen = Counter(name for result in results for name in mutations_seen(result))
+    assert {name for name in EVENT_TIME_MUTATIONS | PROCESSING_TIME_MUTATIONS if not seen[name]} == set()
     assert min(seen["drop a committed row"], seen["edit a stored state"], seen["move a cut"]) > RUNS // 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from ....properties.semantics.user_functions import KeyRecord, Owed
+from ....properties.semantics.user_functions import ExpectedRow, KeyRecord
 from ....reference_impl.core.user_functions import Context, Function, Out, Taken
 from .base import UserFunction, in_sql
 
@@ -34,7 +34,7 @@ def _difference(before: int | None, after: int | None) -> int | None:
     return None if before is None or after is None else after - before
 
 
-def expected(records: Sequence[KeyRecord], watermark: int) -> Iterator[Owed]:
+def expected(records: Sequence[KeyRecord], watermark: int) -> Iterator[ExpectedRow]:
     for before, after in pairwise(records):
         apart = None if None in (before.value, after.value) else (after.value or 0) - (before.value or 0)
         yield apart, after.tag, after.tag2

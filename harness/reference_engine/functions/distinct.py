@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from ....properties.semantics.user_functions import KeyRecord, Owed
+from ....properties.semantics.user_functions import ExpectedRow, KeyRecord
 from ....reference_impl.core.user_functions import Context, Function, Out, Place, Taken, union_of
 from .base import UserFunction, in_sql
 
@@ -27,7 +27,7 @@ class Distinct(Function):
         return place.owns(json.loads(item)[0])
 
 
-def expected(records: Sequence[KeyRecord], watermark: int) -> Iterator[Owed]:
+def expected(records: Sequence[KeyRecord], watermark: int) -> Iterator[ExpectedRow]:
     yield from ((value, 0, 0) for value in dict.fromkeys(record.value for record in records))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from ....properties.semantics.user_functions import KeyRecord, Owed
+from ....properties.semantics.user_functions import ExpectedRow, KeyRecord
 from ....reference_impl.core.user_functions import Context, Function, Out, Taken, list_of, value_of
 from .base import UserFunction
 
@@ -36,7 +36,7 @@ class Lulls(Function):
         context.clear("until")
 
 
-def expected(records: Sequence[KeyRecord], now: int) -> Iterator[Owed]:
+def expected(records: Sequence[KeyRecord], now: int) -> Iterator[ExpectedRow]:
     came: list[KeyRecord] = []
     for record in records:
         if came and came[-1].time + LULL_US <= record.time:

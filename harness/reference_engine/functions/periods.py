@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from ....properties.model.workload import END_OF_TIME
-from ....properties.semantics.user_functions import KeyRecord, Owed
+from ....properties.semantics.user_functions import ExpectedRow, KeyRecord
 from ....reference_impl.core.user_functions import Context, Function, Out, Taken, map_of, value_of
 from .base import UserFunction, in_sql
 
@@ -43,7 +43,7 @@ class Periods(Function):
         yield context.get("records"), 0, 1
 
 
-def expected(records: Sequence[KeyRecord], watermark: int) -> Iterator[Owed]:
+def expected(records: Sequence[KeyRecord], watermark: int) -> Iterator[ExpectedRow]:
     periods = sorted({record.time // PERIOD for record in records})
     for period in periods:
         if (period + 1) * PERIOD <= watermark:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from ....properties.model.workload import END_OF_TIME
-from ....properties.semantics.user_functions import KeyRecord, Owed
+from ....properties.semantics.user_functions import ExpectedRow, KeyRecord
 from ....reference_impl.core.user_functions import Context, Function, Out, Taken, items_of
 from .base import UserFunction, in_sql
 
@@ -31,7 +31,7 @@ class Standby(Function):
         context.clear("waiting")
 
 
-def expected(records: Sequence[KeyRecord], watermark: int) -> Iterator[Owed]:
+def expected(records: Sequence[KeyRecord], watermark: int) -> Iterator[ExpectedRow]:
     yield from (record[:3] for record in records if record.tag % 2 == 0 or watermark >= END_OF_TIME)
 
 

@@ -50,7 +50,7 @@ def judged(pipeline: Pipeline, spilling: MakeSpilling = spilling_of) -> Pipeline
     numbers = {stage.name: number for number, stage in enumerate(pipeline.stages)}
     history = BytesHistory(
         sources={numbers[name]: name for name in outcome.positions},
-        line=tuple(outcome.line),
+        processed=tuple(outcome.line),
         in_flight=tuple(outcome.in_flight),
         read={numbers[name]: position for name, position in outcome.positions.items()},
     )

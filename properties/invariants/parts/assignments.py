@@ -47,7 +47,7 @@ def two_owners(case: Case) -> Violated | None:
 
 def in_one_place(case: Case, checkpoint: int) -> Violated | None:
     """A split that a completed checkpoint has twice or, though it was given to somebody, not at all."""
-    completed = case.lines.completed[checkpoint]
+    completed = case.lineages.completed[checkpoint]
     for name in _inputs(case):
         told = completed.enumerators.get(name)
         if told is None:
@@ -73,8 +73,8 @@ def in_one_place(case: Case, checkpoint: int) -> Violated | None:
 def given_elsewhere(case: Case) -> Violated | None:
     """A split that an attempt gave from another position than the snapshot has that it restored."""
     for run in _runs(case):
-        restored = case.lines.restored(run.task, run.attempt)
-        positions = case.positions(restored if restored in case.lines.completed else None)
+        restored = case.lineages.restored(run.task, run.attempt)
+        positions = case.positions(restored if restored in case.lineages.completed else None)
         for _, split, position in run.assigned:
             if position != positions[split]:
                 what = f"checkpoint {restored} has" if restored is not None else "a new job begins with"

@@ -30,7 +30,7 @@ def misclocked(case: Case) -> Violated | None:
     node = window_of(case.workload)
     if node is None or not is_clocked(node.operator):
         return None
-    for segment in case.line.of_operator(node.name):
+    for segment in case.lineage.of_operator(node.name):
         found = _went_back(case, segment.run) or _ended_early(case, segment.run)
         if found is not None:
             return found
@@ -65,7 +65,7 @@ def overdue(case: Case) -> Violated | None:
     node, healed = window_of(case.workload), case.history.healed
     if node is None or not isinstance(node.operator, Burst) or case.history.lasting or not case.history.one_clock:
         return None
-    for segment in case.line.of_operator(node.name):
+    for segment in case.lineage.of_operator(node.name):
         run = segment.run
         kept = case.expected.replay.run(run.task, run.attempt).kept
         for mark in segment.marks:
@@ -75,10 +75,10 @@ def overdue(case: Case) -> Violated | None:
             late = [one for one in kept[mark.checkpoint].timers() if max(one[0], since[1]) + OVERDUE_US < mark.at_us]
             if late:
                 time, key, _ = late[0]
-                told = (
+                clause = (
                     f"held a timer of key {key} in checkpoint {mark.checkpoint}, {mark.at_us - time} us after its time"
                 )
-                return _belied(case, run, told, "timer overdue")
+                return _belied(case, run, clause, "timer overdue")
     return None
 
 
@@ -88,10 +88,10 @@ def _since(case: Case, run: TaskRun, healed: int | None) -> tuple[int, int] | No
     return next(((entry.order, entry.at_us) for entry in case.history.completed if entry.order > order), None)
 
 
-def _belied(case: Case, run: TaskRun, told: str, difference: str = "clock differs") -> Violated:
+def _belied(case: Case, run: TaskRun, clause: str, difference: str = "clock differs") -> Violated:
     return Violated(
         difference=difference,
-        message=f"{run.task} of attempt {run.attempt} {told}",
+        message=f"{run.task} of attempt {run.attempt} {clause}",
         tasks=(run.task,),
         events=journal_until(case.history, run.ended),
     )

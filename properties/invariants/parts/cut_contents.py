@@ -14,7 +14,7 @@ from ...model.workload import SINK, STATEFUL, Batch, Row, User
 from ...quick_checker.case import Case
 from ...quick_checker.compare import transaction_in_words, violated_rows
 from ...reconstruct.held_back import batches, counts_in, is_tally, still_to_come
-from ...reconstruct.lineage import INFINITE, Line
+from ...reconstruct.lineage import INFINITE, Lineage
 from ...reconstruct.replay import is_determined
 from ...semantics.broadcast import odd_one_out, rules_in, with_rules
 from ...semantics.semantics import Entry
@@ -22,28 +22,28 @@ from ...semantics.semantics import Entry
 
 def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
     """A task with state whose snapshot the completed checkpoint lacks, or cannot be read."""
-    completed = case.lines.completed[checkpoint]
-    stored, states = case.lines.stored(checkpoint), case.states(checkpoint)
+    completed = case.lineages.completed[checkpoint]
+    stored, states = case.lineages.stored(checkpoint), case.states(checkpoint)
     keeping = {source.name for source in case.workload.inputs} | {SINK, *COMMITTERS}
     keeping |= {node.name for node in case.workload.nodes if isinstance(node.operator, (Batch, *STATEFUL))}
     job = [run for run in case.history.runs if run.job == completed.job]
     going_on = {run.operator for run in job if run.task not in completed.finished}
     for run in case.history.runs:
-        gone = run.operator not in going_on
-        serving = case.lines.serving(run.task, completed.attempt)
-        if run.attempt != serving or run.operator not in keeping or gone:
+        finished = run.operator not in going_on
+        serving = case.lineages.serving(run.task, completed.attempt)
+        if run.attempt != serving or run.operator not in keeping or finished:
             continue
         if run.task not in completed.handles:
-            told = f"checkpoint {checkpoint} was completed without a snapshot of {run.task}"
+            phrases = f"checkpoint {checkpoint} was completed without a snapshot of {run.task}"
         elif run.task not in stored:
-            told = f"checkpoint {checkpoint} points to {completed.handles[run.task]}, which was never stored"
+            phrases = f"checkpoint {checkpoint} points to {completed.handles[run.task]}, which was never stored"
         elif run.task not in states:
-            told = f"the snapshot of {run.task} in checkpoint {checkpoint} cannot be read"
+            phrases = f"the snapshot of {run.task} in checkpoint {checkpoint} cannot be read"
         else:
             continue
         return Violated(
             difference="snapshot missing",
-            message=told,
+            message=phrases,
             checkpoint=checkpoint,
             tasks=(run.task,),
             events=(f"the store made checkpoint {checkpoint} complete at {completed.at_us} µs",),
@@ -57,15 +57,15 @@ def stored_state(case: Case, checkpoint: int) -> Violated | None:
     keyed = [node.name for node in nodes if isinstance(node.operator, STATEFUL)]
     if not keyed or (case.follows_order and not is_determined(case.workload, case.topology, at_sink=False)):
         return None
-    owed = case.expected.states(checkpoint)
+    expected = case.expected.states(checkpoint)
     held: dict[str, Counter[Entry]] = {name: Counter() for name in keyed}
     for task, state in case.states(checkpoint).items():
         operator = task.rpartition("-")[0]
         if operator in held:
             held[operator].update(_entries_in(case, operator, state))
     for name in keyed:
-        if held[name] != owed[name]:
-            return _wrong_state(case, checkpoint, name, owed[name], held[name])
+        if held[name] != expected[name]:
+            return _wrong_state(case, checkpoint, name, expected[name], held[name])
     return None
 
 
@@ -101,7 +101,7 @@ def held_rows(case: Case) -> Violated | None:
         return None
     came: Counter[Row] = Counter()
     through, out = case.expected.rows_through(), case.expected.rows()
-    for checkpoint in case.line.checkpoints:
+    for checkpoint in case.lineage.checkpoints:
         came.update(through.get(checkpoint, ()))
         came.subtract(Counter(out.get(checkpoint, ())))
         held = still_to_come(case.workload, case.states(checkpoint))
@@ -121,8 +121,8 @@ def held_rows(case: Case) -> Violated | None:
     return None
 
 
-def _wrong_state(case: Case, checkpoint: int, name: str, owed: Counter[Entry], held: Counter[Entry]) -> Violated:
-    missing, extra = owed - held, held - owed
+def _wrong_state(case: Case, checkpoint: int, name: str, expected: Counter[Entry], held: Counter[Entry]) -> Violated:
+    missing, extra = expected - held, held - expected
     keys = sorted({entry[1] for entry in (*missing, *extra)}, key=str)
     tasks = [
         task
@@ -141,16 +141,16 @@ def _wrong_state(case: Case, checkpoint: int, name: str, owed: Counter[Entry], h
 
 def _entries(entries: Counter[Entry]) -> str:
     """The first few state entries in words."""
-    told = [f"key {key}: {a}" + (f", {b}" if b else "") for _, key, a, b in list(entries.elements())[:LIMIT]]
-    return "; ".join(told) or "nothing"
+    phrases = [f"key {key}: {a}" + (f", {b}" if b else "") for _, key, a, b in list(entries.elements())[:LIMIT]]
+    return "; ".join(phrases) or "nothing"
 
 
-def transactions(case: Case, line: Line, checkpoint: int) -> Violated | None:
+def transactions(case: Case, lineage: Lineage, checkpoint: int) -> Violated | None:
     """The sealed transactions named in c against the sink's records up to its mark."""
     if case.history.sink != "transactional":
         return None
     listed = {name for state in case.states(checkpoint).values() for name, _ in state.transactions}
-    for segment in line.of_operator(SINK):
+    for segment in lineage.of_operator(SINK):
         run = segment.run
         within = segment.applies_up_to(checkpoint)
         marked = _settled_until(case, run, checkpoint)
@@ -174,20 +174,20 @@ def _settled_until(case: Case, run: TaskRun, checkpoint: int) -> int | None:
     """The order until which what a sink's run wrote was committed, or else is in a checkpoint: that of its task's
     mark, or of the committers behind it, or of any sink, where the job was laid out anew since and others have it in
     charge."""
-    completed = case.lines.completed[checkpoint]
+    completed = case.lineages.completed[checkpoint]
     tasks = [run.task]
     if case.layouts[run.job] != case.layouts[completed.job]:
-        tasks = [task for task in case.lines.stored(checkpoint) if task.rpartition("-")[0] == SINK]
-    tasks += [task for task in case.lines.stored(checkpoint) if task.rpartition("-")[0] in COMMITTERS]
-    lines, attempt = case.lines, completed.attempt
-    marks = [lines.mark(task, lines.serving(task, attempt), checkpoint) for task in tasks]
+        tasks = [task for task in case.lineages.stored(checkpoint) if task.rpartition("-")[0] == SINK]
+    tasks += [task for task in case.lineages.stored(checkpoint) if task.rpartition("-")[0] in COMMITTERS]
+    lineages, attempt = case.lineages, completed.attempt
+    marks = [lineages.mark(task, lineages.serving(task, attempt), checkpoint) for task in tasks]
     return max((mark.order for mark in marks if mark is not None), default=None)
 
 
-def _wrong_transaction(checkpoint: int, one: Transaction, rows: list[Row], told: str) -> Violated:
+def _wrong_transaction(checkpoint: int, one: Transaction, rows: list[Row], phrases: str) -> Violated:
     return Violated(
         difference="transaction differs",
-        message=f"checkpoint {checkpoint}: transaction {one.name} {told}",
+        message=f"checkpoint {checkpoint}: transaction {one.name} {phrases}",
         records=tuple(row_in_words(row) for row in rows[:LIMIT]),
         checkpoint=checkpoint,
         tasks=(one.task,),
@@ -212,18 +212,18 @@ def rows_by_epoch(case: Case) -> Violated | None:
         return None
     found: dict[int, Counter[Row]] = {}
     for task, attempt, applied, row in _written(case):
-        epoch = case.line.epoch_of_apply(task, attempt, applied)
+        epoch = case.lineage.epoch_of_apply(task, attempt, applied)
         if epoch is not None and epoch < INFINITE:
             found.setdefault(epoch, Counter())[row] += 1
-    for checkpoint in case.line.checkpoints:
-        owed = Counter(case.expected.rows().get(checkpoint, ()))
+    for checkpoint in case.lineage.checkpoints:
+        expected = Counter(case.expected.rows().get(checkpoint, ()))
         rows = found.get(checkpoint, Counter())
-        if rows != owed:
+        if rows != expected:
             return violated_rows(
                 case,
-                lost=owed - rows,
-                extra=rows - owed,
-                owed=owed,
+                lost=expected - rows,
+                extra=rows - expected,
+                expected=expected,
                 where=f"the rows written in the epoch of checkpoint {checkpoint}",
                 checkpoint=checkpoint,
             )

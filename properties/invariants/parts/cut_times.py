@@ -40,9 +40,9 @@ def _sources(case: Case, checkpoint: int) -> Violated | None:
             continue
         for task, state in _of_operator(case, checkpoint, source.name):
             greatest = {split: clock.greatest(split, position) for split, position in state.positions.items()}
-            owed = {split: time for split, time in greatest.items() if time is not None}
-            if state.maxima != owed:
-                return _wrong(checkpoint, task, f"the greatest times {state.maxima}", f"{owed}", "time differs")
+            expected = {split: time for split, time in greatest.items() if time is not None}
+            if state.maxima != expected:
+                return _wrong(checkpoint, task, f"the greatest times {state.maxima}", f"{expected}", "time differs")
             time = clock.watermark(state.positions, state.positions) if state.positions else None
             if checkpoint in case.drained:
                 time = END_OF_TIME
@@ -58,12 +58,12 @@ def _sources(case: Case, checkpoint: int) -> Violated | None:
 def _went_on(case: Case, checkpoint: int) -> bool:
     """Whether it belongs to a job that went on behind a drained one."""
     last = case.last_with_windows
-    return last is not None and case.lines.completed[checkpoint].job > last
+    return last is not None and case.lineages.completed[checkpoint].job > last
 
 
 def _watermarks(case: Case, checkpoint: int, window: Node) -> Violated | None:
     """Where no record is late, what a window has heard follows from the positions of all that feeds it."""
-    if case.classes[window.name] in FOLLOWING or case.lines.in_flight(checkpoint):
+    if case.classes[window.name] in FOLLOWING or case.lineages.in_flight(checkpoint):
         return None  # what it had not heard yet may be in flight
     clock, positions = Clock(case.workload), case.positions(checkpoint)
     time = clock.watermark(splits_before(case.workload, window.name), positions)
@@ -72,8 +72,8 @@ def _watermarks(case: Case, checkpoint: int, window: Node) -> Violated | None:
     for task, state in _of_operator(case, checkpoint, window.name):
         if state.watermark != time:
             return _wrong(checkpoint, task, f"watermark {_moment(state.watermark)}", _moment(time), "watermark differs")
-        heard = [one for channel, one in enumerate(state.times) if channel not in state.idle]
-        if time > BEGINNING and min(heard, default=None if not state.idle else time) != time:
+        received = [one for channel, one in enumerate(state.times) if channel not in state.idle]
+        if time > BEGINNING and min(received, default=None if not state.idle else time) != time:
             times = ", ".join(_moment(one) for one in state.times) or "nothing"
             return _wrong(checkpoint, task, f"as the channels' watermarks {times}", _moment(time), "watermark differs")
     return None
@@ -85,10 +85,10 @@ def _timers(case: Case, checkpoint: int, window: Node) -> Violated | None:
     held: Counter[Timer] = Counter()
     for _, state in _of_operator(case, checkpoint, window.name):
         held.update(state.alarms if is_clocked(window.operator) else state.timers)
-    owed = case.expected.timers(checkpoint)
-    if held == owed:
+    expected = case.expected.timers(checkpoint)
+    if held == expected:
         return None
-    missing, extra = list((owed - held).elements()), list((held - owed).elements())
+    missing, extra = list((expected - held).elements()), list((held - expected).elements())
     return _wrong(checkpoint, window.name, f"timers {_in_words(extra)}", _in_words(missing), "timer differs")
 
 
@@ -100,8 +100,8 @@ def _moment(time: int) -> str:
 
 
 def _in_words(timers: list[Timer]) -> str:
-    told = [f"{time} of key {key} from {start}" for time, key, start in timers[:LIMIT]]
-    return "; ".join(told) or "nothing"
+    phrases = [f"{time} of key {key} from {start}" for time, key, start in timers[:LIMIT]]
+    return "; ".join(phrases) or "nothing"
 
 
 def _of_operator(case: Case, checkpoint: int, name: str) -> list[tuple[str, StoredState]]:
@@ -109,10 +109,10 @@ def _of_operator(case: Case, checkpoint: int, name: str) -> list[tuple[str, Stor
     return [(task, state) for task, state in states if task.rpartition("-")[0] == name]
 
 
-def _wrong(checkpoint: int, task: str, stored: str, owed: str, difference: str) -> Violated:
+def _wrong(checkpoint: int, task: str, stored: str, expected: str, difference: str) -> Violated:
     return Violated(
         difference=difference,
-        message=f"{task} stored {stored} in checkpoint {checkpoint} where {owed} is owed",
+        message=f"{task} stored {stored} in checkpoint {checkpoint} where {expected} is owed",
         checkpoint=checkpoint,
         tasks=(task,),
     )

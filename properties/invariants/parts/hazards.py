@@ -44,7 +44,7 @@ def restores(case: Case) -> list[Restore]:
     for run in case.history.runs:
         if run.reads:
             read_by[run.attempt] = read_by.get(run.attempt, 0) + len(run.reads)
-    starts = [case.lines.starts[attempt] for attempt in sorted(case.lines.starts)]
+    starts = [case.lineages.starts[attempt] for attempt in sorted(case.lineages.starts)]
     return [
         Restore(
             attempt=start.attempt,
@@ -86,9 +86,9 @@ def _in_doubt(case: Case, attempt: int, start: AttemptStarted) -> int:
     count = 0
     for run in case.history.runs:
         restarts = not start.tasks or run.task in start.tasks
-        if run.reads and restarts and run.attempt == case.lines.serving(run.task, attempt):
-            taken = case.lines.taken_by(run.task, run.attempt)
+        if run.reads and restarts and run.attempt == case.lineages.serving(run.task, attempt):
+            taken = case.lineages.taken_by(run.task, run.attempt)
             newest = max((entry.checkpoint for entry in taken if entry.order < start.order), default=None)
-            mark = None if newest is None else case.lines.mark(run.task, run.attempt, newest)
+            mark = None if newest is None else case.lineages.mark(run.task, run.attempt, newest)
             count += len(run.reads) - (mark.reads if mark else 0)
     return count

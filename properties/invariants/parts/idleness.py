@@ -63,11 +63,11 @@ class _Reads:
                 yield split, self._clock.watermark((split,), {split: position})
 
 
-def _too_soon(case: Case, run: TaskRun, split: int, at: int, told: str) -> Violated:
+def _too_soon(case: Case, run: TaskRun, split: int, at: int, clause: str) -> Violated:
     return Violated(
         difference="idle too soon",
         message=f"{run.task} of attempt {run.attempt} had read split {split} within its idle time-out, "
-        f"and {told} at {at} µs",
+        f"and {clause} at {at} µs",
         tasks=(run.task,),
         events=journal_until(case.history, run.ended),
     )

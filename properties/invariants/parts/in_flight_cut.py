@@ -17,15 +17,15 @@ def wrongly_in_flight(case: Case, channel: str, run: TaskRun, checkpoint: int, r
     """Whether the records that a checkpoint holds of a channel are those that its receiver had not taken, in order,
     and say what their sender said."""
     log = case.content(channel, run)
-    held = case.lines.in_flight(checkpoint).get(channel, NOTHING)
+    held = case.lineages.in_flight(checkpoint).get(channel, NOTHING)
     if log is None or not (held.queued or held.unsent):
         return None
     rows = records(held.queued) + records(held.unsent)
     stored = [origin for origin, _ in rows]
-    owed = log.content[received : received + len(stored)]
+    expected = log.content[received : received + len(stored)]
     # What was to be sent may never have been: its attempt failed.
-    if stored[: len(owed)] != owed or len(owed) < len(records(held.queued)):
-        wrong = sorted((Counter(stored) - Counter(owed)) | (Counter(owed) - Counter(stored))) or stored
+    if stored[: len(expected)] != expected or len(expected) < len(records(held.queued)):
+        wrong = sorted((Counter(stored) - Counter(expected)) | (Counter(expected) - Counter(stored))) or stored
         return _differs(case, channel, checkpoint, wrong, "are not those that lay in it, in their order")
     if not is_determined(case.workload, case.topology, at_sink=False):
         return None  # which of several rows of one origin went where is open
@@ -43,11 +43,11 @@ def _was_emitted(case: Case, channel: str, run: TaskRun, origin: int, row: Row) 
     return row in emitted or row in replay.restored_rows(run, channel).get(origin, [])
 
 
-def _differs(case: Case, channel: str, checkpoint: int, origins: list[int], told: str) -> Violated:
+def _differs(case: Case, channel: str, checkpoint: int, origins: list[int], clause: str) -> Violated:
     sender, _, receiver = channel.partition(">")
     return Violated(
         difference="in-flight data differs",
-        message=f"the records that checkpoint {checkpoint} holds of {channel} {told}",
+        message=f"the records that checkpoint {checkpoint} holds of {channel} {clause}",
         records=tuple(record_in_words(case.workload, origin) for origin in origins[:LIMIT]),
         checkpoint=checkpoint,
         tasks=(sender, receiver),

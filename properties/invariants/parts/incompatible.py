@@ -23,7 +23,7 @@ from ...reconstruct.commands import WELL
 
 def begun_before_finished(case: Case) -> Violated | None:
     """An attempt of a job in which a new operator stands before one that had finished."""
-    for start in case.lines.starts.values():
+    for start in case.lineages.starts.values():
         for name, behind in _brought(case, start.job).items():
             if behind in finished_before(case, start.job):
                 message = (
@@ -36,7 +36,7 @@ def begun_before_finished(case: Case) -> Violated | None:
 
 def undescribed(case: Case) -> Unknown | None:
     """What is known of a run in which a job began with operators that the workload does not describe: nothing."""
-    for start in case.lines.starts.values():
+    for start in case.lineages.starts.values():
         if brought := _brought(case, start.job):
             detail = f"job {start.job} began with {', '.join(brought)}, which the workload does not describe"
             return Unknown(reason="not observable", detail=detail)
@@ -45,7 +45,7 @@ def undescribed(case: Case) -> Unknown | None:
 
 def neither_begun_nor_refused(case: Case) -> Violated | None:
     """A job that its snapshot does not fit and that ended well, though no attempt of it was started."""
-    started = {start.job for start in case.lines.starts.values()}
+    started = {start.job for start in case.lineages.starts.values()}
     for end in case.commands.ends:
         if end.status in WELL and end.job not in started and _does_not_fit(case, end.job):
             message = f"job {end.job} does not fit its snapshot, and is {end.status}; it never began"
@@ -70,7 +70,7 @@ def names(reason: str, operator: str) -> bool:
 
 def finished_before(case: Case, job: int) -> tuple[str, ...]:
     """The operators all of whose tasks the snapshot that a job was to begin with counts as finished."""
-    completed = case.lines.completed.get(_snapshot(case, job) or 0)
+    completed = case.lineages.completed.get(_snapshot(case, job) or 0)
     if completed is None:
         return ()
     layout = case.layouts.get(completed.job, case.submitted)

@@ -47,10 +47,10 @@ def discarded_early(case: Case) -> Violated | None:
     logs = {log.name: log for log in history.logs}
     for completed in history.completed:
         lost = next((order for order in losses if order > completed.order), INFINITE)
-        gone = min(lost, deleted.get(completed.checkpoint, INFINITE))
+        retained_until = min(lost, deleted.get(completed.checkpoint, INFINITE))
         for stored, name, first in _references(case, completed.checkpoint):
             log = logs.get(name)
-            order = _lost(log, first, stored.order, gone) if log is not None else None
+            order = _lost(log, first, stored.order, retained_until) if log is not None else None
             if order is not None:
                 return Violated(
                     difference="in-flight data discarded",
@@ -72,9 +72,9 @@ def _losses(history: History) -> list[int]:
 
 def _references(case: Case, checkpoint: int) -> Iterator[tuple[Stored, str, int]]:
     """(stored snapshot, log, first number) of each reference of a completed checkpoint."""
-    handles = case.lines.completed[checkpoint].handles
+    handles = case.lineages.completed[checkpoint].handles
     for task, state in case.states(checkpoint).items():
-        stored = case.lines.handles.get(handles.get(task, ""))
+        stored = case.lineages.handles.get(handles.get(task, ""))
         if stored is not None:
             for name, first, _ in (ref for refs in state.spilled.values() for ref in refs):
                 yield stored, name, first

@@ -27,14 +27,14 @@ from ...reconstruct.lineage import decode_state
 
 def before(case: Case, run: TaskRun) -> StoredState:
     """What a run began with, as the store has it."""
-    checkpoint = case.lines.restored(run.task, run.attempt)
+    checkpoint = case.lineages.restored(run.task, run.attempt)
     if checkpoint is not None and case.rescaled(run.attempt, checkpoint):
-        return share(case, run, checkpoint)
-    parent = case.lines.parent(run.task, run.attempt)
+        return redistributed_state(case, run, checkpoint)
+    parent = case.lineages.parent(run.task, run.attempt)
     return case.states(parent[1]).get(run.task, StoredState()) if parent else StoredState()
 
 
-def share(case: Case, run: TaskRun, checkpoint: int) -> StoredState:
+def redistributed_state(case: Case, run: TaskRun, checkpoint: int) -> StoredState:
     """A task's share of a snapshot that was taken of another layout of its job."""
     topology = case.layout_of(run)
     wide, subtask = width(topology, run.operator), run.subtask
@@ -100,7 +100,7 @@ def union_of(case: Case, operator: str, checkpoint: int) -> list[tuple[str, str]
     return [item for task, state in states if task.rpartition("-")[0] == operator for item in state.shared]
 
 
-def dealt_wrongly(case: Case, operator: str, attempt: int, checkpoint: int) -> tuple[str, ...]:
+def wrongly_redistributed(case: Case, operator: str, attempt: int, checkpoint: int) -> tuple[str, ...]:
     """What the lists that an operator's subtasks loaded have too much or too little, in words: dealt anew they are
     one multiset, and which subtask has which item is nobody's concern."""
     states = case.states(checkpoint).items()
@@ -109,10 +109,10 @@ def dealt_wrongly(case: Case, operator: str, attempt: int, checkpoint: int) -> t
     loads = [run.loaded.state for run in runs if run.loaded is not None and run.loaded.checkpoint == checkpoint]
     held = [decode_state(text) for text in loads if text]
     loaded = Counter(item for state in held if state is not None for item in state.listed)
-    told = [f"{name} {text} loaded, not stored" for name, text in (loaded - stored).elements()]
+    phrases = [f"{name} {text} loaded, not stored" for name, text in (loaded - stored).elements()]
     if len(held) == width(case.layouts[runs[0].job], operator):
-        told += [f"{name} {text} stored, not loaded" for name, text in (stored - loaded).elements()]
-    return tuple(told)
+        phrases += [f"{name} {text} stored, not loaded" for name, text in (stored - loaded).elements()]
+    return tuple(phrases)
 
 
 def _of(splits: tuple[int, ...], *maps: Mapping[int, int]) -> dict[int, int]:
@@ -124,9 +124,9 @@ def _of(splits: tuple[int, ...], *maps: Mapping[int, int]) -> dict[int, int]:
 def _least_times(case: Case, run: TaskRun, checkpoint: int, old: Mapping[str, StoredState]) -> Iterator[int]:
     """For each input channel of a run, the least that the old ones from the same operator had."""
     least: dict[str, int] = {}
-    stored = case.lines.stored(checkpoint)
+    stored = case.lineages.stored(checkpoint)
     for task, state in old.items():
-        wrote = case.lines.runs.get((task, stored[task].attempt))
+        wrote = case.lineages.runs.get((task, stored[task].attempt))
         for index, channel in enumerate(wrote.inputs if wrote is not None else ()):
             time = state.times[index] if index < len(state.times) else BEGINNING
             sender = _sender(channel)

@@ -39,7 +39,7 @@ def queued(case: Case, run: TaskRun, checkpoint: int) -> dict[int, list[Passing]
             rows = _rows(one for replayed, one in lane if replayed == times)
             mine = [one for one in rows if owner_of_key(one[0], topology, run.operator) == run.subtask]
             found.setdefault(channels[number % len(channels)], []).extend(mine if by_key else ())
-        time = min(said for _, said in lanes)
+        time = min(last_times for _, last_times in lanes)
         for channel in channels if time > BEGINNING else ():
             found.setdefault(channel, []).append((time,))
     return {channel: passing for channel, passing in found.items() if passing}
@@ -56,7 +56,7 @@ def comparable(case: Case, run: TaskRun, passing: dict[int, list[Passing]]) -> d
     return {channel: held for channel, held in kept.items() if held}
 
 
-def dealt_in_turn(case: Case, run: TaskRun, checkpoint: int) -> tuple[str, ...]:
+def rebalanced_differently(case: Case, run: TaskRun, checkpoint: int) -> tuple[str, ...]:
     """What all subtasks of a run's operator have too much or too little of the records dealt out in turn, in words."""
     senders = [name for name in dict.fromkeys(map(_operator, run.inputs)) if not is_by_key(case, name, run.operator)]
     runs = [one for one in case.history.runs if one.operator == run.operator and one.attempt == run.attempt]
@@ -74,8 +74,8 @@ def dealt_in_turn(case: Case, run: TaskRun, checkpoint: int) -> tuple[str, ...]:
         for channel, passing in state.queued.items() if state is not None else ():
             if _operator(one.inputs[channel]) in senders:
                 loaded.update(_rows(passing))
-    told = [f"in flight {one} stored, not loaded" for one in (stored - loaded).elements()]
-    return (*told, *(f"in flight {one} loaded, not stored" for one in (loaded - stored).elements()))
+    phrases = [f"in flight {one} stored, not loaded" for one in (stored - loaded).elements()]
+    return (*phrases, *(f"in flight {one} loaded, not stored" for one in (loaded - stored).elements()))
 
 
 def is_by_key(case: Case, sender: str, receiver: str) -> bool:
@@ -93,7 +93,7 @@ def _operator(channel: str) -> str:
 
 def _lanes(case: Case, receiver: str, sender: str, checkpoint: int) -> Iterator[tuple[Lane, int]]:
     """By old sender, what it had under way to an operator, in order, and what it had said last of event time."""
-    stored, states = case.lines.stored(checkpoint), case.states(checkpoint)
+    stored, states = case.lineages.stored(checkpoint), case.states(checkpoint)
     receivers = [
         (run, states[task])
         for task, entry in stored.items()
@@ -109,14 +109,14 @@ def _lanes(case: Case, receiver: str, sender: str, checkpoint: int) -> Iterator[
 
 def _lane(case: Case, receivers: list[tuple[TaskRun, StoredState]], sender: str, checkpoint: int) -> tuple[Lane, int]:
     lane: Lane = []
-    said: list[int] = []
+    last_times: list[int] = []
     for run, state in receivers:
         channel = f"{sender}>{run.task}"
         if channel not in run.inputs:
             continue  # by a forward edge it sends to another
-        held: InFlight = case.lines.in_flight(checkpoint).get(channel, NOTHING)
+        held: InFlight = case.lineages.in_flight(checkpoint).get(channel, NOTHING)
         under_way = [*held.queued, *held.unsent]
         lane += zip(itertools.chain(held.replays, itertools.repeat(0)), under_way, strict=False)
-        heard = state.times[run.inputs.index(channel)] if state.times else BEGINNING
-        said.append(max([heard, *(one[0] for one in under_way if len(one) == 1 and one[0] is not None)]))
-    return lane, min(said, default=BEGINNING)
+        received_time = state.times[run.inputs.index(channel)] if state.times else BEGINNING
+        last_times.append(max([received_time, *(one[0] for one in under_way if len(one) == 1 and one[0] is not None)]))
+    return lane, min(last_times, default=BEGINNING)

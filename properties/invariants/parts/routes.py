@@ -13,14 +13,14 @@ from ...reconstruct.held_back import batches, waiting
 from ...reconstruct.in_flight import NOTHING
 from ...reconstruct.lineage import INFINITE, Segment
 from ...semantics.broadcast import broadcasters, taken_by_all
-from ..order import moves, put_in
+from ..order import is_rescaled_behind, put_in
 
 
 def unread(case: Case) -> Violated | None:
     """A record below the closing cut that no source read on the line."""
     read: dict[int, set[int]] = {}
     for source in case.workload.inputs:
-        for segment in case.line.of_operator(source.name):
+        for segment in case.lineage.of_operator(source.name):
             for split, offset in segment.run.reads[: segment.reads_up_to(case.closing.epoch)]:
                 read.setdefault(split, set()).add(offset)
     for split, source, records in case.workload.splits():
@@ -47,9 +47,9 @@ def unapplied(case: Case) -> Violated | None:
     during a checkpoint, later ones could stand in for one that is missing.
     """
     epoch = case.closing.epoch
-    if case.lines.persistent:
+    if case.lineages.persistent:
         return _unapplied_along(case, epoch)
-    for task, segments in case.line.segments.items():
+    for task, segments in case.lineage.segments.items():
         for segment in segments:
             taken = _taken_up_to(segment, epoch)
             for channel, origins in zip(segment.run.inputs, taken, strict=True):
@@ -64,7 +64,7 @@ def unapplied(case: Case) -> Violated | None:
 
 def _unapplied_along(case: Case, epoch: int) -> Violated | None:
     """The same where channels outlive the attempts at their ends: of each, all that was sent and taken on the line."""
-    for task, segments in case.line.segments.items():
+    for task, segments in case.lineage.segments.items():
         found: dict[str, Counter[int]] = {}
         for segment in segments:
             for channel, origins in zip(segment.run.inputs, _taken_up_to(segment, epoch), strict=True):
@@ -72,14 +72,14 @@ def _unapplied_along(case: Case, epoch: int) -> Violated | None:
         for channel, taken in found.items():
             missing = Counter(_sent_along(case, channel, epoch)) - taken
             if missing:
-                return _never_applied(case, task, channel, case.line.tip, missing)
+                return _never_applied(case, task, channel, case.lineage.tip, missing)
     return None
 
 
 def _sent_along(case: Case, channel: str, epoch: int) -> list[int]:
     """The messages of a channel, on the line, that have at most this epoch."""
     sent: list[int] = []
-    for segment in case.line.segments.get(channel.partition(">")[0], ()):
+    for segment in case.lineage.segments.get(channel.partition(">")[0], ()):
         log = case.channels.get((channel, segment.run.attempt))
         if log is None or channel not in segment.run.outputs:
             continue
@@ -88,16 +88,16 @@ def _sent_along(case: Case, channel: str, epoch: int) -> list[int]:
             sent += put_in(case, segment, channel, log)
         elif mark is not None:
             sent += put_in(case, segment, channel, log, mark.sent[segment.run.outputs.index(channel)])
-            lying = case.lines.in_flight(mark.checkpoint).get(channel, NOTHING).origins
+            in_flight = case.lineages.in_flight(mark.checkpoint).get(channel, NOTHING).origins
             ends_there = segment.cut is None or mark.checkpoint == epoch
-            if lying and (ends_there or moves(case, segment)):
-                del sent[-len(lying) :]
+            if in_flight and (ends_there or is_rescaled_behind(case, segment)):
+                del sent[-len(in_flight) :]
     return sent
 
 
 def _sent_up_to(case: Case, channel: str, attempt: int, epoch: int) -> list[int]:
     """The messages of a channel that have at most this epoch; none when its sender is off the line."""
-    sender = case.line.segment(channel.partition(">")[0], attempt)
+    sender = case.lineage.segment(channel.partition(">")[0], attempt)
     log = case.channels.get((channel, attempt))
     if sender is None or log is None or channel not in sender.run.outputs:
         return []
@@ -106,7 +106,7 @@ def _sent_up_to(case: Case, channel: str, attempt: int, epoch: int) -> list[int]
     mark = sender.mark_at(epoch)
     if mark is None:
         return []
-    in_flight = case.lines.in_flight(mark.checkpoint).get(channel, NOTHING)
+    in_flight = case.lineages.in_flight(mark.checkpoint).get(channel, NOTHING)
     sent = len(log.recovered) + mark.sent[sender.run.outputs.index(channel)]
     return log.content[: sent - len(in_flight.origins)]
 
@@ -140,13 +140,13 @@ def misapplied(case: Case) -> Violated | None:
     """
     feeds = {node.name: node.inputs for node in case.workload.nodes} | {SINK: (case.workload.output,)}
     for operator, senders in feeds.items():
-        owed: Counter[int] = Counter()
+        expected: Counter[int] = Counter()
         for sender in senders:
-            owed.update(_emitted(case, sender))
+            expected.update(_emitted(case, sender))
         least, most = _applied(case, operator)
         waiting_there = _in_flight(case, operator)
-        if owed - (least + waiting_there) or (most + waiting_there) - owed:
-            return _told(case, operator, owed - (least + waiting_there), (most + waiting_there) - owed)
+        if expected - (least + waiting_there) or (most + waiting_there) - expected:
+            return _difference(case, operator, expected - (least + waiting_there), (most + waiting_there) - expected)
     return None
 
 
@@ -161,7 +161,7 @@ def _emitted(case: Case, sender: str) -> list[int]:
         ]
     found: list[int] = []
     clocked = is_clocked(case.workload.node(sender).operator)
-    for segment in case.line.of_operator(sender):
+    for segment in case.lineage.of_operator(sender):
         replayed = case.expected.replay.run(segment.run.task, segment.run.attempt)
         applies, advances = segment.applies_up_to(epoch), segment.advances_up_to(epoch, clocked)
         found += [origin for taken, origin, _ in replayed.emitted if taken <= applies]
@@ -174,25 +174,25 @@ def _in_flight(case: Case, operator: str) -> Counter[int]:
     closing = case.closing
     if closing.kind in ("end", "drain") or closing.checkpoint is None:
         return Counter()
-    channels = case.lines.in_flight(closing.checkpoint).items()
+    channels = case.lineages.in_flight(closing.checkpoint).items()
     into = [held for channel, held in channels if channel.partition(">")[2].rpartition("-")[0] == operator]
     return Counter(origin for held in into for origin in held.origins)
 
 
 def _but_waiting(case: Case, batch: str, passed: list[int]) -> list[int]:
     """Of what came through a batch, what does not wait in the closing cut's snapshot."""
-    left = Counter(passed)
+    remaining = Counter(passed)
     if case.closing.kind not in ("end", "drain") and case.closing.checkpoint is not None:
         for task, state in case.states(case.closing.checkpoint).items():
             if task.rpartition("-")[0] == batch:
-                left.subtract(Counter(origin for _, origin in waiting(state)))
-    return list(left.elements())
+                remaining.subtract(Counter(origin for _, origin in waiting(state)))
+    return list(remaining.elements())
 
 
 def _applied(case: Case, operator: str) -> tuple[Counter[int], Counter[int]]:
     """How often each was applied, at least and at most: they differ where not all subtasks have it that should."""
     epoch = case.closing.epoch
-    segments = case.line.of_operator(operator)
+    segments = case.lineage.of_operator(operator)
     sender = broadcasters(case.workload).get(operator)
     if sender is None:
         once = Counter(
@@ -215,7 +215,7 @@ def _sender(channel: str) -> str:
     return channel.partition(">")[0].rpartition("-")[0]
 
 
-def _told(case: Case, operator: str, lost: Counter[int], extra: Counter[int]) -> Violated:
+def _difference(case: Case, operator: str, lost: Counter[int], extra: Counter[int]) -> Violated:
     origins = sorted(extra) or sorted(lost)
     places = tuple(record_in_words(case.workload, origin) for origin in origins[:LIMIT])
     what = "more often than it is owed" if extra else "less often than it is owed"

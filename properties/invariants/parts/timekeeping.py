@@ -32,7 +32,7 @@ def mistimed(case: Case) -> Violated | None:
     if not case.workload.times():
         return None
     timed = {source.name: source for source in case.workload.inputs if source.times}
-    for segments in case.line.segments.values():
+    for segments in case.lineage.segments.values():
         for segment in segments:
             run = segment.run
             if run.operator in timed:
@@ -78,7 +78,7 @@ def _is_awake(case: Case, run: TaskRun, source: Input, count: int) -> bool:
 
 def _of_operator(case: Case, run: TaskRun) -> Iterator[Violated]:
     """The watermark at each record that was taken, against what stood before it in every channel."""
-    inputs = [_Heard(case, run, index) for index in range(len(run.inputs))]
+    inputs = [_ReceivedWatermarks(case, run, index) for index in range(len(run.inputs))]
     if not inputs:
         return
     time = before(case, run).watermark
@@ -97,21 +97,21 @@ def _of_operator(case: Case, run: TaskRun) -> Iterator[Violated]:
             taken[run.applies[count][0]] += 1
 
 
-def _some_idle(inputs: list[_Heard], taken: list[int]) -> bool:
+def _some_idle(inputs: list[_ReceivedWatermarks], taken: list[int]) -> bool:
     """Whether some channel was said to be idle, up to its last record: only its next watermark is looked at again."""
     channels = zip(inputs, taken, strict=True)
     return any(one.may_be_idle(received) or one.may_be_idle(received - 1) for one, received in channels)
 
 
-def _most(inputs: list[_Heard], taken: list[int]) -> int:
+def _most(inputs: list[_ReceivedWatermarks], taken: list[int]) -> int:
     """How far the watermark may have come: the least of the channels that were not said to be idle."""
     channels = list(zip(inputs, taken, strict=True))
-    heard = [one.up_to(received) for one, received in channels]
+    times = [one.up_to(received) for one, received in channels]
     awake = [one.up_to(received) for one, received in channels if not one.may_be_idle(received)]
-    return min(awake, default=max(heard))
+    return min(awake, default=max(times))
 
 
-class _Heard:
+class _ReceivedWatermarks:
     """The watermarks of one input channel of a run, by how many of its records were taken."""
 
     def __init__(self, case: Case, run: TaskRun, index: int) -> None:

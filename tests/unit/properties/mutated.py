@@ -9,13 +9,13 @@ import msgspec
 
 from cutproof.properties.model.history import Completed, History, Stored, StoredState, TaskRun, Transaction
 
-Lie = Callable[[History], None]
+Mutation = Callable[[History], None]
 
 
-def told(history: History, lie: Lie) -> History:
+def mutated(history: History, mutation: Mutation) -> History:
     """A copy of a history with a lie in it."""
     false = copy.deepcopy(history)
-    lie(false)
+    mutation(false)
     return false
 
 

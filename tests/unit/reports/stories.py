@@ -17,7 +17,7 @@ from cutproof.properties.model.history import (
     Timed,
 )
 from cutproof.properties.model.workload import origin_of
-from cutproof.properties.spark.unasked import ALONE, MOVED, NEITHER, NO_STATE
+from cutproof.properties.spark.unasked import LOCAL_RECOVERY, NEITHER, NO_STATE, RESCALED
 from cutproof.reports.model import (
     Asked,
     CheckpointCounts,
@@ -332,7 +332,7 @@ def summary(violated: int = 1) -> Summary:
             expected_rows=45_000,
             queries=9,
             asked=930,
-            not_asked={ALONE: 20, MOVED: 50},
+            not_asked={LOCAL_RECOVERY: 20, RESCALED: 50},
             state=Asked(asked=600, not_asked={NO_STATE: 400}),
         ),
         seconds=Seconds(total=14.2, start=6.8, draw=0.9, run=2.9, oracle=2.2, judge=1.1, report=0.3),

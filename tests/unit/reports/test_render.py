@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from cutproof.properties.spark.unasked import ALONE, NO_STATE
+from cutproof.properties.spark.unasked import LOCAL_RECOVERY, NO_STATE
 from cutproof.reports.model import CounterexampleView, ReportView, RowPair, ScenarioCounts, Summary
 from cutproof.reports.render import MOST_ROWS, Gap, render_html, shortened
 from unit.reports import stories
@@ -90,10 +90,10 @@ def test_a_run_that_held_has_no_counterexamples() -> None:
 
 
 def test_who_saw_a_violation_and_where_pyspark_was_not_asked_are_said() -> None:
-    view = msgspec.structs.replace(stories.counterexample(), judges=1, not_asked=ALONE)
+    view = msgspec.structs.replace(stories.counterexample(), judges=1, not_asked=LOCAL_RECOVERY)
     text = render_html(ReportView(summary=stories.summary(), counterexamples=(view,)))
     plain = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "|", text))
-    assert f"One judge saw it: PySpark was not asked, because {ALONE}." in plain
+    assert f"One judge saw it: PySpark was not asked, because {LOCAL_RECOVERY}." in plain
     assert "PySpark computed the expected rows in 930 of 1,000 scenarios; it was not asked in the others: " in plain
     assert re.search(rf"not asked for keyed state\|+{NO_STATE} \(400\)", plain)
     both = msgspec.structs.replace(view, judges=2, not_asked="")

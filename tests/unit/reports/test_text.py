@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import msgspec
 
-from cutproof.properties.spark.unasked import ALONE, MOVED, NEITHER
+from cutproof.properties.spark.unasked import LOCAL_RECOVERY, NEITHER, RESCALED
 from cutproof.reports.model import ScenarioCounts, Summary
 from cutproof.reports.text import WIDTH, render_rows, render_text
 from unit.reports import stories
@@ -57,7 +57,7 @@ def test_who_saw_a_violation_and_where_pyspark_was_not_asked_are_said() -> None:
     assert f"One judge saw it: {NEITHER}." in text_shown
     assert (
         "PySpark computed the expected rows in 930 of 1,000 scenarios; it was not asked in the others: "
-        f"{MOVED} (50); {ALONE} (20)."
+        f"{RESCALED} (50); {LOCAL_RECOVERY} (20)."
     ) in text_shown
     table = {line.split()[0]: line.split()[-1] for line in render_text(stories.summary()).splitlines()[1:6]}
     assert table == {

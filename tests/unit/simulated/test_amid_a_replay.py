@@ -68,11 +68,11 @@ def test_who_says_that_it_has_caught_up_answers_for_it() -> None:
     found = (result_of(cancelled("source-0", at_us)) for at_us in range(LATE + 100, LATE + 4_000, 150))
     result = next(one for one in found if len(runs_of(one, "source-0")) > 1 and behind(one, "source-0"))
     case = result.case
-    last = case.lines.last_attempt
+    last = case.lineages.last_attempt
     history: History = case.history
     history.journal.insert(-1, AttemptRunning(order=history.journal[-1].order, at_us=1, attempt=last))
-    segments = Case(case.workload, case.submitted, history).line.segments["source-0"]
-    assert [one.run.attempt for one in segments] != [one.run.attempt for one in case.line.segments["source-0"]]
+    segments = Case(case.workload, case.submitted, history).lineage.segments["source-0"]
+    assert [one.run.attempt for one in segments] != [one.run.attempt for one in case.lineage.segments["source-0"]]
     assert segments[-1].run.attempt == last
 
 

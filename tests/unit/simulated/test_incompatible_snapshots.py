@@ -16,7 +16,7 @@ from cutproof.properties.invariants.parts.incompatible import finished_before, r
 from cutproof.properties.model.history import AttemptStarted, CommandIssued, CommandReturned, History, JobEnded
 from cutproof.properties.model.verdict import INVARIANTS, Holds, Unknown, Violated
 from cutproof.properties.model.workload import Count, Input, InputRecord, Node, Union, Workload
-from cutproof.properties.mutations.tampering import FITTING_LIES, tamperings
+from cutproof.properties.mutations.tampering import COMPATIBILITY_MUTATIONS, tamperings
 from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.spark.questions import questions_of
 from unit.simulated.worlds import journal
@@ -210,7 +210,7 @@ def test_what_had_finished_is_that_of_the_layout_of_old() -> None:
     case = Case(scenario.workload, scenario.topology, result.history)
     assert case.layouts[2].parallelism["count"] == 3 > case.submitted.parallelism["count"]
     assert "count" in finished_before(case, 3)
-    savepoint = case.lines.completed[journal(JobEnded, result.history)[1].checkpoint or 0]
+    savepoint = case.lineages.completed[journal(JobEnded, result.history)[1].checkpoint or 0]
     savepoint.finished.remove("count-2")
     assert "count" not in finished_before(case, 3)
 
@@ -252,7 +252,7 @@ def test_a_job_that_was_not_asked_to_bring_anything_has_no_such_excuse() -> None
     assert "progress" in judge(scenario.workload, scenario.topology, history).violated
 
 
-@pytest.mark.parametrize("lie", FITTING_LIES)
+@pytest.mark.parametrize("lie", COMPATIBILITY_MUTATIONS)
 def test_lies_about_it_are_seen(lie: str) -> None:
     scenario = job(STOP, with_new("count"), AGAIN)
     history = result_of(scenario).history

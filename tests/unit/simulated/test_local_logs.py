@@ -15,7 +15,7 @@ from cutproof.harness.subject.names import subject_called
 from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.history import AttemptStarted, Channel
 from cutproof.properties.model.verdict import Violated
-from cutproof.properties.reconstruct.lineage import Lines, decode_state
+from cutproof.properties.reconstruct.lineage import Lineages, decode_state
 from cutproof.reference_impl.core.messages import EndOfData, Record
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.simulated.logs import AnyLog, LogShelf, OwnLog, SpilledLog
@@ -58,15 +58,18 @@ def rows(result: Result) -> list[tuple[int, int]]:
 def first_numbers(result: Result) -> Iterator[tuple[int, int, int]]:
     """Of each input of each snapshot that refers to a log: the attempt, the first number that it names, and how many
     records the task had taken of that channel, with those that attempts before it had taken."""
-    lines = Lines(result.history)
-    assert lines.persistent is not None
+    lineages = Lineages(result.history)
+    assert lineages.persistent is not None
     for stored in result.history.stored:
         state = decode_state(stored.state)
-        one, mark = lines.runs[stored.task, stored.attempt], lines.mark(stored.task, stored.attempt, stored.checkpoint)
+        one, mark = (
+            lineages.runs[stored.task, stored.attempt],
+            lineages.mark(stored.task, stored.attempt, stored.checkpoint),
+        )
         assert state is not None
         assert mark is not None
         for channel, refs in state.spilled.items():
-            before = lines.persistent.first_taken(one, one.inputs[int(channel)])
+            before = lineages.persistent.first_taken(one, one.inputs[int(channel)])
             yield stored.attempt, refs[0][1], before + mark.received[int(channel)]
 
 
@@ -145,7 +148,7 @@ def test_what_was_in_flight_when_a_job_is_given_up_amid_a_recovery_is_not_owed(w
     gone = KillCoordinator(trigger=AtPoint(point="state-loaded", task="source-0"))
     result = result_of(locally(lost("source-0", 1), gone, spilling=way, snapshot_store="memory"))
     assert recovered_locally(result) == ["source-0"]
-    newest = Lines(result.history).in_flight(max(one.checkpoint for one in result.history.completed))
+    newest = Lineages(result.history).in_flight(max(one.checkpoint for one in result.history.completed))
     assert [channel for channel, held in newest.items() if held.origins and channel.startswith("source-0>")]
     assert not violated(result)
 

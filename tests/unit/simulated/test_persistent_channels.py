@@ -12,7 +12,7 @@ from cutproof.harness.scenario.checks import problems_of
 from cutproof.harness.scenario.model import Cancel, Perturbation, Resume, Savepoint
 from cutproof.harness.subject.run import run as judged
 from cutproof.properties.model.history import CheckpointAborted, FaultFired, History, SnapshotDeleted, StoredState
-from cutproof.properties.reconstruct.lineage import Lines
+from cutproof.properties.reconstruct.lineage import Lineages
 from unit.simulated.overtaken import durations, in_flight, job, kill, loaded
 from unit.simulated.worlds import all_there, run
 
@@ -22,9 +22,9 @@ STORES = ("log", "files")
 
 def referring(history: History) -> Iterator[tuple[int, StoredState]]:
     """(checkpoint, state) of what was stored with references."""
-    lines = Lines(history)
-    for number in lines.completed:
-        yield from ((number, state) for state in lines.states(number).values() if state.spilled)
+    lineages = Lineages(history)
+    for number in lineages.completed:
+        yield from ((number, state) for state in lineages.states(number).values() if state.spilled)
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -86,14 +86,18 @@ def test_logs_are_trimmed_behind_the_oldest_checkpoint_that_is_retained(store: s
     history = all_there(
         job(records=160, spilling="continuous", spill_store=store, retained_checkpoints=2, faults=(kill(3),))
     )
-    lines = Lines(history)
+    lineages = Lineages(history)
     deleted = {one.checkpoint: one.order for one in history.journal if isinstance(one, SnapshotDeleted)}
     trimmed = [(log.name, order, before) for log in history.logs for order, before in log.trims]
     assert trimmed
     for name, order, before in trimmed:
-        retained = [n for n, one in lines.completed.items() if one.order < order < deleted.get(n, 1 << 60)]
+        retained = [n for n, one in lineages.completed.items() if one.order < order < deleted.get(n, 1 << 60)]
         refs = [
-            ref for n in retained for state in lines.states(n).values() for of in state.spilled.values() for ref in of
+            ref
+            for n in retained
+            for state in lineages.states(n).values()
+            for of in state.spilled.values()
+            for ref in of
         ]
         assert not [first for log, first, _ in refs if log == name and first < before]
 

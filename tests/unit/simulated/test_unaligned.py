@@ -15,7 +15,7 @@ from cutproof.harness.subject.run import run as run_and_judge
 from cutproof.properties.model.history import CheckpointTriggered, FaultFired, History
 from cutproof.properties.model.verdict import Holds
 from cutproof.properties.reconstruct.in_flight import records
-from cutproof.properties.reconstruct.lineage import Lines
+from cutproof.properties.reconstruct.lineage import Lineages
 from cutproof.reference_impl.core.parts import Parts
 from unit.simulated.overtaken import channels_held, durations, in_flight, job, kill, loaded
 from unit.simulated.worlds import all_there, journal, shown
@@ -25,8 +25,8 @@ from unit.simulated.worlds import all_there, journal, shown
 
 def test_what_barriers_overtook_is_in_the_snapshots_of_both_ends() -> None:
     history = all_there(job(faults=(kill(2),)))
-    lines = Lines(history)
-    held = [one for number in lines.completed for one in lines.in_flight(number).values()]
+    lineages = Lineages(history)
+    held = [one for number in lineages.completed for one in lineages.in_flight(number).values()]
     assert any(one.queued for one in held)
     assert any(one.unsent for one in held)
 
@@ -121,11 +121,11 @@ def test_what_is_sealed_for_a_checkpoint_is_never_overtaken() -> None:
     """With slow committers there is something that a barrier could overtake."""
     slow = {"width": 3, "checkpoint_interval_us": 700, "concurrent_checkpoints": 3, "apply_cost_us": 500}
     history = all_there(job(committing="global", faults=(kill(2),), **slow))
-    lines = Lines(history)
+    lineages = Lineages(history)
     held = {
         channel
-        for number in lines.completed
-        for channel, one in lines.in_flight(number).items()
+        for number in lineages.completed
+        for channel, one in lineages.in_flight(number).items()
         if one.queued or one.unsent
     }
     assert held

@@ -47,7 +47,7 @@ def late_records(questions: list[Question]) -> int:
         for node in one.job.advances:
             for taken in one.job.applies[node]:
                 time = times[split_of(taken.origin)][offset_of(taken.origin)]
-                found += taken.line == one.job.tip and time <= taken.watermark
+                found += taken.lineage == one.job.tip and time <= taken.watermark
     return found
 
 

@@ -91,12 +91,12 @@ def named(value: Any) -> Any:
 
 def by_hand(expected: pa.Table, actual: pa.Table) -> tuple[int, int, int]:
     """Lost, repeated, unexpected, by counting."""
-    owed, found = (
+    expected, found = (
         Counter(tuple(map(named, row.values())) for row in table.to_pylist()) for table in (expected, actual)
     )
-    extra = found - owed
-    repeated = sum(count for row, count in extra.items() if row in owed)
-    return sum((owed - found).values()), repeated, sum(extra.values()) - repeated
+    extra = found - expected
+    repeated = sum(count for row, count in extra.items() if row in expected)
+    return sum((expected - found).values()), repeated, sum(extra.values()) - repeated
 
 
 def written(folder: Path, seed: int, kind: str) -> tuple[Path, Path]:

@@ -26,7 +26,7 @@ def applied(one: OracleJob, **taken: list[int]) -> OracleJob:
     """The job with so many records taken by a node on each of its lines."""
     for node, counts in taken.items():
         one.applies[node] = tuple(
-            Apply(origin=0, epoch=0, line=line) for line, count in enumerate(counts) for _ in range(count)
+            Apply(origin=0, epoch=0, lineage=lineage) for lineage, count in enumerate(counts) for _ in range(count)
         )
     return one
 

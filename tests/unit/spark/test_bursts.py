@@ -43,7 +43,7 @@ def asked() -> tuple[Question, ...]:
 
 
 @pytest.fixture(scope="module")
-def told(spark: SparkSession) -> dict[str, list[OracleAnswer]]:
+def spark_answers(spark: SparkSession) -> dict[str, list[OracleAnswer]]:
     """PySpark's word on each question: as it is, and with the last record of each taken a while later than it was."""
     late = [_with_last_late(one) for one in asked()]
     questions = [*asked(), *late]
@@ -55,14 +55,16 @@ def told(spark: SparkSession) -> dict[str, list[OracleAnswer]]:
     }
 
 
-def test_both_reckonings_agree(told: dict[str, list[OracleAnswer]]) -> None:
-    assert [(one.problem, one.disagreements) for one in told["plain"]] == [("", ())] * len(asked())
+def test_both_reckonings_agree(spark_answers: dict[str, list[OracleAnswer]]) -> None:
+    assert [(one.problem, one.disagreements) for one in spark_answers["plain"]] == [("", ())] * len(asked())
     assert sum(len(rows) for one in asked() for rows in one.quick.rows.values()) > 25
-    assert sum(len(one.expected.held) for one in told["plain"] if one.expected) > 20
+    assert sum(len(one.expected.held) for one in spark_answers["plain"] if one.expected) > 20
 
 
-def test_a_moment_that_one_reckoning_has_otherwise_is_a_disagreement(told: dict[str, list[OracleAnswer]]) -> None:
-    assert all(one.disagreements for one in told["late"])
+def test_a_moment_that_one_reckoning_has_otherwise_is_a_disagreement(
+    spark_answers: dict[str, list[OracleAnswer]],
+) -> None:
+    assert all(one.disagreements for one in spark_answers["late"])
 
 
 def _with_last_late(question: Question) -> Question:

@@ -71,15 +71,15 @@ def test_counts_are_those_of_multisets(tables: Tables, seed: int, exact: bool) -
     other = [row for row in rows if random.random() > 0.1] + [random.choice(rows) for _ in range(5)] + [("z", 1, 1)]
     named = [dict(zip("kvw", zip(*table, strict=True), strict=True)) for table in (rows, other)]
     result = tables.check(*named, exact=exact)
-    owed, found = Counter(rows), Counter(other)
-    extra = found - owed
-    repeated = sum(count for row, count in extra.items() if row in owed)
-    assert counts(result) == (sum((owed - found).values()), repeated, sum(extra.values()) - repeated, 0)
+    expected, found = Counter(rows), Counter(other)
+    extra = found - expected
+    repeated = sum(count for row, count in extra.items() if row in expected)
+    assert counts(result) == (sum((expected - found).values()), repeated, sum(extra.values()) - repeated, 0)
     assert (result.expected_rows, result.actual_rows) == (len(rows), len(other))
     assert not result.held
     assert not result.equal
     shown = {(sample.kind, tuple(sample.row.values())): sample.count for sample in result.samples}
-    assert {row: count for (kind, row), count in shown.items() if kind == "lost"} == owed - found
+    assert {row: count for (kind, row), count in shown.items() if kind == "lost"} == expected - found
 
 
 @BOTH_WAYS
@@ -146,11 +146,11 @@ def test_equal_tables_are_equal(tables: Tables, one: Any, two: Any, exact: bool)
 def test_a_guarantee_allows_what_it_does_not_rule_out(
     tables: Tables, guarantee: str, lost: bool, repeated: bool, unexpected: bool
 ) -> None:
-    owed = {"a": [1, 2, 3]}
-    assert tables.check(owed, {"a": [1, 2]}, guarantee=guarantee).held is lost
-    assert tables.check(owed, {"a": [1, 2, 3, 3]}, guarantee=guarantee).held is repeated
-    assert tables.check(owed, {"a": [1, 2, 3, 4]}, guarantee=guarantee).held is unexpected
-    assert tables.check(owed, {"a": [3, 2, 1]}, guarantee=guarantee).held
+    expected = {"a": [1, 2, 3]}
+    assert tables.check(expected, {"a": [1, 2]}, guarantee=guarantee).held is lost
+    assert tables.check(expected, {"a": [1, 2, 3, 3]}, guarantee=guarantee).held is repeated
+    assert tables.check(expected, {"a": [1, 2, 3, 4]}, guarantee=guarantee).held is unexpected
+    assert tables.check(expected, {"a": [3, 2, 1]}, guarantee=guarantee).held
 
 
 @BOTH_WAYS

@@ -81,7 +81,7 @@ def asked(cases: Iterable[Case], name: str) -> list[Question]:
 def in_flight(question: Question) -> list[Apply]:
     """The applications, on the run's line, of rows that an earlier attempt had made."""
     every = [one for applied in question.job.applies.values() for one in applied]
-    return [one for one in every if one.line == question.job.tip and one.made_by is not None]
+    return [one for one in every if one.lineage == question.job.tip and one.made_by is not None]
 
 
 def at_sink(question: Question) -> list[Apply]:
@@ -120,7 +120,7 @@ def _with_others_in_flight(monkeypatch: pytest.MonkeyPatch) -> list[Question]:
 
 
 @pytest.fixture(scope="module")
-def told(spark: SparkSession) -> dict[str, list[OracleAnswer]]:
+def spark_answers(spark: SparkSession) -> dict[str, list[OracleAnswer]]:
     """In one batch, PySpark's word on the questions: as they are, without who made the rows, and where the quick
     checker had the rows in flight otherwise than they were sent."""
     variants = {
@@ -141,23 +141,25 @@ def test_rows_are_told_with_the_attempt_that_made_them() -> None:
     assert any(over_several(one) for one in questions)
 
 
-def test_both_reckonings_agree(told: dict[str, list[OracleAnswer]]) -> None:
-    assert len(told["plain"]) == RUNS
-    assert [(one.problem, one.disagreements) for one in told["plain"]] == [("", ())] * RUNS
-    assert sum(len(one.expected.rows) for one in told["plain"] if one.expected) > 100
-    assert sum(len(one.expected.held) for one in told["plain"] if one.expected) > 50
+def test_both_reckonings_agree(spark_answers: dict[str, list[OracleAnswer]]) -> None:
+    assert len(spark_answers["plain"]) == RUNS
+    assert [(one.problem, one.disagreements) for one in spark_answers["plain"]] == [("", ())] * RUNS
+    assert sum(len(one.expected.rows) for one in spark_answers["plain"] if one.expected) > 100
+    assert sum(len(one.expected.held) for one in spark_answers["plain"] if one.expected) > 50
 
 
-def test_a_row_that_is_looked_for_in_the_wrong_attempt_is_a_disagreement(told: dict[str, list[OracleAnswer]]) -> None:
+def test_a_row_that_is_looked_for_in_the_wrong_attempt_is_a_disagreement(
+    spark_answers: dict[str, list[OracleAnswer]],
+) -> None:
     """Rows of sources are the same in every attempt; those that a join makes are not found."""
-    differing = [bool(one.disagreements) for one in told["forgetful"]]
+    differing = [bool(one.disagreements) for one in spark_answers["forgetful"]]
     assert differing == [bool(at_sink(one)) for one in asked([one.case for one in results()], "")]
 
 
 def test_rows_in_flight_that_one_reckoning_has_otherwise_are_a_disagreement(
-    told: dict[str, list[OracleAnswer]],
+    spark_answers: dict[str, list[OracleAnswer]],
 ) -> None:
-    assert sum(bool(one.disagreements) for one in told["others"]) > RUNS // 2
+    assert sum(bool(one.disagreements) for one in spark_answers["others"]) > RUNS // 2
 
 
 @pytest.mark.usefixtures("spark")

@@ -15,7 +15,7 @@ from cutproof.properties.spark.errors import SparkUnavailable
 
 
 @pytest.mark.parametrize(
-    ("said", "version"),
+    ("output", "version"),
     [
         ('openjdk version "17.0.15" 2025-04-15', 17),
         ('openjdk version "25" 2025-09-16', 25),
@@ -23,8 +23,8 @@ from cutproof.properties.spark.errors import SparkUnavailable
         ("command not found", None),
     ],
 )
-def test_versions_are_read(said: str, version: int | None) -> None:
-    assert java.parse_version(said) == version
+def test_versions_are_read(output: str, version: int | None) -> None:
+    assert java.parse_version(output) == version
 
 
 def fake_java(folder: Path, version: str) -> Path:

@@ -34,7 +34,7 @@ Answered = tuple[list[Question], list[OracleAnswer]]
 
 
 @pytest.fixture(scope="module")
-def told(spark: SparkSession) -> dict[str, Answered]:
+def spark_answers(spark: SparkSession) -> dict[str, Answered]:
     """In one batch, PySpark's word on each question: as it is, without the last advances, without the watermarks."""
     plain = asked() + asked("at-least-once")
     variants = {
@@ -50,8 +50,8 @@ def kinds_of(found: list[OracleAnswer]) -> dict[str, list[OracleAnswer]]:
     return {kind: [one for one in found if kind in one.id] for kind in KINDS}
 
 
-def test_both_reckonings_agree(told: dict[str, Answered]) -> None:
-    questions, found = told["plain"]
+def test_both_reckonings_agree(spark_answers: dict[str, Answered]) -> None:
+    questions, found = spark_answers["plain"]
     assert [(one.id, one.problem, one.disagreements) for one in found] == [(one.job.id, "", ()) for one in questions]
     for kind in KINDS:
         mine = [one for one in questions if kind in one.job.id]
@@ -60,11 +60,11 @@ def test_both_reckonings_agree(told: dict[str, Answered]) -> None:
     assert sum(len(one.expected.held) for one in found if one.expected) > 100
 
 
-def test_a_watermark_that_one_reckoning_misses_is_a_disagreement(told: dict[str, Answered]) -> None:
+def test_a_watermark_that_one_reckoning_misses_is_a_disagreement(spark_answers: dict[str, Answered]) -> None:
     """Kind by kind: without the last advances windows stay open; heard of too late, late records are in time."""
-    for mine in kinds_of(told["deaf"][1]).values():
+    for mine in kinds_of(spark_answers["deaf"][1]).values():
         assert sum(bool(one.disagreements) for one in mine) > len(mine) // 2
-    for mine in kinds_of(told["forgetful"][1]).values():
+    for mine in kinds_of(spark_answers["forgetful"][1]).values():
         assert any(one.disagreements for one in mine)
 
 
@@ -105,7 +105,7 @@ def _merges_touching(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 
 def test_the_fold_takes_late_records_as_the_quick_checker_does() -> None:
-    told = {FIRED: 0, LATE: 0, HELD: 0}
+    spark_answers = {FIRED: 0, LATE: 0, HELD: 0}
     for seed in range(60):
         random = Random(seed)
         gap, lateness = random.choice((3, 6)), random.choice((0, 0, 8))
@@ -119,8 +119,8 @@ def test_the_fold_takes_late_records_as_the_quick_checker_does() -> None:
         kept = [row for row in rows if row["sort"] == HELD and row["until"] is None and row["last"] + lateness > last]
         assert sorted(_shown(row) for row in kept) == sorted(held)
         for row in rows:
-            told[row["sort"]] += 1
-    assert min(told.values()) > 50
+            spark_answers[row["sort"]] += 1
+    assert min(spark_answers.values()) > 50
 
 
 def test_a_fold_that_merges_what_touches_is_seen() -> None:
@@ -151,7 +151,7 @@ def _worked_through(
             emitted += [(row[3], row[1] or 0, row[2]) for _, row in machine.advance(base - random.randrange(6))]
         time = base - random.randrange(12)
         value, tag = random.randrange(-9, 9), random.getrandbits(40)
-        whose = {"node": 1, "line": 1, "tip": True, "lane": 0, "key": 7, "epoch": place // 5, "attempt": 1}
+        whose = {"node": 1, "lineage": 1, "tip": True, "lane": 0, "key": 7, "epoch": place // 5, "attempt": 1}
         records.append(
             {**whose, "place": place, "ts": time, "value": value, "tag": tag, "wm": machine.time,
              "origin": place << 8, "reach": gap, "kept": lateness}

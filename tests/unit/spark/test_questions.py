@@ -67,12 +67,12 @@ def test_an_application_that_one_reckoning_misses_is_a_disagreement(guarantee: s
 def test_what_a_key_had_applied_is_told_attempt_by_attempt_though_it_moved() -> None:
     """Three subtasks became one: what the second and the third did came before all that the one did since."""
     result = run_scenario(SimulatedSubject(), read_scenario(REGRESSIONS / "keys-that-moved-in-a-weaker-mode.json"))
-    (told,) = [one.job for one in questions_of(result.case, "it") if one.job.applies]
-    lines = {one.line for applied in told.applies.values() for one in applied}
+    (job,) = [one.job for one in questions_of(result.case, "it") if one.job.applies]
+    lineages = {one.lineage for applied in job.applies.values() for one in applied}
     attempts = [
-        [one.attempt for one in applied if one.line == line]
-        for applied in told.applies.values()
-        for line in sorted(lines)
+        [one.attempt for one in applied if one.lineage == lineage]
+        for applied in job.applies.values()
+        for lineage in sorted(lineages)
     ]
     assert any(len(set(found)) > 1 for found in attempts)
     assert [found for found in attempts if found != sorted(found)] == []
@@ -126,11 +126,11 @@ def test_of_windows_is_asked_what_was_owed_up_to_a_drain() -> None:
 def test_an_advance_stands_among_what_its_subtask_took_in_its_attempt() -> None:
     """Its place counts the applications of the node in the order in which they are told."""
     result = run_scenario(SimulatedSubject(), read_scenario(REGRESSIONS / "panes-of-two-attempts.json"))
-    (told,) = [one.job for one in questions_of(result.case, "it") if one.job.applies]
-    ((node, advances),) = told.advances.items()
+    (job,) = [one.job for one in questions_of(result.case, "it") if one.job.applies]
+    ((node, advances),) = job.advances.items()
     taken: dict[tuple[int, int, int], list[int]] = {}
-    for place, one in enumerate(told.applies[node]):
-        taken.setdefault((one.line, one.attempt, one.lane), []).append(place)
-    stand = [(one.place, taken[whose]) for one in advances if (whose := (one.line, one.attempt, one.lane)) in taken]
+    for place, one in enumerate(job.applies[node]):
+        taken.setdefault((one.lineage, one.attempt, one.lane), []).append(place)
+    stand = [(one.place, taken[whose]) for one in advances if (whose := (one.lineage, one.attempt, one.lane)) in taken]
     assert len(stand) > 20
     assert [one for one in stand if not one[1][0] <= one[0] <= one[1][-1] + 1] == []

@@ -13,7 +13,7 @@ from cutproof.properties.quick_checker.expected import reckon
 from cutproof.properties.spark.operators import MEANINGS, kind_of
 from cutproof.properties.spark.oracle import Oracle
 from cutproof.properties.spark.tables import OracleJob
-from unit.spark.windowed import WINDOWS, drawn_job, owed
+from unit.spark.windowed import WINDOWS, drawn_job, expected_of
 
 ERRORS = {
     "tumbling": {"starts": "array(ts - ts % p1)"},
@@ -30,7 +30,7 @@ def drawn_jobs(window: AnyOperator, count: int = 40) -> list[OracleJob]:
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_the_quick_checker_owes_what_the_definition_says(window: AnyOperator) -> None:
     for job in drawn_jobs(window, 150):
-        expected = owed(job)
+        expected = expected_of(job)
         drained = frozenset(cut.name for cut in job.cuts if cut.drained)
         cuts = [(cut.name, dict(enumerate(cut.positions))) for cut in job.cuts]
         found = reckon(job.workload, cuts, rest=False, drained=drained)
@@ -42,7 +42,7 @@ def test_the_quick_checker_owes_what_the_definition_says(window: AnyOperator) ->
 @pytest.mark.usefixtures("spark")
 def test_pyspark_owes_what_the_definition_says() -> None:
     jobs = [job for window in WINDOWS for job in drawn_jobs(window)]
-    answers = Oracle().judge_batch(jobs, {job.id: owed(job) for job in jobs})
+    answers = Oracle().judge_batch(jobs, {job.id: expected_of(job) for job in jobs})
     assert [(answer.id, answer.problem, answer.disagreements) for answer in answers] == [
         (job.id, "", ()) for job in jobs
     ]
@@ -55,7 +55,7 @@ def test_pyspark_owes_what_the_definition_says() -> None:
 def test_an_error_in_one_kind_disagrees(window: AnyOperator) -> None:
     kind = kind_of(window)
     jobs = drawn_jobs(window)
-    quick = {job.id: owed(job) for job in jobs}
+    quick = {job.id: expected_of(job) for job in jobs}
     for changes in (ERRORS[kind], {"b": "1L"}):
         wrong = msgspec.structs.replace(MEANINGS[kind], **changes)
         answers = Oracle(meanings={**MEANINGS, kind: wrong}).judge_batch(jobs, quick)

@@ -68,7 +68,7 @@ def _record(random: Random) -> InputRecord:
     return random.choice([None, 0, 1, 2]), random.choice([None, *range(-6, 7)]), random.getrandbits(40)
 
 
-def owed(job: OracleJob) -> Reckoned:
+def expected_of(job: OracleJob) -> Reckoned:
     """A window's rows at the first cut that finishes it, and at each cut the windows that are not gone."""
     window = job.workload.node("window").operator
     assert isinstance(window, Window)

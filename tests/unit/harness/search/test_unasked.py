@@ -50,7 +50,7 @@ def state_left_out(result: Result) -> Iterator[tuple[int, str]]:
         for node in nodes
     }
     users = user_nodes(result.case.workload)
-    for checkpoint in result.case.lines.completed:
+    for checkpoint in result.case.lineages.completed:
         for node, entries in result.case.expected.states(checkpoint).items():
             if entries and node not in users and (checkpoint, node) not in asked:
                 yield checkpoint, node
@@ -71,10 +71,10 @@ def test_what_is_counted_as_asked_is_in_a_question_and_what_is_not_has_a_reason(
 @pytest.mark.parametrize(
     ("template", "reason"),
     [
-        ("S5", unasked.MOVED),
+        ("S5", unasked.RESCALED),
         ("S5", unasked.BATCHES),
         ("S9", unasked.DRAINED),
-        ("local", unasked.ALONE),
+        ("local", unasked.LOCAL_RECOVERY),
         ("user-function", unasked.USERS),
         ("user-function", unasked.CLOCKED),
     ],
@@ -89,30 +89,35 @@ def violated(difference: str) -> Verdict:
     return Violated(difference=difference, message="it is so")
 
 
-GAP = Unasked(rows=unasked.ALONE, state=unasked.OFF_LINE)
+GAP = Unasked(rows=unasked.LOCAL_RECOVERY, state=unasked.OFF_LINEAGE)
 
 
 @pytest.mark.parametrize(
     ("invariant", "verdict", "why", "alone_because"),
     [
         ("exactly-once", violated("repeated row"), ASKED, ""),
-        ("exactly-once", violated("repeated row"), GAP, unasked.ALONE),
+        ("exactly-once", violated("repeated row"), GAP, unasked.LOCAL_RECOVERY),
         ("exactly-once", violated("applied twice"), ASKED, NEITHER),
         ("exactly-once", Holds(exercised=1), ASKED, ""),
-        ("exactly-once", Holds(exercised=1), GAP, unasked.ALONE),
+        ("exactly-once", Holds(exercised=1), GAP, unasked.LOCAL_RECOVERY),
         ("no-data-loss", violated("lost row"), ASKED, ""),
-        ("visibility", violated("rows seen too early"), GAP, unasked.ALONE),
+        ("visibility", violated("rows seen too early"), GAP, unasked.LOCAL_RECOVERY),
         ("visibility", violated("commit before completion"), ASKED, NEITHER),
         ("at-least-once", violated("lost row"), ASKED, ""),
         ("at-least-once", violated("unexpected row"), ASKED, NEITHER),
         ("at-most-once", violated("repeated row"), ASKED, NEITHER),
         ("consistent-cut", violated("state differs"), ASKED, ""),
-        ("consistent-cut", violated("state differs"), Unasked(rows=unasked.ALONE), ""),
-        ("consistent-cut", violated("state differs"), GAP, unasked.OFF_LINE),
+        ("consistent-cut", violated("state differs"), Unasked(rows=unasked.LOCAL_RECOVERY), ""),
+        ("consistent-cut", violated("state differs"), GAP, unasked.OFF_LINEAGE),
         ("consistent-cut", violated("state differs"), Unasked(state=NO_STATE), ""),
         ("consistent-cut", violated("sent after, applied before"), ASKED, NEITHER),
-        ("consistent-cut", Holds(exercised=1), Unasked(rows=unasked.ALONE), unasked.ALONE),
-        ("consistent-cut", Holds(exercised=1), Unasked(rows=unasked.ALONE, state=NO_STATE), unasked.ALONE),
+        ("consistent-cut", Holds(exercised=1), Unasked(rows=unasked.LOCAL_RECOVERY), unasked.LOCAL_RECOVERY),
+        (
+            "consistent-cut",
+            Holds(exercised=1),
+            Unasked(rows=unasked.LOCAL_RECOVERY, state=NO_STATE),
+            unasked.LOCAL_RECOVERY,
+        ),
         ("consistent-cut", Holds(exercised=1), Unasked(state=NO_STATE), ""),
         ("progress", Holds(exercised=1), ASKED, NEITHER),
         ("no-leaks", violated("file left"), ASKED, NEITHER),

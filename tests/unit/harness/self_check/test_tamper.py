@@ -14,7 +14,7 @@ from cutproof.properties.invariants.judge import Judgement, judge
 from cutproof.properties.model.history import History
 from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.properties.model.workload import Topology, Workload
-from cutproof.properties.mutations.tampering import LIES
+from cutproof.properties.mutations.tampering import MUTATIONS
 from unit.harness.subjects import Broken, Failing
 
 SUBJECT = SimulatedSubject()
@@ -31,7 +31,7 @@ def _tamper(draw: Draw, scenarios: int = 12) -> TamperReport:
 
 def test_every_lie_that_is_told_is_seen(draw: Draw) -> None:
     report = _tamper(draw, 40)
-    assert [mutation.name for mutation in report.tamperings] == list(LIES)
+    assert [mutation.name for mutation in report.tamperings] == list(MUTATIONS)
     assert report.caught == sum(mutation.tried for mutation in report.tamperings) > 300
     assert (report.scenarios, report.missed, report.not_reached) == (40, 0, [])
     assert report.has_teeth
@@ -59,7 +59,7 @@ def test_a_judge_that_never_says_violated_has_no_teeth(draw: Draw, monkeypatch: 
 def test_a_lie_that_no_history_has_a_place_for_is_not_reached(draw: Draw, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "tamperings", lambda case: [])
     report = _tamper(draw, 2)
-    assert report.not_reached == list(LIES)
+    assert report.not_reached == list(MUTATIONS)
     assert not report.has_teeth
 
 

@@ -8,10 +8,10 @@ from cutproof.properties.graphs.conservation import BytesHistory, check
 from cutproof.properties.model.verdict import Holds, Unknown, Violated
 
 
-def _history(line: list[int], in_flight: list[int], read: int) -> BytesHistory:
+def _history(processed: list[int], in_flight: list[int], read: int) -> BytesHistory:
     return BytesHistory(
         sources={0: "source"},
-        line=tuple((0, place) for place in line),
+        processed=tuple((0, place) for place in processed),
         in_flight=tuple((0, place) for place in in_flight),
         read={0: read},
     )
@@ -26,7 +26,7 @@ def test_nothing_processed_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "in_flight", "read", "difference", "records"),
+    ("processed", "in_flight", "read", "difference", "records"),
     [
         ([0, 2], [3], 4, "lost buffer", ("source 1",)),
         ([0, 1], [3], 4, "lost buffer", ("source 2",)),
@@ -39,15 +39,15 @@ def test_nothing_processed_is_unknown() -> None:
     ],
 )
 def test_a_byte_lost_repeated_or_turned_round_is_found(
-    line: list[int], in_flight: list[int], read: int, difference: str, records: tuple[str, ...]
+    processed: list[int], in_flight: list[int], read: int, difference: str, records: tuple[str, ...]
 ) -> None:
-    found = check(_history(line, in_flight, read))
+    found = check(_history(processed, in_flight, read))
     assert isinstance(found, Violated)
     assert (found.difference, found.records) == (difference, records)
 
 
 def test_each_source_is_looked_at() -> None:
-    history = BytesHistory(sources={0: "a", 1: "b"}, line=((0, 0), (1, 1)), in_flight=(), read={0: 1, 1: 2})
+    history = BytesHistory(sources={0: "a", 1: "b"}, processed=((0, 0), (1, 1)), in_flight=(), read={0: 1, 1: 2})
     found = check(history)
     assert isinstance(found, Violated)
     assert found.records == ("b 0",)

@@ -11,7 +11,7 @@ from cutproof.properties.model.workload import Sum
 from cutproof.properties.quick_checker.case import Case
 from unit.properties.asked import Asked
 from unit.properties.histories import correct_runs, counting, recovered, run
-from unit.properties.mutated import runs_of, told
+from unit.properties.mutated import mutated, runs_of
 from unit.properties.shapes import drawn
 from unit.properties.toy import Toy
 
@@ -61,21 +61,21 @@ def test_records_read_again_are_exercise(guarantee: str) -> None:
 
 def test_a_lost_row() -> None:
     toy = finished()
-    verdict = judged(toy, told(toy.history(), lambda history: history.committed.remove(history.committed[-1])))
+    verdict = judged(toy, mutated(toy.history(), lambda history: history.committed.remove(history.committed[-1])))
     assert isinstance(verdict, Violated)
     assert verdict.difference == "lost row"
 
 
 def test_a_row_that_no_attempt_yields() -> None:
     toy = finished()
-    verdict = judged(toy, told(toy.history(), lambda history: history.committed.append((0, 77, 0, 0))))
+    verdict = judged(toy, mutated(toy.history(), lambda history: history.committed.append((0, 77, 0, 0))))
     assert isinstance(verdict, Violated)
     assert verdict.difference == "unexpected row"
 
 
 def test_a_row_shown_more_often_than_it_was_yielded() -> None:
     toy = finished()
-    verdict = judged(toy, told(toy.history(), lambda history: history.committed.append(history.committed[-1])))
+    verdict = judged(toy, mutated(toy.history(), lambda history: history.committed.append(history.committed[-1])))
     assert isinstance(verdict, Violated)
     assert verdict.difference == "repeated row"
 
@@ -84,11 +84,11 @@ def test_an_unread_record() -> None:
     toy = finished()
     reader = runs_of(toy.history(), "numbers")[-1]
 
-    def lie(history: History) -> None:
+    def mutation(history: History) -> None:
         last = runs_of(history, "numbers")[-1].reads.pop()
         assert last == reader.reads[-1]
 
-    verdict = judged(toy, told(toy.history(), lie))
+    verdict = judged(toy, mutated(toy.history(), mutation))
     assert isinstance(verdict, Violated)
     assert verdict.difference == "record never read"
 
@@ -114,7 +114,7 @@ def test_a_gap_is_not_filled_by_a_later_message() -> None:
         assert counter.marks[0].applies - 1 == len(counter.applies)
         counter.marks[0].applies -= 1
 
-    verdict = judged(toy, told(toy.history(), skip_the_second))
+    verdict = judged(toy, mutated(toy.history(), skip_the_second))
     assert isinstance(verdict, Violated)
     assert verdict.difference == "message never applied"
     assert [record[: len("record 1 of split 0")] for record in verdict.records] == ["record 1 of split 0"]

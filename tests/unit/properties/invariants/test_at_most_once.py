@@ -8,7 +8,7 @@ from cutproof.properties.model.verdict import Holds, Unknown, Violated
 from cutproof.properties.quick_checker.case import Case
 from unit.properties.asked import Asked
 from unit.properties.histories import correct_runs, counting, recovered, run
-from unit.properties.mutated import runs_of, told
+from unit.properties.mutated import mutated, runs_of
 from unit.properties.shapes import drawn
 from unit.properties.toy import Toy
 
@@ -46,12 +46,12 @@ def test_a_failure_after_a_read_is_exercise() -> None:
 
 def test_a_lost_row_is_allowed() -> None:
     toy = finished()
-    assert isinstance(judged(toy, told(toy.history(), lambda history: history.committed.pop())), Holds)
+    assert isinstance(judged(toy, mutated(toy.history(), lambda history: history.committed.pop())), Holds)
 
 
 def test_a_repeated_row() -> None:
     toy = finished()
-    verdict = judged(toy, told(toy.history(), lambda history: history.committed.append(history.committed[0])))
+    verdict = judged(toy, mutated(toy.history(), lambda history: history.committed.append(history.committed[0])))
     assert isinstance(verdict, Violated)
     assert verdict.difference == "repeated row"
 
@@ -74,7 +74,7 @@ def test_a_record_applied_again() -> None:
         sink = next(one for one in reversed(runs_of(history, "sink")) if one.applies)
         sink.applies.append(sink.applies[-1])
 
-    verdict = judged(toy, told(toy.history(), again))
+    verdict = judged(toy, mutated(toy.history(), again))
     assert isinstance(verdict, Violated)
     assert "applied again" in verdict.message
 
@@ -83,7 +83,7 @@ def test_a_record_applied_again() -> None:
         later = next(one for one in runs_of(history, "sink") if one.task == first.task and one.attempt == 2)
         later.applies.append(first.applies[0])
 
-    verdict = judged(toy, told(toy.history(), elsewhere))
+    verdict = judged(toy, mutated(toy.history(), elsewhere))
     assert isinstance(verdict, Violated)
     assert "in attempts 1 and 2" in verdict.message
 
@@ -91,10 +91,10 @@ def test_a_record_applied_again() -> None:
 def test_a_record_from_nowhere() -> None:
     toy = finished()
 
-    def lie(history: History) -> None:
+    def mutation(history: History) -> None:
         runs_of(history, "sink")[0].applies.append((0, 5 << 40))
 
-    verdict = judged(toy, told(toy.history(), lie))
+    verdict = judged(toy, mutated(toy.history(), mutation))
     assert isinstance(verdict, Violated)
     assert "nobody had sent" in verdict.message
 

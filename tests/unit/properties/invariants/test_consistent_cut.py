@@ -10,7 +10,7 @@ from cutproof.properties.model.verdict import Holds, Unknown, Violated
 from cutproof.properties.quick_checker.case import Case
 from unit.properties.asked import Asked
 from unit.properties.histories import correct_runs, counting, joining, recovered, run
-from unit.properties.mutated import completed, edit, runs_of, stored, told
+from unit.properties.mutated import completed, edit, mutated, runs_of, stored
 from unit.properties.shapes import drawn
 from unit.properties.toy import Toy
 
@@ -57,8 +57,8 @@ def test_counted_events_between_the_local_snapshots_decide_on_exercise(toy: Toy)
             for number, mark in enumerate(one.marks):
                 mark.events = 10 * number + (spread if one.operator == "sink" else 0)
 
-    assert isinstance(judged(toy, told(toy.history(), lambda history: counted(history, 0))), Unknown)
-    assert judged(toy, told(toy.history(), lambda history: counted(history, 3))) == Holds(exercised=3)
+    assert isinstance(judged(toy, mutated(toy.history(), lambda history: counted(history, 0))), Unknown)
+    assert judged(toy, mutated(toy.history(), lambda history: counted(history, 3))) == Holds(exercised=3)
 
 
 @pytest.mark.parametrize("by", [-1, 1])
@@ -66,7 +66,7 @@ def test_a_recorded_position_beside_the_reads(toy: Toy, by: int) -> None:
     def shift(state: StoredState) -> None:
         state.positions[0] += by
 
-    history = told(toy.history(), lambda history: edit(history, completed(history, 1), "numbers-0", shift))
+    history = mutated(toy.history(), lambda history: edit(history, completed(history, 1), "numbers-0", shift))
     verdict = judged(toy, history)
     assert isinstance(verdict, Violated)
     assert verdict.difference == "position differs from reads"
@@ -87,18 +87,18 @@ def test_a_position_of_a_dead_attempts_checkpoint_is_judged_too() -> None:
     def shift(state: StoredState) -> None:
         state.positions[0] += 1
 
-    assert 2 not in Case(toy.workload, toy.topology, toy.history()).line.checkpoints
+    assert 2 not in Case(toy.workload, toy.topology, toy.history()).lineage.checkpoints
     assert isinstance(judged(toy), Holds)
-    history = told(toy.history(), lambda history: edit(history, completed(history, 1), "numbers-0", shift))
+    history = mutated(toy.history(), lambda history: edit(history, completed(history, 1), "numbers-0", shift))
     assert difference(toy, history) == "position differs from reads"
 
 
 def test_a_record_read_twice_on_the_line(toy: Toy) -> None:
-    def lie(history: History) -> None:
+    def mutation(history: History) -> None:
         reader = runs_of(history, "numbers")[-1]
         reader.reads.append(reader.reads[0])
 
-    assert difference(toy, told(toy.history(), lie)) == "position differs from reads"
+    assert difference(toy, mutated(toy.history(), mutation)) == "position differs from reads"
 
 
 def test_a_state_that_is_not_the_cuts(toy: Toy) -> None:
@@ -110,7 +110,7 @@ def test_a_state_that_is_not_the_cuts(toy: Toy) -> None:
     task = next(
         one.task for one in runs_of(history, "count") if "[[0," in stored(history, completed(history), one.task).state
     )
-    verdict = judged(toy, told(history, lambda history: edit(history, completed(history), task, more)))
+    verdict = judged(toy, mutated(history, lambda history: edit(history, completed(history), task, more)))
     assert isinstance(verdict, Violated)
     assert (verdict.difference, verdict.checkpoint, verdict.tasks) == ("state differs", 3, (task,))
 
@@ -122,54 +122,54 @@ def test_a_join_side_that_was_lost() -> None:
     def less(state: StoredState) -> None:
         state.entries.clear()
 
-    history = told(toy.history(), lambda history: edit(history, completed(history), "join-0", less))
+    history = mutated(toy.history(), lambda history: edit(history, completed(history), "join-0", less))
     assert difference(toy, history) == "state differs"
 
 
 @pytest.mark.parametrize(("by", "expected"), [(1, "sent after, applied before"), (-1, "sent before, applied after")])
 def test_marks_that_disagree_along_a_channel(toy: Toy, by: int, expected: str) -> None:
-    def lie(history: History) -> None:
+    def mutation(history: History) -> None:
         for one in runs_of(history, "count"):
             for mark in one.marks:
                 if mark.checkpoint == 2 and mark.received[0]:
                     mark.received[0] += by
 
-    verdict = judged(toy, told(toy.history(), lie))
+    verdict = judged(toy, mutated(toy.history(), mutation))
     assert isinstance(verdict, Violated)
     assert (verdict.difference, verdict.checkpoint) == (expected, 2)
     assert any("the network saw the barrier after" in event for event in verdict.events)
 
 
 def test_the_networks_word_counts_by_itself(toy: Toy) -> None:
-    def lie(history: History) -> None:
+    def mutation(history: History) -> None:
         channel = next(one for one in history.channels if any(number == 2 for number, _ in one.barriers))
         channel.barriers = [(number, before + 1) for number, before in channel.barriers]
 
-    assert difference(toy, told(toy.history(), lie)) == "sent before, applied after"
+    assert difference(toy, mutated(toy.history(), mutation)) == "sent before, applied after"
 
 
 def test_a_record_applied_in_another_epoch_than_it_was_read_in(toy: Toy) -> None:
     """The marks agree with each other, the records that they divide do not."""
 
-    def lie(history: History) -> None:
+    def mutation(history: History) -> None:
         sink = next(one for one in runs_of(history, "sink") if one.attempt == 2 and one.marks[0].applies)
         inside, outside = sink.marks[0].applies - 1, len(sink.applies) - 1
         assert inside < outside
         sink.applies[inside], sink.applies[outside] = sink.applies[outside], sink.applies[inside]
 
-    verdict = judged(toy, told(toy.history(), lie))
+    verdict = judged(toy, mutated(toy.history(), mutation))
     assert isinstance(verdict, Violated)
     assert verdict.difference == "sent after, applied before"
     assert "epoch of checkpoint" in verdict.message
 
 
 def test_a_record_that_nobody_read(toy: Toy) -> None:
-    def lie(history: History) -> None:
+    def mutation(history: History) -> None:
         sink = next(one for one in reversed(runs_of(history, "sink")) if one.applies)
         channel, _ = sink.applies[-1]
         sink.applies[-1] = (channel, (7 << 40))
 
-    assert difference(toy, told(toy.history(), lie)) == "applied without a read"
+    assert difference(toy, mutated(toy.history(), mutation)) == "applied without a read"
 
 
 def test_a_transaction_that_the_snapshot_does_not_name(toy: Toy) -> None:
@@ -180,13 +180,13 @@ def test_a_transaction_that_the_snapshot_does_not_name(toy: Toy) -> None:
     def forget(state: StoredState) -> None:
         state.transactions.clear()
 
-    verdict = judged(toy, told(history, lambda history: edit(history, completed(history, 1), task, forget)))
+    verdict = judged(toy, mutated(history, lambda history: edit(history, completed(history, 1), task, forget)))
     assert isinstance(verdict, Violated)
     assert (verdict.difference, verdict.checkpoint, verdict.tasks) == ("transaction differs", entry.checkpoint, (task,))
 
 
 def test_a_row_that_slipped_from_one_transaction_into_the_one_before(toy: Toy) -> None:
-    def lie(history: History) -> None:
+    def mutation(history: History) -> None:
         for task in ("sink-0", "sink-1"):
             own = [one for one in history.transactions if one.task == task and one.rows and one.attempt == 2]
             if len(own) > 1:
@@ -195,28 +195,28 @@ def test_a_row_that_slipped_from_one_transaction_into_the_one_before(toy: Toy) -
                 return
         raise AssertionError("no sink wrote in two epochs")
 
-    verdict = judged(toy, told(toy.history(), lie))
+    verdict = judged(toy, mutated(toy.history(), mutation))
     assert isinstance(verdict, Violated)
     assert verdict.difference == "transaction differs"
     assert "after the barrier" in verdict.message
 
 
 def test_a_row_that_was_never_written(toy: Toy) -> None:
-    def lie(history: History) -> None:
+    def mutation(history: History) -> None:
         one = next(one for one in history.transactions if one.status == "committed" and one.rows)
         one.rows.pop()
         one.applied.pop()
 
-    assert difference(toy, told(toy.history(), lie)) == "transaction differs"
+    assert difference(toy, mutated(toy.history(), mutation)) == "transaction differs"
 
 
 def test_a_row_written_wrong(toy: Toy) -> None:
-    def lie(history: History) -> None:
+    def mutation(history: History) -> None:
         one = next(one for one in history.transactions if one.status == "committed" and one.rows)
         key, value, tag, tag2 = one.rows[0]
         one.rows[0] = (key, (value or 0) + 50, tag, tag2)
 
-    verdict = judged(toy, told(toy.history(), lie))
+    verdict = judged(toy, mutated(toy.history(), mutation))
     assert isinstance(verdict, Violated)
     assert verdict.difference == "wrong row"
     assert "the rows written in the epoch of checkpoint" in verdict.message
@@ -234,8 +234,8 @@ def test_a_checkpoint_without_a_tasks_snapshot(toy: Toy) -> None:
         one.state = one.state[: len(one.state) // 2]
 
     messages = []
-    for lie in (unnamed, unstored, torn):
-        verdict = judged(toy, told(toy.history(), lie))
+    for mutation in (unnamed, unstored, torn):
+        verdict = judged(toy, mutated(toy.history(), mutation))
         assert isinstance(verdict, Violated)
         assert (verdict.difference, verdict.checkpoint, verdict.tasks) == ("snapshot missing", 3, ("count-0",))
         messages.append(verdict.message)

@@ -10,7 +10,7 @@ from cutproof.properties.model.verdict import Holds, Unknown, Violated
 from cutproof.properties.quick_checker.case import Case
 from unit.properties.asked import Asked
 from unit.properties.histories import correct_runs, counting, joining, recovered, run
-from unit.properties.mutated import told, with_rows
+from unit.properties.mutated import mutated, with_rows
 from unit.properties.shapes import drawn
 from unit.properties.toy import Toy
 
@@ -49,7 +49,7 @@ def test_a_restore_amid_records_is_exercise() -> None:
 def test_a_lost_row() -> None:
     toy = finished()
     gone = toy.history().committed[-1]
-    verdict = judged(toy, told(toy.history(), lambda history: history.committed.remove(gone)))
+    verdict = judged(toy, mutated(toy.history(), lambda history: history.committed.remove(gone)))
     assert isinstance(verdict, Violated)
     assert verdict.difference == "lost row"
     assert f"key {gone[0]}, value {gone[1]}, tag 0" in verdict.records
@@ -58,7 +58,7 @@ def test_a_lost_row() -> None:
 
 def test_a_repeated_row() -> None:
     toy = finished()
-    verdict = judged(toy, told(toy.history(), lambda history: history.committed.append(history.committed[0])))
+    verdict = judged(toy, mutated(toy.history(), lambda history: history.committed.append(history.committed[0])))
     assert isinstance(verdict, Violated)
     assert verdict.difference == "repeated row"
     assert any("sealed for checkpoint" in event for event in verdict.events)
@@ -68,11 +68,11 @@ def test_a_row_equal_but_for_its_tag() -> None:
     toy = recovered(joining())
     toy.finish()
 
-    def lie(history: History) -> None:
+    def mutation(history: History) -> None:
         key, value, tag, tag2 = history.committed[0]
         history.committed[0] = (key, value, tag + 1, tag2)
 
-    verdict = judged(toy, told(toy.history(), lie))
+    verdict = judged(toy, mutated(toy.history(), mutation))
     assert isinstance(verdict, Violated)
     assert verdict.difference == "wrong row"
     assert len(verdict.records) == 2
@@ -80,7 +80,7 @@ def test_a_row_equal_but_for_its_tag() -> None:
 
 def test_a_row_that_nobody_expected() -> None:
     toy = finished()
-    verdict = judged(toy, told(toy.history(), lambda history: history.committed.append((99, 1, 0, 0))))
+    verdict = judged(toy, mutated(toy.history(), lambda history: history.committed.append((99, 1, 0, 0))))
     assert isinstance(verdict, Violated)
     assert verdict.difference == "unexpected row"
 
@@ -192,7 +192,7 @@ def test_a_transaction_that_its_store_gave_up_breaks_the_assumption_only_if_the_
     for one in toy.seen.transactions:
         if one.status == "prepared":
             one.status, one.aborted = "aborted", toy.tick()
-    silent = told(toy.history(), lambda history: None)
+    silent = mutated(toy.history(), lambda history: None)
     assert isinstance(judged(toy, silent), Violated)
     toy.note(JobEnded, job=1, status="failed", reason="Transaction sink-0/3 has expired")
     verdict = judged(toy, toy.history())
@@ -239,7 +239,9 @@ def test_an_idempotent_table_holds_the_last_row_of_each_key() -> None:
     def twice(false: History) -> None:
         false.committed.append(false.committed[0])
 
-    found = {lie.__name__: judged(toy, told(history, lie)) for lie in (older, foreign, missing, twice)}
+    found = {
+        mutation.__name__: judged(toy, mutated(history, mutation)) for mutation in (older, foreign, missing, twice)
+    }
     assert {name: verdict.difference for name, verdict in found.items() if isinstance(verdict, Violated)} == {
         "older": "wrong row",
         "foreign": "unexpected row",

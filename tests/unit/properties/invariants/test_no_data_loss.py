@@ -9,7 +9,7 @@ from cutproof.properties.model.workload import Edge, Filter, Input, Node, Topolo
 from cutproof.properties.quick_checker.case import Case
 from unit.properties.asked import Asked
 from unit.properties.histories import correct_runs, counting, recovered, run
-from unit.properties.mutated import runs_of, told, with_rows
+from unit.properties.mutated import mutated, runs_of, with_rows
 from unit.properties.shapes import drawn
 from unit.properties.toy import Toy
 
@@ -40,10 +40,10 @@ def test_no_correct_run_of_any_shape_is_accused() -> None:
 
 def test_a_lost_row_and_nothing_of_a_repeated_one() -> None:
     toy = finished()
-    verdict = judged(toy, told(toy.history(), lambda history: history.committed.pop()))
+    verdict = judged(toy, mutated(toy.history(), lambda history: history.committed.pop()))
     assert isinstance(verdict, Violated)
     assert verdict.difference == "lost row"
-    more = told(toy.history(), lambda history: history.committed.append(history.committed[0]))
+    more = mutated(toy.history(), lambda history: history.committed.append(history.committed[0]))
     assert isinstance(judged(toy, more), Holds)
 
 
@@ -71,7 +71,7 @@ def test_an_unread_tail_shows_even_where_no_row_comes_of_it() -> None:
 def test_a_message_that_its_receiver_never_took() -> None:
     toy = finished()
 
-    def lie(history: History) -> None:
+    def mutation(history: History) -> None:
         count = next(one for one in reversed(runs_of(history, "count")) if one.applies)
         channel, _ = count.applies.pop()
         for mark in count.marks:
@@ -79,7 +79,7 @@ def test_a_message_that_its_receiver_never_took() -> None:
                 mark.applies -= 1
                 mark.received[channel] -= 1
 
-    verdict = judged(toy, told(toy.history(), lie))
+    verdict = judged(toy, mutated(toy.history(), mutation))
     assert isinstance(verdict, Violated)
     assert verdict.difference == "message never applied"
     assert verdict.tasks[0].startswith("numbers-")
@@ -124,7 +124,7 @@ def test_rows_bound_to_be_committed_are_not_lost() -> None:
 def test_a_key_missing_from_an_idempotent_table() -> None:
     toy = finished(sink="idempotent")
     assert isinstance(judged(toy), Holds)
-    verdict = judged(toy, told(toy.history(), lambda history: history.committed.pop()))
+    verdict = judged(toy, mutated(toy.history(), lambda history: history.committed.pop()))
     assert isinstance(verdict, Violated)
     assert verdict.difference == "lost row"
 

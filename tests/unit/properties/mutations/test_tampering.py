@@ -16,17 +16,17 @@ from cutproof.properties.invariants.judge import CHECKERS
 from cutproof.properties.model.history import History
 from cutproof.properties.model.verdict import INVARIANTS, Holds, Violated
 from cutproof.properties.mutations.tampering import (
-    CLOCK_LIES,
-    COMMITTING_LIES,
-    FITTING_LIES,
-    HOLDING_LIES,
-    IN_FLIGHT_LIES,
-    LIES,
-    RULE_LIES,
-    TIME_LIES,
+    BATCH_MUTATIONS,
+    COMMITTER_MUTATIONS,
+    COMPATIBILITY_MUTATIONS,
+    EVENT_TIME_MUTATIONS,
+    IN_FLIGHT_MUTATIONS,
+    MUTATIONS,
+    PROCESSING_TIME_MUTATIONS,
+    RULE_MUTATIONS,
     tamperings,
 )
-from cutproof.properties.mutations.transactions import leave_sealed
+from cutproof.properties.mutations.transactions import add_sealed_transaction
 from cutproof.properties.quick_checker.case import Case
 from unit.properties.histories import correct_runs, counting, recovered
 
@@ -54,16 +54,24 @@ def trials() -> tuple[Counter[tuple[str, bool]], Counter[str]]:
     return outcomes, caught_by
 
 
-ELSEWHERE = TIME_LIES | CLOCK_LIES | IN_FLIGHT_LIES | RULE_LIES | FITTING_LIES | HOLDING_LIES | COMMITTING_LIES
+ELSEWHERE = (
+    EVENT_TIME_MUTATIONS
+    | PROCESSING_TIME_MUTATIONS
+    | IN_FLIGHT_MUTATIONS
+    | RULE_MUTATIONS
+    | COMPATIBILITY_MUTATIONS
+    | BATCH_MUTATIONS
+    | COMMITTER_MUTATIONS
+)
 
 
-@pytest.mark.parametrize("lie", [name for name in LIES if name not in ELSEWHERE])
+@pytest.mark.parametrize("mutation", [name for name in MUTATIONS if name not in ELSEWHERE])
 def test_every_lie_is_caught_wherever_its_invariant_held(
-    lie: str, trials: tuple[Counter[tuple[str, bool]], Counter[str]]
+    mutation: str, trials: tuple[Counter[tuple[str, bool]], Counter[str]]
 ) -> None:
     outcomes, _ = trials
-    assert outcomes[lie, True] > 0
-    assert outcomes[lie, False] == 0
+    assert outcomes[mutation, True] > 0
+    assert outcomes[mutation, False] == 0
 
 
 @pytest.mark.parametrize("invariant", [name for name in INVARIANTS if name != "drain"])
@@ -74,9 +82,9 @@ def test_every_invariant_catches_a_lie(invariant: str, trials: tuple[Counter[tup
 
 def test_every_invariant_that_held_is_lied_to() -> None:
     for case, history in correct_runs(range(2)):
-        told = Case(*case, history)
-        lied_to = {name for tampering in tamperings(told) for name in tampering.invariants}
-        assert held(told) <= lied_to, (case[0].name, history.sink, history.guarantee)
+        mutated_case = Case(*case, history)
+        mutated = {name for tampering in tamperings(mutated_case) for name in tampering.invariants}
+        assert held(mutated_case) <= mutated, (case[0].name, history.sink, history.guarantee)
 
 
 def test_a_lie_leaves_the_recorded_history_as_it_was() -> None:
@@ -123,11 +131,11 @@ def test_only_the_first_transaction_is_left_sealed_and_only_where_somebody_clean
     history = toy.history()
     first = history.transactions[0]
     assert len({one.name for one in history.transactions}) > 1
-    lie = leave_sealed(Case(toy.workload, toy.topology, history))
-    assert lie is not None
-    lie[1](history)
+    mutation = add_sealed_transaction(Case(toy.workload, toy.topology, history))
+    assert mutation is not None
+    mutation[1](history)
     assert history.residue.prepared_transactions == [f"{first.name}-sealed"]
 
     unheard = recovered(counting(bounded=False)).history()
     unheard.transactions[0].attempt = 9  # after all others
-    assert leave_sealed(Case(toy.workload, toy.topology, unheard)) is None
+    assert add_sealed_transaction(Case(toy.workload, toy.topology, unheard)) is None

@@ -26,7 +26,7 @@ B: Row = (4, 5, 6, 0)
 
 
 @pytest.mark.parametrize(
-    ("lost", "extra", "owed", "kind"),
+    ("lost", "extra", "expected", "kind"),
     [
         ((), (A,), (A,), "repeated row"),
         ((B,), (A,), (A, B), "repeated row"),
@@ -36,9 +36,9 @@ B: Row = (4, 5, 6, 0)
     ],
 )
 def test_the_kind_of_a_difference(
-    lost: tuple[Row, ...], extra: tuple[Row, ...], owed: tuple[Row, ...], kind: str
+    lost: tuple[Row, ...], extra: tuple[Row, ...], expected: tuple[Row, ...], kind: str
 ) -> None:
-    assert difference_of(Counter(lost), Counter(extra), Counter(owed)) == kind
+    assert difference_of(Counter(lost), Counter(extra), Counter(expected)) == kind
 
 
 def test_a_witness_names_rows_checkpoint_and_the_transactions_that_held_them() -> None:
@@ -49,7 +49,7 @@ def test_a_witness_names_rows_checkpoint_and_the_transactions_that_held_them() -
     row = one.rows[0]
     holders = [each for each in case.history.transactions if row in each.rows]
     verdict = violated_rows(
-        case, lost=Counter({row: 2}), extra=Counter([B]), owed=Counter([row, row]), where="the output", checkpoint=3
+        case, lost=Counter({row: 2}), extra=Counter([B]), expected=Counter([row, row]), where="the output", checkpoint=3
     )
     assert verdict.message == (
         f"the output: 1 more of (key 4, value 5, tag 6) than owed; 2 too few of (key {row[0]}, value {row[1]}, tag 0)"

@@ -58,10 +58,10 @@ def test_classes_m_and_s_do_not_depend_on_the_merge(seed: int, merge: random.Ran
     ends = {split: len(records) for split, _, records in workload.splits()}
     rows: Counter[Row] = Counter()
     for number, positions in [*cuts, (INFINITE, ends)]:
-        owed, states = brute_force(workload, positions, merge)
+        expected, states = brute_force(workload, positions, merge)
         rows.update(found.rows[number])
         if grades[workload.output] != "H":
-            assert rows == owed
+            assert rows == expected
         for name, state in states.items():
             if grades[name] != "H" and number < INFINITE:
                 assert Counter(found.states[number][name]) == state
@@ -72,12 +72,12 @@ def test_a_replay_of_what_was_applied_comes_to_the_same(seed: int) -> None:
     workload, topology = drawn(seed)
     case = Case(workload, topology, run((workload, topology), seed=seed, steps=60))
     assert case.expected.replay.strange == []
-    replayed = case.expected.replay.sink_rows(case.line)
+    replayed = case.expected.replay.sink_rows(case.lineage)
     if case.class_ != "H":
-        for epoch in case.line.checkpoints:
+        for epoch in case.lineage.checkpoints:
             assert Counter(replayed.get(epoch, ())) == Counter(case.expected.rows()[epoch])
     assert case.rows_are_known is False or case.committed + case.pending == case.expected.rows_up_to(case.closing.epoch)
-    for checkpoint in case.lines.completed:
+    for checkpoint in case.lineages.completed:
         for name, state in case.expected.states(checkpoint).items():
             assert Counter(case.expected.replay.entries(name, checkpoint)) == state
 
@@ -88,7 +88,7 @@ def test_the_last_rows_are_those_of_the_last_epochs() -> None:
     every = [record[0] for _, _, records in workload.splits() for record in records]
     assert case.expected.last_rows(INFINITE) == {key: (key, n, 0, 0) for key, n in Counter(every).items()}
     assert case.expected.last_rows(-1) == {}
-    first = case.line.checkpoints[0]
+    first = case.lineage.checkpoints[0]
     counts = {key: max(row[1] or 0 for row in case.expected.rows_up_to(first) if row[0] == key) for key in (0, 1)}
     assert {key: row[1] for key, row in case.expected.last_rows(first).items()} == counts
 
@@ -97,6 +97,6 @@ def test_a_cut_off_the_line_has_a_state_too() -> None:
     toy_case = counting(per_split=9)
     for seed in range(40):
         case = Case(*toy_case, run(toy_case, seed=seed))
-        for checkpoint in case.lines.completed.keys() - set(case.line.checkpoints):
+        for checkpoint in case.lineages.completed.keys() - set(case.lineage.checkpoints):
             held = Counter(entry for state in case.states(checkpoint).values() for entry in state.entries)
             assert case.expected.states(checkpoint)["count"] == held

@@ -12,16 +12,16 @@ from cutproof.properties.invariants.no_data_loss import check as no_data_loss
 from cutproof.properties.model.history import History
 from cutproof.properties.model.verdict import Holds, Verdict, Violated
 from cutproof.properties.quick_checker.case import Case
-from cutproof.properties.quick_checker.table import owed_table
+from cutproof.properties.quick_checker.table import expected_table
 from unit.properties.histories import copying, counting, recovered, run
-from unit.properties.mutated import told
+from unit.properties.mutated import mutated
 from unit.properties.shapes import drawn
 from unit.properties.toy import Toy
 
 
-def table(toy: Toy, lie: Callable[[History], object] | None = None) -> Case:
+def table(toy: Toy, mutation: Callable[[History], object] | None = None) -> Case:
     history = toy.history()
-    return Case(toy.workload, toy.topology, told(history, lie) if lie else history)
+    return Case(toy.workload, toy.topology, mutated(history, mutation) if mutation else history)
 
 
 def difference(verdict: Verdict) -> str:
@@ -51,7 +51,7 @@ def by_row() -> Toy:
 def test_by_row_the_table_is_the_set_of_the_rows() -> None:
     toy = by_row()
     assert isinstance(check(table(toy)), Holds)
-    assert owed_table(table(toy)) == table(toy).committed
+    assert expected_table(table(toy)) == table(toy).committed
     assert len({row[0] for row in toy.history().committed}) < len(toy.history().committed)
 
 
@@ -90,12 +90,12 @@ def ahead() -> Toy:
 def test_a_table_may_run_ahead_of_the_cut() -> None:
     toy = ahead()
     assert isinstance(check(table(toy)), Holds)
-    assert owed_table(table(toy)) != table(toy).committed
+    assert expected_table(table(toy)) != table(toy).committed
 
 
 def test_a_table_never_lags_behind_the_cut() -> None:
     toy = ahead()
-    key, last, *_ = max(owed_table(table(toy)), key=lambda row: row[1] or 0)
+    key, last, *_ = max(expected_table(table(toy)), key=lambda row: row[1] or 0)
     assert last is not None
     assert last > 1
 

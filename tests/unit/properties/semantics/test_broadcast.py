@@ -213,7 +213,7 @@ def test_a_row_of_the_data_is_owed_to_one_subtask_alone(result: Result) -> None:
 def test_copies_that_differ_are_seen_though_both_are_whole(result: Result) -> None:
     """Two subtasks change what they have: the sum of it all is as it should be."""
     case = result.case
-    last = case.line.checkpoints[-1]
+    last = case.lineage.checkpoints[-1]
 
     def alter(history: History) -> None:
         mine = [one for one in history.stored if one.checkpoint == last and one.task.startswith("rules")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cutproof.properties.model.workload import Row, Sliding, Tumbling
-from cutproof.properties.semantics.timed import dealt_anew
+from cutproof.properties.semantics.timed import redistributed
 from cutproof.properties.semantics.windows import WindowMachine
 
 RECORD: Row = (1, 5, 100, 0)
@@ -56,24 +56,24 @@ def test_a_sliding_window_has_its_first_moment_and_not_its_end(time: int, starts
     assert [start for start, _, _, _ in windows.entries()] == starts
 
 
-def dealt_anew_at(lateness: int, said: int) -> WindowMachine:
+def redistributed_at(lateness: int, other_time: int) -> WindowMachine:
     """The window of `machine`, dealt anew together with what a subtask held that had heard of less."""
     operator = Tumbling(size=10, lateness=lateness)
     behind = WindowMachine(operator)
-    behind.advance(said)
-    whole = dealt_anew(operator, [machine(lateness), behind], lambda key: True)
+    behind.advance(other_time)
+    whole = redistributed(operator, [machine(lateness), behind], lambda key: True)
     assert isinstance(whole, WindowMachine)
     return whole
 
 
 def test_who_takes_over_a_window_does_not_emit_again_what_was() -> None:
-    windows = dealt_anew_at(lateness=4, said=LAST - 1)
+    windows = redistributed_at(lateness=4, other_time=LAST - 1)
     assert (windows.time, windows.timers()) == (LAST - 1, [(LAST + 4, 1, 0)])
     assert windows.advance(LAST) == []
 
 
 def test_who_takes_over_a_window_emits_it_again_with_another_record() -> None:
-    windows = dealt_anew_at(lateness=4, said=LAST - 1)
+    windows = redistributed_at(lateness=4, other_time=LAST - 1)
     assert windows.take_at(RECORD, 4, 2 << 8) == []
     assert windows.timers() == [(LAST, 1, 0), (LAST + 4, 1, 0)]
     assert [row for _, row in windows.advance(LAST)] == [(1, 2, 200, 0)]

@@ -96,8 +96,8 @@ def test_checkpoints_complete_after_tasks_finished_and_are_restored(apart_result
         entry.restores
         for one in apart_results
         for entry in one.history.journal
-        if isinstance(entry, AttemptStarted) and entry.restores in one.case.lines.completed
-        and one.case.lines.completed[entry.restores or 0].finished
+        if isinstance(entry, AttemptStarted) and entry.restores in one.case.lineages.completed
+        and one.case.lineages.completed[entry.restores or 0].finished
     ]  # fmt: skip
     assert restored
 

@@ -97,7 +97,7 @@ def with_nobody(history: History) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lie", "difference"),
+    ("mutation", "difference"),
     [
         (given_to_both, "two owners"),
         (never_given, "read without assignment"),
@@ -108,9 +108,9 @@ def with_nobody(history: History) -> None:
     ],
 )
 def test_a_cut_in_which_a_split_has_not_one_owner(
-    history: History, lie: Callable[[History], None], difference: str
+    history: History, mutation: Callable[[History], None], difference: str
 ) -> None:
-    lie(history)
+    mutation(history)
     verdict = consistent_cut.check(case(history))
     assert isinstance(verdict, Violated)
     assert verdict.difference == difference

@@ -20,7 +20,7 @@ from cutproof.properties.model.verdict import Violated
 from cutproof.properties.model.workload import END_OF_TIME, Burst, Edge, Input, Node, Row, Topology, Workload
 from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.semantics.bursts import BurstMachine
-from cutproof.properties.semantics.timed import dealt_anew
+from cutproof.properties.semantics.timed import redistributed
 from cutproof.reference_impl.core.parts import Parts
 from cutproof.reference_impl.core.processing_time import ProcessingTime
 from cutproof.reference_impl.core.timers import Timers
@@ -85,7 +85,7 @@ def test_a_subtask_of_another_layout_has_the_bursts_of_its_keys() -> None:
     old.advance(100)
     for key in (1, 2, 3):
         old.take_at((key, 1, key, 0), 0, key << 8)
-    new = dealt_anew(Burst(gap_us=10), [old], lambda key: key != 2)
+    new = redistributed(Burst(gap_us=10), [old], lambda key: key != 2)
     assert [(time, key) for time, key, _ in new.timers()] == [(110, 1), (110, 3)]
     new.take_at((1, 1, 9, 0), 0, 9 << 8)
     assert len(old.open[1]) == 1
@@ -118,10 +118,11 @@ def _ended(run_of: TaskRun) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lie", "words"), [(_back, "was told the time"), (_ended, "took its input to have ended behind 0 records, of 0")]
+    ("mutation", "words"),
+    [(_back, "was told the time"), (_ended, "took its input to have ended behind 0 records, of 0")],
 )
-def test_a_clock_that_is_not_kept_is_seen(waited: Result, lie: Callable[[TaskRun], None], words: str) -> None:
-    lie(bursts(waited.history)[-1])
+def test_a_clock_that_is_not_kept_is_seen(waited: Result, mutation: Callable[[TaskRun], None], words: str) -> None:
+    mutation(bursts(waited.history)[-1])
     found = misclocked(Case(waited.scenario.workload, waited.scenario.topology, waited.history))
     assert found is not None
     assert words in found.message

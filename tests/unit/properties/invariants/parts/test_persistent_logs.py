@@ -16,7 +16,7 @@ from cutproof.properties.invariants.parts import persistent_logs
 from cutproof.properties.model.history import CoordinatorDown, History, PersistentLog
 from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.properties.model.workload import Count, Input, Node, Workload
-from cutproof.properties.mutations.persistent_logs import leave_log, trim_early
+from cutproof.properties.mutations.persistent_logs import keep_deleted_log, trim_early
 from cutproof.properties.quick_checker.case import Case
 
 
@@ -77,9 +77,9 @@ def test_a_snapshot_that_was_stored_before_what_it_refers_to_was_durable() -> No
 
 def test_what_a_retained_checkpoint_refers_to_is_discarded() -> None:
     history = fresh()
-    lie = trim_early(case(history))
-    assert lie is not None
-    lie[1](history)
+    mutation = trim_early(case(history))
+    assert mutation is not None
+    mutation[1](history)
     verdict = restored_state.check(case(history))
     assert isinstance(verdict, Violated)
     assert verdict.difference == "in-flight data discarded"
@@ -87,14 +87,14 @@ def test_what_a_retained_checkpoint_refers_to_is_discarded() -> None:
 
 def test_a_log_that_is_deleted_while_a_checkpoint_refers_to_it() -> None:
     history = fresh()
-    lines = case(history).lines
+    lineages = case(history).lineages
     number, log = next(
         (number, refs[0][0])
-        for number in lines.completed
-        for state in lines.states(number).values()
+        for number in lineages.completed
+        for state in lineages.states(number).values()
         for refs in state.spilled.values()
     )
-    next(one for one in history.logs if one.name == log).cleared = lines.completed[number].order + 1
+    next(one for one in history.logs if one.name == log).cleared = lineages.completed[number].order + 1
     verdict = restored_state.check(case(history))
     assert isinstance(verdict, Violated)
     assert verdict.checkpoint == number
@@ -102,9 +102,9 @@ def test_a_log_that_is_deleted_while_a_checkpoint_refers_to_it() -> None:
 
 def test_a_log_that_nobody_needs_is_left() -> None:
     history = fresh()
-    lie = leave_log(case(history))
-    assert lie is not None
-    lie[1](history)
+    mutation = keep_deleted_log(case(history))
+    assert mutation is not None
+    mutation[1](history)
     verdict = no_leaks.check(case(history))
     assert isinstance(verdict, Violated)
     assert verdict.difference == "log left"
@@ -136,8 +136,10 @@ def test_what_died_with_a_coordinators_memory_is_retained_until_then_and_no_long
 
 def _spilled(history: History) -> dict[int, list[str]]:
     """The logs that each completed checkpoint refers to."""
-    lines = case(history).lines
+    lineages = case(history).lineages
     return {
-        number: [ref[0] for state in lines.states(number).values() for refs in state.spilled.values() for ref in refs]
-        for number in lines.completed
+        number: [
+            ref[0] for state in lineages.states(number).values() for refs in state.spilled.values() for ref in refs
+        ]
+        for number in lineages.completed
     }
