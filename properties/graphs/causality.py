@@ -1,15 +1,15 @@
 """Consistency of a snapshot of any distributed system, judged by causality (CL-3).
 
-A snapshot is consistent if with every event it holds each one that happened
-before it (Lamport's relation: earlier in the same process, or the send of what
-was received), and if each channel holds exactly what was sent in it and not yet
-received, in order.  Evidence is the world's own log of events and messages, set
-beside what the processes handed over.
+A snapshot is consistent if, with every event, it holds each event that happened before it
+(Lamport's relation: earlier in the same process, or the send of a message that was
+received), and if each channel holds exactly the messages that were sent and not yet
+received, in order.  The evidence is the world's own log of events and messages, compared
+with what the processes reported.
 
-The course on consistent snapshots says it in absolute time: "if a occurs before b and b is included in the
-snapshot, a is also included".  `in_absolute_time` is that reading, word by word;
-Chandy and Lamport's own cuts break it, since a process records its state when the
-marker comes and another has gone on meanwhile.
+The course on consistent snapshots defines it in absolute time: "if a occurs before b and b is included in the
+snapshot, a is also included".  `in_absolute_time` is that reading, word by word.  Chandy
+and Lamport's own cuts break it: a process records its state when the marker comes, and
+another process has gone on meanwhile.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _never_complete(taken: Taken) -> Violated:
     return Violated(
         difference="snapshot without an end",
         message=f"snapshot {taken.name}, begun at {taken.begun_us} µs, never completed;"
-        f" contributed: {there or 'nobody'}",
+        f" contributed: {there or 'no process'}",
         tasks=tuple(part.process for part in taken.parts),
     )
 
@@ -113,7 +113,7 @@ def _absent(history: GraphHistory, taken: Taken) -> Violated | None:
     there = [part.process for part in taken.parts]
     if sorted(there) == sorted(history.processes):
         return None
-    message = f"{taken.name} is said to be complete, and has the parts of {', '.join(there) or 'nobody'}"
+    message = f"{taken.name} was reported complete, and has the parts of {', '.join(there) or 'no process'}"
     return Violated(difference="process missing", message=message, tasks=tuple(there))
 
 
@@ -121,11 +121,11 @@ def _invented(history: GraphHistory, taken: Taken) -> Violated | None:
     for part in taken.parts:
         for number in part.events:
             if not 0 <= number < len(history.events) or history.events[number].process != part.process:
-                message = f"the state of {part.process} in {taken.name} has event {number}, which it never did"
+                message = f"{taken.name}: the state of {part.process} has event {number}, which it never executed"
                 return Violated(difference="event from nowhere", message=message, tasks=(part.process,))
         for channel, messages in part.channels.items():
             if not all(_was_sent(history, number, channel) for number in messages):
-                message = f"{taken.name} holds {list(messages)} in {channel}, by which not all of them were sent"
+                message = f"{taken.name} holds {list(messages)} in {channel}, and not all of these were sent through it"
                 return Violated(difference="message from nowhere", message=message, tasks=(part.process,))
     return None
 
@@ -146,13 +146,13 @@ def _gap_in_a_process(history: GraphHistory, taken: Taken, inside: set[int]) -> 
         if list(part.events) != own[: len(part.events)]:
             missing = [number for number in own[: len(part.events)] if number not in inside]
             lacks = (
-                f"lacks {_event_in_words(history, missing[0])}, and has later ones"
+                f"lacks {_event_in_words(history, missing[0])}, and has later events"
                 if missing
-                else "has them in another order"
+                else "has its events in another order"
             )
             return Violated(
                 difference="event missing" if missing else "events out of order",
-                message=f"the state of {part.process} in {taken.name}, {len(part.events)} events: it {lacks}",
+                message=f"the state of {part.process} in {taken.name}, {len(part.events)} events, {lacks}",
                 tasks=(part.process,),
             )
     return None

@@ -1,8 +1,8 @@
-"""Every buffer that a source read is, in the end, processed by the sink once, or still on its way (UNA-2, UNA-8).
+"""Every buffer that a source read is, in the end, processed by the sink once, or still in flight (UNA-2, UNA-8).
 
-The line of the sink is what its state says that it processed, with what a failure
-undid taken out.  Of each source it must be 0, 1, 2 ... without a gap, a repeat or a
-turn; what is in flight must be all that was read beyond it, once.
+`processed` is what the sink's state records, without what a failure undid.  Of each source
+it must be 0, 1, 2 ... without a gap, a repeat or a change of order; what is in flight must
+be all that was read beyond it, once.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""at-least-once: nothing owed is missing, whatever is repeated; and nothing is invented.
+"""at-least-once: no expected row is missing, whatever is repeated; and no row is invented.
 
-Each record below the closing cut was applied, and each row that the line yields
-as applied, repeats included, is visible (or prepared, and bound to be); each
-visible row is one that some attempt's applied records yield.
+Each record below the closing cut was applied.  Each row that the lineage's applied
+records yield, repeats included, is visible (or prepared, and bound to become visible).
+Each visible row is one that some attempt's applied records yield.
 
-In the at-least-once mode the rows owed follow what the line really applied: a
-record that is both in a snapshot and replayed after it shifts every later
-running sum, rightly.  In the exactly-once mode with a plain sink this is what
-the output has, while state stays exactly-once.
+In the at-least-once mode the expected rows follow what the lineage applied: a record
+that is both in a snapshot and replayed after it rightly shifts every later running sum.
+In the exactly-once mode with a plain sink this is the guarantee of the output, while
+state stays exactly-once.
 
 Exercised by records that a later attempt read again.
 """
@@ -31,7 +31,9 @@ def check(case: Case) -> Verdict:
     if found is not None:
         return found
     if not is_determined(case.workload, case.topology, every_attempt=True):
-        return Unknown(reason="not observable", detail="nothing says which row was applied where")
+        return Unknown(
+            reason="not observable", detail="the history does not show which row was applied at which subtask"
+        )
     visible = case.committed + case.pending
     expected = case.expected.rows_up_to(case.closing.epoch)
     yielded = case.expected.replay.yielded()

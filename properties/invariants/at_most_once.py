@@ -1,8 +1,8 @@
 """at-most-once: nothing is done twice, whatever is lost.
 
-Over all attempts no source reads and no operator applies a record twice, no row
-shows more often than the applied records yield it, and no row shows that they
-do not yield.  A mode that never rewinds keeps this; a hidden rewind breaks it.
+Over all attempts no source reads and no operator applies a record twice.  No row is
+visible more often than the applied records yield it, and no row that they do not yield.
+A mode that never rewinds keeps this; a hidden rewind breaks it.
 
 Exercised by failures after a record was read.
 """
@@ -27,7 +27,9 @@ def check(case: Case) -> Verdict:
     if found is not None:
         return found
     if not is_determined(case.workload, case.topology, every_attempt=True):
-        return Unknown(reason="not observable", detail="nothing says which row was applied where")
+        return Unknown(
+            reason="not observable", detail="the history does not show which row was applied at which subtask"
+        )
     yielded = case.expected.replay.yielded()
     extra = case.committed - yielded
     if extra:
@@ -62,7 +64,7 @@ def _applied_twice(case: Case) -> Violated | None:
     for run in case.history.runs:
         case.expected.replay.run(run.task, run.attempt)
     for strange in case.expected.replay.strange:
-        what = "applied again" if strange.again else "applied what nobody had sent it:"
+        what = "applied again" if strange.again else "applied a record that no task had sent to it:"
         return _twice(case, strange.task, strange.origin, f"{strange.task} of attempt {strange.attempt} {what}")
     return None
 

@@ -3,11 +3,11 @@
 For every completed checkpoint c, restored or not:
 
 - a record is below c's positions exactly if its read has an epoch <= c;
-- each record is read once on the line, and every operator on its way applies it
+- each record is read once on the lineage, and every operator on its way applies it
   in the epoch it was read in, or in a later one if it was in flight at each
   checkpoint between: nothing sent after a barrier is applied before it (which is
   causal closure), nor, on aligned edges, the other way round;
-- a split that an enumerator gives out lies with it or with one reader (`assignments`);
+- a split of an enumerated input is with the enumerator or with one reader (`assignments`);
 - per channel the sender's mark, less what c holds in flight in the channel, the
   barrier's place in the network's log, less what lay before it there, and the
   receiver's mark are the same number: three witnesses; and what c holds in flight
@@ -17,13 +17,13 @@ For every completed checkpoint c, restored or not:
 - the state decoded from the store's bytes equals State(c), timers and watermarks included, and broadcast
   state is the same at every subtask;
 - the sealed transactions in c hold the uncommitted rows of epochs <= c, and no
-  other; the rows written in each epoch are those that the epoch owes.
+  other; the rows written in each epoch are those expected in the epoch.
 
 The definition is Chandy and Lamport's, "Distributed Snapshots" (1985), with the
 epoch of an event standing for its side of every cut at once.
 
 Exercised by checkpoints that held state and had record events between their
-local snapshots.  Where nobody counted those events, records on both sides of
+local snapshots.  Where those events were not counted, records on both sides of
 the cut in the attempt that took it are asked for instead.
 """
 
@@ -89,7 +89,7 @@ def check(case: Case) -> Verdict:
 
 
 class _Reads(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read of one split on a line, in order, and the epoch of each read."""
+    """What was read of one split on a lineage, in order, and the epoch of each read."""
 
     task: str = ""
     offsets: list[int] = []
@@ -156,9 +156,9 @@ def _wrong_position(
         checkpoint=checkpoint,
         tasks=(task,) if task else (),
         events=(
-            f"read before the snapshot, on the line: offsets {_span(below)} of split {split}",
-            f"the snapshot says: go on with offset {position}",
-            f"read after it, on the line: offsets {_span(above)}",
+            f"read before the snapshot, on the lineage: offsets {_span(below)} of split {split}",
+            f"the snapshot records: the next offset is {position}",
+            f"read after the snapshot, on the lineage: offsets {_span(above)}",
         ),
     )
 
@@ -223,13 +223,13 @@ def _uneven(
     return Violated(
         difference="sent after, applied before" if early else "sent before, applied after",
         message=f"{run.task} had taken {plural(received, 'record')} of {channel} at its snapshot of"
-        f" checkpoint {checkpoint}, {sender} had sent {counted}",
+        f" checkpoint {checkpoint}, {sender} had sent {counted} at its own",
         records=tuple(record_in_words(case.workload, origin) for origin in between[:LIMIT]),
         checkpoint=checkpoint,
         tasks=(sender, run.task),
         events=(
             *_counts(channel, checkpoint, sent, passed),
-            f"{run.task} had taken {received} of them at its own snapshot",
+            f"{run.task} had taken {plural(received, 'record')} at its own snapshot",
         ),
     )
 
@@ -278,7 +278,7 @@ def _crossing(case: Case, run: TaskRun, channel: int, origin: int, applied: int,
     place = record_in_words(case.workload, origin)
     source = run.inputs[channel].partition(">")[0]
     if read is None:
-        difference, clause = "applied without a read", "no source read it on the line"
+        difference, clause = "applied without a read", "no source read it on the lineage"
     elif applied < read:
         difference, clause = "sent after, applied before", f"its source read it in {_epoch(read)}"
     else:

@@ -1,14 +1,14 @@
-"""drain: an input that ended lets everything go, and one that did not ends nothing.
+"""drain: an input that ended flushes everything, and an input that did not end ends nothing.
 
-A job that finished or was drained leaves nothing behind: no transaction of it
-is pending, and its last snapshot holds no window, no timer, and no row that
-waits.  Without drain, end of data and the greatest watermark come only from
-inputs that really ended; the windows that were open at a stop and the rows that
-waited then are in its savepoint, and no row of theirs shows.
+A job that finished or was drained leaves nothing behind: none of its transactions is
+pending, and its last snapshot holds no window, no timer and no buffered row.  Without
+drain, the end of data and the greatest watermark come only from inputs that really
+ended.  A stop's savepoint holds the windows that were open and the rows that were
+buffered, and the sink shows none of their rows.
 
-The end of data and the watermarks are each task's program order, the snapshot
-the store's word, what shows a reader's.  Exercised by rows that only the end of
-the data brought out, and by windows and rows that a stop left where they were.
+The end of data and the watermarks are each task's program order, the snapshot is the
+store's account, the visible rows are a reader's.  Exercised by rows that only the end of
+the data emitted, and by windows and rows that a stop kept.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def check(case: Case) -> Verdict:
     return Unknown(reason="not exercised", detail=detail)
 
 
-# what ended, though it was not at its end
+# what ended before its input did
 
 
 def _ended_early(case: Case) -> Iterator[Violated]:
-    """Sources that ended their data, or let all windows go, with records unread and nobody asking for it."""
+    """Sources that ended their data, or let all windows go, with records unread and without a drain requested."""
     drained = {
         one.job: one.issued.order
         for one in case.commands.asked
@@ -58,8 +58,8 @@ def _ended_early(case: Case) -> Iterator[Violated]:
         if source is not None and ends and run.job not in drained and not _is_read(case, run, source):
             yield Violated(
                 difference="end of data too early",
-                message=f"{run.task} of attempt {run.attempt} told those downstream that its data had ended, "
-                "and neither was it at its end nor had anybody asked for a drain",
+                message=f"{run.task} of attempt {run.attempt} reported the end of its data downstream, "
+                "although it had records to read and no user had asked for a drain",
                 tasks=(run.task,),
                 events=journal_until(case.history, run.ended),
             )
@@ -80,7 +80,7 @@ def _is_read(case: Case, run: TaskRun, source: Input) -> bool:
     return all(positions.get(split, 0) >= lengths[split] for split in mine)
 
 
-# what is left, though all was to go
+# what remains, though all was to be flushed
 
 
 def _left_behind(case: Case, ended: JobEnded) -> Violated | None:
@@ -103,7 +103,7 @@ def _left_behind(case: Case, ended: JobEnded) -> Violated | None:
             return _violated(case, ended, "window left", message, (task,), records)
     for task, rows in _waiting(case, ended):
         if rows:
-            message = f"{task} holds {plural(len(rows), 'row')} back in its last snapshot"
+            message = f"{task} holds {plural(len(rows), 'row')} in the buffer of its last snapshot"
             return _violated(case, ended, "buffer left", message, (task,), tuple(map(row_in_words, rows[:LIMIT])))
     return None
 
@@ -135,7 +135,13 @@ def _shown(case: Case, ended: JobEnded) -> Violated | None:
     if case.rows_are_known and ended.checkpoint is not None and ended.checkpoint in case.lineages.completed:
         for row in still_to_come(case.workload, case.states(ended.checkpoint)):
             if case.committed[row] > expected[row]:
-                return _violated(case, ended, "waiting row shown", f"({row_in_words(row)}) is held back", ())
+                return _violated(
+                    case,
+                    ended,
+                    "waiting row shown",
+                    f"the sink shows ({row_in_words(row)}), which a batch still buffers",
+                    (),
+                )
     window = window_of(case.workload)
     if window is None or window.name != case.workload.output:
         return None
@@ -145,15 +151,21 @@ def _shown(case: Case, ended: JobEnded) -> Violated | None:
             row = (key, value, tags, start)
             if (key, start) in open_at and case.committed[row] > expected[row]:
                 return _violated(
-                    case, ended, "open window shown", f"({row_in_words(row)}) is of an open window", (task,)
+                    case,
+                    ended,
+                    "open window shown",
+                    f"the sink shows ({row_in_words(row)}), whose window is still open",
+                    (task,),
                 )
     return None
 
 
 def keeps_back(case: Case, ended: JobEnded) -> bool:
-    """Whether no row may show of what was open or waited as a job ended: it was stopped, no other went on and may
-    have brought it out, and where rows show as they are written no attempt went back behind such a row, and no clock
-    goes on behind the savepoint."""
+    """Whether no row of an open window or of a buffer may show after a job's end.
+
+    The job was stopped, and no later job continued it.  Where rows show as they are written, no attempt restored a
+    snapshot from before such a row, and no operator goes by processing time.
+    """
     if ended.status != "stopped" or any(start.job > ended.job for start in case.lineages.starts.values()):
         return False
     window = window_of(case.workload)
@@ -162,7 +174,7 @@ def keeps_back(case: Case, ended: JobEnded) -> bool:
 
 
 def _is_kept(window: Node, timers: list[tuple[int, int | None, int]], timer: tuple[int, int | None, int]) -> bool:
-    """Whether a window has been emitted, and is only kept for late records: its first timer is gone."""
+    """Whether a window has been emitted, and is only kept for late records: its first timer has fired."""
     operator = window.operator
     if not isinstance(operator, Window) or not operator.lateness:
         return False

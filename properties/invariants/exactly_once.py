@@ -1,16 +1,16 @@
 """exactly-once: the committed output is what a run without any failure would have committed.
 
-K, the rows an independent reader sees, plus P, the rows of transactions that
-are prepared for a completed checkpoint of the closing cut and not yet
-committed, equals Out(L), the rows owed up to the closing cut: as multisets of
-all columns.  An idempotent sink's table holds what Out(L)'s upserts leave (see
-`table`), and each of its upserts is a row that the line yields.
+K are the rows that an independent reader sees.  P are the rows of transactions that are
+prepared for a completed checkpoint of the closing cut and not yet committed.  Out(L) are
+the rows expected up to the closing cut.  K plus P equals Out(L), as multisets of all
+columns.  An idempotent sink's table holds the result of Out(L)'s upserts (see `table`),
+and each of its upserts is a row that the lineage yields.
 
-For class H, whose rows follow the merge order that the run happened to have,
-every record owed must also have been applied exactly once at each operator, so
-that the order is all that the engine could choose; and for class W its
-watermarks must have advanced as what it had heard says (see `timekeeping`), and
-the clock by which it went as the world's did (see `clocks`).
+For class H, whose rows follow the merge order of the run, every expected record must
+also have been applied exactly once at each operator: the order is all that the engine
+may choose.  For class W the watermarks must also have advanced as the received
+watermarks require (see `timekeeping`), and the operator's clock as the world's did (see
+`clocks`).
 
 Exercised by restores amid records and by disturbed commits of rows.
 """
@@ -35,7 +35,9 @@ def check(case: Case) -> Verdict:
         return Unknown(reason="not promised", detail="resumed from an older snapshot" if case.rewound else detail)
     by_applies = case.expected.follows_applies
     if not case.rows_are_known:
-        return Unknown(reason="not observable", detail="nothing says which row was applied where")
+        return Unknown(
+            reason="not observable", detail="the history does not show which row was applied at which subtask"
+        )
     found = _table(case) if case.history.sink == "idempotent" else _output(case)
     if found is None and by_applies:
         found = misapplied(case) or mistimed(case) or misclocked(case)

@@ -63,22 +63,22 @@ def judge(workload: Workload, topology: Topology, history: History) -> Judgement
 
 
 def judge_case(case: Case) -> Judgement:
-    """Judge a case whose line and expected rows others may want to use too."""
+    """Judge a case; its lineage and expected rows can be used afterwards."""
     return Judgement(verdicts={name: verdict_of(case, name) for name in INVARIANTS})
 
 
 def verdict_of(case: Case, invariant: str) -> Verdict:
     """One invariant's verdict; a checker that raises leaves it unknown.
 
-    Raises CounterpartFailed where it is a user's own code that raises: its user is to be told.
+    Raises CounterpartFailed where a user's own code raises: the user has to see that error.
     """
     try:
-        # a job that began as another is restored-state's affair, where it should not have
+        # restored-state itself judges a job that should not have begun
         unknown = undescribed(case) if invariant != "restored-state" else None
         return unknown or CHECKERS[invariant](case)
     except CounterpartFailed:
         raise
-    except Exception as error:  # a broken history may break a checker anywhere: nobody knows then
+    except Exception as error:  # a broken history may break a checker anywhere: the verdict is then unknown
         place = error.__traceback__
         while place is not None and place.tb_next is not None:
             place = place.tb_next

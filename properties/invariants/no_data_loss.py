@@ -1,14 +1,13 @@
 """no-data-loss: everything up to the closing cut is in the output, or bound to get there.
 
-Out(L) without K and P is empty: no row owed is missing from the visible rows
-and from the transactions that are prepared for the closing cut (more than is
-owed is for exactly-once to find).  And each record below L was read on the
-line, and each message sent within L was applied within it, whether or not a row
-came of it.  Where all input ended, L is every split's end as the workload has
-it, so that a tail that was cut off shows.
+Out(L) without K and P is empty: no expected row is missing from the visible rows and
+from the transactions that are prepared for the closing cut (exactly-once finds rows that
+are too many).  Each record below L was read on the lineage, and each message sent within
+L was applied within it, whether or not it yielded a row.  Where all input ended, L is
+every split's end as the workload has it, so that a missing tail is found.
 
-Exercised by what was uncommitted at a restore, by transactions whose commit was
-disturbed, and by the rows that only the last checkpoint covered.
+Exercised by uncommitted rows at a restore, by transactions whose commit was disturbed,
+and by rows that only the last checkpoint covered.
 """
 
 from __future__ import annotations
@@ -30,7 +29,9 @@ def check(case: Case) -> Verdict:
     if found is not None:
         return found
     if not case.rows_are_known:
-        return Unknown(reason="not observable", detail="nothing says which row was applied where")
+        return Unknown(
+            reason="not observable", detail="the history does not show which row was applied at which subtask"
+        )
     expected = case.expected.rows_up_to(case.closing.epoch)
     lost = missing(case, expected) if case.history.sink == "idempotent" else expected - (case.committed + case.pending)
     if lost:
@@ -50,8 +51,8 @@ def check(case: Case) -> Verdict:
 
 
 def _tail(case: Case) -> int:
-    """The records that were in nobody's hands but the last checkpoint's: those of the closing
-    epoch and, where all input ended, those that no checkpoint covered."""
+    """How many records only the last checkpoint covered: those of the closing epoch and, where all input ended, those
+    that no checkpoint covered."""
     if not case.expected.rows():
         return 0
     if case.closing.kind == "newest":

@@ -1,22 +1,21 @@
-"""no-leaks: at rest nothing is left over.
+"""no-leaks: at rest no store holds garbage.
 
-A log of a persistent channel is there for a retained snapshot that refers to it, or
-for a task that still writes it; and is excused like a file, if nobody had occasion to
-delete it since it was opened and its writer replaced.
+A living sink subtask has at most one open transaction, an ended job none.  No
+transaction of a dead attempt remains unless somebody will end it.  The snapshot store
+holds only files that a retained snapshot, or one in progress, refers to.  A log of a
+persistent channel belongs to a retained snapshot that refers to it, or to a task that
+still writes it.
 
-A living sink subtask has at most one open transaction, an ended job none; no
-transaction of a dead attempt is left for nobody; the snapshot store holds only
-files that a retained snapshot, or one under way, reaches.
+A correct engine may leave three things: the sealed transactions of completed snapshots
+when the job failed or was cancelled (a resumed job commits them); what an attempt had
+open when it died and no later attempt came up to clean; and a file or log that no actor
+had occasion to delete since it was written.  A task that is out of reach may write late,
+and its acknowledgement may be lost.  The occasions to delete a file are: the job ends;
+another coordinator comes up, and sweeps; the coordinator that triggered the file's
+checkpoint, and knows the file's name, completes another checkpoint.  Savepoints are the
+user's and stay.
 
-What a correct engine may leave: the sealed transactions of completed snapshots
-when the job failed or was cancelled (a resumed job commits them), and what an
-attempt had open when it died and no later one came up to clean behind it.  So too
-a file that nobody had occasion to delete since it was written, for a task that was
-out of reach may write late, and its acknowledgement may be lost.  There are three
-occasions: the job ends; another coordinator comes up, and sweeps; the coordinator
-that had asked for the file, and knows its name, completes another checkpoint.
-Savepoints are the user's and stay.  Exercised by everything that became garbage
-on the way.
+Exercised by everything that became garbage during the run.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def _garbage(case: Case) -> int:
 
 
 class _Leftovers:
-    """What the listings at rest show, held against who could still need it."""
+    """The listings at rest, compared with who may still need each entry."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -91,7 +90,7 @@ class _Leftovers:
         return self.status == "failed" and any(entry.kind == "fail-read" for entry in reads)
 
     def transactions(self) -> Violated | None:
-        """An open or sealed transaction that nobody will end."""
+        """An open or sealed transaction that no actor will end."""
         for name in self.residue.open_transactions:
             leftover = self.by_name.get(name)
             if leftover is None or self._abandoned(leftover):
@@ -103,7 +102,7 @@ class _Leftovers:
         return None
 
     def _abandoned(self, leftover: Transaction) -> bool:
-        """Whether its owner is gone and somebody was there to clean behind it."""
+        """Whether its owner no longer runs and another actor had to clean up after it."""
         if any(self.case.lineages.serving(leftover.task, attempt) > leftover.attempt for attempt in self.running):
             return True
         if self.status in ("finished", "drained", "stopped"):
@@ -119,8 +118,9 @@ class _Leftovers:
         return run is not None and run.how == "cancelled" and leftover.attempt in self.running and not failed
 
     def _bound(self, leftover: Transaction) -> bool:
-        """Whether a completed snapshot holds it: then its commit is owed or, after a failed or
-        cancelled job, left to whoever resumes it."""
+        """Whether a completed snapshot holds it: its commit is then outstanding, or left to a later resume of a
+        failed or
+        cancelled job."""
         return any(
             leftover.checkpoint is not None and entry.checkpoint >= leftover.checkpoint
             for entry in self.case.lineages.taken_by(leftover.task, leftover.attempt)
@@ -133,13 +133,15 @@ class _Leftovers:
             leftover = self.by_name.get(name)
             if leftover is not None and self.status == "alive":
                 if leftover.task in seen:
-                    return self._transaction(name, leftover, "open beside " + seen[leftover.task])
+                    return self._transaction(name, leftover, "open while the same task has open " + seen[leftover.task])
                 seen[leftover.task] = name
         return None
 
     def files(self) -> Violated | None:
-        """A file that no retained snapshot reaches; not after a job that could not read: it
-        cannot tell what is garbage, and leaves everything to whoever comes after it."""
+        """A file that no retained snapshot refers to.
+
+        A job that could not read a record cannot know what is garbage, and leaves all files.
+        """
         if self.unreadable:
             return None
         reached = set(self._reached())
@@ -157,7 +159,7 @@ class _Leftovers:
             ]
             return Violated(
                 difference="file left",
-                message=f"the file {handle} is left in the store, and no retained snapshot reaches it",
+                message=f"the file {handle} remains in the store, and no retained snapshot refers to it",
                 checkpoint=entry.checkpoint if entry is not None else None,
                 tasks=(entry.task,) if entry is not None else (),
                 events=tuple(entries[-LIMIT:]),
@@ -165,7 +167,7 @@ class _Leftovers:
         return None
 
     def logs(self) -> Violated | None:
-        """A log of a persistent channel that no retained snapshot refers to, and to which nobody appends."""
+        """A log of a persistent channel that no retained snapshot refers to, and to which no task appends."""
         if self.unreadable or not self.residue.logs:
             return None
         retained = [one.checkpoint for one in self.case.history.completed if one.checkpoint in self.residue.retained]
@@ -177,14 +179,14 @@ class _Leftovers:
             if name not in reached and (log is None or not self._excused(log)):
                 return Violated(
                     difference="log left",
-                    message=f"the log {name} is left in the store, and no retained snapshot refers to it",
+                    message=f"the log {name} remains in the store, and no retained snapshot refers to it",
                     tasks=(log.task,) if log is not None else (),
                     events=journal_until(self.case.history, None),
                 )
         return None
 
     def _excused(self, log: PersistentLog) -> bool:
-        """Whether its task still appends to it, or nobody had occasion to delete it since."""
+        """Whether its task still appends to it, or no actor had occasion to delete it since."""
         lineages = self.case.lineages
         whole, serving = self._channels_of(log.attempt), lineages.serving(log.task, lineages.last_attempt)
         if self.status == "alive" and whole == self._channels_of(serving):
@@ -197,15 +199,18 @@ class _Leftovers:
         return not cleared and not any(one.order > since for one in self.case.history.completed)
 
     def _made(self, log: PersistentLog) -> int:
-        """By when a log was there that is on record before, and was never deleted: by its writer's end, who may have
-        stood still in between, been given up, and known of nothing."""
+        """By when a log existed that was recorded earlier and never deleted: by the end of its writer.
+
+        The writer may have been stalled meanwhile, and declared lost without its knowing.
+        """
         run = self.case.runs.get((log.task, log.attempt))
         if log.cleared is not None or run is None:
             return log.opened
         return INFINITE if run.ended is None else run.ended
 
     def _channels_of(self, attempt: int) -> int:
-        """The attempt whose channels, and their logs, this one has: of all tasks, where they come up alone."""
+        """The attempt whose channels and logs this attempt uses: with local recovery the newest attempt of all
+        tasks."""
         persistent = self.case.lineages.persistent
         return persistent.whole(attempt) if persistent is not None else attempt
 
@@ -229,7 +234,7 @@ class _Leftovers:
         return isinstance(latest, CheckpointTriggered)
 
     def _missed(self, handle: str) -> bool:
-        """Whether nobody had occasion to delete a file since it was written, and given up."""
+        """Whether no actor had occasion to delete a file since it was written or its checkpoint was aborted."""
         written = self._written(handle)
         start = self.case.lineages.starts.get(written[1]) if written is not None else None
         if written is None or start is None:
@@ -262,11 +267,11 @@ class _Leftovers:
 
     def _transaction(self, name: str, leftover: Transaction | None, how: str) -> Violated:
         whose = (
-            f" of attempt {leftover.attempt} of {leftover.task}" if leftover is not None else ", which nobody began,"
+            f" of attempt {leftover.attempt} of {leftover.task}" if leftover is not None else ", which no task began,"
         )
         return Violated(
-            difference="transaction left" if not how.startswith("open beside") else "second open transaction",
-            message=f"transaction {name}{whose} is left {how}",
+            difference="transaction left" if not how.startswith("open while") else "second open transaction",
+            message=f"transaction {name}{whose} remains {how}",
             records=tuple(row_in_words(row) for row in leftover.rows[:LIMIT]) if leftover is not None else (),
             checkpoint=leftover.checkpoint if leftover is not None else None,
             tasks=(leftover.task,) if leftover is not None else (),

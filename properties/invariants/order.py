@@ -1,15 +1,14 @@
-"""order: on the line, records are taken as they were sent.
+"""order: on the lineage, records are taken as they were sent.
 
-Two claims.  Per channel, the applies of the receiver follow the sends of the
-sender without a gap: chained over the attempts of the line, each cut at the
-snapshot that the next restored, what was taken is a prefix of what was put in.
-And per split and key the offsets increase at every operator, as far as the way
-there is first-in-first-out (a rebalance among several receivers is not).
+There are two claims.  Per channel, the receiver's applies follow the sender's sends
+without a gap: chained over the attempts of the lineage, each cut at the snapshot that
+the next one restored, what was taken is a prefix of what was sent.  Per split and key,
+the offsets increase at every operator, as far as the path to it is first-in-first-out (a
+rebalance among several receivers is not).
 
-The sends are the network's log, the applies the receiver's own program order:
-two witnesses that no single defect writes.  Exercised by each pair of
-neighbouring records of a channel between which a restore lay, or an alignment
-that set the channel aside.
+The sends are the network's log, the applies the receiver's own program order: no single
+defect writes both witnesses.  Exercised by each pair of neighbouring records of a
+channel between which a restore lay, or an alignment that blocked the channel.
 """
 
 from __future__ import annotations
@@ -55,10 +54,10 @@ def _by_channel(segment: Segment) -> dict[str, list[int]]:
 
 
 def _sends(case: Case, channel: str) -> list[int] | None:
-    """The origins put into a channel along the line; None where a log is missing, or what became of it is not told.
+    """The origins sent into a channel along the lineage; None where a log is missing or the records cannot be followed.
 
-    What was in flight at a restore was put in before it, and is not counted again; but where the job was laid
-    out anew it went through other channels than it was put into, and counts where it is put back.
+    What was in flight at a restore was sent before it and is not counted again.  Where the job was rescaled, these
+    records went through other channels, and count where they are restored.
     """
     sent: list[int] = []
     for segment in case.lineage.segments.get(channel.split(">")[0], ()):
@@ -77,7 +76,8 @@ def _sends(case: Case, channel: str) -> list[int] | None:
 
 
 def put_in(case: Case, segment: Segment, channel: str, log: Channel, end: int | None = None) -> list[int]:
-    """What a segment of its sender put into a channel for the first time, up to its `end`, or that of so many."""
+    """What a segment of the sender sent into a channel for the first time, up to the segment's end or to `end`
+    records."""
     run = segment.run
     end = segment.sent[run.outputs.index(channel)] if end is None else end
     origin = case.lineages.parent(run.task, run.attempt)
@@ -85,15 +85,17 @@ def put_in(case: Case, segment: Segment, channel: str, log: Channel, end: int | 
     again = case.lineages.in_flight(origin[1]).get(channel, NOTHING) if origin is not None and not rescaled else NOTHING
     sent = (log.repeated + log.sent)[:end]
     in_flight = case.lineages.in_flight(segment.cut).get(channel, NOTHING) if segment.cut is not None else NOTHING
-    if len(sent) < end < INFINITE:  # the attempt failed before it could send what its snapshot says is to be sent
+    if len(sent) < end < INFINITE:  # the attempt failed before it could send the unsent records of its snapshot
         sent = sent + origins(in_flight.unsent)[len(sent) - end :]
     content = case.content(channel, run) if rescaled else None
     return [*(content.recovered if content is not None else []), *sent[len(origins(again.unsent)) :]]
 
 
 def _rescaled_unobserved(case: Case, segment: Segment) -> bool:
-    """Whether the job was laid out anew before the cut of a task that had finished by then: the line leads past the
-    attempts between, in which what it had under way was dealt out."""
+    """Whether the job was rescaled before the cut of a task that had finished by then.
+
+    The lineage skips the attempts between, in which the task's in-flight records were redistributed.
+    """
     if segment.cut is None:
         return False
     until = case.lineages.completed[segment.cut].attempt
@@ -102,7 +104,7 @@ def _rescaled_unobserved(case: Case, segment: Segment) -> bool:
 
 
 def is_rescaled_behind(case: Case, segment: Segment) -> bool:
-    """Whether the job that goes on from a segment's cut is laid out anew."""
+    """Whether the job that continues from a segment's cut is rescaled."""
     starts = case.lineages.starts
     later = [one for one in case.lineage.attempts if one > segment.run.attempt and not starts[one].in_place]
     if not later or segment.cut is None:
@@ -123,11 +125,11 @@ def _compare(case: Case, task: str, channel: str, taken: list[list[int]]) -> Vio
     due = "nothing more was sent" if wanted is None else f"{record_in_words(case.workload, wanted)} was sent next"
     return Violated(
         difference=difference,
-        message=f"{task} took {record_in_words(case.workload, got)} from {channel} where {due}",
+        message=f"{task} took {record_in_words(case.workload, got)} from {channel}, but {due}",
         records=tuple(record_in_words(case.workload, origin) for origin in (got, wanted) if origin is not None),
         tasks=(channel.split(">")[0], task),
         events=(
-            f"{channel} carried along the line: {_records_in_words(case, sent[max(0, at - 2) : at + 3])}",
+            f"{channel} carried on the lineage: {_records_in_words(case, sent[max(0, at - 2) : at + 3])}",
             f"{task} took: {_records_in_words(case, applied[max(0, at - 2) : at + 3])}",
             *journal_until(case.history, None),
         ),
@@ -158,9 +160,9 @@ def _restores_between(taken: list[dict[str, list[int]]]) -> int:
 
 
 def _alignments_between(segment: Segment) -> int:
-    """The pairs of neighbours in a channel with an alignment between them that set it aside.
+    """The pairs of neighbours in a channel with an alignment between them that blocked the channel.
 
-    All channels but the one whose barrier came last are set aside.
+    An alignment blocks all channels but the one whose barrier came last.
     """
     inputs = len(segment.run.inputs)
     if inputs < 2:
@@ -229,8 +231,10 @@ def _increasing(
     last: dict[_Lane, int],
     broadcaster: str | None,
 ) -> Violated | None:
-    """Whether the offsets of each split and key grow by at least `step`, beyond what all subtasks took before; of
-    what is broadcast, beyond what this one did."""
+    """Whether the offsets of each split and key grow by at least `step`, compared with what all subtasks took before.
+
+    On a broadcast edge they are compared with what this subtask took before.
+    """
     own = [channel.partition(">")[0].rpartition("-")[0] == broadcaster for channel in segment.run.inputs]
     for channel, origin in segment.run.applies[: segment.applies]:
         split, offset = split_of(origin), offset_of(origin)

@@ -1,17 +1,18 @@
 """progress: once everything has healed, the job gets on.
 
-After the last fault has undone itself, and within the bound that the run was
-given, the job comes to rest: it ended well, or a new checkpoint completed and
-covers all input that was offered; transactions of completed snapshots are
-committed and other sealed ones aborted; every command has returned; no restart
-comes out of nothing.  And at any time, no attempt of anything fails without an
-injected fault to explain it: an exception inside the engine is a violation; no
-job ends as only a command ends one, no command is answered with what is not
-so (see `commands`), and no timer in processing time waits for ever (see `clocks`).
+After the last fault has undone itself, and within the run's bound of time, the job comes
+to rest.  It ended well, or a new checkpoint completed and covers all input.  Transactions
+of completed snapshots are committed, other sealed ones aborted; every command has
+returned; no attempt is started without a failure.
 
-A job may fail when faults exhausted its restarts or destroyed what it needed,
-if it says so; then nobody can know (assumption broken).  Exercised by what was
-achieved after healing: checkpoints, commits, commands, the end itself.
+At any time: nothing fails without an injected fault that explains it (an exception
+inside the engine is a violation); no job ends as only a command ends one; no answer to a
+command is false (see `commands`); no timer in processing time waits for ever (see
+`clocks`).
+
+A job may fail when faults exhausted its restarts or destroyed what it needed, if it
+gives that reason; the verdict is then unknown (assumption broken).  Exercised by what
+was achieved after healing: checkpoints, commits, commands, the end itself.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def check(case: Case) -> Verdict:
         return unexplained
     ended = case.ended
     if ended is not None and ended.status == "failed":
-        return Unknown(reason="assumption broken", detail=f"the job failed and said so: {ended.reason}")
+        return Unknown(reason="assumption broken", detail=f"the job failed and gave its reason: {ended.reason}")
     if ended is None and not case.history.quiet:
         return _restless(case)
     unmet = case.commands.outstanding() or _transaction_outstanding(case) or _input_outstanding(case)
@@ -55,7 +56,7 @@ def check(case: Case) -> Verdict:
 
 
 def _healed(case: Case) -> int | None:
-    """The order from which progress is owed; None when a fault lasted to the end."""
+    """The order from which progress is required; None when a fault lasted to the end."""
     if case.history.lasting:
         return None
     if case.history.healed is None and not _fired(case):
@@ -73,10 +74,12 @@ def _too_slow(case: Case) -> Unknown | None:
         return None
     silent = next((entry for entry in case.history.journal if _is_silence(case, entry)), None)
     if isinstance(silent, TaskFailed):
-        detail = f"the machine was too slow: {silent.task} of attempt {silent.attempt} was not heard of in time"
+        detail = f"the machine was too slow: {silent.task} of attempt {silent.attempt} sent no heartbeat in time"
         return Unknown(reason="not observable", detail=detail)
     if case.ended is None and not case.history.quiet:
-        return Unknown(reason="not observable", detail="the machine was too slow: the run was cut off before its rest")
+        return Unknown(
+            reason="not observable", detail="the machine was too slow: the run was cut off before the job came to rest"
+        )
     return None
 
 
@@ -109,10 +112,10 @@ def _restart_from_nothing(case: Case) -> Violated | None:
     for entry in case.history.journal:
         if isinstance(entry, AttemptStarted):
             if entry.job == job and not explained and healed is not None and entry.order > healed:
-                message = f"attempt {entry.attempt} was started though nothing had failed since the one before"
+                message = f"attempt {entry.attempt} was started although nothing had failed since the attempt before it"
                 return _violated(case, "restart without a failure", message, entry)
             lost = [task for task in lost if entry.tasks and task not in entry.tasks]
-            job, explained = entry.job, bool(lost)  # of a part that restarts alone, the failure of another is none
+            job, explained = entry.job, bool(lost)  # another region's failure does not explain a region's restart
         elif isinstance(entry, (TaskFailed, CoordinatorDown, FaultFired, CheckpointAborted)):
             explained = True  # too many checkpoints that come to nothing are a reason too
             lost += [entry.task] if isinstance(entry, TaskFailed) else []
@@ -120,8 +123,11 @@ def _restart_from_nothing(case: Case) -> Violated | None:
 
 
 def _unexcused(case: Case, ended: JobEnded) -> Violated | None:
-    """A job that failed and had no right to: its restarts were not used up, and it named neither what is lost nor
-    the operators that its snapshot does not fit."""
+    """A job that failed without a right to.
+
+    Its restarts were not used up, and its reason named neither a lost snapshot nor the operators that are incompatible
+    with its snapshot.
+    """
     if ended.status != "failed" or refused_by_name(case, ended):
         return None
     if not _fired(case):
@@ -130,12 +136,12 @@ def _unexcused(case: Case, ended: JobEnded) -> Violated | None:
         return _violated(case, "job failed silently", "the job failed and gave no reason", ended)
     if _restarts_used_up(case, ended) or _state_destroyed(case, ended):
         return None
-    message = f"the job failed with restarts left and nothing destroyed: {ended.reason}"
+    message = f"the job failed although restarts remained and no snapshot was destroyed: {ended.reason}"
     return _violated(case, "job failed", message, ended)
 
 
 def _restarts_used_up(case: Case, ended: JobEnded) -> bool:
-    """By the attempts that were started: one of which no task was ordered up restarted nothing, whatever its number."""
+    """By the attempts that were started: an attempt that deployed no task restarted nothing, whatever its number."""
     journal = case.history.journal
     started = sum(isinstance(entry, AttemptStarted) and entry.job == ended.job for entry in journal)
     return started > case.history.restart_attempts
@@ -154,16 +160,18 @@ def _state_destroyed(case: Case, ended: JobEnded) -> bool:
 def _restless(case: Case) -> Verdict:
     """A living job that was cut off by the run's bound of time.
 
-    With unbounded input it lives on until then; it owes that all input is covered and that
-    it took a checkpoint itself, but its latest transactions may be on their way.
+    With unbounded input it runs until then.  All input has to be covered, and the job has to have taken a checkpoint
+    itself, but its latest transactions may still be uncommitted.
     """
     healed = _healed(case)
     if healed is None:
         return Unknown(reason="not observable", detail="a fault lasted until the run was cut off")
     if case.history.cut_short:
-        return Unknown(reason="not observable", detail="the harness had no more time for the run and cut it off")
+        return Unknown(reason="not observable", detail="the harness ran out of time and cut the run off")
     if _came_again(case, healed):
-        return Unknown(reason="assumption broken", detail="an injected fault came again after healing")
+        return Unknown(
+            reason="assumption broken", detail="an injected fault struck again after the last fault had healed"
+        )
     if not all(source.bounded for source in case.workload.inputs):
         outstanding = case.commands.outstanding() or _input_outstanding(case) or _checkpoint_outstanding(case, healed)
         return outstanding or _achieved(case)
@@ -171,8 +179,10 @@ def _restless(case: Case) -> Verdict:
 
 
 def _came_again(case: Case, healed: int) -> bool:
-    """Whether an attempt that began after the last healing failed: a death that the last fault itself
-    brought about, healed as soon as it had struck, is none of these."""
+    """Whether an attempt that began after the last healing failed.
+
+    The death that the last fault itself caused does not count, though the fault healed as soon as it had struck.
+    """
     begun = [entry for entry in case.history.journal if isinstance(entry, AttemptStarted) and entry.order < healed]
     newest = max((entry.attempt for entry in begun), default=0)
     return any(
@@ -182,7 +192,7 @@ def _came_again(case: Case, healed: int) -> bool:
 
 
 def _transaction_outstanding(case: Case) -> Violated | None:
-    """A sealed transaction that nobody ended, of a job that owes its end."""
+    """A sealed transaction that a job had to end and did not."""
     if case.ended is not None and case.ended.status not in WELL:
         return None
     for outstanding in case.pending_transactions:
@@ -231,13 +241,11 @@ def _input_outstanding(case: Case) -> Violated | None:
     positions = case.positions(newest)
     for split, _, records in case.workload.splits():
         if positions[split] < len(records):
-            covered = (
-                "no completed checkpoint covers any of it" if newest is None else f"checkpoint {newest} ends there"
-            )
+            covered = "no checkpoint was completed" if newest is None else f"checkpoint {newest} is the newest"
             return _violated(
                 case,
                 "input not covered",
-                f"split {split} offered {plural(len(records), 'record')}, {positions[split]} are covered: {covered}",
+                f"split {split} has {plural(len(records), 'record')}, {positions[split]} of them covered: {covered}",
                 None,
             )
     return None
@@ -259,7 +267,11 @@ def _achieved(case: Case) -> Verdict:
     if healed is None and case.ended is None:
         return Unknown(reason="not exercised", detail="no fault undid itself before the run was over")
     if healed is None:
-        return Holds(exercised=1) if _is_well(case) else Unknown(reason="not exercised", detail="a fault lasted")
+        return (
+            Holds(exercised=1)
+            if _is_well(case)
+            else Unknown(reason="not exercised", detail="a fault lasted to the end")
+        )
     since = healed
     exercised = sum(entry.order > since for entry in case.history.completed)
     exercised += sum((one.committed or 0) > since for one in case.history.transactions)
@@ -267,7 +279,7 @@ def _achieved(case: Case) -> Verdict:
     exercised += _is_well(case)
     if exercised:
         return Holds(exercised=exercised)
-    return Unknown(reason="not exercised", detail="nothing was owed after healing")
+    return Unknown(reason="not exercised", detail="after the last fault had healed the job had nothing more to do")
 
 
 def _is_well(case: Case) -> bool:

@@ -1,22 +1,24 @@
 """restored-state: an attempt begins with exactly what the newest completed snapshot holds.
 
-Before it takes any input each task of an attempt loads the newest snapshot that
-was complete when the attempt started.  A resumed job begins with the snapshot
-that the command's answer names, which is the newest complete one unless its user
-named another; its later attempts begin with its own newest.  What a task holds
-afterwards equals what the store has under the handle that the coordinator's
-record names: positions, keyed entries as a multiset, sealed transactions.  Where
-the job was laid out anew it is the task's share: its operator's keys at their
-owners only, each split's position at its reader, each sealed transaction at one
-sink (see `redealt`); items of lists are dealt as one multiset, and a union was
-offered to all, who keep what is their own by the operator's rule; of broadcast
-state each has one old subtask's copy, whole.  A source then
-reads on from the restored positions, and an enumerator gives splits from there.
-A job that its snapshot does not fit does not begin at all (see `unfit`).
-And what is retained could be restored: all its files are in the store, and the logs of persistent
-channels have kept what it refers to.
+Before it takes any input, each task of an attempt loads the newest snapshot that was
+complete when the attempt started.  A resumed job begins with the snapshot that the
+command's answer names: the newest complete one, unless its user named another.  Its
+later attempts begin with its own newest.
 
-The snapshot is the store's word, the loaded state the task's own, the reads its
+What a task holds afterwards equals what the store has under the handle in the
+coordinator's record: positions, keyed entries as a multiset, sealed transactions.  Where
+the job was rescaled it is the task's part (see `redistributed`): keys only at their
+owners, each split's position at its reader, each sealed transaction at one sink.  Items
+of lists are redistributed as one multiset; every subtask is offered a union and keeps
+its own items by the operator's rule; each takes one old subtask's copy of broadcast
+state, whole.
+
+A source then reads on from the restored positions, and an enumerator assigns splits from
+there.  A job that is incompatible with its snapshot does not begin (see `incompatible`).
+What is retained can be restored: all its files are in the store, and the logs of
+persistent channels have kept what it refers to.
+
+The snapshot is the store's account, the loaded state the task's own, the reads its
 program order.  Exercised by each task that loaded something that was not empty.
 """
 
@@ -32,7 +34,7 @@ from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..model.words import LIMIT, journal_until, plural
 from ..quick_checker.case import Case
 from ..reconstruct.lineage import decode_state
-from .parts.assignments import given_elsewhere
+from .parts.assignments import assigned_elsewhere
 from .parts.incompatible import begun_before_finished, undescribed
 from .parts.persistent_logs import discarded_early
 from .parts.redistributed import kept_of_union, redistributed_state, union_of, wrongly_redistributed
@@ -47,7 +49,7 @@ def check(case: Case) -> Verdict:
     for run in case.history.runs:
         by_attempt.setdefault(run.attempt, []).append(run)
     found = begun_before_finished(case) or _named(case) or _file_missing(case)
-    found = found or discarded_early(case) or given_elsewhere(case)
+    found = found or discarded_early(case) or assigned_elsewhere(case)
     if found is not None:
         return found
     if (unknown := undescribed(case)) is not None:
@@ -62,7 +64,7 @@ def check(case: Case) -> Verdict:
             exercised += run.loaded is not None and _holds_something(run.loaded.state)
     if exercised:
         return Holds(exercised=exercised)
-    return Unknown(reason="not exercised", detail="nothing that was not empty was restored")
+    return Unknown(reason="not exercised", detail="no attempt restored a snapshot that held anything")
 
 
 def _allowed(case: Case, start: AttemptStarted) -> Completed | None:
@@ -87,7 +89,9 @@ def _named(case: Case) -> Violated | None:
         if wanted is None and newest is not None:
             wanted = newest.checkpoint
         if one.answer.checkpoint != wanted:
-            message = f"the job was resumed from checkpoint {one.answer.checkpoint}, and {wanted} was asked for"
+            message = (
+                f"the job was resumed from checkpoint {one.answer.checkpoint}, although its user asked for {wanted}"
+            )
             return _violated(case, one.answer.order, "another snapshot named", message)
     return None
 
@@ -105,7 +109,7 @@ def _file_missing(case: Case) -> Violated | None:
             if handle not in there:
                 return Violated(
                     difference="file missing",
-                    message=f"checkpoint {entry.checkpoint} is retained, and its file {handle} is gone",
+                    message=f"checkpoint {entry.checkpoint} is retained, and its file {handle} is missing",
                     checkpoint=entry.checkpoint,
                     tasks=(task,),
                     events=journal_until(case.history, None),
@@ -125,15 +129,15 @@ def _choice(case: Case, run: TaskRun, allowed: Completed | None, running: bool) 
         worked = bool(run.reads or run.applies or run.marks)
         had_finished = allowed is not None and _had_finished(case, run, allowed)
         if had_finished and worked:
-            message = f"{who} had finished before {names}, and worked again"
+            message = f"{who} had finished before {names}, and processed records again"
             return _violated(case, run.started, "finished task worked", message, run)
         took = worked or (running and not had_finished)
         if allowed is not None and took:
-            message = f"{who} began with nothing, {names} was complete"
+            message = f"{who} restored nothing, although {names} was complete"
             return _violated(case, run.started, "nothing restored", message, run)
         return None
     if allowed is None or run.loaded.checkpoint != allowed.checkpoint:
-        message = f"{who} loaded checkpoint {run.loaded.checkpoint}, {names} was to be restored"
+        message = f"{who} restored checkpoint {run.loaded.checkpoint} instead of {names}"
         return _violated(case, run.loaded.order, "another snapshot restored", message, run)
     if run.loaded.applies_before:
         message = f"{who} took {plural(run.loaded.applies_before, 'record')} before it had loaded its state"
@@ -142,7 +146,7 @@ def _choice(case: Case, run: TaskRun, allowed: Completed | None, running: bool) 
 
 
 def _had_finished(case: Case, run: TaskRun, allowed: Completed) -> bool:
-    """Whether a task is to do nothing: it, or where the job was laid out anew its whole operator, had finished."""
+    """Whether a task is to do nothing: it had finished or, in a rescaled job, its whole operator had."""
     if not case.rescaled(run.attempt, allowed.checkpoint):
         return run.task in allowed.finished and run.task not in allowed.handles
     return run.operator not in {task.rpartition("-")[0] for task in allowed.handles}
@@ -168,7 +172,7 @@ def _content(case: Case, run: TaskRun) -> Violated | None:
         held = msgspec.structs.replace(held, queued=comparable(case, run, held.queued))
     differing += _differences(kept, held) + _items(case, run, kept, held)
     if differing:
-        message = f"{run.task} of attempt {run.attempt} loaded checkpoint {checkpoint} and holds something else"
+        message = f"{run.task} of attempt {run.attempt} loaded checkpoint {checkpoint}, and holds another state"
         return _violated(case, run.loaded.order, "loaded state differs", message, run, differing)
     return _positions(case, run, held)
 

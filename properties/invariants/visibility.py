@@ -1,19 +1,18 @@
-"""visibility: nothing of a transactional sink shows before the snapshot that covers it.
+"""visibility: no row of a transactional sink shows before the snapshot that covers it.
 
-Three claims.  A transaction holds the rows of one epoch: no snapshot of its
-writer that completed lies between two of them, nor between them and its seal.
-Its commit is asked for only after a snapshot at or behind its rows is complete,
-so what was never sealed, or sealed for a snapshot that never completed, is
-never committed.  And what a reader saw lies within Out(c), c the newest
-snapshot whose completion was durable before the read ended.  A fourth where a
-global committer publishes: a checkpoint shows as a whole or not at all.
+There are three claims.  A transaction holds the rows of one epoch: no completed snapshot
+of its writer lies between two of its rows, nor between them and its seal.  Its commit is
+requested only after a snapshot at or behind its rows is complete: what was never sealed,
+or sealed for a snapshot that never completed, is never committed.  What a reader saw lies
+within Out(c), where c is the newest snapshot whose completion was durable before the
+read ended.  Where a global committer publishes there is a fourth: a checkpoint shows as
+a whole or not at all.
 
-The transactions are the external store's account, the marks the writer's
-program order, the completions the snapshot store's log, the reads a reader's.
-Rows are placed by `Transaction.applied`: a row made of the n-th record taken
-lies before a mark with at least n applies.  Exercised by each read between the
-sealing of rows and the completion that covers them, and by each attempt that
-died with rows not yet committed.
+The transactions are the external store's account, the marks the writer's program order,
+the completions the snapshot store's log, the reads a reader's.  Rows are placed by
+`Transaction.applied`: a row made of the n-th record taken lies before a mark with at
+least n applies.  Exercised by each read between the sealing of rows and the completion
+that covers them, and by each attempt that died with rows not yet committed.
 """
 
 from __future__ import annotations
@@ -128,12 +127,12 @@ def _commit_covered(case: Case, bounds: _Bounds, transaction: Transaction) -> Vi
     covering = bounds.covering(transaction)
     if covering is None:
         message = (
-            f"the commit of transaction {transaction.name} was asked for, and no completed snapshot covers its rows"
+            f"the commit of transaction {transaction.name} was requested, and no completed snapshot covers its rows"
         )
         return _violated(case, "commit without a snapshot", message, transaction, transaction.checkpoint)
     if min(asked) < covering.order:
         message = (
-            f"the commit of transaction {transaction.name} was asked for before "
+            f"the commit of transaction {transaction.name} was requested before "
             f"checkpoint {covering.checkpoint}, the first to cover its rows, was complete"
         )
         return _violated(case, "commit before completion", message, transaction, covering.checkpoint)
@@ -180,9 +179,9 @@ def _half_seen(case: Case) -> Violated | None:
 
 
 class _Early:
-    """The rows that a reader saw and that are not owed yet.
+    """The rows that a reader saw and that are not expected yet.
 
-    What was seen and what is owed both grow from read to read, so that each
+    What was seen and what is expected both grow from read to read, so that each
     read costs what is new in it and no more.
     """
 
@@ -195,7 +194,7 @@ class _Early:
         self._excess = 0
 
     def move(self, epoch: int, seen: int) -> int:
-        """How many of the first `seen` committed rows are not owed up to an epoch."""
+        """How many of the first `seen` committed rows are not expected up to an epoch."""
         seen = min(seen, len(self._committed))
         self._shift(self._committed[self._seen : seen], 1)
         self._shift(self._committed[seen : self._seen], -1)
@@ -220,7 +219,7 @@ class _Early:
 
 def _newest(case: Case) -> tuple[list[int], list[int | None]]:
     """The orders at which snapshots completed, and after each of them the newest: None when the
-    line of the run's end does not go through it (what it covered is not known there)."""
+    lineage of the run's end does not go through it (what it covered is not known there)."""
     lineage = set(case.lineage.checkpoints)
     completed = sorted((entry.order, entry.checkpoint) for entry in case.history.completed)
     newest = accumulate((checkpoint for _, checkpoint in completed), max)

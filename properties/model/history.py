@@ -1,19 +1,18 @@
 """What a run let us see: the checkers' contract, version 1.
 
-A history is recorded by the world that drove an engine, never by the engine's
-protocol code, and has independent witnesses: each task's own program order
-(`TaskRun`), the network's log (`Channel`), the stores' logs (`Stored`,
-`Completed`, `Transaction`) and a reader of the sink (`committed`, `reads`).
-Invariants compare the witnesses with each other and with what the workload
-owes; nothing here is taken from the engine's internals.
+The world that drives an engine records the history; the engine's protocol code does
+not.  A history has independent witnesses: each task's own program order (`TaskRun`),
+the network's log (`Channel`), the stores' logs (`Stored`, `Completed`, `Transaction`)
+and a reader of the sink (`committed`, `reads`).  Invariants compare the witnesses with
+each other and with what the workload requires.  Nothing here is taken from the
+engine's internals.
 
-`order` numbers every entry of one history in one sequence that is consistent
-with causality; `at_us` is the (virtual or wall) time of it in µs.  Per-record
-events are kept as integers: the n-th record sent into a channel is the n-th
-taken out of it, so an event needs no message of its own.
-Nothing of a history file is executed; it is JSON, read with a schema.  So are
-the states in it: what a completed checkpoint holds of each task (`StoredState`)
-and of the enumerators of inputs (`Enumerated`), in a layout of no engine.
+`order` numbers every entry of one history in one sequence that is consistent with
+causality; `at_us` is the entry's (virtual or wall) time in µs.  Per-record events are
+integers: the n-th record sent into a channel is the n-th taken out of it, so an event
+needs no message of its own.  Nothing of a history file is executed; it is JSON, read
+with a schema.  So are the states in it: what a completed checkpoint holds of each task
+(`StoredState`) and of the enumerators of inputs (`Enumerated`), in a layout of no engine.
 """
 
 from __future__ import annotations
@@ -148,9 +147,9 @@ class Mark(Entry, kw_only=True):
     sent: list[int]
     watermarks: int = 0
     ticks: int = 0
-    """times that it was told the processing time"""
+    """how many processing times it had received"""
     events: int = -1
-    """reads and applies of all tasks of the run together by then; -1 where nobody counted them"""
+    """reads and applies of all tasks of the run together by then; -1 where they were not counted"""
 
 
 class Loaded(Entry, kw_only=True):
@@ -188,7 +187,7 @@ class TaskRun(Entry, kw_only=True):
     watermarks: list[tuple[int, int]] = []
     """(records read or applied before it, event time) of each advance of its watermark, in order"""
     ticks: list[tuple[int, int]] = []
-    """(records applied before it, µs) of each time that it was told the processing time, in order: the world's
+    """(records applied before it, µs) of each processing time that it received, in order: the world's
     clock, or the end of time when all input had ended; only where an operator goes by it"""
     read_at: list[int] = []
     advanced_at: list[int] = []
@@ -198,7 +197,7 @@ class TaskRun(Entry, kw_only=True):
     input whose splits are given as the job runs"""
     loaded: Loaded | None = None
     end_of_data: bool = False
-    """a source of it was told, or an operator saw, that its input ended"""
+    """its input ended: the coordinator ended the source, or the operator received the end of data"""
     ended: int | None = None
     """order; None when it was alive at the end"""
     how: str = "alive"
@@ -231,13 +230,13 @@ class Completed(Entry, kw_only=True):
     """task: handle of its snapshot"""
     savepoint: bool = False
     finished: list[str] = []
-    """tasks that had finished before it: what is said of one in `handles`, if anything, is its last snapshot"""
+    """tasks that had finished before it; the handle of such a task, if there is one, is that of its last snapshot"""
     enumerators: dict[str, Enumerated] = {}
     """by input"""
 
 
 class PersistentLog(Entry, kw_only=True):
-    """The spill store's log: one log of a persistent channel, to which what comes is appended."""
+    """The spill store's log: one log of a persistent channel; the receiver appends each element that comes."""
 
     name: str
     task: str
@@ -263,7 +262,7 @@ class Transaction(Entry, kw_only=True):
     rows: list[Row] = []
     applied: list[int] = []
     checkpoint: int | None = None
-    """what it was sealed for"""
+    """the checkpoint that it was sealed for"""
     prepared: int | None = None
     """order"""
     commit_requested: int | None = None
@@ -300,9 +299,11 @@ class JournalEntry(Entry, kw_only=True, tag_field="event"):
 
 
 class AttemptStarted(JournalEntry, kw_only=True, tag="attempt-started"):
-    """The coordinator deploys the dataflow (only `tasks`, if any are named); `restores` is what it chose.
+    """The coordinator deploys the dataflow (only `tasks`, if any are named); `restores` is the checkpoint that it
+    chose.
 
-    `in_place`: those tasks come up in the channels in which the others go on (UNA-4)."""
+    `in_place`: the tasks recover locally, in the channels that the other tasks go on using (UNA-4).
+    """
 
     attempt: int
     job: int
@@ -348,7 +349,7 @@ class CheckpointAborted(JournalEntry, kw_only=True, tag="checkpoint-aborted"):
 
 
 class SnapshotDeleted(JournalEntry, kw_only=True, tag="snapshot-deleted"):
-    """Files of a subsumed or aborted checkpoint are gone."""
+    """Files of a subsumed or aborted checkpoint were deleted."""
 
     checkpoint: int
     handles: list[str]
@@ -414,7 +415,7 @@ AnyJournalEntry = (
 
 
 class Residue(Entry, kw_only=True, omit_defaults=False):
-    """What is there at rest: listings of the stores after everything has settled."""
+    """The listings of the stores once the run has come to rest."""
 
     open_transactions: list[str] = []
     prepared_transactions: list[str] = []
@@ -428,7 +429,7 @@ class Residue(Entry, kw_only=True, omit_defaults=False):
 
 
 class Timed(Entry, kw_only=True):
-    """One event of the time line, kept on request for stories and diagrams.
+    """One event of the timeline, kept on request for stories and diagrams.
 
     `what` is a protocol point's name, or `record-sent`, `record-applied`, `barrier-sent`,
     `barrier-received`, `killed`, `ended`; `peer` the other task or "coordinator".
@@ -465,7 +466,7 @@ class History(Entry, kw_only=True, omit_defaults=False):
     completed: list[Completed] = []
     transactions: list[Transaction] = []
     passing: list[Transaction] = []
-    """those of operators amid the job that commit what they pass on"""
+    """transactions of two-phase operators, amid the job"""
     logs: list[PersistentLog] = []
     """of persistent channels, where there are any"""
     written: list[Written] = []
@@ -475,7 +476,7 @@ class History(Entry, kw_only=True, omit_defaults=False):
     journal: list[AnyJournalEntry] = []
     residue: Residue = msgspec.field(default_factory=Residue)
     restart_attempts: int = -1
-    """how many restarts the job may use up before it may fail; -1 where nobody knows"""
+    """how many restarts the job may use up before it may fail; -1 where it is unknown"""
     snapshots: str = "files"
     """where they are kept: files, or memory: the coordinator's, lost with it"""
     healed: int | None = None
@@ -485,15 +486,15 @@ class History(Entry, kw_only=True, omit_defaults=False):
     quiet: bool = True
     """the run came to rest by itself within its bound of (virtual) time"""
     cut_short: bool = False
-    """the harness had no more time for it, though it still got on or had reason to wait"""
+    """the harness ran out of time, though the run still made progress or had reason to wait"""
     one_clock: bool = False
-    """every `at_us`, and the processing time that tasks were told, are by one clock"""
+    """one clock gives every `at_us` and the processing time that tasks receive"""
     starved: bool = False
     """the harness or its machine was too slow to judge by time"""
     unapplied: list[str] = []
     """faults, commands and deviations that never applied, in words"""
     foreign_connections: int = 0
-    """to the ports of the run, by somebody who is not of it: closed before anything that they said was heard"""
+    """connections to the ports of the run from outside it; each was closed before its data was read"""
     defect_reached: bool = False
     """the planted wrong code itself ran"""
     timeline: list[Timed] = []

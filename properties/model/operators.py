@@ -121,11 +121,11 @@ class Model(Operator, kw_only=True, tag="model"):
 
 
 class Batch(Operator, kw_only=True, tag="batch"):
-    """All rows as they come, `size` at a time: each subtask lets its rows out when it has so many.
+    """All rows as they come, `size` at a time: each subtask emits its buffered rows when it has so many.
 
-    At the end of its data it lets out the rest.  What waits lies in a list, which
-    is dealt anew item by item, so how many wait where is anybody's choice; nothing
-    keyed may stand behind it.
+    At the end of its data it emits the rest.  Buffered rows are in list state, which is
+    redistributed item by item, so the engine chooses which subtask buffers which rows;
+    no keyed operator may stand behind a batch.
     """
 
     size: int = 3
@@ -177,18 +177,18 @@ class Session(Window, kw_only=True, tag="session"):
 class Burst(Window, kw_only=True, tag="burst"):
     """A key's records, as long as each is taken less than `gap_us` after the one before: sessions in processing time.
 
-    The clock is that of whoever runs it, so that what is in a burst follows from when a
-    run took the records; its start is the moment (µs) at which the first was taken.
-    It is over, and its row comes, when the operator is told a time that is `gap_us`
-    or more behind its last record: before each record it is told the time, and when
-    a timer is due.  At the end of all input every burst is over.  No record is late.
+    The clock is that of the world which runs it, so the content of a burst follows from
+    when the run took the records; its start is the moment (µs) at which the first was taken.
+    It is over, and its row comes, when the operator receives a time that is `gap_us`
+    or more behind its last record.  The operator receives the time before each record and
+    when a timer is due.  At the end of all input every burst is over.  No record is late.
     """
 
     gap_us: int
 
 
 class User(Operator, kw_only=True, tag="user"):
-    """A function that a user wrote, known by its name (OPS-4): what it means is said by its counterparts.
+    """A function that a user wrote, known by its name (OPS-4): its counterparts define what it means.
 
     Its rows have the key of the records that they come from.
     """

@@ -1,4 +1,4 @@
-"""The names of what may stand behind the sink: it takes no records, and commits what the sink has sealed."""
+"""The names of the committers behind the sink.  A committer takes no records; it commits what the sink has sealed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ COMMITTERS = ("committer", "global-committer")
 
 
 def width(topology: Topology, operator: str) -> int:
-    """How many subtasks an operator has: a committer stands behind each of the sink's, the global one alone."""
+    """How many subtasks an operator has.  Each sink subtask has one committer; the global committer is a single
+    subtask."""
     if operator in COMMITTERS:
         return topology.parallelism[SINK] if operator == COMMITTERS[0] else 1
     return topology.parallelism[operator]

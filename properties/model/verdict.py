@@ -1,7 +1,7 @@
-"""What an invariant says of a history: it holds, it is violated, or nobody can know.
+"""The verdict of an invariant on a history: it holds, it is violated, or it is unknown.
 
-Three values, never two: an invariant that was not exercised, not promised or
-whose checker failed is *unknown*, and unknown is no pass.
+There are three values, never two.  An invariant that was not exercised, that is not
+promised or whose checker failed is *unknown*, and unknown is not a pass.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Records, rows and moments in words, for the witnesses of violations."""
+"""Records, rows and journal entries as phrases, for the witnesses of violations."""
 
 from __future__ import annotations
 

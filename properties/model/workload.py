@@ -86,7 +86,7 @@ InputRecord = tuple[int | None, int | None, int]
 """(key, value, tag) of one record; its offset is its index in its split."""
 
 BEGINNING, END_OF_TIME = -(1 << 62), 1 << 62
-"""The watermark of whoever has heard of none, and of whose input has ended."""
+"""The watermark before any was received, and the watermark once all input has ended."""
 
 
 class Input(Value, kw_only=True):
@@ -101,7 +101,7 @@ class Input(Value, kw_only=True):
     splits: tuple[tuple[InputRecord, ...], ...]
     bounded: bool = True
     times: tuple[tuple[int, ...], ...] = ()
-    """beside `splits`, the event time of each record: an integer in a unit of the workload's own, of
+    """parallel to `splits`, the event time of each record: an integer in a unit of the workload's own, of
     any sign; empty where there is none"""
     delay: int = 0
     """a split's watermark is the greatest time read of it, less this, less 1"""
@@ -113,8 +113,8 @@ class Input(Value, kw_only=True):
     """who reads which split: static (see `Topology`), or enumerated: an enumerator gives each split to one
     subtask at a time, as they ask"""
     discovered_us: tuple[int, ...] = ()
-    """beside `splits`, of an enumerated input: how long after an attempt began to run each is discovered;
-    0 for those of which it says nothing"""
+    """parallel to `splits`, of an enumerated input: how long after an attempt began to run each split is discovered;
+    0 for splits that have no entry"""
 
     @property
     def is_enumerated(self) -> bool:
@@ -273,8 +273,8 @@ def inputs_of(workload: Workload, name: str) -> tuple[Input, ...]:
 def _time_problems(workload: Workload) -> Iterator[str]:
     """What is wrong with assignments, event times and windows.
 
-    A window reads inputs with event time through stateless operators alone: what
-    time a row of a join or of a running sum has would be anybody's guess.
+    A window reads inputs with event time through stateless operators alone: the event
+    time of a row of a join or of a running sum would be undefined.
     """
     for source in workload.inputs:
         if source.times and [len(times) for times in source.times] != [len(split) for split in source.splits]:
@@ -306,7 +306,7 @@ def _time_problems(workload: Workload) -> Iterator[str]:
 
 
 def _batch_problems(workload: Workload) -> Iterator[str]:
-    """What is wrong with batches: what stands behind one takes rows later than they came by."""
+    """What is wrong with batches: an operator behind a batch takes rows later than they arrived at the batch."""
     behind: set[str] = set()
     for node in workload.nodes:
         if isinstance(node.operator, Batch) and node.operator.size < 1:
@@ -321,7 +321,7 @@ def _batch_problems(workload: Workload) -> Iterator[str]:
 
 
 def _rules_problems(workload: Workload) -> Iterator[str]:
-    """A rule has no time at which it comes into force, so what goes by time has none."""
+    """Rules together with windows: a rule has no event time at which it comes into force."""
     window = window_of(workload)
     for node in workload.nodes:
         if isinstance(node.operator, Rules) and window is not None:

@@ -1,4 +1,4 @@
-"""Lies about rows that wait in batches: see `tampering`."""
+"""Mutations of rows that batches buffer: see `tampering`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .cuts_and_records import Mutation, middle, show_one
 
 
 def hold_back(case: Case) -> Mutation | None:
-    """A row still waits in the last snapshot of a job whose data had ended."""
+    """The last snapshot of a job whose data had ended still buffers a row."""
     tasks = {f"{name}-0" for name in batches(case.workload)}
     last = {ended.checkpoint for ended in case.commands.ends if ended.status in ("finished", "drained")}
     held = {handle for one in case.history.completed if one.checkpoint in last for handle in one.handles.values()}
@@ -30,7 +30,7 @@ def hold_back(case: Case) -> Mutation | None:
 
 
 def show_waiting_row(case: Case) -> Mutation | None:
-    """A row that waited when a job stopped shows."""
+    """The sink shows a row that a batch still buffered when a job stopped."""
     if not case.rows_are_known:
         return None
     expected = case.expected.rows_up_to(case.closing.epoch)

@@ -1,4 +1,4 @@
-"""Lies about what users asked for and what is kept for them: see `tampering`."""
+"""Mutations of commands and of what is retained for users: see `tampering`."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def _answer(at: int, checkpoint: int | None) -> Alteration:
 
 
 def answer_with_nothing(case: Case) -> Mutation | None:
-    """A user is told of a savepoint that is not there."""
+    """A stop or savepoint is answered with a snapshot that does not exist."""
     at = middle(_answered(case, "savepoint", "stop-with-savepoint"))
     return None if at is None else (("progress",), _answer(at, out_of_range(None)))
 
 
 def begin_with_another(case: Case) -> Mutation | None:
-    """A resumed job is said to begin with an older snapshot than the newest; where none was
-    resumed, all tasks of a restarted attempt say so."""
+    """A resume is answered with an older snapshot than the newest; where no job was resumed, all tasks of a restarted
+    attempt claim to have loaded an older one."""
     at = middle(_answered(case, "resume"))
     if at is not None:
         entry = case.history.journal[at]
@@ -97,7 +97,7 @@ def bring_incompatible_operator(case: Case) -> Mutation | None:
 
 
 def refuse_without_a_name(case: Case) -> Mutation | None:
-    """A job that its snapshot does not fit is refused, and its user is not told why."""
+    """A job that is incompatible with its snapshot is refused, and the reason names no operator."""
     ended = middle([end for end in case.commands.ends if refused_by_name(case, end)])
     if ended is None or case.history.snapshots == "memory":  # that may be lost with the coordinator: it excuses a job
         return None
@@ -136,7 +136,7 @@ def take_no_checkpoint(case: Case) -> Mutation | None:
 
 
 def lose_file(case: Case) -> Mutation | None:
-    """A file of a snapshot that is kept is gone."""
+    """A file of a retained snapshot is missing."""
     residue = case.history.residue
     kept = {
         handle

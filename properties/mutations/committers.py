@@ -1,4 +1,4 @@
-"""Lies about global committers, and about operators that commit what they pass on: see `tampering`."""
+"""Mutations of global committers and of two-phase operators: see `tampering`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def publish_in_halves(case: Case) -> Mutation | None:
 
 
 def _two_phase_commits(case: Case) -> list[int]:
-    """Where in `passing` a transaction stands that was committed with rows, of a writer that was observed."""
+    """The indices in `passing` of transactions that were committed with rows, of a writer that was observed."""
     return [
         at
         for at, one in enumerate(case.history.passing)
@@ -41,7 +41,7 @@ def _two_phase_commits(case: Case) -> list[int]:
 
 
 def commit_two_phase_early(case: Case) -> Mutation | None:
-    """What an operator passes on is asked to be committed before the first snapshot at all is complete."""
+    """The commit of a two-phase operator's transaction is requested before the first snapshot is complete."""
     at = middle(_two_phase_commits(case))
     if at is None:
         return None
@@ -53,7 +53,7 @@ def commit_two_phase_early(case: Case) -> Mutation | None:
 
 
 def commit_two_phase_unsealed(case: Case) -> Mutation | None:
-    """What an operator passed on had never been sealed."""
+    """A two-phase operator's committed transaction had never been sealed."""
     at = middle(_two_phase_commits(case))
     if at is None:
         return None
@@ -65,7 +65,7 @@ def commit_two_phase_unsealed(case: Case) -> Mutation | None:
 
 
 def reopen_two_phase_transaction(case: Case) -> Mutation | None:
-    """What an operator passed on lies in the store still open, though its job has ended."""
+    """A two-phase operator's transaction is still open in the store, though its job has ended."""
     if case.ended is None or case.ended.status not in ("finished", "drained", "stopped"):
         return None
     at = middle(_two_phase_commits(case))

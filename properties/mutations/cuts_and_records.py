@@ -1,6 +1,6 @@
-"""Lies about cuts, states and records on their way: see `tampering`.
+"""Mutations of cuts, states and records on their way (see `tampering`), and what all mutations share.
 
-Each takes a case and gives back which invariants the lie touches and what it
+Each function takes a case.  It gives the invariants that the mutation touches and what it
 does to a copy of the history, or None where the history has no place for it.
 """
 
@@ -28,13 +28,15 @@ def middle(candidates: Sequence[T]) -> T | None:
 
 
 def out_of_range(value: int | None) -> int:
-    """A value that is none of a scenario's: far outside of what is drawn."""
+    """A value that no scenario has: far outside of what is drawn."""
     return (value or 0) + (1 << 50)
 
 
 def knows_rows_read(case: Case) -> bool:
-    """Whether it is known which rows a reader of an uncommitted row saw: not where rows follow what was applied,
-    and may be any of several."""
+    """Whether it is known which uncommitted row a reader saw.
+
+    It is not where rows follow what was applied, and may be any of several.
+    """
     follows = case.expected.follows_applies
     return not follows or is_determined(case.workload, case.topology, every_attempt=case.by_applies)
 
@@ -55,7 +57,7 @@ def show_one(rows: Sequence[Row]) -> Mutation | None:
 
 
 def _snapshots(case: Case, wanted: Callable[[Stored], bool]) -> list[tuple[int, Stored]]:
-    """(index, entry) of the store's log, of completed checkpoints on the line."""
+    """(index, entry) of the store's log, of completed checkpoints on the lineage."""
     kept = {
         handle for number in case.lineage.checkpoints for handle in case.lineages.completed[number].handles.values()
     }
@@ -121,16 +123,16 @@ def move_cut(case: Case) -> Mutation | None:
 
 
 def edit_stored(case: Case) -> Mutation | None:
-    """Keyed state says something else; where rows follow the merge order, nobody knows what it says."""
+    """Stored keyed state has another value; only where the replay determines that value."""
     if case.follows_order and not is_determined(case.workload, case.topology, at_sink=False):
         return None
     return in_store(case, _has_entry, _edit_entry)
 
 
 def drop_stored_rule(case: Case) -> Mutation | None:
-    """One subtask's copy of broadcast state lacks something.
+    """One subtask's copy of broadcast state lacks a rule.
 
-    Without alignment copies may differ, and a new subtask may have loaded another: so restored-state need not see it.
+    Without alignment copies may differ, and a new subtask may have loaded another copy: restored-state need not see it.
     """
     mutation = in_store(case, _has_rule, _drop_rule)
     return (("consistent-cut",), mutation[1]) if mutation is not None else None
@@ -232,8 +234,10 @@ def swap_applies(case: Case) -> Mutation | None:
 
 
 def _apply_within(case: Case) -> tuple[int, int] | None:
-    """(index of a run, index of an apply) that the run has to answer for: the only one of its
-    record and operator, since another, where repeats are allowed, would make up for it."""
+    """(index of a run, index of an apply) of a record that the run has to have applied.
+
+    It is the only apply of its record and operator: where repeats are allowed, another would make up for it.
+    """
     places = [(at, number) for at, run in enumerate(case.history.runs) for number in range(_answerable(case, run))]
     records = [(case.history.runs[at].operator, case.history.runs[at].applies[number][1]) for at, number in places]
     times = Counter(records)

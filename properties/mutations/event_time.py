@@ -1,4 +1,4 @@
-"""Lies about event time: see `tampering`.  A history without windows has no place for them."""
+"""Mutations of event time (see `tampering`); only a history with windows has a place for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .cuts_and_records import Mutation, middle
 
 
 def add_pending_timer(case: Case) -> Mutation | None:
-    """The last snapshot of a job whose data had ended still waits for something."""
+    """The last snapshot of a job whose data had ended still has a pending timer."""
     window = window_of(case.workload)
     last = {ended.checkpoint for ended in case.commands.ends if ended.status in ("finished", "drained")}
     if window is None or not last:
@@ -48,7 +48,7 @@ def killed_amid(case: Case) -> int | None:
 
 
 def end_early(case: Case) -> Mutation | None:
-    """A source that was killed amid its records had told everybody that they were all."""
+    """A source that was killed amid its records had reported the end of its data."""
     at = killed_amid(case)
     if at is None or window_of(case.workload) is None:
         return None

@@ -1,4 +1,4 @@
-"""Lies about what stored snapshots hold in flight: see `tampering`.  Without unaligned checkpoints nothing does."""
+"""Mutations of the in-flight data of stored snapshots (see `tampering`); only unaligned checkpoints have any."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def move_in_flight(case: Case) -> Mutation | None:
 
 
 def change_in_flight(case: Case) -> Mutation | None:
-    """A row in flight says something else; where rows follow the merge order, nobody knows what they say."""
+    """A row in flight has another value; only where the replay determines that value."""
     if not is_determined(case.workload, case.topology, at_sink=False):
         return None
     return in_store(case, _where(_places), _change)

@@ -1,4 +1,4 @@
-"""Lies about logs of persistent channels: see `tampering`.  Without logs nothing does."""
+"""Mutations of logs of persistent channels (see `tampering`); only a history with logs has a place for them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def trim_early(case: Case) -> Mutation | None:
 
 
 def keep_deleted_log(case: Case) -> Mutation | None:
-    """A log that was deleted is there at the end."""
+    """A log that was deleted is still in the store at the end."""
     deleted = middle([log for log in case.history.logs if log.cleared is not None])
     if deleted is None:
         return None

@@ -1,4 +1,5 @@
-"""Lies about processing time: see `tampering`.  Only a history in which an operator goes by it has a place for them."""
+"""Mutations of processing time (see `tampering`); only a history with an operator in processing time has a place for
+them."""
 
 from __future__ import annotations
 

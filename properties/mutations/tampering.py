@@ -1,15 +1,14 @@
-"""Lies about a recorded run, each of which some invariant must see.
+"""Mutations of a recorded run, each of which some invariant must see.
 
-A judge that never says "violated" is worth nothing, and on an engine that is
-correct nobody would notice.  So a recorded history is altered where an
-invariant held (a committed row dropped, repeated, replaced by a copy of one
-that is equal but for its tag; a cut moved; a state edited; a commit put before
-its completion; …) and the verdict has to turn.  An alteration is pure and
-keeps the rest of the history consistent with it, so that the invariant it aims
-at is what turns and not a reading of nonsense.
+A judge that never answers "violated" is worthless, and on a correct engine nobody would
+notice.  So a recorded history is altered where an invariant held (a committed row
+dropped, repeated, replaced by a copy of one that is equal but for its tag; a cut moved; a
+state edited; a commit put before its completion; …), and the verdict has to turn.  A
+mutation is pure.  It keeps the rest of the history consistent, so that the invariant
+which it aims at turns, and not the reading of nonsense.
 
-Which record, row or snapshot is hit follows from the history alone: the middle
-one of those that can be.
+The history alone determines which record, row or snapshot is altered: the middle one of
+all candidates.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ from .transactions import (
 )
 
 FOREVER = ("alive", "finished", "drained", "stopped")
-"""How a job stands that owes its transactions an end."""
+"""The states of a job that has to end its transactions."""
 
 
 class Tampering(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,8 +104,7 @@ def tamperings(case: Case) -> list[Tampering]:
 
 
 def _expected_once(case: Case) -> list[int]:
-    """Where in `committed` a row stands that is owed as often as it shows; any row, where nothing
-    is owed (at-most-once)."""
+    """The indices in `committed` of rows that are expected as often as they show; all rows in at-most-once mode."""
     if case.history.guarantee == "at-most-once":
         return list(range(len(case.history.committed)))
     if case.history.sink == "idempotent":
@@ -130,7 +128,7 @@ def _drop_row(case: Case) -> Mutation | None:
 def _repeat_row(case: Case) -> Mutation | None:
     places: Sequence[int] = range(len(case.history.committed))
     if case.history.guarantee == "at-most-once":
-        # One that was made as often as it shows: of another, a lost copy might have come through after all.
+        # A row that shows as often as it was made: of any other, the repeat could be a copy that was lost before.
         made = case.expected.replay.yielded()
         places = [at for at in places if case.committed[case.history.committed[at]] >= made[case.history.committed[at]]]
     at = middle(places)
@@ -282,7 +280,7 @@ def _add_deleted_file(case: Case) -> Mutation | None:
 
 
 def _fail_unexplained(case: Case) -> Mutation | None:
-    """A task failed, and nobody had injected anything."""
+    """A task failed, and no fault had been injected."""
     run = middle(case.history.runs)
     if run is None:
         return None
@@ -306,13 +304,13 @@ EVENT_TIME_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     "leave a transaction pending at the end": reopen_pending_transaction,
     "show a window that was open at a stop": show_open_window,
 }
-"""Those that only a history with windows has a place for."""
+"""Mutations that need a history with windows."""
 
 BATCH_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     "hold a row back at the end": hold_back,
     "show a row that waited at a stop": show_waiting_row,
 }
-"""Those that only one has where batches hold rows back."""
+"""Mutations that need a history in which batches buffer rows."""
 
 COMMITTER_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     "publish a checkpoint in halves": publish_in_halves,
@@ -320,19 +318,19 @@ COMMITTER_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     "commit unsealed what is passed on": commit_two_phase_unsealed,
     "leave open what is passed on": reopen_two_phase_transaction,
 }
-"""Those that only one has with a global committer, or with operators that commit what they pass on."""
+"""Mutations that need a history with a global committer or with two-phase operators."""
 
 RULE_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     "drop a rule from a stored copy": drop_stored_rule,
     "drop a rule from a loaded copy": drop_loaded_rule,
 }
-"""Those that only one has where state is broadcast."""
+"""Mutations that need a history with broadcast state."""
 
 PROCESSING_TIME_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     "end the clock of a task early": end_clock_early,
     "keep a timer that was never set": keep_timer,
 }
-"""Those that only one has where an operator goes by processing time."""
+"""Mutations that need a history with an operator in processing time."""
 
 IN_FLIGHT_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     "drop a record in flight": drop_in_flight,
@@ -342,13 +340,13 @@ IN_FLIGHT_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     "discard what a checkpoint refers to": trim_early,
     "leave a log": keep_deleted_log,
 }
-"""Those that only one has whose checkpoints hold data in flight."""
+"""Mutations that need a history whose checkpoints hold in-flight data."""
 
 COMPATIBILITY_MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     "begin what does not fit": bring_incompatible_operator,
     "refuse without a name": refuse_without_a_name,
 }
-"""Those that only one has whose job was resumed from what counts operators as finished, or with others."""
+"""Mutations that need a history whose job was resumed with new operators, or from a snapshot with finished ones."""
 
 MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     "drop a committed row": _drop_row,
@@ -388,4 +386,4 @@ MUTATIONS: dict[str, Callable[[Case], Mutation | None]] = {
     **RULE_MUTATIONS,
     **COMPATIBILITY_MUTATIONS,
 }
-"""Every lie by its name."""
+"""Every mutation by its name."""

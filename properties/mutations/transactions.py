@@ -1,4 +1,4 @@
-"""Lies about what shows when, what is left over, and what ended: see `tampering`."""
+"""Mutations of transactions, of reads and of what an end leaves behind: see `tampering`."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ def read_ahead(case: Case) -> Mutation | None:
 
 
 def _is_abandoned(case: Case, one: Transaction) -> bool:
-    """Whether somebody was there to clean up behind its writer: a later attempt that came up, or the job's end."""
+    """Whether another actor had to clean up after its writer: a later attempt that came up, or the job's end."""
     later = any(run.attempt > one.attempt and run.how == "finished" for run in case.history.runs)
     return later or (case.ended is not None and case.ended.status in ENDED)
 
 
 def add_sealed_transaction(case: Case) -> Mutation | None:
-    """A transaction that no snapshot knows is left sealed."""
+    """A sealed transaction remains that no snapshot names."""
     first = middle([one for one in case.history.transactions[:1] if _is_abandoned(case, one)])
     if first is None:
         return None

@@ -1,1 +1,1 @@
-"""What a case is expected to show, reckoned in plain Python, and how it is compared."""
+"""What a case is expected to show, computed in plain Python, and how the history is compared with it."""

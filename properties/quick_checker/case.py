@@ -1,6 +1,6 @@
-"""One case to judge: a workload, its layout, a history, and what follows from them.
+"""One case to judge: a workload, its topology, a history, and what follows from them.
 
-Everything here is computed when a checker first asks for it, and only once.
+Each value is computed when a checker first asks for it, and only once.
 """
 
 from __future__ import annotations
@@ -33,13 +33,12 @@ from .expected import Expected
 
 
 class ClosingCut(msgspec.Struct, frozen=True, kw_only=True):
-    """Up to where a run has to answer for its output.
+    """The cut against which a run's output is judged.
 
     `kind` is "end" (all input ended: every split's end as the workload has it),
     "drain", "stop" (the savepoint's positions) or "newest" (the newest completed
-    checkpoint).  `checkpoint` is the snapshot it rests on, None when there is
-    none; `epoch` is the last epoch within it, so that an event counts when its
-    epoch is not greater.
+    checkpoint).  `checkpoint` is the snapshot of the cut, None when there is none.
+    `epoch` is the last epoch within it: an event counts when its epoch is not greater.
     """
 
     kind: str
@@ -51,33 +50,33 @@ class ClosingCut(msgspec.Struct, frozen=True, kw_only=True):
 class Case:
     """What a checker is given.
 
-    `line` is that of the run's end.
+    `lineage` is that of the run's end.
     """
 
     def __init__(self, workload: Workload, topology: Topology, history: History) -> None:
         self.workload = workload
         self.submitted = topology
-        """how the first job was laid out"""
+        """the topology of the first job"""
         self.history = history
 
     @cached_property
     def layouts(self) -> dict[int, Topology]:
-        """How each job was laid out, one that ended before any attempt of it included: the next is laid out as it."""
+        """The topology of each job, also of one that ended before its first attempt: the next job inherits it."""
         jobs = {start.job for start in self.lineages.starts.values()} | {run.job for run in self.history.runs}
         jobs |= {end.job for end in self.commands.ends}
         return layouts(self.submitted, jobs, self.commands)
 
     @cached_property
     def topology(self) -> Topology:
-        """The widest layout that there was: whatever it says of the order of records is true of all jobs."""
+        """The widest topology of all jobs: whatever holds of the order of records in it holds in all jobs."""
         return widest((self.submitted, *self.layouts.values()))
 
     def layout_of(self, run: TaskRun) -> Topology:
-        """How the job of a run was laid out."""
+        """The topology of a run's job."""
         return self.layouts[run.job]
 
     def rescaled(self, attempt: int, checkpoint: int) -> bool:
-        """Whether an attempt's job was laid out otherwise than the one that took a checkpoint."""
+        """Whether an attempt's job has another topology than the job that took a checkpoint."""
         start, completed = self.lineages.starts.get(attempt), self.lineages.completed.get(checkpoint)
         if start is None or completed is None or start.job == completed.job:
             return False
@@ -116,7 +115,7 @@ class Case:
         return self.lineages.persistent.first_taken(run, channel) if self.lineages.persistent else 0
 
     def first_sent(self, run: TaskRun, channel: str) -> int | None:
-        """The place of the first record that a run sent in one of its outputs; None where nobody recorded how many
+        """The place of the first record that a run sent in one of its outputs; None where it was not recorded how many
         records its receiver was restored with before it."""
         if self.lineages.persistent:
             return self.lineages.persistent.first_sent(run, channel)
@@ -154,8 +153,11 @@ class Case:
 
     @cached_property
     def drained(self) -> frozenset[int]:
-        """The savepoints behind which input had ended by a user's wish: those that a drained job rests on, that
-        its user was told of, or before which its sources, asked to, had let all windows go."""
+        """The savepoints at which all input had ended at a user's request.
+
+        These are the savepoints of drained jobs, those that answered a drain, and those whose sources had been asked to
+        drain and had let all windows go.
+        """
         drains = [one for one in self.commands.asked if one.issued.kind == "stop-with-savepoint" and one.issued.drain]
         found = [ended.checkpoint for ended in self.commands.ends if ended.status == "drained"]
         found += [one.answer.checkpoint for one in drains if one.answer is not None]
@@ -166,8 +168,10 @@ class Case:
         return frozenset(checkpoint for checkpoint in found if checkpoint is not None)
 
     def _let_go(self, completed: Completed) -> bool:
-        """Whether a source had let all windows go that would not have by itself: one of those that have read all
-        of their input, and say so, may stand beside others that go on."""
+        """Whether a source had let all windows go although it had more to read.
+
+        A source that has read all of its input lets them go by itself.
+        """
         return any(
             state.watermark == END_OF_TIME and self._has_more(task, state)
             for task, state in self.states(completed.checkpoint).items()
@@ -190,8 +194,11 @@ class Case:
 
     @cached_property
     def by_applies(self) -> bool:
-        """Rows and state follow what was applied, whatever their class: in the weaker modes, and where data was in
-        flight at some checkpoint, so that what was read before it was applied behind it."""
+        """Rows and state follow what was applied, whatever their class.
+
+        So it is in the weaker modes, and where a checkpoint holds in-flight data: records read before it were applied
+        behind it.
+        """
         return self.history.guarantee != "exactly-once" or any(
             self.lineages.in_flight(number) for number in self.lineages.completed
         )
@@ -216,7 +223,7 @@ class Case:
 
     @cached_property
     def commands(self) -> Commands:
-        """What users asked for, and were answered."""
+        """The users' commands and their answers."""
         return Commands(self.history)
 
     @cached_property
@@ -244,11 +251,11 @@ class Case:
 
     @cached_property
     def rewound(self) -> bool:
-        """Whether a job was resumed from another snapshot than the newest completed one, as the answer
-        to the command names it.
+        """Whether a job was resumed from another snapshot than the newest completed one, as the answer to the command
+        names it.
 
-        What was committed behind that snapshot is then committed again, by the
-        user's wish: of the output only that nothing is missing can be asked.
+        The job then commits again what was committed behind that snapshot, as its user wished.  Its output can only be
+        judged for missing rows.
         """
         for one in self.commands.asked:
             if one.issued.kind == "resume" and one.answer is not None and not one.answer.error:
@@ -259,7 +266,7 @@ class Case:
 
     @cached_property
     def went_on_drained(self) -> bool:
-        """A job began with a savepoint behind which all windows had been emitted: of them nothing is promised."""
+        """A job began with a savepoint at which all windows had been emitted: windows promise nothing from there on."""
         return self.last_with_windows is not None
 
     @cached_property
@@ -284,14 +291,15 @@ class Case:
 
     @cached_property
     def late_for_timers(self) -> bool:
-        """Whether a user's timers may meet late records: a repeated one is, and so may one be that was in flight.  No
-        counterpart speaks of them."""
+        """Whether a user's timers may meet late records: a repeated record is late, and one that was in flight may
+        be.  No
+        counterpart defines what happens to them."""
         return self.by_applies and has_user_timers(self.workload)
 
     def not_promised(self, invariant: str, detail: str) -> Unknown:
-        """What a judge says of an invariant that is not `promised`; `detail`: because of the guarantee."""
+        """The verdict on an invariant that is not `promised`; `detail` says why the guarantee does not promise it."""
         if self.late_for_timers and invariant in promised(self.history.guarantee, self.history.sink):
-            detail = "records may come late for a user's timers, and no counterpart speaks of them"
+            detail = "records may come late for a user's timers, and no counterpart defines what happens to them"
         return Unknown(reason="not promised", detail=detail)
 
     @cached_property
@@ -305,8 +313,11 @@ class Case:
 
     @cached_property
     def rows_are_known(self) -> bool:
-        """Whether the rows owed can be told at all: not where they follow the applied records, and a rebalance, or
-        a user's function that keeps rows of no key, hides which of several rows of one origin was applied where."""
+        """Whether the expected rows can be computed.
+
+        They cannot where they follow the applied records, and a rebalance, or a user's function that keeps rows of no
+        key, hides which of several rows of one origin was applied at which subtask.
+        """
         if not self.expected.follows_applies:
             return True
         strict = self.by_applies or self.history.sink != "transactional"
@@ -317,7 +328,7 @@ class Case:
         return self.lineages.states(checkpoint)
 
     def positions(self, checkpoint: int | None) -> dict[int, int]:
-        """The next offset of every split at a completed checkpoint; 0 where it says nothing."""
+        """The next offset of every split at a completed checkpoint; 0 where the checkpoint has none."""
         stored = {} if checkpoint is None else self.lineages.positions(checkpoint)
         return {split: stored.get(split, 0) for split, _, _ in self.workload.splits()}
 

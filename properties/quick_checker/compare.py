@@ -1,4 +1,4 @@
-"""Rows owed against rows found, and a difference told as a witness."""
+"""Expected rows compared with the rows found, and a difference as a witness."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def difference_of(lost: Counter[Row], extra: Counter[Row], expected: Counter[Row
 def violated_rows(
     case: Case, *, lost: Counter[Row], extra: Counter[Row], expected: Counter[Row], where: str, checkpoint: int | None
 ) -> Violated:
-    """The verdict on rows that are missing or too many; `where` says in which place."""
-    phrases = [f"{count} more of ({row_in_words(row)}) than owed" for row, count in _first(extra)]
+    """The verdict on rows that are missing or too many; `where` names the place in which they are."""
+    phrases = [f"{count} more of ({row_in_words(row)}) than expected" for row, count in _first(extra)]
     phrases += [f"{count} too few of ({row_in_words(row)})" for row, count in _first(lost)]
     writers = [one for one in case.history.transactions if any(row in extra or row in lost for row in one.rows)]
     return Violated(
@@ -48,9 +48,12 @@ def transaction_in_words(transaction: Transaction) -> str:
 
 
 def loss_by_expiry(case: Case, lost: Iterable[Row]) -> Unknown | None:
-    """Unknown when all lost rows were in sealed transactions that their store gave up, and the job
-    stopped and said so: no engine can survive that.  A task that failed of it has said so too, where the job
-    was then cancelled, or failed of something else."""
+    """Unknown when the store gave up the sealed transactions of all lost rows, and the job ended and gave that reason.
+
+    No engine can survive that.  The reason may also be that of a failed task, where the job was then cancelled or
+    failed
+    of something else.
+    """
     ended = case.ended
     if not isinstance(ended, JobEnded) or ended.status not in ("failed", "cancelled"):
         return None
@@ -58,7 +61,7 @@ def loss_by_expiry(case: Case, lost: Iterable[Row]) -> Unknown | None:
     why = next((reason for reason in reasons if "transaction" in reason.lower()), None)
     given_up = {row for one in case.history.transactions if one.prepared and one.aborted for row in one.rows}
     if why is not None and all(row in given_up for row in lost):
-        return Unknown(reason="assumption broken", detail=f"the job stopped and said why: {why}")
+        return Unknown(reason="assumption broken", detail=f"the job ended and gave its reason: {why}")
     return None
 
 

@@ -1,13 +1,13 @@
-"""What is owed: the rows and the state after each cut, by the quick checker's reckoning.
+"""The expected rows and state after each cut, as the quick checker computes them.
 
-For class M and S a cut's positions say it all: the records below them are
-worked through in the order (epoch, split, offset), which is one of the orders
-that the run may have had, and any gives the same rows.  For class H, and in the
-weaker modes, whose output follows what was really applied, the line's apply
-events are replayed instead (see `replay`).
+For class M and S the positions of a cut are enough: the records below them are processed
+in the order (epoch, split, offset).  That is one of the orders that the run may have
+had, and any of them gives the same rows.  For class H, and in the weaker modes, whose
+output follows what was applied, the apply events of the lineage are replayed (see
+`replay`).
 
-This is the third reckoning beside the engine's and PySpark's; it shares with
-them the description of the workload and nothing else.
+The engine, PySpark and this module compute independently of each other.  They share the
+description of the workload and nothing else.
 """
 
 from __future__ import annotations
@@ -66,18 +66,18 @@ class Expected:
 
     @property
     def follows_applies(self) -> bool:
-        """Whether the rows come from the line's apply events, not from the positions alone."""
+        """Whether the rows come from the lineage's apply events, not from the positions alone."""
         return self._by_applies or self._grades[self._workload.output] in FOLLOWING
 
     @property
     def replay(self) -> Replay:
-        """What was applied, worked through again."""
+        """What was applied, replayed."""
         if self._replay is None:
             self._replay = Replay(self._workload, self._topology, self._lineages, self._layouts)
         return self._replay
 
     def rows(self) -> dict[int, list[Row]]:
-        """The rows that reach the sink, by epoch on the line of the run's end, in the line's order."""
+        """The rows that reach the sink, by epoch on the lineage of the run's end, in the lineage's order."""
         if self._rows is None:
             if self.follows_applies:
                 self._rows = self.replay.sink_rows(self._lineages.end)
@@ -86,7 +86,7 @@ class Expected:
         return self._rows
 
     def rows_through(self) -> dict[int, list[Row]]:
-        """The rows by the epoch in which their records came, whatever batches held back, by the positions alone."""
+        """The rows by the epoch of their records, from the positions alone, as if batches buffered nothing."""
         return self._by_positions().rows
 
     def _let_out(self, rows: dict[int, list[Row]]) -> dict[int, list[Row]]:
@@ -104,8 +104,10 @@ class Expected:
         return Counter(row for at, rows in self._filled if at <= epoch for row in rows)
 
     def yielded(self) -> Counter[Row]:
-        """Every row that any attempt may bring to the sink, on the line or off it; where the rows
-        follow the applied records, as often as it was brought."""
+        """Every row that any attempt may bring to the sink, on the lineage or off it.
+
+        Where rows follow the applied records, each counts as often as it was brought.
+        """
         if not self.follows_applies:
             return self.rows_up_to(INFINITE)
         return self.replay.yielded()
@@ -115,7 +117,7 @@ class Expected:
         return {row[0]: row for at in sorted(self.rows()) if at <= epoch for row in self.rows()[at]}
 
     def states(self, checkpoint: int) -> dict[str, Counter[Entry]]:
-        """State(c) of every keyed node at a completed checkpoint, on the line or off it."""
+        """State(c) of every keyed node at a completed checkpoint, on the lineage or off it."""
         if checkpoint not in self._states:
             nodes = [node.name for node in self._workload.nodes if isinstance(node.operator, STATEFUL)]
             replayed = [name for name in nodes if self._by_applies or self._grades[name] in FOLLOWING]
@@ -166,12 +168,12 @@ def reckon(
     rest: bool = True,
     drained: frozenset[int] = frozenset(),
 ) -> Reckoning:
-    """Work through the records in the order (epoch, split, offset).
+    """Process the records in the order (epoch, split, offset).
 
     `cuts` are (checkpoint, next offset by split) in the order they were taken;
     with `rest`, the records beyond the last cut follow with epoch `INFINITE`.
-    Within an epoch a window takes its records first, and is told of the
-    watermark of the cut then: without late data that makes no difference.  At
+    Within an epoch a window takes its records first, and then receives the
+    watermark of the cut: without late data that makes no difference.  At
     the cuts that are `drained` all input has ended.
     """
     found = Reckoning()
@@ -215,7 +217,7 @@ def reckon(
 
 
 class _Windows:
-    """The workload's window, if it has one, told of the watermarks that follow from positions."""
+    """The workload's window, if it has one; it receives the watermarks that follow from positions."""
 
     def __init__(self, workload: Workload, *, strict: bool) -> None:
         node = window_of(workload)

@@ -1,16 +1,16 @@
 """What a bounded job leaves behind, however it was executed (FIN-6; FLIP-147).
 
-Streaming shows every update of a running count or sum, a batch only the last;
-what the two must agree on is what is left in the end.  Where the sink is fed by
-an *update stream*, of which each row of a key replaces the one before, that is
-the last row of each key; of any other output it is all rows.
+Streaming shows every update of a running count or sum; a batch shows only the last.  The
+two must agree on the final result.  Where the sink is fed by an *update stream*, of
+which each row of a key replaces the one before, the final result is the last row of each
+key; of any other output it is all rows.
 
-By the classes of `classes`: in M and S the rows are a function of the input
-(of its multiset, or of the order within each split, which a batch keeps: its
-sorting by key is stable).  So is the final row of a count or sum that is fed by
-such rows in whatever order.  In H they depend on how a run happened to merge
-its inputs, a batch merges them otherwise, and both are right: not comparable.
-So is any class that is not known here, the one of late data above all.
+The classes of `classes` decide what is comparable.  In M and S the rows are a function
+of the input (of its multiset, or of the order within each split, which a batch keeps:
+its sorting by key is stable).  The final row of a count or sum over such rows is one
+too, whatever their order.  In H the rows depend on how a run merged its inputs.  A batch
+merges them in another order, and both are right: not comparable.  Neither is any other
+class, above all that of late data.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def is_update_stream(workload: Workload) -> bool:
         return False
     operator = workload.nodes[-1].operator
     if is_changelog(operator):
-        return False  # there a row is taken back by another: all of them are owed
+        return False  # there a row is taken back by another: all of them are expected
     return isinstance(operator, (Sum, Tally)) or (isinstance(operator, Count) and not operator.tagged)
 
 
@@ -44,7 +44,7 @@ def is_fixed(workload: Workload, topology: Topology) -> bool:
 
 
 def shows_last(workload: Workload, topology: Topology) -> bool:
-    """Whether the order in which sinks wrote their rows tells the last of each key, where that matters."""
+    """Whether the order in which sinks wrote their rows decides which is the last of each key, where that matters."""
     return not is_update_stream(workload) or last_row_is_fixed(workload, topology)
 
 

@@ -1,13 +1,12 @@
-"""What an idempotent sink's table owes: of all rows with one identity, the one written last.
+"""What an idempotent sink's table has to hold: of all rows with one identity, the one written last.
 
-Where the identity is the key, rows replace each other by key: the table holds
-the last row of each.  Where it is the whole row, nothing is ever replaced: the
-table is the set of the rows.
+Where the identity is the key, rows replace each other by key: the table holds the last
+row of each.  Where it is the whole row, no row is ever replaced: the table is the set of
+the rows.
 
-An upsert is visible at once, and nothing takes it back.  So a table may run
-ahead of the closing cut, by rows that were written beyond it, by the line or by
-an attempt that is dead; but it never lags behind, and once the cut covers all
-that was offered there is nothing to be ahead by.
+An upsert is visible at once and is never undone.  So a table may be ahead of the closing
+cut, by rows that the lineage or a dead attempt wrote beyond it.  It is never behind, and
+once the cut covers all records the table cannot be ahead.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ def expected_table(case: Case) -> Counter[Row]:
 def ever_made(case: Case) -> Counter[Row]:
     """Every row that any attempt may have written.
 
-    Where a drain was asked for, whatever came of it, some attempts let windows go before their time and others did
-    not: then what each has taken says what it made.
+    Where a drain was requested, successful or not, some attempts emitted windows early and others did not; what each
+    attempt took decides what it made.
     """
     found = case.expected.yielded()
     if any(one.issued.drain for one in case.commands.asked):
@@ -49,7 +48,7 @@ def ever_made(case: Case) -> Counter[Row]:
 
 
 def missing(case: Case, expected: Iterable[Row]) -> Counter[Row]:
-    """One owed row of each identity that the table lacks."""
+    """One expected row of each identity that the table lacks."""
     held = {identity_of(case, row) for row in case.history.committed}
     lacking = {identity_of(case, row): row for row in expected if identity_of(case, row) not in held}
     return Counter(lacking.values())

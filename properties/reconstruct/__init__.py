@@ -1,1 +1,1 @@
-"""What a history says happened, worked through again: lineage, attempts, channels, commands."""
+"""A history replayed: lineages, attempts, channels, commands."""

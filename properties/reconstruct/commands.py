@@ -1,14 +1,13 @@
-"""What users asked for, what they were answered, and whether it was done.
+"""What users requested, how the requests were answered, and whether they took effect.
 
-A job ends only by itself or at its user's command; and an answer is a promise.
-A command that succeeded had its effect: a savepoint is complete, and was begun
-after it was asked for; a stop or a cancel ended the job in that way, unless
-another command or a failure came first; a resume started a job.  One that was
-refused has none, unless the coordinator died in between: then its user cannot
-know what became of it.
+A job ends only by itself or at its user's command, and an answer is a promise.  A
+command that succeeded had its effect.  A savepoint is complete, and was triggered after
+the request.  A stop or a cancel ended the job in that way, unless another command or a
+failure came first.  A resume started a job.  A command that was refused had no effect,
+unless the coordinator died in between: then its user cannot know.
 
-Commands and answers are the user's account, how the job ended the job's own,
-the snapshots the store's.
+Commands and answers are the user's account; how a job ended is the job's own account;
+the snapshots are the store's.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from ..model.words import journal_until
 STOPS = ("stopped", "drained")
 """How a stop with savepoint ends a job, without and with drain."""
 WELL = ("finished", *STOPS)
-"""How a job ends that owes nothing any more."""
+"""How a job ends that has nothing more to do."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +56,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ending(self) -> str:
-        """How a job ends that obeys it; empty when it does not end one."""
+        """The status of a job that this command ended; empty when the command does not end a job."""
         if self.issued.kind == "stop-with-savepoint":
             return STOPS[self.issued.drain]
         return "cancelled" if self.issued.kind == "cancel" else ""
@@ -121,7 +120,7 @@ class Commands:
     # -- at any time ---------------------------------------------------------------
 
     def misjudged(self) -> Violated | None:
-        """An end that nobody had asked for, or an answer that is not true."""
+        """A job's end that no command requested, or an answer that is not true."""
         found = (*map(self._unasked, self.ends), *map(self._unmade, self.asked), *map(self._disobeyed, self.asked))
         return next(filter(None, found), None)
 
@@ -135,15 +134,15 @@ class Commands:
             if one.ending == ended.status and one.job == ended.job and one.issued.order < ended.order
         ]
         if not asked:
-            message = f"job {ended.job} was {ended.status}, and no command had asked for it"
+            message = f"job {ended.job} was {ended.status}, although no command had requested it"
             return self._violated("ended without a command", message, ended.order, ended.checkpoint)
         if all(one.refused for one in asked):
-            message = f"job {ended.job} was {ended.status}, though the command for it was answered: {_error(asked[-1])}"
+            message = f"job {ended.job} was {ended.status}, although its command was refused: {_error(asked[-1])}"
             return self._violated("command answered wrongly", message, ended.order, ended.checkpoint)
         return self._other_savepoint(ended, [one for one in asked if not one.refused])
 
     def _other_savepoint(self, ended: JobEnded, asked: Sequence[Asked]) -> Violated | None:
-        """A stop rests on the savepoint that was taken for it."""
+        """A stop that rests on another savepoint than the one that was taken for it."""
         if ended.status not in STOPS or any(self._made_for(one, ended.checkpoint) for one in asked):
             return None
         message = f"job {ended.job} was {ended.status} on checkpoint {ended.checkpoint}, which is not its savepoint"
@@ -162,7 +161,7 @@ class Commands:
         return self._triggered.get(entry.checkpoint, entry.order)
 
     def _unmade(self, one: Asked) -> Violated | None:
-        """A savepoint that was answered for and does not exist, or is not of that time."""
+        """A savepoint that was answered for and does not exist, or was triggered before the request."""
         answer = one.answer
         if answer is None or answer.error or one.issued.kind not in ("savepoint", "stop-with-savepoint"):
             return None
@@ -188,7 +187,7 @@ class Commands:
     # -- at rest -------------------------------------------------------------------
 
     def outstanding(self) -> Violated | None:
-        """What a command promised, or owes, and is not there at rest."""
+        """A command whose answer or effect is missing at rest."""
         return next(self._outstanding(), None)
 
     def _outstanding(self) -> Iterator[Violated]:
@@ -198,7 +197,9 @@ class Commands:
             if one.answer is None:
                 yield self._violated("command never returned", f"the command {kind} never returned", None)
             elif one.succeeded and one.ending and one.job not in over:
-                yield self._violated("command not obeyed", f"the command {kind} succeeded, and the job lives on", None)
+                yield self._violated(
+                    "command not obeyed", f"the command {kind} succeeded, and the job is still running", None
+                )
             elif one.succeeded and kind == "resume" and one.job is None:
                 yield self._violated("command not obeyed", "the command resume succeeded, and no job began", None)
 

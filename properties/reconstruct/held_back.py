@@ -1,10 +1,9 @@
-"""What batches hold back (OPS-2): rows that all came through, and that wait in the lists of a snapshot.
+"""The rows that batches buffer (OPS-2), and that the lists of a snapshot hold.
 
-How many rows wait, and where, is the engine's own affair.  So a batch lets
-everything through in what the workload owes, and what it is still to let out is
-taken from that: what a snapshot holds of rows must have come by then, and what
-was let out up to it is all the rest.  Where all input has ended nothing may be
-held, whatever the snapshot says.
+How many rows a batch buffers, and at which subtask, is the engine's own choice.  So the
+expected rows are computed as if a batch let every row pass, and the rows that a snapshot
+holds are subtracted.  A row that a snapshot holds must have reached the batch by then;
+the batch has emitted all others.  Once all input has ended a batch may hold nothing.
 """
 
 from __future__ import annotations
@@ -83,7 +82,8 @@ def _at_the_sink(workload: Workload, name: str, rows: Iterable[Row]) -> list[Row
 def let_out(
     rows: Mapping[int, Sequence[Row]], checkpoints: Sequence[int], held: Mapping[int, Counter[Row]]
 ) -> dict[int, list[Row]]:
-    """The rows by epoch, each in the first in which it is not held any more; `rows` are those that came through."""
+    """The rows by epoch, each in the first epoch in which it is no longer buffered; `rows` are those that reached a
+    batch."""
     found: dict[int, list[Row]] = {}
     before: list[Row] = []
     for epoch in [*checkpoints, *(at for at in rows if at not in checkpoints)]:

@@ -1,9 +1,9 @@
-"""In-flight data of completed checkpoints: what lay in a channel when its two ends took their snapshots.
+"""In-flight data of completed checkpoints: what a channel held when its two ends took their snapshots.
 
-Stored twice: `queued` by the receiver, what the barrier overtook in its queue or
-what it took between its own snapshot and the barrier, and `unsent` by the
-sender, what the barrier overtook in front of the channel.  Behind one another
-they are the channel's state, in order (Chandy and Lamport, 1985; FLIP-76).
+It is stored twice.  `queued` is stored by the receiver: what the barrier overtook in its
+queue, or what it took between its own snapshot and the barrier.  `unsent` is stored by
+the sender: what the barrier overtook in front of the channel.  `queued`, then `unsent`,
+is the channel's state, in order (Chandy and Lamport, 1985; FLIP-76).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def records(passing: Iterable[Passing]) -> list[tuple[int, Row]]:
 def channels_of(
     stored: Mapping[str, Stored], states: Mapping[str, StoredState], runs: Mapping[tuple[str, int], TaskRun]
 ) -> dict[str, InFlight]:
-    """By channel, what a checkpoint says was in flight; a channel without anything is left out."""
+    """By channel, the in-flight data of a checkpoint; an empty channel has no entry."""
     found: dict[str, InFlight] = {}
     for task, state in states.items():
         run = runs.get((task, stored[task].attempt))

@@ -1,11 +1,11 @@
-"""How the jobs of a run are laid out, one after the other, and who owns what in each.
+"""The topology of each job of a run, and which subtask owns which key and split in it.
 
-A job that is resumed at another parallelism has other tasks.  Which keys and
-splits each owns is told here once more, apart from the engine: key groups are
-the CRC-32 of a key's decimal text ("null" for NULL) modulo their number, given
-out in contiguous ranges; the i-th split of an input is read by subtask i modulo
-the parallelism; a sealed transaction belongs to the subtask whose number is its
-writer's modulo the parallelism.
+A job that is resumed at another parallelism has other tasks.  Which keys and splits each
+owns is stated here independently of the engine.  A key's group is the CRC-32 of its
+decimal text ("null" for NULL) modulo the number of groups.  Groups are assigned in
+contiguous ranges.  Subtask i modulo the parallelism reads the i-th split of an input.
+A sealed transaction belongs to the subtask whose number is its writer's modulo the
+parallelism.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def rescaled(topology: Topology, parallelism: Mapping[str, int]) -> Topology:
 
 
 def widest(topologies: Sequence[Topology]) -> Topology:
-    """Each operator as wide as it ever was: what may be said of the order of records in all of them."""
+    """Each operator as wide as it ever was: what holds of the order of records in it holds in all of them."""
     names = topologies[0].parallelism
     return rescaled(topologies[0], {name: max(one.parallelism[name] for one in topologies) for name in names})
 
 
 def layouts(topology: Topology, jobs: Iterable[int], commands: Commands) -> dict[int, Topology]:
-    """How each job was laid out: as the one before, but for what the command that resumed it said."""
+    """The topology of each job: that of the job before it, with the parallelism that the resuming command set."""
     found: dict[int, Topology] = {}
     for job in sorted(jobs):
         resume = commands.resume_of(job)

@@ -1,23 +1,22 @@
-"""The line of a snapshot or of a run's end: which events led there, and the epoch of each.
+"""The lineage of a snapshot or of a run's end: which events led there, and the epoch of each.
 
-A failed attempt's work is undone when the next attempt restores a checkpoint,
-so what an exactly-once engine did is not all that happened but one *line*
-through it: for each task the events of the attempts that led to the end, each
-cut at the mark of the snapshot which the next one restored (through resumed
-jobs too).  Attempts that nobody built on are off the line.
+When an attempt restores a checkpoint, the work of the failed attempt behind that
+checkpoint is undone.  So what an exactly-once engine did is not all that happened, but
+one *lineage* through it: for each task, the events of the attempts that led to the end,
+each cut at the mark of the snapshot which the next attempt restored (through resumed
+jobs too).  Attempts that no later one restored from are off the lineage.
 
-The *epoch* of an event on a line is the first completed checkpoint on the line
-that its task marked after it, `INFINITE` when there is none.  A checkpoint that
-was taken and then aborted bounds no epoch: its events count with the next one
-that completed.  A task that had finished took no part in a checkpoint: all that
-it did is on the line, and its last snapshot stands for it.
+The *epoch* of an event on a lineage is the first completed checkpoint on the lineage
+that its task marked after it, `INFINITE` when there is none.  A checkpoint that was
+aborted bounds no epoch: its events count with the next one that completed.  A task that
+had finished took no part in a checkpoint: all its events are on the lineage, and its
+last snapshot counts for it.
 
-Chandy and Lamport, "Distributed Snapshots" (1985), is the theory: a cut is
-consistent when no event in it depends on one outside.  Lines are chained task
-by task: a recovery that restarts only some of them (`AttemptStarted.tasks`)
-leaves the others in the attempts that they are in, and what serves a task at an
-attempt's end is the newest one that deployed it.  What one attempt of a task
-did of a line is a `Segment`.
+The theory is Chandy and Lamport, "Distributed Snapshots" (1985): a cut is consistent
+when no event in it depends on one outside.  Lineages are chained task by task.  A
+recovery that restarts only some tasks (`AttemptStarted.tasks`) leaves the others in
+their attempts; the attempt that serves a task is the newest one that deployed it.  The
+part of a lineage that one attempt of a task did is a `Segment`.
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ def _epochs(bounds: Iterator[tuple[int, int]], total: int) -> list[int]:
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """One record taken by an operator on a line.
+    """One record taken by an operator on a lineage.
 
     `segment` is the attempt, `sequence` the record's number (from 0) among those
     that this attempt of the subtask took.
@@ -108,8 +107,10 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lineage(msgspec.Struct, frozen=True, kw_only=True):
-    """A line that ends with attempt `tip`; `attempts` and `checkpoints` oldest first,
-    `segments` by task, oldest first."""
+    """A lineage that ends with attempt `tip`.
+
+    `attempts` and `checkpoints` are ordered oldest first, `segments` by task and oldest first.
+    """
 
     tip: int
     attempts: tuple[int, ...]
@@ -124,7 +125,7 @@ class Lineage(msgspec.Struct, frozen=True, kw_only=True):
                     yield segment
 
     def applied(self, operator: str) -> Iterator[Applied]:
-        """What the operator took on the line, by subtask and in program order."""
+        """What the operator took on the lineage, by subtask and in program order."""
         for segment in self.of_operator(operator):
             run = segment.run
             for sequence, epoch in enumerate(segment.apply_epochs()):
@@ -138,14 +139,14 @@ class Lineage(msgspec.Struct, frozen=True, kw_only=True):
                 )
 
     def segment(self, task: str, attempt: int) -> Segment | None:
-        """The segment of a task's attempt, None when it is off the line."""
+        """The segment of a task's attempt, None when it is off the lineage."""
         for segment in self.segments.get(task, ()):
             if segment.run.attempt == attempt:
                 return segment
         return None
 
     def epoch_of_apply(self, task: str, attempt: int, taken: int) -> int | None:
-        """The epoch of the `taken`-th record (from 1) of a task's attempt, None when off the line."""
+        """The epoch of the `taken`-th record (from 1) of a task's attempt; None when it is off the lineage."""
         segment = self.segment(task, attempt)
         if segment is None or taken > segment.applies:
             return None
@@ -156,7 +157,7 @@ class Lineage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lineages:
-    """A history's attempts, snapshots and lines by name; each line is computed once."""
+    """A history's attempts, snapshots and lineages; each lineage is computed once."""
 
     def __init__(self, history: History) -> None:
         self.runs: dict[tuple[str, int], TaskRun] = {(run.task, run.attempt): run for run in history.runs}
@@ -168,7 +169,7 @@ class Lineages:
         }
         self.last_attempt: int = max([*self.starts, *(run.attempt for run in history.runs)], default=0)
         self.persistent: Persistent | None = None
-        """the channels, where tasks came up alone in them"""
+        """the channels, where tasks recovered locally in them"""
         if any(start.in_place for start in self.starts.values()):
             channels = {(channel.name, channel.attempt): channel for channel in history.channels}
             self.persistent = Persistent(self, channels)
@@ -186,7 +187,7 @@ class Lineages:
 
     @property
     def end(self) -> Lineage:
-        """The line of the run's end."""
+        """The lineage of the run's end."""
         return self.of_attempt(self.last_attempt)
 
     def serving(self, task: str, attempt: int) -> int:
@@ -201,23 +202,23 @@ class Lineages:
         return [entry for entry in self._completions if self.serving(task, entry.attempt) == attempt]
 
     def of_attempt(self, attempt: int) -> Lineage:
-        """The line that ends with all of an attempt."""
+        """The lineage that ends with all of an attempt."""
         if attempt not in self._lineages:
             self._lineages[attempt] = self._draw(attempt)
         return self._lineages[attempt]
 
     def of_checkpoint(self, checkpoint: int) -> Lineage:
-        """A line that a completed checkpoint lies on: that of the run's end if it can be, else
-        that of the attempt which took it."""
+        """The lineage of a completed checkpoint: that of the run's end if the checkpoint is on it, else that of the
+        attempt
+        which took the checkpoint."""
         if checkpoint in self.end.checkpoints:
             return self.end
         return self.of_attempt(self.completed[checkpoint].attempt)
 
     def stored(self, checkpoint: int) -> dict[str, Stored]:
-        """The store's entries of a completed checkpoint, by task; a pointer to nothing has none.
+        """The store's entries of a completed checkpoint, by task; a handle that refers to no stored snapshot has none.
 
-        Of a task that had finished it is the last snapshot that it took, whether
-        the checkpoint still points to it or not.
+        A task that had finished has the last snapshot that it took, whether or not the checkpoint still refers to it.
         """
         if checkpoint not in self._stored:
             completed = self.completed[checkpoint]
@@ -227,10 +228,10 @@ class Lineages:
         return self._stored[checkpoint]
 
     def _last_of_finished(self, completed: Completed) -> dict[str, Stored | None]:
-        """Of the tasks that had finished and that a checkpoint says no more of: their last snapshots.
+        """The last snapshots of the finished tasks that a checkpoint has no handle of.
 
-        An operator that its job found finished as a whole has those of the snapshot which
-        the job began with: the job may have been laid out anew.
+        Of an operator that was finished as a whole before its job began, they are those of the snapshot that the job
+        began with: the job may have been rescaled.
         """
         tasks = [task for task in completed.finished if task not in completed.handles]
         began = self._began_with(completed) if tasks else None
@@ -260,7 +261,7 @@ class Lineages:
         return found if found is not None and found.attempt < attempt else None
 
     def _last_stored(self, task: str, completed: Completed) -> Stored | None:
-        """The newest snapshot of a task that lies on the line of a checkpoint which counts it as finished."""
+        """The newest snapshot of a task that lies on the lineage of a checkpoint which counts it as finished."""
         attempt: int | None = self.serving(task, completed.attempt)
         while attempt is not None:
             of_attempt = self._stored_of.get((task, attempt), ())
@@ -365,8 +366,11 @@ class Lineages:
         return chain
 
     def _furthest(self, task: str, attempt: int) -> int:
-        """The attempt that did all of what a task had done by the end of this one: the one before it, where the job
-        ended while this one, come up alone, was still doing again what others had seen already."""
+        """The attempt that did all of a task's work by the end of this one.
+
+        It is the attempt before, where the job ended while this one, in local recovery, was still repeating work of
+        which other tasks had already taken the results.
+        """
         if self.persistent is None:
             return attempt
         start = self.starts.get(attempt)
@@ -376,7 +380,8 @@ class Lineages:
         return before if self._work(task, before) > self._work(task, attempt) else attempt
 
     def _work(self, task: str, attempt: int) -> int:
-        """How many records a task had read or taken by the end of an attempt, since all tasks last came up."""
+        """How many records a task had read or taken by the end of an attempt, since all tasks were last started
+        together."""
         run = self.runs.get((task, attempt))
         return self._work_before(task, attempt) + (len(run.reads) + len(run.applies) if run is not None else 0)
 
@@ -439,4 +444,4 @@ def _operator(task: str) -> str:
 
 
 _ALL = (INFINITE,)
-"""How many sends of an uncut segment are on its line, for one channel."""
+"""How many sends of an uncut segment are on its lineage, for one channel."""

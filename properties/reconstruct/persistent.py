@@ -1,10 +1,11 @@
-"""Channels that outlive the attempts at their ends: of tasks that come up alone (UNA-4).
+"""Channels that outlive the attempts at their ends, where tasks recover locally (UNA-4).
 
-From one attempt of all tasks to the next a channel is one: what its receiver was restored with, then
-what its sender's attempts put into it, each behind what was there.  What the network dropped, since it
-had come before, is told apart (`Channel.repeated`): an attempt that came up alone sends first what
-those before it had sent since its snapshot.  Places in a channel are counted from its beginning; an
-attempt's own counts begin where its snapshot was taken.
+From one attempt of all tasks to the next, a channel is one sequence: what its receiver
+was restored with, then what each attempt of its sender put into it.  An attempt that
+recovered locally first sends again what earlier attempts had sent since its snapshot;
+the network drops these repeats and records them apart (`Channel.repeated`).  Places in
+a channel are counted from its beginning; an attempt's own counts begin where its
+snapshot was taken.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .in_flight import NOTHING, InFlight, origins
 
 
 class Attempts(Protocol):
-    """What has to be known of a history's attempts: `line.Lines` knows it."""
+    """What has to be known of a history's attempts: `lineage.Lineages` knows it."""
 
     @property
     def runs(self) -> Mapping[tuple[str, int], TaskRun]: ...
@@ -33,7 +34,7 @@ class Attempts(Protocol):
 
 
 class Persistent:
-    """The channels of a history in which tasks came up alone."""
+    """The channels of a history in which tasks recovered locally."""
 
     def __init__(self, lineages: Attempts, channels: Mapping[tuple[str, int], Channel]) -> None:
         self._lineages = lineages
@@ -100,8 +101,10 @@ class Persistent:
         return self.first_taken(earlier, channel) + taken
 
     def first_sent(self, run: TaskRun, channel: str) -> int:
-        """The place of the first record that a run sent into a channel: of one that lay there when its snapshot
-        was taken, and had still to be sent, if there was one."""
+        """The place of the first record that a run sent into a channel.
+
+        If records were still to be sent when its snapshot was taken, that is the first of these.
+        """
         before = self._before(run)
         if before is None:
             log = self.content(channel, run.attempt)
@@ -113,8 +116,10 @@ class Persistent:
         return self.first_sent(earlier, channel) + sent - len(origins(waiting))
 
     def _before(self, run: TaskRun) -> tuple[TaskRun, int] | None:
-        """The run in the same channels that this one goes on from, and the checkpoint; None where it began with
-        them, or with what they began with."""
+        """The run in the same channels that this one continues, and the checkpoint that it restored.
+
+        None where the run began with the channels, or restored what the channels began with.
+        """
         parent = self._lineages.parent(run.task, run.attempt)
         if parent is None or parent[0] < self.whole(run.attempt):
             return None

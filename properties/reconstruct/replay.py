@@ -1,25 +1,24 @@
-"""What was applied, worked through again, attempt by attempt.
+"""What was applied, replayed attempt by attempt.
 
-Where the order of a merge matters (class H), or records may rightly be applied
-twice or never (at-least-once, at-most-once), the rows owed are those which the
-applied records yield.  A history names an applied record by its channel and its
-origin; what the record *said* follows from working the sender's own applied
-records through, up to the source.  So each attempt is replayed in the order of
-the dataflow: a subtask begins with the state that its predecessor on the line
-had at the restored mark, takes what its history says it took, and its emissions
-are what its receivers' origins refer to.
+Where the order of a merge matters (class H), or where records may rightly be applied
+twice or never (at-least-once, at-most-once), the expected rows are those that the
+applied records yield.  A history names an applied record by its channel and its origin.
+The record's content follows from replaying the sender's own applied records, up to the
+source.  So each attempt is replayed in the order of the dataflow: a subtask begins with
+the state that its predecessor on the lineage had at the restored mark, takes what its
+history records, and its emissions are what its receivers' origins refer to.
 
-Rows of one origin leave a subtask with one key, hence by one channel and in
-order, so that the n-th emitted with an origin is the n-th applied with it.
-(A rebalance may deal them out to several receivers; `is_determined` tells when
-that leaves open who got which.  What a batch let wait is taken from the loaded
-state: the same row, in a later attempt.)  Of what the engine did nothing is believed
-here but the order.
+Rows of one origin leave a subtask with one key, hence through one channel and in order:
+the n-th emitted with an origin is the n-th applied with it.  (A rebalance may distribute
+them to several receivers; `is_determined` decides whether that leaves open which row a
+receiver got.)  Rows that a batch buffered are taken from the loaded state: they are the
+same rows in a later attempt.  The replay relies on nothing of the engine but the order.
 
-`Streams` has what was sent through channels that outlive the attempts at their ends (UNA-4).  An attempt that comes up
-alone sends again what those before it had sent since its snapshot, and its receivers drop
-that.  What they took of an earlier attempt is right only if it is what this one sends in its place: so the rows that
-they are taken to have had are those.
+`Streams` has what was sent through channels that outlive the attempts at their ends
+(UNA-4).  An attempt that recovers locally sends again what earlier attempts had sent
+since its snapshot, and its receivers drop that.  What the receivers took of an earlier
+attempt is right only if this attempt sends the same in its place, so the replay gives
+the receivers the rows that this attempt sends.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ class RunReplay(msgspec.Struct, kw_only=True):
     by_origin: dict[int, list[Row]] = {}
     """the emitted rows by origin, each list in order"""
     rebalanced: dict[int, int] = {}
-    """by origin, how many of them receivers behind a rebalance have taken"""
+    """by origin, how many of the emitted rows receivers behind a rebalance have taken"""
 
     def fire(self, advances: int, out: Iterable[Emitted]) -> None:
         for origin, row in out:
@@ -97,7 +96,7 @@ _Held = TypeVar("_Held")
 
 
 class Strange(msgspec.Struct, frozen=True, kw_only=True):
-    """A record that was applied though its sender never emitted it (`again`: not as often)."""
+    """A record that was applied though its sender never emitted it (with `again`: emitted it less often)."""
 
     task: str
     attempt: int
@@ -112,7 +111,7 @@ class Replay:
     def __init__(
         self, workload: Workload, topology: Topology, lineages: Lineages, layouts: Mapping[int, Topology] | None = None
     ) -> None:
-        """`topology` is the widest; `layouts` says how each job was laid out, where that changed."""
+        """`topology` is the widest; `layouts` has the topology of each job, where that changed."""
         self.strange: list[Strange] = []
         self._topology = topology
         self._layouts = layouts or {}
@@ -143,7 +142,7 @@ class Replay:
         return known
 
     def _unsent(self, run: TaskRun) -> Iterator[tuple[int, Row]]:
-        """What a run sends first: rows of an attempt before it that were still to be sent at its snapshot."""
+        """What a run sends first: rows that were still to be sent when the snapshot that it restored was taken."""
         state = decode_state(run.loaded.state) if run.loaded is not None else None
         for passing in state.unsent.values() if state is not None else ():
             yield from records(passing)
@@ -167,7 +166,8 @@ class Replay:
         return self.run(task, attempt) if self.streams is None else self.streams.of(task, attempt)
 
     def inherited(self, run: TaskRun) -> Iterator[tuple[int, Row]]:
-        """What a run had from the attempt before it, and sent itself: what had still to be sent, what a batch held."""
+        """The rows that a run inherited and sends itself: unsent rows of its snapshot, and rows that a batch
+        buffered."""
         yield from self._unsent(run)
         node = self._nodes.get(run.operator)
         if node is not None and isinstance(node.operator, Batch) and run.loaded is not None:
@@ -175,7 +175,7 @@ class Replay:
                 yield origin, waited
 
     def sink_rows(self, lineage: Lineage) -> dict[int, list[Row]]:
-        """The rows that the sink's applied records brought it on a line, by epoch and in order."""
+        """The rows that the sink's applied records brought it on a lineage, by epoch and in order."""
         found: dict[int, list[Row]] = {}
         for segment in lineage.of_operator(SINK):
             taken = self.run(segment.run.task, segment.run.attempt).taken
@@ -251,8 +251,8 @@ class Replay:
             replayed.states[mark.checkpoint] = worker.entries()
 
     def _take_at(self, run: TaskRun, replayed: RunReplay, operator: User | Window) -> None:
-        """A run of what looks at time: its records, marks and advances of its watermark, or of the clock by which
-        it goes, in program order."""
+        """Replay an operator that depends on time: its records, its marks and the advances of its watermark or clock,
+        in program order."""
         worker = self._restored_machine(run, operator)
         senders = [_Sender(self, run, name) for name in run.inputs]
         marks = [mark for mark in run.marks if mark.checkpoint in self._lineages.completed]
@@ -296,7 +296,7 @@ class Replay:
         return kept.keep() if kept is not None else timed_machine(operator)
 
     def _is_rescaled(self, run: TaskRun, checkpoint: int) -> bool:
-        """Whether a run's job is laid out otherwise than the one that took the snapshot which it began with."""
+        """Whether a run's job has another topology than the job that took the snapshot which the run began with."""
         taken = self._lineages.completed[checkpoint].job
         return taken != run.job and self._layouts.get(run.job) != self._layouts.get(taken)
 
@@ -313,15 +313,17 @@ class Replay:
         return (self._at(self.run(run.task, before[0]).states, run.task, before[1]) or []) if before else []
 
     def _copy_taken(self, run: TaskRun, checkpoint: int) -> list[Entry]:
-        """Of the copies of broadcast state that the old subtasks had the one that a new one loaded: without
-        alignment they may differ, and any is as good."""
+        """The copy of broadcast state that a run loaded, out of the old subtasks' copies.
+
+        Without alignment the copies may differ, and the run may load any of them.
+        """
         copies = [states for _, states in self._states(run.operator, checkpoint)]
         text = run.loaded.state if run.loaded is not None else ""
         loaded = Counter(rules_in(decode_state(text) or StoredState())) if text else None
         return next((copy for copy in copies if Counter(copy) == loaded), next(iter(copies), []))
 
     def sender(self, run: TaskRun, channel: str) -> tuple[RunReplay, int, bool]:
-        """(replay, side, whether it deals its rows out) of the sender of one of a run's inputs."""
+        """(replay, side, whether the edge is a rebalance) of the sender of one of a run's inputs."""
         task = channel.partition(">")[0]
         operator = task.rpartition("-")[0]
         is_rebalanced = rebalances(self._topology, operator, run.operator)
@@ -368,11 +370,11 @@ def is_determined(workload: Workload, topology: Topology, *, every_attempt: bool
 
     A rebalance leaves open which of the rows of one origin (those of a join, or
     of a flat map after another) went to which receiver.  Dealt out to the sink
-    that does not matter on the line of an exactly-once run, for they are all
+    that does not matter on the lineage of an exactly-once run, for they are all
     applied there; with `every_attempt`, where some may not have been applied any
     more, or on one side of a cut only, it does; so it does behind a window, whose
-    rows of one origin come at different times.  Where a user's function had rows wait
-    for no key in particular, nobody knows which subtask they come from.
+    rows of one origin come at different times.  Where a user's function
+    buffers rows without a key, it is unknown which subtask they come from.
     """
     several = {source.name: 0 for source in workload.inputs}
     anywhere = {name for name, function in user_nodes(workload).items() if not is_by_key(function)}

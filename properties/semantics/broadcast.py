@@ -1,8 +1,8 @@
-"""Broadcast edges and broadcast state (OPS-1, OPS-2): each row goes to every subtask, and each keeps all of them.
+"""Broadcast edges and broadcast state (OPS-1, OPS-2): an edge sends each row to every subtask, and each keeps all rows.
 
-What follows for a judge: a row of such an edge is owed to each subtask once; and
-in a snapshot that is a consistent cut all subtasks hold the same, since of two
-rules for a key the greater one holds, whichever came first.
+Two things follow for a judge.  Every subtask is expected to take a row of such an edge
+once.  And in a consistent cut all subtasks hold the same rules, since of two rules for
+one key the greater one applies, whichever came first.
 """
 
 from __future__ import annotations

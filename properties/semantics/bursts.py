@@ -1,7 +1,7 @@
 """What bursts do to rows, in plain Python: the quick checker's own reading of `workload.Burst`.
 
-A burst keeps the rows that it took, each with the moment, and is looked at
-afresh whenever the time is told.
+A burst keeps the rows that it took, each with its moment.  At every tick of the
+processing time it checks whether it is over.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Taken = tuple[int, int | None, int, int]
 
 
 class BurstMachine(Machine):
-    """One subtask's bursts; `time` is what it was told last."""
+    """One subtask's bursts; `time` is the last processing time that it received."""
 
     def __init__(self, operator: Burst) -> None:
         self.operator = operator
@@ -29,7 +29,7 @@ class BurstMachine(Machine):
         return []
 
     def advance(self, time: int) -> list[Emitted]:
-        """The time is told: what that ends, by the moment it was to end at."""
+        """Receive a processing time; gives the rows of the bursts that it ends, in the order of their ends."""
         self.time = time
         over = [key for key in self.open if self._end(key) <= time]
         over.sort(key=lambda key: (self._end(key), key is not None, key or 0))

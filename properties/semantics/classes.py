@@ -1,19 +1,17 @@
 """What an operator's output is a function of, and what an engine promises.
 
-Class M: of the input multiset.  Class S: of each split's order too.  Class H:
-of the order in which a run happened to merge its inputs.  Class W: of that and
-of its watermarks, which is what windows are where a record may come late, or of
-the clock, where an operator goes by processing time.  Rows
-and state of class M and S are known from the positions of a cut alone; for
-class H and W the line's apply events, and where among them the watermark
-advanced, give the order.
+Class M: of the input multiset.  Class S: of each split's order too.  Class H: of the
+order in which a run merged its inputs.  Class W: of that order and of the run's
+watermarks (windows whose records may come late), or of the clock (operators in
+processing time).  Rows and state of class M and S follow from the positions of a cut
+alone.  For class H and W they follow from the apply events of the lineage and from
+where the watermark advanced among them.
 
-A path has its worst operator's class.  An operator that looks at order is of
-class S only where all records of a key come along one first-in-first-out
-*lane*: from one split, never dealt out by a rebalance, and never spread by
-another key before.  Whether that is so depends on the data, hence the lanes of
-the actual keys are followed.  (Filters and flat maps are taken to let every
-record through: that can only turn an S into an H.)
+A path has the class of its worst operator.  An operator that depends on order is of
+class S only where all records of a key come along one first-in-first-out *lane*: from
+one split, never through a rebalance, and never hashed by another key before.  Whether
+that is so depends on the data, so the lanes of the actual keys are followed.  (Filters
+and flat maps are taken to pass every record: that can only turn an S into an H.)
 """
 
 from __future__ import annotations
@@ -54,7 +52,7 @@ class _Stream(msgspec.Struct, kw_only=True):
 
     lanes: dict[Key, set[Lane]]
     scattered: bool = False
-    """dealt out by a rebalance: records of one lane may overtake each other"""
+    """rebalanced: records of one lane may overtake each other"""
     joined: bool = False
 
     @property
@@ -128,9 +126,9 @@ def _streams(workload: Workload, topology: Topology) -> dict[str, _Stream]:
             stream = _Stream(lanes={key: {(key,)} for key in stream.lanes})
         if isinstance(node.operator, (Join, Rules)):  # what a row becomes depends on what came before it
             stream = _Stream(lanes=stream.lanes, scattered=stream.scattered, joined=True)
-        if isinstance(node.operator, Batch):  # rows that wait are dealt to whoever is there
+        if isinstance(node.operator, Batch):  # buffered rows are redistributed to any subtask
             stream = _Stream(lanes=stream.lanes, scattered=stream.scattered, joined=True)
-        if isinstance(node.operator, User):  # which of its rows comes first is its user's affair
+        if isinstance(node.operator, User):  # its user decides which of its rows comes first
             stream = _Stream(lanes=stream.lanes, scattered=stream.scattered, joined=True)
         leaving[node.name] = stream
     arriving[SINK] = _over_edge(leaving[workload.output], topology, workload.output, SINK)
@@ -147,7 +145,7 @@ def _over_edge(stream: _Stream, topology: Topology, sender: str, receiver: str) 
 
 
 def rebalances(topology: Topology, sender: str, receiver: str) -> bool:
-    """Whether an edge sends equal keys to different subtasks in turn."""
+    """Whether an edge sends rows of equal keys to different subtasks in turn."""
     return topology.edge(sender, receiver).partitioning == "rebalance" and topology.parallelism[receiver] > 1
 
 

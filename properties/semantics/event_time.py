@@ -1,9 +1,9 @@
-"""Event time as the data alone fix it: where nothing idles, watermarks are a function of positions.
+"""Event time as the data alone fix it: where no split is idle, watermarks are a function of positions.
 
-A split's watermark is the greatest time below its position, less the delay,
-less 1; a split of a bounded input that is read to its end holds nothing back.
-What an operator whose inputs are all spread to all of its subtasks has heard at
-an aligned cut is the least of all splits that feed it.
+A split's watermark is the greatest time below its position, less the delay, less 1.  A
+split of a bounded input that is read to its end no longer holds the watermark back.  At
+an aligned cut an operator's watermark is the least of all splits that feed it, if every
+input reaches all of its subtasks.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ..model.workload import BEGINNING, END_OF_TIME, Input, Workload, inputs_of
 
 
 def is_late_free(workload: Workload, node: str) -> bool:
-    """Whether no record can come late to a node, however its inputs are merged: within a split none is
-    further behind than the delay, and no split is ever not waited for."""
+    """Whether no record can come late to a node, however its inputs are merged: no record of a split is further behind
+    than the delay, and no split can become idle."""
     return all(source.idle_after_us == 0 and _in_bounds(source) for source in inputs_of(workload, node))
 
 
@@ -44,7 +44,7 @@ class Clock:
         return greatest[min(position, len(greatest)) - 1] if position and greatest else None
 
     def watermark(self, splits: Iterable[int], positions: Mapping[int, int]) -> int:
-        """What is heard of splits at positions: the least of those that are not read to their end."""
+        """The watermark at positions: the least of the splits that are not read to their end."""
         times = [END_OF_TIME]
         for split in splits:
             source, length, _ = self._splits[split]

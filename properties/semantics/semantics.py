@@ -301,4 +301,4 @@ def machine(operator: AnyOperator) -> Machine:
             return _Count(Count())
         case Batch() | Union():  # what of a batch waits is taken out behind it (`held_back`)
             return Machine()
-    raise TypeError(f"a {type(operator).__name__} is no operator of rows alone")
+    raise TypeError(f"a {type(operator).__name__} needs the time of its rows: `timed_machine` makes it")

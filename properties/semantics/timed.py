@@ -24,7 +24,7 @@ def timed_machine(operator: User | Window, *, strict: bool = False) -> TimedMach
 def redistributed(
     operator: User | Window, parts: Sequence[TimedMachine], is_mine: Callable[[int | None], bool]
 ) -> TimedMachine:
-    """What a subtask begins with where the job was laid out anew: its keys of all that there were."""
+    """The machine of a subtask of a rescaled job: its keys out of the machines of all old subtasks."""
     worker = timed_machine(operator)
     worker.time = min((part.time for part in parts), default=worker.time)
     for part in parts:

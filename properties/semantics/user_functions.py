@@ -1,11 +1,11 @@
-"""What a user's functions owe (OPS-4): the counterparts by which they are judged, and the quick checker's reading.
+"""What a user's functions have to yield (OPS-4): the counterparts that judge them, and the quick checker's reading.
 
-A function has two counterparts, both written by its user.  `expected` is pure: of
-one key's records in their order, and the time that the watermark has reached, the
-rows that are owed by then.  `spark` says the same of DataFrames (see
-`spark.user_functions`).  Both are *growing*: more records, or a later time, never
-take a row away.  Nobody but their user knows what a function holds, so its state
-is compared as it is stored and loaded, and not with what it should be.
+A function has two counterparts, both written by its user.  `expected` is pure: it takes
+one key's records in order and the watermark, and gives the rows that are expected by
+then.  `spark` computes the same on DataFrames (see `spark.user_functions`).  Both are
+*growing*: more records, or a later time, never take a row away.  Only the user knows
+what the state of a function means, so the judge compares loaded state with stored
+state, and not with an expected one.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class KeyRecord(NamedTuple):
 ExpectedRow = tuple[int | None, int, int]
 """(value, tag, tag2) of a row; its key is that of the records"""
 Expecting = Callable[[Sequence[KeyRecord], int], Iterable[ExpectedRow]]
-"""takes a key's records and the watermark's time, or for what goes by processing time that which it was told
-last (either `END_OF_TIME` once all input has ended)"""
+"""takes a key's records and the watermark or, in processing time, the last time that was received (either is
+`END_OF_TIME` once all input has ended)"""
 
 
 _ROW_OF = ("value", "tag", "tag2")
 MOST_EXPECTED = 100_000
-"""rows of one key: a counterpart that goes on to the end of time, as a timer may that always sets the next, is told"""
+"""rows of one key; a counterpart that gives more is in error, such as one of a timer that always sets the next"""
 
 
 class Counterpart(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class Counterpart(msgspec.Struct, frozen=True, kw_only=True):
     spark: Callable[[Any], Any]
     """from a DataFrame of records to one of rows"""
     by_key: bool = True
-    """its rows come from where the records of their key go, as what waits at a subtask for no key does not"""
+    """its rows come from the subtask that takes the records of their key; not so where it buffers rows without a key"""
 
 
 class CounterpartFailed(Exception):
@@ -64,14 +64,14 @@ _known: dict[str, Counterpart] = {}
 
 
 def judge_by(counterpart: Counterpart) -> None:
-    """Judge the function of this name so, in this process."""
+    """Register the counterpart that judges the function of its name in this process."""
     _known[counterpart.name] = counterpart
 
 
 def counterpart(name: str) -> Counterpart:
-    """Raises CounterpartFailed for a function that nobody has named."""
+    """The counterpart of a function; raises CounterpartFailed where none is registered."""
     if name not in _known:
-        raise CounterpartFailed(f"nobody has said how the user function {name!r} is judged")
+        raise CounterpartFailed(f"the user function {name!r} has no counterparts by which it could be judged")
     return _known[name]
 
 
@@ -152,7 +152,7 @@ class UserMachine(Machine):
         return self.operator.timed or self.operator.clocked
 
     def _more(self, key: int | None, origin: int) -> list[Emitted]:
-        """What is owed of a key by now, and was not before."""
+        """The rows of a key that are expected by now and were not before."""
         rows = self._expected_rows(key)
         before = self.given.get(key, Counter())
         self.given[key] = after = Counter(rows)
@@ -175,7 +175,7 @@ class UserMachine(Machine):
         except Exception as error:  # whatever a user's code raises
             raise CounterpartFailed(f"`expected` of {function} raised {type(error).__name__}: {error}") from error
         if len(rows) > MOST_EXPECTED:
-            raise CounterpartFailed(f"`expected` of {function} owes more than {MOST_EXPECTED:,} rows of key {key}")
+            raise CounterpartFailed(f"`expected` of {function} gives more than {MOST_EXPECTED:,} rows of key {key}")
         for row in rows:
             if not isinstance(row, tuple | list) or len(row) != len(_ROW_OF):
                 raise CounterpartFailed(f"`expected` of {function} gave {row!r}; a row is ({', '.join(_ROW_OF)})")

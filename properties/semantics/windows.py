@@ -26,7 +26,7 @@ class Pane(msgspec.Struct, kw_only=True):
     end: int
     rows: list[tuple[int | None, int, int]] = []
     emitted: bool = False
-    """it has been since it took its last row, by who had it before it was dealt anew: see `WindowMachine.adopt`"""
+    """the subtask that had it before the job was rescaled emitted it after its last row: see `WindowMachine.adopt`"""
 
     @property
     def last(self) -> int:
@@ -43,7 +43,7 @@ class WindowMachine(Machine):
         self.panes: list[Pane] = []
 
     def take_at(self, row: Row, time: int, origin: int) -> list[Emitted]:
-        """Put a row into its windows; what comes out at once is what had been finished before."""
+        """Put a row into its windows; gives the rows of those windows that were finished already."""
         key, value, tag, _ = row
         out: list[Emitted] = []
         for start, end in self._windows(time):
@@ -56,7 +56,7 @@ class WindowMachine(Machine):
         return out
 
     def advance(self, time: int) -> list[Emitted]:
-        """The watermark goes on: what that finishes, by the end of the window."""
+        """Advance the watermark; gives the rows of the windows that it finishes, by their ends."""
         done = sorted(
             (pane for pane in self.panes if self.time < pane.last <= time and not pane.emitted),
             key=lambda pane: (pane.end, pane.key is not None, pane.key or 0, pane.start),
@@ -69,7 +69,7 @@ class WindowMachine(Machine):
         return [(pane.start, pane.key, *self._totals(pane)) for pane in self.panes]
 
     def timers(self) -> list[Timer]:
-        """What is still waited for: the end of each open window, and that of its lateness."""
+        """The pending timers: the end of each open window, and that of its lateness."""
         found: dict[Timer, None] = {}
         for pane in self.panes:
             for time in (*(() if pane.emitted else (pane.last,)), pane.last + self.operator.lateness):
@@ -85,8 +85,12 @@ class WindowMachine(Machine):
         return copy
 
     def adopt(self, panes: Iterable[Pane], time: int) -> None:
-        """Take over windows whose subtask had heard of a time; this one may have heard of less (an unaligned
-        snapshot does not wait for all to hear the same), and emits again none that had been by then."""
+        """Take over windows of a subtask whose watermark was `time`.
+
+        This subtask's watermark may be lower, since an unaligned snapshot does not wait until all subtasks have
+        received the
+        same one.  It does not emit again what was emitted by then.
+        """
         for pane in panes:
             self.panes.append(msgspec.structs.replace(pane, emitted=pane.emitted or pane.last <= time))
 

@@ -1,8 +1,8 @@
-"""Whether a job's numbers stay within 64 bits, decided before Spark sees it.
+"""Whether a job's numbers stay within 64 bits, decided before Spark sees the job.
 
-Spark fails a whole query on one overflow.  So the greatest magnitudes that a
-workload could yield are bounded first, generously: a job that could overflow is
-told so by itself and leaves its batch alone.
+Spark fails a whole query on one overflow.  So the greatest magnitudes that a workload
+could yield are bounded first, generously.  A job that could overflow gets that answer by
+itself, and its batch goes on without it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def problem(job: OracleJob) -> str:
 def beyond_64_bits(workload: Workload, applies: Mapping[str, Sequence[int]] = NO_APPLIES) -> str:
     """Where a workload's numbers may leave 64 bits, in one phrase; empty where they cannot.
 
-    `applies`: by node the line of each record that it took, repeats included, where rows follow what was applied.
+    `applies`: by node the lineage of each record that it took, repeats included, where rows follow what was applied.
     """
     bounds: dict[str, Bound] = {}
     for source in workload.inputs:
@@ -72,7 +72,7 @@ def beyond_64_bits(workload: Workload, applies: Mapping[str, Sequence[int]] = NO
 
 
 def _after(operator: object, inputs: list[Bound], taken: int | None) -> Bound:
-    """`taken`: how many records the node took on a line, repeats included, where the job says so."""
+    """`taken`: how many records the node took on a lineage, repeats included, where the job says so."""
     bound = inputs[0]
     for other in inputs[1:]:
         bound |= other

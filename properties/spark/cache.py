@@ -1,4 +1,4 @@
-"""Expected rows by content: the same question is put to Spark once."""
+"""Expected rows by content: Spark computes the answer to a question once."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Cache:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Written beside its place and moved there whole: another process may read it at any time."""
+    """Written next to its place and moved there whole: another process may read it at any time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, made = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "wb") as file:

@@ -111,7 +111,9 @@ def _many(differing: DataFrame, pair: Pair, known: dict[str, Any]) -> Compared:
     result = CheckResult(
         held=not any(counts[kind] for kind in GUARANTEES[request.guarantee]),
         samples=tuple(_samples(differing, request, counts)),
-        warnings=(f"more than {MOST_DIFFERENCES:,} rows differ: they are counted, and not told by column or written",),
+        warnings=(
+            f"more than {MOST_DIFFERENCES:,} rows differ: they are counted, but neither compared by column nor written",
+        ),
         **known,
         **counts,
     )
@@ -135,7 +137,7 @@ def _repeated_keys(rows: Any, request: CheckRequest) -> tuple[str, ...]:
 
 @contextmanager
 def _sized(spark: SparkSession, pair: Pair) -> Iterator[None]:
-    """As many partitions as suit the size of the tables, and names of columns that are told apart by case where only
+    """As many partitions as suit the size of the tables, and names of columns that are distinguished by case where only
     that does, for the time of one check."""
     name = "spark.sql.shuffle.partitions"
     before = spark.conf.get(name) or "2"

@@ -1,9 +1,9 @@
-"""A process that keeps Spark's folder, and removes it when the one who started it is gone, whatever it died of.
+"""A process that keeps Spark's folder, and removes it when the process that started it has ended, for whatever reason.
 
-Run as a script, without the package: it says the folder's path on its standard
-output, and waits for the end of its standard input.  Then Java, whose input ends
-at the same moment, goes too.  One that does not, because it was only just being
-started, is killed; whatever is still written is removed until it is quiet.
+It runs as a script, without the package.  It writes the folder's path to its standard
+output and waits for the end of its standard input.  Java's input ends at the same
+moment, and Java exits too.  A Java that does not, because it was only just being
+started, is killed.  The janitor removes what is still written until nothing is.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def main() -> None:
         print(folder, flush=True)
         sys.stdin.read()
     remove(Path(folder))
-    os._exit(0)  # whoever read the output is gone: there is nothing to flush
+    os._exit(0)  # the reader of the output has ended: there is nothing to flush
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder until nobody is left who could make it again."""
+    """Remove a folder until no process remains that could make it again."""
     began = quiet_since = time.monotonic()
     while time.monotonic() - began < PATIENCE_S and time.monotonic() - quiet_since < QUIET_S:
         users = started_with(folder)

@@ -105,7 +105,7 @@ def wrapper_home(java: Path, folder: Path) -> Path:
     wrapper = home / "bin" / "java"
     if wrapper.exists():
         return home
-    # Made beside its place and moved there whole: two processes may do this at once.
+    # Made next to its place and moved there whole: two processes may do this at once.
     made = Path(tempfile.mkdtemp(prefix="java-", dir=folder))
     (made / "bin").mkdir()
     (made / "bin" / "java").write_text(script)

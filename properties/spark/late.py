@@ -1,14 +1,13 @@
-"""The oracle's queries for windows whose records may be late: what they make of them follows a line's events.
+"""The oracle's queries for windows whose records may be late: their rows follow the events of a lineage.
 
-Each record that a window took has the watermark of its subtask just before
-(`wm`).  One that comes when the window is past its lateness is dropped; one
-that comes behind the window's last moment emits it again, as it then is; all
-others make the pane that the first advance to that moment emits.  What is held
-at a cut are the windows that no advance of an earlier epoch has put past their
-lateness.
+Each record that a window took has the watermark of its subtask just before (`wm`).  A
+record that comes when the window is past its lateness is dropped.  A record that comes
+behind the window's last moment emits the window again, as it then is.  All other records
+make the pane that the first advance to that moment emits.  A cut holds the windows that
+no advance of an earlier epoch has put past their lateness.
 
-`place` of a row orders the rows that one subtask emits: twice that of the
-record it came with, plus one, or twice that of the record it came before.
+`place` of a row orders the rows that one subtask emits: twice that of the record it came
+with, plus one, or twice that of the record it came before.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ def records(rows: str, meaning: Windowed) -> str:
 
 
 def sessions(rows: str, meaning: Windowed, names: Sequence[str]) -> str:
-    """Rows and state of sessions, from what the fold over their records told."""
+    """Rows and state of sessions, from the result of the fold over their records."""
     whose = f"select node as of, any_value(then) as then, any_value(sums) as sums from {rows} group by node"
     valued = (
         f"select *, origin as pane, {meaning.value} as row_value, {meaning.tag} as row_tag,\n"
@@ -87,7 +86,7 @@ def sessions(rows: str, meaning: Windowed, names: Sequence[str]) -> str:
 
 
 def _with_advances(rows: str) -> str:
-    """Rows beside the advance that emits their window, `fired`, and the one behind which it is gone, `gone`."""
+    """Rows with the advance that emits their window, `fired`, and the advance that ends its lateness, `gone`."""
     joins = (
         f"left join {ADVANCES} {name} on {name}.at_node = node and {name}.at_lineage = lineage\n"
         f"  and {name}.at_lane = lane and {name}.at_before < {time} and {time} <= {name}.at_time"
@@ -105,7 +104,7 @@ def _late(names: Sequence[str]) -> str:
 
 
 def _if_held(next_epoch: str, names: Sequence[str]) -> str:
-    """State, if it is held at some cut before the key's next change and before its window is gone."""
+    """State, if it is held at some cut before the key's next change and before its window has expired."""
     until = f"least({next_epoch}, gone.at_epoch)"
     return f"if(tip and coalesce({until}, {FOREVER}) > epoch,\n  {_held(names, until)}, null)"
 
@@ -135,5 +134,5 @@ def _struct(names: Sequence[str], own: dict[str, str]) -> str:
 
 
 def _kept(made: str) -> str:
-    """An attempt sends what it made itself, and the run's line is the one whose state is asked for."""
+    """An attempt sends what it made itself, and the run's lineage is the one whose state is asked for."""
     return f"select then, made.* from ({made}) where made is not null and (made.what = 1 or made.attempt = lineage)"

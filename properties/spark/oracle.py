@@ -1,4 +1,4 @@
-"""The oracle: what many workloads owe, computed by PySpark in a few queries a batch."""
+"""The oracle: the expected rows and state of many workloads, computed by PySpark in a few queries a batch."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ Fold = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class Oracle:
-    """PySpark's word on jobs, each workload computed once.
+    """PySpark's answers on jobs, each workload computed once.
 
-    `queries` and `computed` count what Spark was asked.  `meanings` and `fold` are
-    there for tests, which plant errors in them.
+    `queries` and `computed` count what Spark was asked.  `meanings` and `fold` are there for tests, which plant errors
+    in them.
     """
 
     def __init__(
@@ -67,7 +67,8 @@ class Oracle:
         ]
 
     def compute(self, spark: SparkSession, jobs: Sequence[OracleJob]) -> list[Expected]:
-        """What each job owes, cache or no; those that follow apply events in queries of their own."""
+        """The expected rows and state of each job, cached or not; jobs that follow apply events get queries of their
+        own."""
         found: dict[int, Expected] = {}
         for traced in (False, True):
             numbers = [number for number, job in enumerate(jobs) if bool(job.applies) is traced]

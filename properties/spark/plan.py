@@ -28,7 +28,7 @@ _ROW = ("what", "at", *_VALUES, "epoch", "until", "place", "seq", "ts")
 _TRACED = (*_ROW, "origin", "attempt", "nth", "total")
 _TURN = ("kind", "side", "node", "then")
 _LINEAGE = ("lineage", "tip")
-"""What an application adds to a row: the line it is on, and whether that is the run's."""
+"""What an application adds to a row: the lineage it is on, and whether that is the run's."""
 
 
 class Plan:
@@ -64,7 +64,7 @@ class Plan:
         return self.steps(panes(rows, RECORDS, fixed), "then")
 
     def in_sessions(self) -> str:
-        """The same of session windows; where they follow apply events, from what the fold of `took` told."""
+        """The same of session windows; where they follow apply events, from the result of the fold of `took`."""
         if self.traced:
             made = late.sessions(ROWS, self.windows[self.session], self.row)
             return self.counted(self.steps(made, "then"))
@@ -75,7 +75,7 @@ class Plan:
         return late.records(self.taken(), self.windows[self.session])
 
     def taken(self) -> str:
-        """The records that windows took, as the line's events have it."""
+        """The records that windows took, as the lineage's events have it."""
         return f"({self.applied((*_TURN, *late.TAKEN), '')})"
 
     def arrivals(self) -> str:
@@ -158,7 +158,7 @@ class Plan:
         )
 
     def counted(self, text: str) -> str:
-        """The rows of one origin that an attempt sends, numbered: they are told apart by that."""
+        """The rows of one origin that an attempt sends, numbered: they are distinguished by that."""
         if not self.traced:
             return text
         group = "partition by what, at, attempt, origin"
@@ -209,7 +209,7 @@ class Plan:
         made = f"if({self.is_join}, concat({self.pairs()}, array({self.state()})),\n  {made})"
         lineage = ", lineage, tip" if self.traced else ""
         text = f"select then{lineage}, explode({made}) as made from (\n{text})"
-        # An attempt sends what it made itself, and the run's line is the one whose state is asked for.
+        # An attempt sends what it made itself, and the run's lineage is the one whose state is asked for.
         own = "and if(made.what = 1, tip, lineage is null or made.attempt = lineage)" if self.traced else ""
         return f"select then, made.* from (\n{text})\nwhere made is not null {own}"
 

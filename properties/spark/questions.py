@@ -1,8 +1,8 @@
 """From a judged case to what PySpark is asked about it.
 
-A question carries the quick checker's own reckoning beside the job, so that the
-two are compared row by row where Spark runs.  It is bytes on the way: cases are
-judged in other processes than the one with the session.
+A question carries the quick checker's own result with the job, so that the two are
+compared row by row where Spark runs.  It travels as bytes: cases are judged in other
+processes than the one with the session.
 """
 
 from __future__ import annotations
@@ -31,22 +31,23 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def questions_of(case: Case, name: str) -> tuple[Question, ...]:
-    """What to ask about a case: its run's line, and each completed checkpoint that lies off it.
+    """What to ask about a case: its run's lineage, and each completed checkpoint that lies off it.
 
-    Where rows follow the applied records, they are a question of their own,
-    beside the state of the nodes that the positions alone determine; so are windows
-    whose records may be late.  Where data lay in flight at some checkpoint, all
-    rows and all states on the line do, and each row is told with the attempt that
-    made it; of checkpoints off the line nothing is asked then.
+    Where rows follow the applied records, they are a question of their own, apart from the
+    state of the nodes that the positions alone determine; so are windows whose records may
+    be late.  Where data was in flight at some checkpoint, all rows and all states on the
+    lineage follow the applied records; each row comes with the attempt that made it, and
+    checkpoints off the lineage are not asked about.
 
-    Of windows in a job that went on where its input had been drained nothing is
-    asked: all that came was late; what was owed up to there is.  There is no question
-    of a user's functions in what was applied: their counterparts speak of positions
-    alone; nor where one goes by processing time, of which positions say nothing; nor,
-    in what was applied, of batches: which attempt made what they had held back is not
-    followed.
-    Of a run in which a job began with operators that nobody described nothing is asked.
-    What batches held back is not taken from the rows that are compared.
+    Some things are not asked.  Of windows in a job that continued after a drain: nothing,
+    since all that came was late; the rows expected up to the drain are asked.  Of user
+    functions: nothing that follows the applied records, since their counterparts know
+    positions alone, and nothing in processing time, which positions do not determine.  Of
+    batches: nothing that follows the applied records, since which attempt made the buffered
+    rows is not followed.  Of a run in which a job began with operators that the workload
+    does not describe: nothing.
+
+    Rows that batches buffer are not subtracted from the rows that are compared.
     """
     if nothing_asked(case):
         return ()
@@ -66,23 +67,27 @@ def unasked_by(case: Case, questions: Sequence[Question]) -> Unasked:
 
 
 def _asked(case: Case) -> tuple[int, ...]:
-    """The cuts of the run's line that something is asked of: of windows, up to the first behind which all had
-    been emitted by a user's wish."""
+    """The cuts of the run's lineage that are asked about.
+
+    Of windows these are the cuts up to the first drain: there all windows had been emitted.
+    """
     cuts = (*case.lineage.checkpoints, INFINITE)
     drained = case.drained if window_of(case.workload) is not None else ()
     return cuts[: next((index + 1 for index, cut in enumerate(cuts) if cut in drained), len(cuts))]
 
 
 def _checkpoints_off_lineage(case: Case) -> tuple[int, ...]:
-    """The completed checkpoints beside it, windows not having all been emitted in an earlier job."""
+    """The completed checkpoints off the run's lineage, up to the first job after which all windows had been emitted."""
     found = [number for number in sorted(case.lineages.completed) if number not in case.lineage.checkpoints]
     last = case.last_with_windows if window_of(case.workload) is not None else None
     return tuple(number for number in found if last is None or case.lineages.completed[number].job <= last)
 
 
 def _at_sink(case: Case) -> bool:
-    """Whether it is known which of several rows of one origin each sink took: where one was sent to another sink, and
-    lay in flight at a cut, the epoch of each matters."""
+    """Whether it is known which of several rows of one origin each sink took.
+
+    Where a row was sent to another sink and was in flight at a cut, the epoch of each matters.
+    """
     strict = case.by_applies and case.history.guarantee == "exactly-once"
     return is_determined(case.workload, case.topology, every_attempt=strict)
 
@@ -113,7 +118,7 @@ def _by_applies(case: Case, name: str, *, rows: bool) -> Question:
 
 
 def _applies(case: Case, reader: str, numbers: dict[int, int], senders: Senders) -> Iterator[Apply]:
-    """What a node or the sink took on the run's line, and on that of each attempt it goes through."""
+    """What a node or the sink took on the run's lineage, and on that of each attempt it goes through."""
     window = window_of(case.workload)
     for attempt in case.lineage.attempts:
         lineage = case.lineages.of_attempt(attempt)
@@ -156,7 +161,7 @@ def _has_every_snapshot(case: Case, node: str, number: int) -> bool:
 
 
 def _cuts(case: Case) -> tuple[Cut, ...]:
-    """The completed checkpoints of the run's line, then the end of all input."""
+    """The completed checkpoints of the run's lineage, then the end of all input."""
     ends = tuple(len(records) for _, _, records in case.workload.splits())
     return (*(_cut(case, number) for number in case.lineage.checkpoints), Cut(name=INFINITE, positions=ends))
 

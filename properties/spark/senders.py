@@ -1,14 +1,16 @@
-"""Which attempt made the records that were taken, where some lay in flight at a checkpoint: for `questions`.
+"""Which attempt made each record that was taken, where some records were in flight at a checkpoint: for `questions`.
 
-To PySpark a row is made by an input or a node with state, in some attempt, and goes
-through the stateless nodes behind it in no time.  In a run each of them takes
-and sends it, and it may lie in a channel at a checkpoint each time: then a later
-attempt goes on with it, out of what it was restored with (`queued` in its own
-input, or `unsent` by whoever comes before it).  So from an application the row
-is followed back: the n-th of an origin that came by a channel is the n-th that
-its receiver was restored with or that its sender sent; what a checkpoint holds
-of a channel are those behind the last that the receiver had taken at its mark,
-in that one's attempt; and what a stateless node sent is as old as what it took.
+For PySpark, an input or a node with state makes a row, in some attempt, and the row
+passes the stateless nodes behind it at once.  In a run each of these nodes takes and
+sends the row, and it may be in flight at a checkpoint each time.  A later attempt then
+continues with it, from what it was restored with (`queued` in its own input, or `unsent`
+of a task before it).
+
+So each application is followed back to the maker.  The n-th row of an origin that came
+through a channel is the n-th that the receiver was restored with or that the sender sent.
+What a checkpoint holds of a channel are the rows behind the last one that the receiver
+had taken at its mark, in the receiver's attempt.  What a stateless node sent has the
+attempt of what it took.
 """
 
 from __future__ import annotations
@@ -154,7 +156,7 @@ class Senders:
 
     def _held_between(self, checkpoint: int, channel: str) -> Attempts:
         """What a completed checkpoint holds of all channels between the operators that a channel connects: a job that
-        is laid out anew has others.  Rows of one origin, having one key, come out of one channel into one."""
+        is rescaled has others.  Rows of one origin, having one key, come out of one channel into one."""
         known: Attempts = {}
         for before in self._lineages.in_flight(checkpoint):
             if _operators(before) == _operators(channel):

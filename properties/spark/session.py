@@ -137,7 +137,7 @@ def _fill(
         started = _start(master, settings)
         if then is not None:
             then(started)
-    except BaseException as error:  # whoever waits for the session is told, on any failure
+    except BaseException as error:  # any failure is passed to those who wait for the session
         future.set_exception(error)
     else:
         future.set_result(started)
@@ -155,7 +155,7 @@ def _start(master: str, settings: Mapping[str, str]) -> SparkSession:
 
 
 def _folder() -> Path:
-    """A folder for Spark's log and files, kept by a process that removes it when this one is gone."""
+    """A folder for Spark's log and files, kept by a process that removes it when this one has ended."""
     global _janitor, _kept
     if _janitor is not None:
         _janitor.communicate()
@@ -167,7 +167,7 @@ def _folder() -> Path:
         text=True,
     )
     if _janitor.stdout is None:
-        raise SparkUnavailable("the keeper of Spark's folder does not speak")
+        raise SparkUnavailable("the process that keeps Spark's folder did not report the folder's path")
     _kept = Path(_janitor.stdout.readline().rstrip("\n"))
     return _kept
 

@@ -1,12 +1,13 @@
 """Sessions as their records came: a fold over partitions sorted by key and place, in Spark's Python workers.
 
-A late record may merge sessions, be taken into one that was emitted, or find
-all gone; which it does depends on those before it, so that no window function
-of SQL says it.  Written apart from the engine and from the quick checker: here
-sessions of a key are a list in the order of time, and what a session was at a
-moment is told as a row with the epochs it lasted.
+A late record may merge sessions, join one that was emitted, or find that all have
+expired.  Which of these happens depends on the records before it, so no window function
+of SQL can express it.  The fold is written independently of the engine and of the quick
+checker.  Here the sessions of a key are a list in the order of time, and each state of a
+session becomes a row with the epochs that it lasted.
 
-It is sent to the workers as it stands: it must import nothing of this package.
+Spark sends this module to the workers as it stands: it must import nothing of this
+package.
 """
 
 from __future__ import annotations

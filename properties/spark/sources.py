@@ -1,9 +1,9 @@
-"""Where committed rows lie, and PySpark reading them there by itself: tables of PostgreSQL, folders of JSON lines.
+"""Where committed rows are, and PySpark reading them there by itself: tables of PostgreSQL, folders of JSON lines.
 
-The engine under test has no part in it: no client, no file handle, no cache of
-it is asked.  A table is read once, at one moment (a snapshot that the server
-keeps while the slices are read), and is kept by Spark from then on, so that a
-pipeline that goes on writing does not move the rows under a comparison.
+The engine under test takes no part: none of its clients, file handles or caches is used.
+A table is read once, at one moment (a snapshot that the server keeps while the slices
+are read).  Spark keeps the rows from then on, so that a pipeline that goes on writing
+does not change them during a comparison.
 """
 
 from __future__ import annotations

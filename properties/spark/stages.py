@@ -54,7 +54,7 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     depth: int
     """how many keyed nodes are on the longest path up to the reader, it included; 0 for the sink"""
     traced: bool
-    """whether its rows reach the reader as the line's apply events have them"""
+    """whether its rows reach the reader as the lineage's apply events have them"""
 
 
 def streams_of(jobs: Sequence[OracleJob], kinds: Mapping[str, int]) -> list[Stream]:
@@ -194,7 +194,7 @@ class Batch:
                 yield sink_number(number), SINK, job
 
     def at_sinks(self, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """The rows for sinks whose applications are told, each with its sink, and the other rows."""
+        """The rows for sinks whose applications are given, each with its sink, and the other rows."""
         traced = [SINK in self.jobs[stream.job].applies for stream in self.streams]
         sinks = pa.array([sink_number(stream.job) for stream in self.streams], pa.int32())
         at = rows["at"].combine_chunks()
@@ -283,7 +283,7 @@ ADVANCE = {
 
 
 def applies_table(batch: Batch) -> pa.Table:
-    """One row for each application that a job tells of."""
+    """One row for each application of a job."""
     columns: tuple[list[int | bool | None], ...] = tuple([] for _ in APPLY)
     for number, name, job in batch.traced_readers():
         seen: dict[tuple[int, int, int, int], int] = {}
@@ -311,7 +311,7 @@ def applies_table(batch: Batch) -> pa.Table:
 
 
 def advances_table(batch: Batch) -> pa.Table:
-    """One row for each advance of a window's watermark that a job tells of."""
+    """One row for each advance of a window's watermark."""
     rows = [
         (number, one.lane, one.lineage, one.attempt, one.place, one.before, one.time, one.epoch)
         for number, name, job in batch.traced_readers()

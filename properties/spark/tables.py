@@ -1,4 +1,4 @@
-"""What the oracle is asked, what it answers, and where the two reckonings differ."""
+"""What the oracle is asked, what it answers, and where the two results differ."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ StateEntry = tuple[int, int | None, int | None, int]
 
 
 class Apply(NamedTuple):
-    """One application of a record, on the line that ends with attempt `line`.
+    """One application of a record, on the lineage that ends with attempt `lineage`.
 
-    What an attempt sent behind its last snapshot is off the line of the run's
-    end, and yet may have been taken by a receiver before that one's snapshot
-    (without alignment rightly so).  Hence the applications are told line by
-    line, for each attempt on the run's line that of its own end.  A row that lay in
-    flight at a checkpoint was made by an earlier attempt than the one that took it.
+    What an attempt sent behind its last snapshot is off the lineage of the run's end.  Yet a
+    receiver may have taken it before its own snapshot (without alignment rightly so).  Hence
+    the applications are given for several lineages: for each attempt on the run's lineage,
+    the one that ends with it.  A row that was in flight at a checkpoint was made by an
+    earlier attempt than the one that took it.
     """
 
     origin: int
     epoch: int
-    """the cut (an index) it is the epoch of; on other lines than the run's it is not looked at"""
+    """the cut (an index) it is the epoch of; on other lineages than the run's it is not looked at"""
     attempt: int = 0
     """which took it"""
     lineage: int = 0
@@ -42,13 +42,13 @@ class Apply(NamedTuple):
 
 
 class Advance(NamedTuple):
-    """A window's subtask (`lane`) came to a watermark, on the line that ends with attempt `line`."""
+    """A window's subtask (`lane`) came to a watermark, on the lineage that ends with attempt `lineage`."""
 
     lane: int
     lineage: int
     attempt: int
     place: int
-    """how many of the node's applications, all lines and lanes counted, stand before it in the job"""
+    """how many of the node's applications, all lineages and lanes counted, stand before it in the job"""
     before: int
     """the greatest watermark that it had had"""
     time: int
@@ -59,7 +59,7 @@ class Advance(NamedTuple):
 class Cut(msgspec.Struct, frozen=True, kw_only=True):
     """A cut through a workload's splits.
 
-    `name` tells it to the caller: the checkpoint's number, or for the closing
+    `name` identifies it for the caller: the checkpoint's number, or for the closing
     cut whatever stands for the end of the run.
     """
 
@@ -73,12 +73,12 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
 class OracleJob(msgspec.Struct, frozen=True, kw_only=True):
     """One scenario's question: what should have come out, and what should be held?
 
-    `cuts` are the completed checkpoints on the line, then the closing one where
+    `cuts` are the completed checkpoints on the lineage, then the closing one where
     that is no checkpoint; the epoch of a record is the first whose position lies
     above it.  `applies` is given for nodes, and the sink, whose rows depend on
-    the order of merging or on repeats: the applications of each line, each key's
+    the order of merging or on repeats: the applications of each lineage, each key's
     in order.  A node that is not in it takes its rows by epoch, split and offset.
-    `tip` is the attempt that the run's line ends with.  `advances` go with the
+    `tip` is the attempt that the run's lineage ends with.  `advances` go with the
     applications of a window: its rows depend on both.
     """
 
@@ -100,7 +100,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
-    """What one workload owes: its rows by epoch, and its state by intervals of cuts."""
+    """What is expected of one workload: its rows by epoch, and its state by intervals of cuts."""
 
     cuts: tuple[int, ...]
     """the names of the cuts"""
@@ -130,7 +130,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reckoned(msgspec.Struct, frozen=True, kw_only=True):
-    """Another's account of a job, to be held against PySpark's.
+    """The quick checker's result on a job, to be compared with PySpark's.
 
     Rows by the cut of their epoch, and state entries by cut and node; only the
     cuts that are named are compared.
@@ -151,7 +151,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OracleAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """PySpark's word on one job; `problem` says why there is none."""
+    """PySpark's answer on one job; `problem` says why there is none."""
 
     id: str
     expected: Expected | None = None

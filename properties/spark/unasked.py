@@ -1,9 +1,9 @@
-"""What PySpark is not asked about a case, and why; and how many judges saw a verdict.
+"""What PySpark is not asked about a case, and why; and how many judges decided a verdict.
 
-There are two judges: the quick checker, which judges every history, and PySpark,
-which computes the rows and the keyed state that a case owes wherever it can be told
-enough.  Where it cannot, the quick checker's reckoning stands alone, and that is
-counted and said.  What was asked is read from the questions themselves.
+There are two judges.  The quick checker judges every history.  PySpark computes the
+expected rows and keyed state of a case wherever the history determines its input.  Where
+it does not, the quick checker is the only judge, and that is counted and reported.  What
+was asked is read from the questions themselves.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ UNDESCRIBED = "a job began with operators that the workload does not describe"
 TOO_LARGE = "its numbers may leave 64 bits"
 CLOCKED = "a user's function goes by processing time"
 USERS = "a user's function took its records in an order of the run's own"
-BATCHES = "nobody follows which attempt made the rows that batches held back"
-RESCALED = "windows or rules went on at another parallelism"
-LOCAL_RECOVERY = "a task came up alone"
-HIDDEN = "nothing says which row was applied where"
-DRAINED = "windows went on behind a drain"
-OFF_LINEAGE = "a checkpoint with keyed state lies off the run's line"
+BATCHES = "which attempt made the rows that batches buffered is not followed"
+RESCALED = "a job with windows or rules was rescaled"
+LOCAL_RECOVERY = "a task recovered locally"
+HIDDEN = "the history does not show which row was applied at which subtask"
+DRAINED = "windows continued after a drain"
+OFF_LINEAGE = "a checkpoint with keyed state lies off the run's lineage"
 LACKING = "a completed checkpoint lacks a snapshot"
 NO_STATE = "no completed checkpoint held keyed state"
 NEITHER = "PySpark computes rows and keyed state, and the difference is in neither"
@@ -61,11 +61,12 @@ REASONS = (
 """Each completes "PySpark was not asked, because …", or is `SAID` by itself; there are no others."""
 
 WHOLE_SENTENCES = (NEITHER, SPARK_FAILED, ENDED)
-"""Those that are whole sentences, for PySpark may have been asked: it has no word on the difference, or gave none."""
+"""Reasons that are whole sentences: PySpark may have been asked, and does not decide the difference or did not
+answer."""
 
 
 def in_words(reason: str) -> str:
-    """Why PySpark has no word on a verdict, as a clause."""
+    """Why PySpark did not decide a verdict, as a clause."""
     return reason if reason in WHOLE_SENTENCES else f"PySpark was not asked, because {reason}"
 
 
@@ -105,11 +106,10 @@ def applied_unasked(case: Case) -> str:
 
 
 def _is_rescaled(case: Case) -> bool:
-    """Whether what goes by subtask went on in a job laid out otherwise.
+    """Whether a job was rescaled while subtasks had state of their own.
 
-    Of windows that follow the applied records a subtask's watermark there is that
-    of several before it, of broadcast state a subtask's copy that of another; of
-    neither is the oracle told.
+    Of windows that follow the applied records, a new subtask's watermark is that of several
+    old ones; of broadcast state, its copy is another subtask's.  The oracle is given neither.
     """
     layouts = list(case.layouts.values())
     by_subtask = window_of(case.workload) is not None or bool(with_rules(case.workload))
@@ -173,15 +173,15 @@ IN_ROWS: dict[str, frozenset[str]] = {
     "at-least-once": frozenset({"lost row", "wrong row"}),
     "visibility": frozenset({"rows seen too early"}),
 }
-"""By invariant the differences from the rows owed.  What is too much in at-least-once is told from what each attempt
-applied, the abandoned ones too, of which PySpark is not told."""
+"""By invariant, the differences from the expected rows.  In at-least-once, rows that are too many are found by what
+each attempt applied, abandoned ones too; PySpark is not given abandoned attempts."""
 
 IN_STATE: dict[str, frozenset[str]] = {"consistent-cut": frozenset({"state differs"})}
-"""The same of the differences from the keyed state owed."""
+"""The same of the differences from the keyed state expected."""
 
 
 def one_judge(invariant: str, verdict: Verdict, why: Unasked) -> str:
-    """Why a verdict is the quick checker's alone; empty where PySpark computed what it compares with."""
+    """Why only the quick checker decided a verdict; empty where PySpark computed what the verdict compares with."""
     if isinstance(verdict, Violated):
         in_rows = verdict.difference in IN_ROWS.get(invariant, ())
         in_state = verdict.difference in IN_STATE.get(invariant, ())
@@ -196,6 +196,6 @@ def one_judge(invariant: str, verdict: Verdict, why: Unasked) -> str:
 
 
 def by_both(verdicts: dict[str, Verdict], why: Unasked) -> tuple[str, ...]:
-    """The invariants that hold, or are violated, by the word of both judges, once PySpark has given it."""
+    """The invariants that both judges decided, once PySpark has answered."""
     decided = ((name, verdict) for name, verdict in verdicts.items() if isinstance(verdict, (Holds, Violated)))
     return tuple(name for name, verdict in decided if not one_judge(name, verdict, why))

@@ -1,17 +1,17 @@
-"""What a user's function owes, by the DataFrames that its user wrote (OPS-4).
+"""What a user's function has to yield, by the DataFrames that its user wrote (OPS-4).
 
 The user's `spark` is given one DataFrame for many keys, jobs and cuts at once:
 
 | column | |
 |---|---|
-| `scope` | one cut of one job; records of different scopes have nothing to do with each other |
+| `scope` | one cut of one job; records of different scopes are independent of each other |
 | `n` | the place of the record among those of its key in the scope, from 1 |
 | `key`, `value`, `tag`, `tag2` | the record |
 | `time` | its event time; 0 where there is none |
 | `watermark` | the time that the watermark has reached by the cut, the same in all of a scope |
 
-and gives back one of `scope`, `key`, `value`, `tag` and `tag2`: of each scope all
-rows that are owed by then.  A cut's own rows are those that the cut before lacked.
+and gives back one of `scope`, `key`, `value`, `tag` and `tag2`: of each scope all rows that
+are expected by then.  A cut's own rows are those that the cut before lacked.
 """
 
 from __future__ import annotations

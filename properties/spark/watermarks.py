@@ -1,7 +1,7 @@
-"""What a window heard of event time on a line, from its subtasks' program order: for `questions`.
+"""The watermarks that a window received on a lineage, from its subtasks' program order: for `questions`.
 
-To what goes by processing time, being told a time is as hearing that all
-before it has come: a watermark of that less 1.
+For an operator in processing time, receiving a time counts as receiving a watermark of
+that time less 1.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from .tables import Advance
 
 
 def in_turn(lineage: Lineage, node: str) -> list[Segment]:
-    """What a node's subtasks did on a line, attempt by attempt: a key may have had another subtask before."""
+    """What a node's subtasks did on a lineage, attempt by attempt: a key may have belonged to another subtask
+    before."""
     return sorted(lineage.of_operator(node), key=lambda one: one.run.attempt)
 
 
@@ -40,7 +41,7 @@ def watermarks(case: Case, lineage: Lineage, window: str) -> dict[tuple[str, int
 
 
 def advances_of(case: Case, window: str, numbers: dict[int, int]) -> Iterator[Advance]:
-    """The advances of a window's watermark on the line of each attempt that the run's line goes through.
+    """The advances of a window's watermark on the lineage of each attempt that the run's lineage goes through.
 
     `numbers` says which cut an epoch is that of.
     """
@@ -67,7 +68,7 @@ def advances_of(case: Case, window: str, numbers: dict[int, int]) -> Iterator[Ad
 
 
 def _advances(case: Case, segment: Segment) -> list[tuple[int, int]]:
-    """(records taken before it, watermark) of each advance of a segment's attempt that is on its line."""
+    """(records taken before it, watermark) of each advance of a segment's attempt that is on its lineage."""
     run = segment.run
     clocked = is_clocked(case.workload.node(run.operator).operator)
     advances = [(taken, time - 1) for taken, time in run.ticks] if clocked else run.watermarks

@@ -1,4 +1,4 @@
-"""Telling every lie about a run that the judge has cleared."""
+"""Every mutation of a run that the judge has cleared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from cutproof.properties.quick_checker.case import Case
 
 
 def mutations_seen(result: Result) -> Iterator[str]:
-    """The names of the lies that an invariant which held had to see; each was seen by one of those it is aimed at."""
+    """The names of the mutations that an invariant which held had to see; each was seen by an invariant that it aims
+    at."""
     scenario = result.scenario
     for mutation in tamperings(result.case):
         aimed = [name for name in mutation.invariants if isinstance(result.judgement.verdicts[name], Holds)]

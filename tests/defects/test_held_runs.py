@@ -1,5 +1,5 @@
 """The judge on rows that wait in batches, global committers and operators that commit what they pass on: no run is
-accused, and every lie is seen."""
+accused, and every mutation is seen."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_row_that_still_waits_when_all_has_ended_violates_drain() -> None:
     verdict = drain.check(altered(held_back(20), hold))
     assert isinstance(verdict, Violated)
     assert (verdict.difference, verdict.tasks) == ("buffer left", ("batch-0",))
-    assert "holds 1 row back" in verdict.message
+    assert "holds 1 row in the buffer" in verdict.message
 
 
 STOPPED_US = 20_000

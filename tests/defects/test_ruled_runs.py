@@ -1,4 +1,4 @@
-"""The judge on broadcast state: no drawn run is accused, and every lie about it is seen."""
+"""The judge on broadcast state: no drawn run is accused, and every mutation of it is seen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge on checkpoints that hold data in flight: no run is accused, and every lie about that data is seen."""
+"""The judge on checkpoints that hold data in flight: no run is accused, and every mutation of that data is seen."""
 
 from __future__ import annotations
 

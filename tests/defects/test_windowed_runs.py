@@ -1,4 +1,5 @@
-"""The judge on windows, in event time and processing time: no run is accused, late data or not; every lie is seen."""
+"""The judge on windows, in event time and processing time: no run is accused, late data or not; every mutation is
+seen."""
 
 from __future__ import annotations
 

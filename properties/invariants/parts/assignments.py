@@ -1,10 +1,10 @@
-"""Splits that an enumerator gives to readers: each has one owner at a time, in every attempt and in every cut.
+"""The splits that an enumerator assigns to readers: each has one owner at a time, in every attempt and in every cut.
 
-An assignment is a message: a read of a split follows from the assignment of it to
-that reader, and in a consistent cut it lies with the enumerator or with the reader
-that has it, never with both and never with neither.  The network's word of what
-reached a reader (`TaskRun.assigned`) and the checkpoint's record of the enumerator
-(`Completed.enumerators`) are held against the reads and the readers' snapshots.
+An assignment is a message.  A reader reads a split only after the split was assigned to
+it.  In a consistent cut a split is either with the enumerator or with its reader, never
+with both and never with neither.  The network's record of what reached a reader
+(`TaskRun.assigned`) and the checkpoint's record of the enumerator
+(`Completed.enumerators`) are compared with the reads and with the readers' snapshots.
 """
 
 from __future__ import annotations
@@ -28,58 +28,62 @@ def _runs(case: Case) -> Iterator[TaskRun]:
 
 
 def two_owners(case: Case) -> Violated | None:
-    """A split that two readers of one attempt were given, or that somebody reads who was not given it."""
+    """A split that was assigned to two readers of one attempt, or that a task reads without assignment."""
     owners: dict[tuple[int, int], TaskRun] = {}
     for run in _runs(case):
-        given: dict[int, int] = {}
+        assigned: dict[int, int] = {}
         for before, split, _ in run.assigned:
-            given.setdefault(split, before)
+            assigned.setdefault(split, before)
             owner = owners.setdefault((run.attempt, split), run)
             if owner is not run:
-                told = f"split {split} was given to {owner.task} and to {run.task} in attempt {run.attempt}"
-                return _violated(case, "two owners", told, (owner.task, run.task), run)
+                message = f"split {split} was assigned to {owner.task} and to {run.task} in attempt {run.attempt}"
+                return _violated(case, "two owners", message, (owner.task, run.task), run)
         for number, (split, offset) in enumerate(run.reads):
-            if split not in given or number < given[split]:
-                told = f"{run.task} of attempt {run.attempt} read record {offset} of split {split}, which nobody"
-                return _violated(case, "read without assignment", f"{told} had given to it", (run.task,), run)
+            if split not in assigned or number < assigned[split]:
+                message = (
+                    f"{run.task} of attempt {run.attempt} read record {offset} of split {split} without assignment"
+                )
+                return _violated(case, "read without assignment", message, (run.task,), run)
     return None
 
 
 def in_one_place(case: Case, checkpoint: int) -> Violated | None:
-    """A split that a completed checkpoint has twice or, though it was given to somebody, not at all."""
+    """A split that a completed checkpoint has twice or, though it was assigned, not at all."""
     completed = case.lineages.completed[checkpoint]
     for name in _inputs(case):
-        told = completed.enumerators.get(name)
-        if told is None:
+        enumerated = completed.enumerators.get(name)
+        if enumerated is None:
             continue
         held: dict[int, str] = {}
         for task, state in case.states(checkpoint).items():
             if task.rpartition("-")[0] != name:
                 continue
             for split in state.positions:
-                if split in held or split in told.unassigned:
+                if split in held or split in enumerated.unassigned:
                     other = held.get(split, "the enumerator")
                     message = f"checkpoint {checkpoint} has split {split} twice: with {task} and with {other}"
                     return _violated(case, "split held twice", message, (task,), None, checkpoint)
                 held[split] = task
-        for split, task in told.assigned.items():
+        for split, task in enumerated.assigned.items():
             if held.get(split) != task:
-                message = f"checkpoint {checkpoint}: the enumerator had given split {split} to {task},"
-                message += f" and {held.get(split, 'nobody')} has it"
+                message = f"checkpoint {checkpoint}: the enumerator had assigned split {split} to {task},"
+                message += f" and {held.get(split, 'no task')} has it"
                 return _violated(case, "split held by nobody", message, (task,), None, checkpoint)
     return None
 
 
-def given_elsewhere(case: Case) -> Violated | None:
-    """A split that an attempt gave from another position than the snapshot has that it restored."""
+def assigned_elsewhere(case: Case) -> Violated | None:
+    """A split that an attempt assigned from another position than that of the snapshot which it restored."""
     for run in _runs(case):
         restored = case.lineages.restored(run.task, run.attempt)
         positions = case.positions(restored if restored in case.lineages.completed else None)
         for _, split, position in run.assigned:
             if position != positions[split]:
                 what = f"checkpoint {restored} has" if restored is not None else "a new job begins with"
-                told = f"{run.task} of attempt {run.attempt} was given split {split} from record {position},"
-                return _violated(case, "read on from elsewhere", f"{told} {what} {positions[split]}", (run.task,), run)
+                message = f"{run.task} of attempt {run.attempt} was assigned split {split} from record {position},"
+                return _violated(
+                    case, "read on from elsewhere", f"{message} but {what} {positions[split]}", (run.task,), run
+                )
     return None
 
 

@@ -1,16 +1,16 @@
-"""Whether an operator that goes by processing time was told it as it must, and let no timer wait.
+"""Whether an operator in processing time received the right times, and let no timer wait.
 
-What is in a burst follows from the times that it was told (`TaskRun.ticks`),
-which the world wrote down, not the engine.  They may not go back; and time ends
-only where all input has: behind all that the network's log has for its inputs.
-A timer fires exactly once, in the first tick at or behind its time: that is in
-the rows which the replay of the ticks yields.  None is left: a task that takes
-a snapshot long after a timer was due, everything having healed, and still holds
-it, has not asked to be told the time, and may never be.  That is asked where all
-moments of a history are by one clock (in virtual time): on processes the time
-that tasks go by is scaled, and a machine may be slow.  There a task whose timer
-is pending is not idle, so that a job in which one never fires does not come to
-rest: that is progress's to see (`progress`, "no rest").
+What a burst holds follows from the times that its operator received (`TaskRun.ticks`);
+the world recorded these, not the engine.  They may not go back, and time ends only after
+the network's log of the operator's inputs has ended.  A timer fires exactly once, in the
+first tick at or behind its time: the replay of the ticks yields those rows.
+
+No timer may be left.  A task that still holds a timer in a snapshot taken long after the
+timer was due, everything having healed, has not registered for the time.  That is
+checked where all moments of a history are by one clock (in virtual time).  On processes
+the tasks' time is scaled, and a machine may be slow.  There a task whose timer is
+pending is not idle, so that a job in which one never fires does not come to rest:
+progress finds that (`progress`, "no rest").
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ...model.workload import BEGINNING, END_OF_TIME, Burst, is_clocked, window_
 from ...quick_checker.case import Case
 
 OVERDUE_US = 100_000
-"""A task that stands still, or is slow, may be as late as this."""
+"""A task that is stalled or slow may be as late as this."""
 
 
 def misclocked(case: Case) -> Violated | None:
-    """A tick on the line that the world itself belies."""
+    """A tick on the lineage that contradicts the world's record."""
     node = window_of(case.workload)
     if node is None or not is_clocked(node.operator):
         return None
@@ -41,15 +41,13 @@ def _went_back(case: Case, run: TaskRun) -> Violated | None:
     last = BEGINNING
     for count, time in run.ticks:
         if time < last:
-            return _belied(
-                case, run, f"was told the time {time} behind {plural(count, 'record')}, after it had been {last}"
-            )
+            return _belied(case, run, f"received the time {time} after {plural(count, 'record')}, and {last} before")
         last = time
     return None
 
 
 def _ended_early(case: Case, run: TaskRun) -> Violated | None:
-    """Time ended with something still to come."""
+    """Time ended while records were still to come."""
     count = next((count for count, time in run.ticks if time >= END_OF_TIME), None)
     if count is None:
         return None
@@ -57,7 +55,7 @@ def _ended_early(case: Case, run: TaskRun) -> Violated | None:
     sent = sum(len(log.content) for log in logs if log is not None)
     if run.end_of_data and (count == sent or None in logs):
         return None
-    return _belied(case, run, f"took its input to have ended behind {plural(count, 'record')}, of {sent}")
+    return _belied(case, run, f"took its input as ended after {plural(count, 'record')} of {sent}")
 
 
 def overdue(case: Case) -> Violated | None:
@@ -75,15 +73,14 @@ def overdue(case: Case) -> Violated | None:
             late = [one for one in kept[mark.checkpoint].timers() if max(one[0], since[1]) + OVERDUE_US < mark.at_us]
             if late:
                 time, key, _ = late[0]
-                clause = (
-                    f"held a timer of key {key} in checkpoint {mark.checkpoint}, {mark.at_us - time} us after its time"
-                )
+                overdue_us = mark.at_us - time
+                clause = f"held a timer of key {key} in checkpoint {mark.checkpoint}, {overdue_us} µs after it was due"
                 return _belied(case, run, clause, "timer overdue")
     return None
 
 
 def _since(case: Case, run: TaskRun, healed: int | None) -> tuple[int, int] | None:
-    """(order, time) from which nothing disturbs a task any more; None where nobody knows."""
+    """(order, time) from which nothing disturbs a task any more; None where that is unknown."""
     order = max(healed or 0, run.started)
     return next(((entry.order, entry.at_us) for entry in case.history.completed if entry.order > order), None)
 

@@ -1,4 +1,4 @@
-"""What a completed checkpoint holds, against what it owes: state, transactions, rows by epoch."""
+"""What a completed checkpoint holds, compared with what is expected: state, transactions, rows by epoch."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def copies(case: Case, checkpoint: int) -> Violated | None:
         one, other = (Counter(rules_in(held[task])) for task in odd)
         return Violated(
             difference="copies differ",
-            message=f"in checkpoint {checkpoint} {odd[0]} and {odd[1]} hold other rules:"
+            message=f"in checkpoint {checkpoint} {odd[0]} and {odd[1]} hold different rules:"
             f" {_entries(one - other)} and {_entries(other - one)}",
             records=tuple(f"key {entry[1]}" for entry in list((one - other) + (other - one))[:LIMIT]),
             checkpoint=checkpoint,
@@ -96,7 +96,7 @@ def copies(case: Case, checkpoint: int) -> Violated | None:
 
 
 def held_rows(case: Case) -> Violated | None:
-    """What batches hold in the snapshots of the line: rows that came, each once, since the rows before were let out."""
+    """Batches may hold, in the snapshots of the lineage, only rows that reached them and that they have not emitted."""
     if not batches(case.workload) or case.expected.follows_applies:
         return None
     came: Counter[Row] = Counter()
@@ -111,8 +111,8 @@ def held_rows(case: Case) -> Violated | None:
             return Violated(
                 difference="state differs",
                 message=f"{', '.join(names)} held {plural(extra.total(), 'row')} in checkpoint {checkpoint}"
-                " that had not come"
-                " to it, or that it had let out",
+                " that had not"
+                " reached the batch, or that it had already emitted",
                 records=tuple(row_in_words(row) for row in list(extra)[:LIMIT]),
                 checkpoint=checkpoint,
                 tasks=tuple(names),
@@ -131,7 +131,7 @@ def _wrong_state(case: Case, checkpoint: int, name: str, expected: Counter[Entry
     ]
     return Violated(
         difference="state differs",
-        message=f"{name} stored {_entries(extra)} in checkpoint {checkpoint} where {_entries(missing)} is owed",
+        message=f"{name} stored {_entries(extra)} in checkpoint {checkpoint} instead of {_entries(missing)}",
         records=tuple(f"key {key}" for key in keys[:LIMIT]),
         checkpoint=checkpoint,
         tasks=tuple(tasks) or (name,),
@@ -163,7 +163,7 @@ def transactions(case: Case, lineage: Lineage, checkpoint: int) -> Violated | No
             committed = one.committed is not None and (marked is None or one.committed <= marked)
             if inside and one.name not in listed and not committed:
                 return _wrong_transaction(
-                    checkpoint, one, one.rows[:inside], "is neither in the checkpoint nor committed before it"
+                    checkpoint, one, one.rows[:inside], "is neither named in the checkpoint nor committed before it"
                 )
         if written < within:
             return _unwritten(checkpoint, run.task, within, written)
@@ -171,9 +171,12 @@ def transactions(case: Case, lineage: Lineage, checkpoint: int) -> Violated | No
 
 
 def _settled_until(case: Case, run: TaskRun, checkpoint: int) -> int | None:
-    """The order until which what a sink's run wrote was committed, or else is in a checkpoint: that of its task's
-    mark, or of the committers behind it, or of any sink, where the job was laid out anew since and others have it in
-    charge."""
+    """The order until which a sink's rows were committed, or else are in a checkpoint.
+
+    It is the order of the task's mark, or of the committers' behind it.  Where the job was rescaled since, it is that
+    of
+    any sink, as others may have the transaction now.
+    """
     completed = case.lineages.completed[checkpoint]
     tasks = [run.task]
     if case.layouts[run.job] != case.layouts[completed.job]:
@@ -199,7 +202,7 @@ def _unwritten(checkpoint: int, task: str, taken: int, written: int) -> Violated
     return Violated(
         difference="transaction differs",
         message=f"{task} had taken {plural(taken, 'record')} at its snapshot of checkpoint {checkpoint},"
-        f" its transactions hold {written}",
+        f" and its transactions hold {written} rows",
         checkpoint=checkpoint,
         tasks=(task,),
         events=(),
@@ -207,7 +210,7 @@ def _unwritten(checkpoint: int, task: str, taken: int, written: int) -> Violated
 
 
 def rows_by_epoch(case: Case) -> Violated | None:
-    """The rows that the sinks wrote in each epoch of the line against those that the epoch owes."""
+    """The rows that the sinks wrote in each epoch of the lineage, compared with those expected in it."""
     if case.follows_order and not is_determined(case.workload, case.topology, every_attempt=case.by_applies):
         return None
     found: dict[int, Counter[Row]] = {}

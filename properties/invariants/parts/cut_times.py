@@ -1,5 +1,5 @@
-"""What a completed checkpoint says of event time, against what it owes: timers (in
-processing time too), watermarks, split maxima."""
+"""What a completed checkpoint holds of event time, compared with what is expected: timers (in processing time too),
+watermarks, split maxima."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _sources(case: Case, checkpoint: int) -> Violated | None:
             if checkpoint in case.drained:
                 time = END_OF_TIME
             if _went_on(case, checkpoint):
-                time = None  # it was said to be the end of time before the job began: that stays
+                time = None  # the watermark was at the end of time before the job began, and stays there
             if time is not None and not source.idle_after_us and state.watermark != time:
                 return _wrong(
                     checkpoint, task, f"watermark {_moment(state.watermark)}", _moment(time), "watermark differs"
@@ -56,15 +56,15 @@ def _sources(case: Case, checkpoint: int) -> Violated | None:
 
 
 def _went_on(case: Case, checkpoint: int) -> bool:
-    """Whether it belongs to a job that went on behind a drained one."""
+    """Whether a checkpoint belongs to a job that continued after a drained one."""
     last = case.last_with_windows
     return last is not None and case.lineages.completed[checkpoint].job > last
 
 
 def _watermarks(case: Case, checkpoint: int, window: Node) -> Violated | None:
-    """Where no record is late, what a window has heard follows from the positions of all that feeds it."""
+    """Where no record is late, a window's watermark follows from the positions of all inputs that feed it."""
     if case.classes[window.name] in FOLLOWING or case.lineages.in_flight(checkpoint):
-        return None  # what it had not heard yet may be in flight
+        return None  # a watermark that it had not received yet may be in flight
     clock, positions = Clock(case.workload), case.positions(checkpoint)
     time = clock.watermark(splits_before(case.workload, window.name), positions)
     if checkpoint in case.drained:
@@ -112,7 +112,7 @@ def _of_operator(case: Case, checkpoint: int, name: str) -> list[tuple[str, Stor
 def _wrong(checkpoint: int, task: str, stored: str, expected: str, difference: str) -> Violated:
     return Violated(
         difference=difference,
-        message=f"{task} stored {stored} in checkpoint {checkpoint} where {expected} is owed",
+        message=f"{task} stored {stored} in checkpoint {checkpoint} instead of {expected}",
         checkpoint=checkpoint,
         tasks=(task,),
     )

@@ -20,10 +20,10 @@ COMMIT_FAULTS = frozenset({"fail-commit", "lose-message", "late-message", "repea
 class Restore(msgspec.Struct, frozen=True, kw_only=True):
     """A later attempt took over.
 
-    `in_doubt` counts the records that the attempt before it had read after its
-    newest checkpoint complete by then, `uncommitted` the rows written into
-    transactions that were neither committed nor aborted, `before` and `after`
-    the records read by earlier and by this and later attempts.
+    `in_doubt` counts the records that the attempt before it had read after its newest
+    completed checkpoint, `uncommitted` the rows in transactions that were neither
+    committed nor aborted, `before` and `after` the records read by earlier attempts, and
+    by this and later ones.
     """
 
     attempt: int

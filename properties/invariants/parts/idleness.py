@@ -1,12 +1,12 @@
-"""Whether a source's splits were idle only after their time-out.
+"""Whether a source's splits became idle only after their time-out.
 
-By the moments of its reads: the watermark of a source leaves a split out, or
-those downstream hear that it is idle, no sooner than the time-out after the last
-record of each split that would have to be waited for.  Of a split that this
-attempt has not read yet it cannot be told: it may have been idle before.
+The moments of the reads decide.  A source's watermark may leave a split out, and the
+source may report itself idle downstream, no sooner than the time-out after the last
+record of each split that has to be waited for.  For a split that this attempt has not
+read yet this is unknown: it may have been idle before.
 
-The moments are those of the world that drove the engine, the marks of being
-idle the network's log.
+The moments are recorded by the world that drove the engine, the idle marks by the
+network's log.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def idle_too_soon(case: Case, run: TaskRun, source: Input) -> Iterator[Violated]
     for (count, time), at in zip(run.watermarks, run.advanced_at, strict=False):
         for split, own in reads.awake(at, count):
             if own < time < END_OF_TIME:
-                yield _too_soon(case, run, split, at, f"went on to {time} without it")
+                yield _too_soon(case, run, split, at, f"advanced its watermark to {time} without it")
     for name in run.outputs:
         log = case.channels.get((name, run.attempt))
         reads = _Reads(case, run, source)
         for at in log.idle_at if log is not None else ():
             for split, _ in reads.awake(at, bisect_left(run.read_at, at)):
-                yield _too_soon(case, run, split, at, f"told {name.partition('>')[2]} that it was idle")
+                yield _too_soon(case, run, split, at, f"reported to {name.partition('>')[2]} that it was idle")
 
 
 class _Reads:

@@ -1,4 +1,4 @@
-"""What a completed checkpoint holds in flight, against what was sent before it and taken behind it."""
+"""What a completed checkpoint holds in flight, compared with what was sent before it and taken behind it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ...reconstruct.replay import is_determined
 
 
 def wrongly_in_flight(case: Case, channel: str, run: TaskRun, checkpoint: int, received: int) -> Violated | None:
-    """Whether the records that a checkpoint holds of a channel are those that its receiver had not taken, in order,
-    and say what their sender said."""
+    """Whether the records that a checkpoint holds of a channel are those that its receiver had not taken, in order and
+    with the content that the sender sent."""
     log = case.content(channel, run)
     held = case.lineages.in_flight(checkpoint).get(channel, NOTHING)
     if log is None or not (held.queued or held.unsent):
@@ -26,13 +26,17 @@ def wrongly_in_flight(case: Case, channel: str, run: TaskRun, checkpoint: int, r
     # What was to be sent may never have been: its attempt failed.
     if stored[: len(expected)] != expected or len(expected) < len(records(held.queued)):
         wrong = sorted((Counter(stored) - Counter(expected)) | (Counter(expected) - Counter(stored))) or stored
-        return _differs(case, channel, checkpoint, wrong, "are not those that lay in it, in their order")
+        return _differs(
+            case, channel, checkpoint, wrong, "differ from those that were in flight, or are in another order"
+        )
     if not is_determined(case.workload, case.topology, at_sink=False):
         return None  # which of several rows of one origin went where is open
     changed = [(origin, row) for origin, row in rows if not _was_emitted(case, channel, run, origin, row)]
     if changed:
         origin, row = changed[0]
-        return _differs(case, channel, checkpoint, [origin], f"say {row_in_words(row)}, which was never sent")
+        return _differs(
+            case, channel, checkpoint, [origin], f"include the row {row_in_words(row)}, which was never sent"
+        )
     return None
 
 
@@ -51,5 +55,5 @@ def _differs(case: Case, channel: str, checkpoint: int, origins: list[int], clau
         records=tuple(record_in_words(case.workload, origin) for origin in origins[:LIMIT]),
         checkpoint=checkpoint,
         tasks=(sender, receiver),
-        events=(f"in flight in {channel} at checkpoint {checkpoint}: {len(origins)} wrongly, or not told",),
+        events=(f"in flight in {channel} at checkpoint {checkpoint}: {len(origins)} records differ",),
     )

@@ -1,13 +1,13 @@
-"""Whether a job that a snapshot does not fit was refused by the names of its operators (FIN-2; FLIP-147).
+"""Whether a job that is incompatible with its snapshot was refused, naming its operators (FIN-2; FLIP-147).
 
-Who resumes a job may bring operators that it had not.  One that stands before an
-operator which the snapshot counts as finished would work for nobody: such a job
-must not begin, and must say of which operators it speaks.  Before any other a new
-operator may begin with nothing; but then the job is another than the one that was
-described, and of what it does nothing is known.
+Whoever resumes a job may add operators.  If a new operator stands before one that the
+snapshot counts as finished, no task would take what it sends: such a job must not begin,
+and its error must name both operators.  Before any other operator a new one may begin
+empty.  But then the job is not the one that the workload describes, and nothing is known
+of what it should do.
 
-What the user brought is in the command, what the snapshot counts as finished in
-the store's record, whether an attempt began and why the job ended in the job's own.
+The command has what the user added, the store's record what the snapshot counts as
+finished, and the job's own account whether an attempt began and why the job ended.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def begun_before_finished(case: Case) -> Violated | None:
             if behind in finished_before(case, start.job):
                 message = (
                     f"job {start.job} began with {name} before {behind}, which the snapshot that it was resumed from"
-                    " counts as finished: nothing that it sends would be taken"
+                    " counts as finished: no task would take what {name} sends"
                 )
                 return _violated(case, "begun though it does not fit", message, start.restores, start.order)
     return None
 
 
 def undescribed(case: Case) -> Unknown | None:
-    """What is known of a run in which a job began with operators that the workload does not describe: nothing."""
+    """Unknown for every run in which a job began with operators that the workload does not describe."""
     for start in case.lineages.starts.values():
         if brought := _brought(case, start.job):
             detail = f"job {start.job} began with {', '.join(brought)}, which the workload does not describe"
@@ -44,18 +44,20 @@ def undescribed(case: Case) -> Unknown | None:
 
 
 def neither_begun_nor_refused(case: Case) -> Violated | None:
-    """A job that its snapshot does not fit and that ended well, though no attempt of it was started."""
+    """A job that is incompatible with its snapshot and ended well, though no attempt of it was started."""
     started = {start.job for start in case.lineages.starts.values()}
     for end in case.commands.ends:
         if end.status in WELL and end.job not in started and _does_not_fit(case, end.job):
-            message = f"job {end.job} does not fit its snapshot, and is {end.status}; it never began"
+            message = f"job {end.job} is incompatible with its snapshot; it never began, and yet it is {end.status}"
             return _violated(case, "neither begun nor refused", message, end.checkpoint, end.order)
     return None
 
 
 def refused_by_name(case: Case, ended: JobEnded) -> bool:
-    """Whether a job failed for an operator that it has and its snapshot has not, and says for which: where such a one
-    stands before one that had finished, for that pair."""
+    """Whether a job failed for an operator that it has and its snapshot has not, and names that operator.
+
+    Where a new operator stands before one that had finished, the reason has to name both.
+    """
     if not _does_not_fit(case, ended.job):
         return False
     brought, finished = _brought(case, ended.job), finished_before(case, ended.job)

@@ -1,9 +1,10 @@
-"""What snapshots refer to in logs of persistent channels: durable when they are stored, there while they are retained.
+"""What snapshots refer to in logs of persistent channels: durable when the snapshot is stored, kept while it is
+retained.
 
-A snapshot may hold what was in flight as references (log, first number, the number
-behind the last).  A stored state is told with the rows that were durable in those
-logs at that moment, so what it lacks a crash would have taken.  And nothing that a
-checkpoint refers to may be discarded, from then on until the checkpoint itself is.
+A snapshot may hold in-flight data as references (log, first number, the number behind
+the last).  The history records a stored state with the rows that were durable in those
+logs at that moment; a crash would have lost the others.  Nothing that a checkpoint
+refers to may be discarded from then on, until the checkpoint itself is deleted.
 """
 
 from __future__ import annotations

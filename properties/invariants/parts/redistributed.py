@@ -1,12 +1,12 @@
-"""What a task has to begin with: its own part of a snapshot, or its share where the job was laid out anew.
+"""The state that a task has to begin with: its own snapshot or, in a rescaled job, its part of the redistributed state.
 
-Of the states of all old subtasks of its operator a new one takes the keys that
-it owns, the splits that it reads and the sealed transactions whose writer's
-number falls on it, and items of lists in turn.  Of a union it keeps what its
-operator's rule says, in the old layout too; of broadcast state it has all, as any
-of the old ones had it.  Watermarks of channels cannot be mapped one to one: of an
-input each begins with the least that its old channels had, the task itself with
-the least of its operator.
+Out of the states of all old subtasks of its operator, a new subtask takes the keys that
+it owns, the splits that it reads, the sealed transactions whose writer's number maps to
+it, and items of lists in turn.  Of a union it keeps what its operator's rule selects,
+without rescaling too.  Of broadcast state it has all, as one of the old subtasks had it.
+Watermarks of channels cannot be mapped one to one: each channel of an input begins with
+the least that the old channels of that input had, and the task itself with the least of
+its operator.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def before(case: Case, run: TaskRun) -> StoredState:
 
 
 def redistributed_state(case: Case, run: TaskRun, checkpoint: int) -> StoredState:
-    """A task's share of a snapshot that was taken of another layout of its job."""
+    """A task's part of a snapshot that a job of another topology took."""
     topology = case.layout_of(run)
     wide, subtask = width(topology, run.operator), run.subtask
     old = {task: one for task, one in case.states(checkpoint).items() if task.rpartition("-")[0] == run.operator}
@@ -82,7 +82,7 @@ def _copy(run: TaskRun, states: Sequence[StoredState]) -> list[tuple[str, str]]:
 def kept_of_union(case: Case, run: TaskRun, checkpoint: int) -> list[tuple[str, str]] | None:
     """What a tally keeps of the union that a snapshot holds: the counts of the keys that it owns.
 
-    None for any other operator: by what rule that keeps an item is its user's affair.
+    None for any other operator: its user decides by what rule it keeps an item.
     """
     if not is_tally(case.workload, run.operator):
         return None
@@ -101,8 +101,10 @@ def union_of(case: Case, operator: str, checkpoint: int) -> list[tuple[str, str]
 
 
 def wrongly_redistributed(case: Case, operator: str, attempt: int, checkpoint: int) -> tuple[str, ...]:
-    """What the lists that an operator's subtasks loaded have too much or too little, in words: dealt anew they are
-    one multiset, and which subtask has which item is nobody's concern."""
+    """What the lists that an operator's subtasks loaded have too much or too little, as phrases.
+
+    The redistributed lists are one multiset; which subtask has which item does not matter.
+    """
     states = case.states(checkpoint).items()
     stored = Counter(item for task, state in states if task.rpartition("-")[0] == operator for item in state.listed)
     runs = [run for run in case.history.runs if run.operator == operator and run.attempt == attempt]

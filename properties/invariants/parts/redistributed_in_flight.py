@@ -1,10 +1,10 @@
-"""What of the data in flight a task has to begin with, where the job was laid out anew.
+"""The in-flight data that a task of a rescaled job has to begin with.
 
-Of a hash edge it is the records whose keys the task owns: what one old sender
-had under way, in one channel and in its order.  Of a rebalance who has which is
-nobody's concern, and all subtasks together have each once.  Behind the records
-stands the least of what the old senders had said last of event time.  The new
-senders send none of it again.  What had been put back before comes first.
+On a hash edge it is the records whose keys the task owns: those of one old sender, in
+one channel and in that sender's order.  On a rebalance any subtask may have a record,
+and all subtasks together have each once.  Behind the records stands a watermark: the
+least of the old senders' last ones.  The new senders send none of it again.  Records
+that were restored before come first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Lane = list[tuple[int, Passing]]
 
 
 def queued(case: Case, run: TaskRun, checkpoint: int) -> dict[int, list[Passing]]:
-    """What a run has to find in its inputs; of a rebalance the watermarks alone."""
+    """What a run has to find in its inputs; of a rebalanced input only the watermarks."""
     topology = case.layout_of(run)
     found: dict[int, list[Passing]] = {}
     for operator in dict.fromkeys(_operator(channel) for channel in run.inputs):
@@ -46,7 +46,7 @@ def queued(case: Case, run: TaskRun, checkpoint: int) -> dict[int, list[Passing]
 
 
 def comparable(case: Case, run: TaskRun, passing: dict[int, list[Passing]]) -> dict[int, list[Passing]]:
-    """What a run was restored with of data in flight, without the records that were dealt out in turn."""
+    """The in-flight data that a run was restored with, without the records of rebalanced edges."""
     kept: dict[int, list[Passing]] = {
         channel: held
         if is_by_key(case, _operator(run.inputs[channel]), run.operator)
@@ -57,7 +57,8 @@ def comparable(case: Case, run: TaskRun, passing: dict[int, list[Passing]]) -> d
 
 
 def rebalanced_differently(case: Case, run: TaskRun, checkpoint: int) -> tuple[str, ...]:
-    """What all subtasks of a run's operator have too much or too little of the records dealt out in turn, in words."""
+    """What all subtasks of a run's operator have too much or too little of the records of rebalanced edges, as
+    phrases."""
     senders = [name for name in dict.fromkeys(map(_operator, run.inputs)) if not is_by_key(case, name, run.operator)]
     runs = [one for one in case.history.runs if one.operator == run.operator and one.attempt == run.attempt]
     loads = [(one, decode_state(one.loaded.state)) for one in runs if one.loaded is not None]
@@ -92,7 +93,7 @@ def _operator(channel: str) -> str:
 
 
 def _lanes(case: Case, receiver: str, sender: str, checkpoint: int) -> Iterator[tuple[Lane, int]]:
-    """By old sender, what it had under way to an operator, in order, and what it had said last of event time."""
+    """By old sender: its in-flight elements to an operator, in order, and the last watermark that it sent."""
     stored, states = case.lineages.stored(checkpoint), case.states(checkpoint)
     receivers = [
         (run, states[task])

@@ -1,4 +1,4 @@
-"""Whether records took their route: read, sent, and applied once at each operator on the line."""
+"""Whether each record took its route: read, sent, and applied once at each operator on the lineage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..order import is_rescaled_behind, put_in
 
 
 def unread(case: Case) -> Violated | None:
-    """A record below the closing cut that no source read on the line."""
+    """A record below the closing cut that no source read on the lineage."""
     read: dict[int, set[int]] = {}
     for source in case.workload.inputs:
         for segment in case.lineage.of_operator(source.name):
@@ -31,7 +31,7 @@ def unread(case: Case) -> Violated | None:
             places = tuple(record_in_words(case.workload, origin_of(split, offset)) for offset in missing[:LIMIT])
             return Violated(
                 difference="record never read",
-                message=f"{source.name} owes the records of split {split} up to {end}, and did not read {places[0]}",
+                message=f"{source.name} did not read {places[0]}, though the cut covers split {split} up to {end}",
                 records=places,
                 checkpoint=case.closing.checkpoint,
                 tasks=(source.name,),
@@ -43,8 +43,8 @@ def unread(case: Case) -> Violated | None:
 def unapplied(case: Case) -> Violated | None:
     """A message sent within the closing cut that its receiver did not take within it.
 
-    Messages are compared, not their number: where channels are not set aside
-    during a checkpoint, later ones could stand in for one that is missing.
+    Messages are compared, not their number: where a checkpoint does not block channels, later
+    messages could make up for one that is missing.
     """
     epoch = case.closing.epoch
     if case.lineages.persistent:
@@ -63,7 +63,8 @@ def unapplied(case: Case) -> Violated | None:
 
 
 def _unapplied_along(case: Case, epoch: int) -> Violated | None:
-    """The same where channels outlive the attempts at their ends: of each, all that was sent and taken on the line."""
+    """The same for channels that outlive attempts: compares all that was sent with all that was taken on the
+    lineage."""
     for task, segments in case.lineage.segments.items():
         found: dict[str, Counter[int]] = {}
         for segment in segments:
@@ -77,7 +78,7 @@ def _unapplied_along(case: Case, epoch: int) -> Violated | None:
 
 
 def _sent_along(case: Case, channel: str, epoch: int) -> list[int]:
-    """The messages of a channel, on the line, that have at most this epoch."""
+    """The messages of a channel, on the lineage, that have at most this epoch."""
     sent: list[int] = []
     for segment in case.lineage.segments.get(channel.partition(">")[0], ()):
         log = case.channels.get((channel, segment.run.attempt))
@@ -96,7 +97,7 @@ def _sent_along(case: Case, channel: str, epoch: int) -> list[int]:
 
 
 def _sent_up_to(case: Case, channel: str, attempt: int, epoch: int) -> list[int]:
-    """The messages of a channel that have at most this epoch; none when its sender is off the line."""
+    """The messages of a channel that have at most this epoch; none when its sender is off the lineage."""
     sender = case.lineage.segment(channel.partition(">")[0], attempt)
     log = case.channels.get((channel, attempt))
     if sender is None or log is None or channel not in sender.run.outputs:
@@ -132,11 +133,12 @@ def _never_applied(case: Case, task: str, channel: str, attempt: int, missing: C
 
 
 def misapplied(case: Case) -> Violated | None:
-    """A record within the closing cut that an operator did not apply exactly once on the line, by a broadcast edge
-    each of its subtasks.
+    """A record within the closing cut that an operator did not apply exactly once on the lineage (over a broadcast
+    edge:
+    each of its subtasks).
 
-    What is owed to the first operators follows from the workload, to the others
-    from what their senders' applied records yield.
+    What the first operators have to apply follows from the workload; what the others have to
+    apply follows from their senders' applied records.
     """
     feeds = {node.name: node.inputs for node in case.workload.nodes} | {SINK: (case.workload.output,)}
     for operator, senders in feeds.items():
@@ -170,7 +172,7 @@ def _emitted(case: Case, sender: str) -> list[int]:
 
 
 def _in_flight(case: Case, operator: str) -> Counter[int]:
-    """What lies before an operator in the closing cut's snapshot."""
+    """What is in flight to an operator in the closing cut's snapshot."""
     closing = case.closing
     if closing.kind in ("end", "drain") or closing.checkpoint is None:
         return Counter()
@@ -218,10 +220,10 @@ def _sender(channel: str) -> str:
 def _difference(case: Case, operator: str, lost: Counter[int], extra: Counter[int]) -> Violated:
     origins = sorted(extra) or sorted(lost)
     places = tuple(record_in_words(case.workload, origin) for origin in origins[:LIMIT])
-    what = "more often than it is owed" if extra else "less often than it is owed"
+    what = "more often than expected" if extra else "less often than expected"
     return Violated(
         difference="applied twice" if extra else "never applied",
-        message=f"{operator} applied {places[0]} {what} on the line",
+        message=f"{operator} applied {places[0]} {what} on the lineage",
         records=places,
         checkpoint=case.closing.checkpoint,
         tasks=(operator,),

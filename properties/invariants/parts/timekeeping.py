@@ -1,15 +1,14 @@
-"""Whether watermarks advanced as they must: with late data it is they that decide what a window holds.
+"""Whether watermarks advanced as they must: with late data they decide what a window holds.
 
-A source's watermark is the least of its splits that are not read to their end;
-its reads and the times of what it read say what that is.  An operator's is the
-least of its input channels; what was put into them, in order, bounds it from
-both sides at each record that it took.  A channel that was said to be idle need
-not be waited for until its next record.  A split is idle only after its
-time-out: where the history tells when records were read (in virtual time it
-does), no source may leave out, or say to be idle, what was read since.
+A source's watermark is the least of its splits that are not read to their end; its reads
+and the times of the records read determine it.  An operator's watermark is the least of
+its input channels; what was sent into them, in order, bounds it from both sides at each
+record that it took.  A channel that reported itself idle need not be waited for until
+its next record.  A split is idle only after its time-out: where the history has the
+moments of the reads (in virtual time it does), no source may leave out a split, or
+report it idle, that was read within the time-out.
 
-The advances are each task's own program order, the channels' contents the
-network's log.
+The advances are each task's own program order, the channels' contents the network's log.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from .redistributed import before
 
 
 def mistimed(case: Case) -> Violated | None:
-    """An advance of a watermark on the line that the run itself belies."""
+    """An advance of a watermark on the lineage that contradicts what the run had read or received."""
     if not case.workload.times():
         return None
     timed = {source.name: source for source in case.workload.inputs if source.times}
@@ -98,13 +97,14 @@ def _of_operator(case: Case, run: TaskRun) -> Iterator[Violated]:
 
 
 def _some_idle(inputs: list[_ReceivedWatermarks], taken: list[int]) -> bool:
-    """Whether some channel was said to be idle, up to its last record: only its next watermark is looked at again."""
+    """Whether a channel may be idle, up to its last record: an idle channel is evaluated again only at its next
+    watermark."""
     channels = zip(inputs, taken, strict=True)
     return any(one.may_be_idle(received) or one.may_be_idle(received - 1) for one, received in channels)
 
 
 def _most(inputs: list[_ReceivedWatermarks], taken: list[int]) -> int:
-    """How far the watermark may have come: the least of the channels that were not said to be idle."""
+    """How far the watermark may have advanced: the least of the channels that are not idle."""
     channels = list(zip(inputs, taken, strict=True))
     times = [one.up_to(received) for one, received in channels]
     awake = [one.up_to(received) for one, received in channels if not one.may_be_idle(received)]
@@ -124,15 +124,15 @@ class _ReceivedWatermarks:
         self._idle += [0] if index in before(case, run).idle else []
 
     def before(self, received: int) -> int:
-        """What was heard before the last of so many records."""
+        """The watermark received before the last of so many records."""
         return max([self._start, *(time for time, before in self._marks if before < received)])
 
     def may_be_idle(self, received: int) -> bool:
-        """Whether it was said to be idle behind just so many records: the next one ends that."""
+        """Whether the channel reported itself idle after just so many records: the next record ends that."""
         return received in self._idle
 
     def up_to(self, received: int) -> int:
-        """What may have been heard before the next record."""
+        """The greatest watermark that may have been received before the next record."""
         if not self._known:
             return END_OF_TIME
         return max([self._start, *(time for time, before in self._marks if before <= received)])
@@ -143,7 +143,7 @@ def _belied(case: Case, run: TaskRun, count: int, what: str, time: int, least: i
         difference="watermark differs",
         message=f"{run.task} of attempt {run.attempt} had a watermark of {time} when it had {what}"
         f" {plural(count, 'record')}: "
-        f"what it had heard says {least}" + (f" to {most}" if most != least else ""),
+        f"the watermarks that it had received allow {least}" + (f" to {most}" if most != least else ""),
         tasks=(run.task,),
         events=journal_until(case.history, run.ended),
     )

@@ -1,4 +1,4 @@
-"""What an invariant's check says of a toy's run."""
+"""The verdict of an invariant's check on a toy's run."""
 
 from __future__ import annotations
 

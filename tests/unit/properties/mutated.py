@@ -1,4 +1,4 @@
-"""Lies about a history: each takes a correct one and returns it with one thing wrong."""
+"""Mutations of a history: each takes a correct one and returns it with one thing wrong."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Mutation = Callable[[History], None]
 
 
 def mutated(history: History, mutation: Mutation) -> History:
-    """A copy of a history with a lie in it."""
+    """A copy of a history with a mutation applied."""
     false = copy.deepcopy(history)
     mutation(false)
     return false

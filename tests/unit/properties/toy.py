@@ -3,7 +3,7 @@
 It is no engine: one object, no messages between coordinator and tasks, every
 happening asked for by the test (`read`, `take`, `trigger`, `complete`, `kill`,
 `restart`, …) or drawn by `wander` from a seed.  What it records is correct by
-construction; a test then tells a lie about it and looks whether the checker
+construction; a test then mutates it and looks whether the checker
 sees it.
 """
 

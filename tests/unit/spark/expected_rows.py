@@ -1,4 +1,4 @@
-"""Workloads drawn at random, and what they owe by brute force: row by row, in the obvious way."""
+"""Workloads drawn at random, and their expected rows by brute force: row by row, in the obvious way."""
 
 from __future__ import annotations
 

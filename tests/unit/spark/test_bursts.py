@@ -1,4 +1,4 @@
-"""Operators in processing time: PySpark, told when a run took its records, agrees with the quick checker."""
+"""Operators in processing time: PySpark, given when a run took its records, agrees with the quick checker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Rows that lay in flight at a checkpoint: PySpark, told which attempt made them, agrees with the quick checker."""
+"""Rows that were in flight at a checkpoint: PySpark, given the attempts that made them, agrees with the quick
+checker."""
 
 from __future__ import annotations
 
@@ -79,7 +80,7 @@ def asked(cases: Iterable[Case], name: str) -> list[Question]:
 
 
 def in_flight(question: Question) -> list[Apply]:
-    """The applications, on the run's line, of rows that an earlier attempt had made."""
+    """The applications, on the run's lineage, of rows that an earlier attempt had made."""
     every = [one for applied in question.job.applies.values() for one in applied]
     return [one for one in every if one.lineage == question.job.tip and one.made_by is not None]
 

@@ -1,4 +1,5 @@
-"""Windows whose records may be late: PySpark, told what a run took and heard, agrees with the quick checker."""
+"""Windows whose records may be late: PySpark, given the records and watermarks of a run, agrees with the quick
+checker."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ def test_both_reckonings_agree(spark_answers: dict[str, Answered]) -> None:
 
 
 def test_a_watermark_that_one_reckoning_misses_is_a_disagreement(spark_answers: dict[str, Answered]) -> None:
-    """Kind by kind: without the last advances windows stay open; heard of too late, late records are in time."""
+    """Kind by kind: without the last advances windows stay open; received too late, late records are in time."""
     for mine in kinds_of(spark_answers["deaf"][1]).values():
         assert sum(bool(one.disagreements) for one in mine) > len(mine) // 2
     for mine in kinds_of(spark_answers["forgetful"][1]).values():

@@ -124,7 +124,7 @@ def test_of_windows_is_asked_what_was_owed_up_to_a_drain() -> None:
 
 
 def test_an_advance_stands_among_what_its_subtask_took_in_its_attempt() -> None:
-    """Its place counts the applications of the node in the order in which they are told."""
+    """Its place counts the applications of the node in the order of the question."""
     result = run_scenario(SimulatedSubject(), read_scenario(REGRESSIONS / "panes-of-two-attempts.json"))
     (job,) = [one.job for one in questions_of(result.case, "it") if one.job.applies]
     ((node, advances),) = job.advances.items()

@@ -1,4 +1,5 @@
-"""What PySpark owes of a user's function, held against its pure counterpart; an error in either is seen (OPS-4)."""
+"""What PySpark computes of a user's function, compared with its pure counterpart; an error in either is seen
+(OPS-4)."""
 
 from __future__ import annotations
 

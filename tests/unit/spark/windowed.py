@@ -1,4 +1,4 @@
-"""Windows over drawn event times, and what they owe by definition: sets of records, no order, no state."""
+"""Windows over drawn event times, and their expected rows by definition: sets of records, no order, no state."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ def test_a_story_ends_with_the_way_back() -> None:
     assert lines[-3:] == [
         "It holds if the ack comes first.", "Both judges saw it.", "replay: cutproof replay x.json"
     ]  # fmt: skip
-    one_judge = msgspec.structs.replace(view, judges=1, not_asked="a task came up alone")
-    sentence = "One judge saw it: PySpark was not asked, because a task came up alone."
+    one_judge = msgspec.structs.replace(view, judges=1, not_asked="a task recovered locally")
+    sentence = "One judge saw it: PySpark was not asked, because a task recovered locally."
     assert story_text(one_judge).splitlines()[-2] == sentence
     contradicted = msgspec.structs.replace(view, judges=1)
     assert story_text(contradicted).splitlines()[-2] == "One judge saw it: PySpark disagrees."

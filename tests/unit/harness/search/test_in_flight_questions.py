@@ -63,5 +63,5 @@ def test_rows_that_follow_what_was_applied_are_not_asked_about_where_a_task_came
     case = run(SimulatedSubject(), single).case
 
     assert case.by_applies, "data was in flight at some checkpoint"
-    assert case.lineages.persistent is not None, "a task came up alone"
+    assert case.lineages.persistent is not None, "a task recovered locally"
     assert [one.job.applies for one in questions_of(case, "it") if one.job.applies] == []

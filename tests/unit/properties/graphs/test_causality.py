@@ -1,4 +1,4 @@
-"""The judge of general snapshots: each lie about a true cut is seen, and called what it is."""
+"""The judge of general snapshots: each mutation of a true cut is seen, and gets the right difference."""
 
 from __future__ import annotations
 

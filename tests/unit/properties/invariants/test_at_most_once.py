@@ -96,7 +96,7 @@ def test_a_record_from_nowhere() -> None:
 
     verdict = judged(toy, mutated(toy.history(), mutation))
     assert isinstance(verdict, Violated)
-    assert "nobody had sent" in verdict.message
+    assert "no task had sent" in verdict.message
 
 
 def test_without_a_failure_nothing_was_shown() -> None:

@@ -1,4 +1,4 @@
-"""consistent-cut: each witness's lie is seen, and no correct run is accused."""
+"""consistent-cut: a mutation of each witness is seen, and no correct run is accused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""progress: what a run owes that was cut off: nothing while a fault lasted, nor when its harness had no more time."""
+"""progress: what is required of a run that was cut off: nothing while a fault lasted, nor when the harness ran out of
+time."""
 
 from __future__ import annotations
 

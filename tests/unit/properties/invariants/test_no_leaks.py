@@ -95,7 +95,7 @@ def test_a_transaction_that_nobody_began() -> None:
     toy.finish()
     history = toy.history()
     history.residue.open_transactions.append("stray")
-    assert "nobody began" in accused(toy, history).message
+    assert "no task began" in accused(toy, history).message
 
 
 def test_sealed_for_a_checkpoint_that_was_aborted() -> None:

@@ -186,7 +186,7 @@ def test_a_record_beyond_all_that_was_sent() -> None:
     verdict = judged(toy)
     assert isinstance(verdict, Violated)
     assert verdict.difference == "record taken twice"
-    assert verdict.message.endswith("where nothing more was sent")
+    assert verdict.message.endswith("but nothing more was sent")
     assert len(verdict.records) == 1
 
 

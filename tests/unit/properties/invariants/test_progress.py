@@ -356,9 +356,9 @@ def test_what_is_covered_is_told(complete: bool) -> None:
         toy.checkpoint_now()
     verdict = judged(toy)
     assert isinstance(verdict, Violated)
-    uncovered = "0 are covered: no completed checkpoint covers any of it"
-    until = "1 are covered: checkpoint 1 ends there" if complete else uncovered
-    assert verdict.message == f"split 0 offered 4 records, {until}"
+    uncovered = "0 of them covered: no checkpoint was completed"
+    until = "1 of them covered: checkpoint 1 is the newest" if complete else uncovered
+    assert verdict.message == f"split 0 has 4 records, {until}"
 
 
 def test_the_second_job_may_start_without_a_failure() -> None:

@@ -212,7 +212,7 @@ def test_a_resumed_job_does_not_choose_an_older_savepoint_by_itself() -> None:
     verdict = judged(toy)
     assert isinstance(verdict, Violated)
     assert verdict.difference == "another snapshot named"
-    assert verdict.message == f"the job was resumed from checkpoint {savepoint}, and {newest} was asked for"
+    assert verdict.message == f"the job was resumed from checkpoint {savepoint}, although its user asked for {newest}"
     returned.checkpoint = newest
     assert difference(toy) == "another snapshot restored"
 

@@ -25,7 +25,7 @@ def test_silence_on_a_machine_that_is_too_slow_accuses_nobody() -> None:
     verdict = judged(silent())
     assert isinstance(verdict, Unknown)
     assert verdict.reason == "not observable"
-    assert "the machine was too slow: count-0 of attempt 1 was not heard of" in verdict.detail
+    assert "the machine was too slow: count-0 of attempt 1 sent no heartbeat" in verdict.detail
 
 
 def test_silence_elsewhere_and_another_failure_there_are_unexplained() -> None:

@@ -1,4 +1,4 @@
-"""Tampering: every lie is seen by an invariant that it names, and every invariant is lied to.
+"""Tampering: every mutation is seen by an invariant that it names, and every invariant has a mutation.
 
 Windows, and with them the lies about event time, are in tests/defects/test_windowed_runs.py, broadcast state in
 test_ruled_runs.py beside it, data in flight in test_unaligned_runs.py, rows that wait and those that commit otherwise
@@ -37,7 +37,7 @@ def held(case: Case) -> set[str]:
 
 @pytest.fixture(scope="module")
 def trials() -> tuple[Counter[tuple[str, bool]], Counter[str]]:
-    """(lie, caught) and the invariants that caught one, over many correct runs."""
+    """(mutation, caught) and the invariants that caught one, over many correct runs."""
     outcomes: Counter[tuple[str, bool]] = Counter()
     caught_by: Counter[str] = Counter()
     for (workload, topology), history in correct_runs(range(4)):

@@ -1,4 +1,4 @@
-"""How differences between rows are named and told."""
+"""How differences between rows are named and put into words."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def test_a_witness_names_rows_checkpoint_and_the_transactions_that_held_them() -
         case, lost=Counter({row: 2}), extra=Counter([B]), expected=Counter([row, row]), where="the output", checkpoint=3
     )
     assert verdict.message == (
-        f"the output: 1 more of (key 4, value 5, tag 6) than owed; 2 too few of (key {row[0]}, value {row[1]}, tag 0)"
+        "the output: 1 more of (key 4, value 5, tag 6) than expected;"
+        f" 2 too few of (key {row[0]}, value {row[1]}, tag 0)"
     )
     assert verdict.records == ("key 4, value 5, tag 6", f"key {row[0]}, value {row[1]}, tag 0")
     assert verdict.checkpoint == 3

@@ -1,4 +1,4 @@
-"""What an idempotent sink's table owes, by key and by row, while a run goes on and at its end."""
+"""What an idempotent sink's table has to hold, by key and by row, while a run goes on and at its end."""
 
 from __future__ import annotations
 

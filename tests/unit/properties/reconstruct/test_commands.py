@@ -85,7 +85,7 @@ def test_a_job_that_ends_itself(make: Callable[[], Toy]) -> None:
     status = ended(toy).status
     toy.seen.journal.remove(issued(toy))
     toy.seen.journal.remove(returned(toy))
-    assert accused(toy) == ("ended without a command", f"job 1 was {status}, and no command had asked for it")
+    assert accused(toy) == ("ended without a command", f"job 1 was {status}, although no command had requested it")
 
 
 def test_a_command_of_another_kind_is_no_excuse() -> None:
@@ -225,7 +225,7 @@ def test_a_job_that_lives_on(make: Callable[[], Toy]) -> None:
     toy.note(CommandIssued, command=3, kind=kind)
     number = toy.checkpoint_now(savepoint=True) if kind != "cancel" else None
     toy.note(CommandReturned, command=3, checkpoint=number)
-    assert accused(toy) == ("command not obeyed", f"the command {kind} succeeded, and the job lives on")
+    assert accused(toy) == ("command not obeyed", f"the command {kind} succeeded, and the job is still running")
 
 
 def test_a_resume_that_starts_nothing() -> None:

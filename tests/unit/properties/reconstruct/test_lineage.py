@@ -1,4 +1,4 @@
-"""The line of a run: chains of attempts, cuts and epochs, on histories written by hand."""
+"""The lineage of a run: chains of attempts, cuts and epochs, on histories written by hand."""
 
 from __future__ import annotations
 

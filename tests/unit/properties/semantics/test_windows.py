@@ -14,7 +14,7 @@ LAST = 9
 
 
 def machine(lateness: int) -> WindowMachine:
-    """One that has taken a record and heard the watermark that finishes its window."""
+    """A machine that has taken a record and received the watermark that finishes its window."""
     windows = WindowMachine(Tumbling(size=10, lateness=lateness))
     assert windows.take_at(RECORD, 3, 1 << 8) == []
     assert [row for _, row in windows.advance(LAST)] == [(1, 1, 100, 0)]
@@ -57,7 +57,7 @@ def test_a_sliding_window_has_its_first_moment_and_not_its_end(time: int, starts
 
 
 def redistributed_at(lateness: int, other_time: int) -> WindowMachine:
-    """The window of `machine`, dealt anew together with what a subtask held that had heard of less."""
+    """The window of `machine`, redistributed together with that of a subtask whose watermark was lower."""
     operator = Tumbling(size=10, lateness=lateness)
     behind = WindowMachine(operator)
     behind.advance(other_time)

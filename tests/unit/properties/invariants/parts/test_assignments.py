@@ -1,4 +1,4 @@
-"""Splits that an enumerator gives out: no correct run is accused, and each lie about one is seen."""
+"""Splits that an enumerator assigns: no correct run is accused, and each mutation of an assignment is seen."""
 
 from __future__ import annotations
 

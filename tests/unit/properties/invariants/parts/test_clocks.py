@@ -119,7 +119,7 @@ def _ended(run_of: TaskRun) -> None:
 
 @pytest.mark.parametrize(
     ("mutation", "words"),
-    [(_back, "was told the time"), (_ended, "took its input to have ended behind 0 records, of 0")],
+    [(_back, "received the time"), (_ended, "took its input as ended after 0 records of 0")],
 )
 def test_a_clock_that_is_not_kept_is_seen(waited: Result, mutation: Callable[[TaskRun], None], words: str) -> None:
     mutation(bursts(waited.history)[-1])
@@ -129,7 +129,7 @@ def test_a_clock_that_is_not_kept_is_seen(waited: Result, mutation: Callable[[Ta
 
 
 class WakesNobody(ProcessingTime):
-    """A timer is in the restored state, and nobody asks to be told when its time has come."""
+    """A timer is in the restored state, and the task does not register for its time."""
 
     def wakes(self, alarms: Timers) -> int | None:
         return None
@@ -149,7 +149,7 @@ def test_a_restored_timer_that_nobody_asks_for_is_seen(stuck: Result) -> None:
 
 
 def test_a_timer_that_waits_is_not_overdue_before_its_bound(stuck: Result) -> None:
-    """Nobody was told the time; its snapshots are as much later as they are said to be."""
+    """The task received no time; its snapshots are later by the given amount."""
     result = stuck
     after = bursts(result.history)[-1]
     last = result.history.completed[-1].checkpoint
