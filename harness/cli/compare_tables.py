@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..runtime.progress import Progress
-from ..scenario.files import write_whole
 
 if TYPE_CHECKING:
     from ...properties.checking.differing import Compared
@@ -54,6 +53,7 @@ def write_differences(found: Compared, request: CheckRequest, folder: Path) -> t
 
     from ... import __version__
     from ...reports.table_differences import render_table_differences
+    from ..scenario.files import write_whole
 
     folder.mkdir(parents=True, exist_ok=True)
     pyarrow.parquet.write_table(found.differences, folder / PARQUET)

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .arrays import EMPTY, FALSE, TEXT, to_arrow, to_numpy
 from .request import ColumnDifference
 from .row_ids import row_ids
-from .texts import TEXT
 
 T = pa.types
 _SECOND = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
@@ -21,7 +21,7 @@ _SECOND = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
 def column_differences(changed: Any, key: Sequence[str]) -> tuple[ColumnDifference, ...]:
     """Of the columns that differ in a table of changed rows (`differing.counted`)."""
     names = [name.removeprefix("expected_") for name in changed.column_names if name.startswith("expected_")]
-    times = changed.column("times").to_numpy()
+    times = to_numpy(changed.column("times"))
     half = len(names)
     found = []
     for place, name in enumerate(names):
@@ -31,18 +31,18 @@ def column_differences(changed: Any, key: Sequence[str]) -> tuple[ColumnDifferen
         ids, _ = row_ids([pa.chunked_array([*one.chunks, *other.chunks], one.type)])
         unlike = ids[: len(one)] != ids[len(one) :]
         if unlike.any():
-            mask = pa.array(unlike)
+            mask = to_arrow(unlike)
             found.append(_difference(name, one.filter(mask), other.filter(mask), times[unlike]))
     return tuple(found)
 
 
 def _difference(name: str, one: Any, other: Any, times: Any) -> ColumnDifference:
-    lone = pc.xor(pc.is_null(one), pc.is_null(other)).to_numpy(zero_copy_only=False)
+    lone = to_numpy(pc.xor(pc.is_null(one), pc.is_null(other)))
     empty = 0
     if one.type == TEXT:
-        blank = pc.or_(pc.fill_null(pc.equal(one, ""), False), pc.fill_null(pc.equal(other, ""), False))
-        empty = int(times[blank.to_numpy(zero_copy_only=False) & lone].sum())
-    greatest, relative = _greatest(one.filter(pa.array(~lone)), other.filter(pa.array(~lone)))
+        blank = pc.or_(*(pc.fill_null(pc.equal(side, EMPTY), FALSE) for side in (one, other)))
+        empty = int(times[to_numpy(blank) & lone].sum())
+    greatest, relative = _greatest(one.filter(to_arrow(~lone)), other.filter(to_arrow(~lone)))
     return ColumnDifference(
         column=name,
         rows=int(times.sum()),
@@ -59,8 +59,7 @@ def _greatest(one: Any, other: Any) -> tuple[float | None, float | None]:
     if not len(one):
         return None, None
     if T.is_timestamp(kind) or T.is_date(kind):
-        left, right = (_ticks(side) for side in (one, other))
-        ticks = max(abs(a - b) for a, b in zip(left, right, strict=True))
+        ticks = max(abs(a - b) for a, b in zip(_ticks(one), _ticks(other), strict=True))
         return float(ticks / (_SECOND[kind.unit] if T.is_timestamp(kind) else 1 / 86_400)), None
     if T.is_integer(kind) or T.is_decimal(kind):
         gaps = [(abs(Decimal(a) - Decimal(b)), max(abs(a), abs(b)))
@@ -68,7 +67,7 @@ def _greatest(one: Any, other: Any) -> tuple[float | None, float | None]:
         return float(max(gap for gap, _ in gaps)), max(float(gap) / float(most) for gap, most in gaps)
     if not T.is_floating(kind):
         return None, None
-    left, right = (side.to_numpy(zero_copy_only=False).astype(np.float64) for side in (one, other))
+    left, right = (to_numpy(side).astype(np.float64) for side in (one, other))
     finite = np.isfinite(left) & np.isfinite(right)
     if not finite.any():
         return None, None

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .arrays import FALSE, TRUE, no_rows, number, to_arrow, to_numpy
 from .differing import Compared, counted, judged
 from .pair import Pair
 from .repeated_keys import repeated_keys
@@ -55,7 +56,7 @@ def compare(pair: Pair, *, bounded: bool = True) -> Compared:
 
 def _whole(pair: Pair, side: Any) -> Any:
     schema = pa.schema(list(pair.types.items()))
-    return pa.concat_tables([schema.empty_table(), *(table.cast(schema) for table in pair.converted(side))])
+    return pa.concat_tables([no_rows(schema), *(table.cast(schema) for table in pair.converted(side))])
 
 
 def differences(expected: Any, actual: Any, key: Sequence[str] = ()) -> Any:
@@ -73,7 +74,7 @@ def differences(expected: Any, actual: Any, key: Sequence[str] = ()) -> Any:
 
 def _alike(expected: Any, actual: Any) -> Any:
     """Which rows are equal to those at the same place."""
-    alike = pa.chunked_array([pa.repeat(pa.scalar(True), len(expected))])
+    alike = pa.chunked_array([pa.repeat(TRUE, len(expected))])
     for one, other in zip(expected.columns, actual.columns, strict=True):
         if pa.types.is_nested(one.type):
             same = _same(one, other)
@@ -83,14 +84,14 @@ def _alike(expected: Any, actual: Any) -> Any:
             equal = pc.equal(one, other)
             if pa.types.is_floating(one.type):
                 equal = pc.or_(equal, pc.and_(pc.is_nan(one), pc.is_nan(other)))
-            same = pc.or_(pc.fill_null(equal, False), pc.and_(pc.is_null(one), pc.is_null(other)))
+            same = pc.or_(pc.fill_null(equal, FALSE), pc.and_(pc.is_null(one), pc.is_null(other)))
         alike = pc.and_(alike, same)
     return alike
 
 
 def _same(one: Any, other: Any) -> Any:
     ids, _ = row_ids([pa.chunked_array([*one.chunks, *other.chunks], one.type)])
-    return pa.chunked_array([pa.array(ids[: len(one)] == ids[len(one) :])])
+    return pa.chunked_array([to_arrow(ids[: len(one)] == ids[len(one) :])])
 
 
 def _counted(expected: Any, actual: Any, key: Sequence[str]) -> Any:
@@ -110,7 +111,7 @@ def _counted(expected: Any, actual: Any, key: Sequence[str]) -> Any:
     found = np.bincount(ids[split:], minlength=many)
     counts = owed - found
     differing = np.flatnonzero(counts)
-    rows = both.take(pa.array(_places(ids, many)[differing]))
+    rows = both.take(to_arrow(_places(ids, many)[differing]))
     return _with_counts(rows, counts[differing], owed[differing] > 0)
 
 
@@ -137,25 +138,31 @@ def _side_by_side(expected: Any, actual: Any, ids: Numbers, many: int, others: l
     split = len(expected)
     one, other = _places(ids[:split], many), _places(ids[split:], many)
     shared = np.flatnonzero((one >= 0) & (other >= 0))
-    pairs = [table.select(others).take(pa.array(places[shared]))
-             for table, places in ((expected, one), (actual, other))]  # fmt: skip
-    unlike = shared[~_alike(*pairs).to_numpy(zero_copy_only=False)]
+    pairs = [_taken(table.select(others), places[shared]) for table, places in ((expected, one), (actual, other))]
+    unlike = shared[~to_numpy(_alike(*pairs))]
     lost = np.sort(np.r_[one[unlike], one[(one >= 0) & (other < 0)]])
     extra = np.sort(np.r_[other[unlike], other[(other >= 0) & (one < 0)]])
-    rows = pa.concat_tables([expected.take(pa.array(lost)), actual.take(pa.array(extra))])
+    rows = pa.concat_tables([expected.take(to_arrow(lost)), actual.take(to_arrow(extra))])
     counts = np.r_[np.full(len(lost), 1), np.full(len(extra), -1)]
     return _with_counts(rows, counts, counts > 0)
 
 
+def _taken(table: Any, places: Numbers) -> Any:
+    """The rows at these places; that of all in order costs nothing."""
+    if len(places) == len(table) and np.array_equal(places, np.arange(len(table))):
+        return table
+    return table.take(to_arrow(places))
+
+
 def _with_counts(rows: Any, counts: Any, owed: Any) -> Any:
-    rows = rows.append_column(COUNT, pa.array(counts, pa.int64()))
-    return rows.append_column(OWED, pa.array(owed, pa.bool_()))
+    rows = rows.append_column(COUNT, to_arrow(counts))
+    return rows.append_column(OWED, to_arrow(owed))
 
 
 def _owed_too(differing: Any, expected: Any) -> Any:
     """Rows that there are too many of are owed where expected has them at another place, that was passed over."""
     names = expected.column_names
-    extra = differing.filter(pc.less(differing.column(COUNT), 0))
+    extra = differing.filter(pc.less(differing.column(COUNT), number(0)))
     if not len(extra):
         return differing
     candidates, wanted = expected, extra.select(names)
@@ -167,8 +174,8 @@ def _owed_too(differing: Any, expected: Any) -> Any:
     both = pa.concat_tables([wanted, candidates])
     ids, many = row_ids(both.columns)
     there = np.bincount(ids[len(wanted) :], minlength=many) > 0
-    owed = differing.column(OWED).to_numpy(zero_copy_only=False).copy()
-    places = np.flatnonzero(pc.less(differing.column(COUNT), 0).to_numpy(zero_copy_only=False))
+    owed = to_numpy(differing.column(OWED)).copy()
+    places = np.flatnonzero(to_numpy(pc.less(differing.column(COUNT), number(0))))
     owed[places] |= there[ids[: len(wanted)]]
     place = differing.column_names.index(OWED)
-    return differing.set_column(place, OWED, pa.array(owed, pa.bool_()))
+    return differing.set_column(place, OWED, to_arrow(owed))

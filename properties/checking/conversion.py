@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .arrays import EMPTY, TEXT, null, text, to_arrow
 from .errors import CheckInputError, shown
-from .texts import TEXT, by_zone, is_exact
+from .texts import by_zone, is_exact
 from .types import named, plain
 
 T = pa.types
@@ -37,7 +39,7 @@ class Conversion:
         """The converted chunked array; raises CheckInputError."""
         column = plainly(column)
         if self._no_empty and column.type == TEXT:
-            column = pc.if_else(pc.equal(column, pa.scalar("", TEXT)), pa.scalar(None, TEXT), column)
+            column = pc.if_else(pc.equal(column, EMPTY), null(TEXT), column)
         try:
             return normal(cast(column, self._kind))
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
@@ -113,12 +115,12 @@ def _from_text(column: Any, kind: Any) -> Any:
     if T.is_timestamp(kind):
         return _times(column, kind)
     if T.is_time(kind):
-        dated = pc.binary_join_element_wise(pa.scalar("1970-01-01", TEXT), column, pa.scalar(" ", TEXT))
+        dated = pc.binary_join_element_wise(text("1970-01-01"), column, text(" "))
         return pc.cast(pc.cast(dated, pa.timestamp(kind.unit)), kind)
     if T.is_boolean(kind):
         return _truth(column)
     if T.is_integer(kind):
-        if pc.any(pc.match_substring(column, "x", ignore_case=True)).as_py():
+        if any(pc.any(pc.match_substring(column, sign)).as_py() for sign in "xX"):
             raise pa.ArrowInvalid("hexadecimal")
         return pc.cast(column, kind)
     return _floats(column, kind) if T.is_floating(kind) else pc.cast(column, kind)
@@ -152,7 +154,7 @@ def _truth(column: Any) -> Any:
     known = pc.or_(true, pc.or_(pc.is_in(low, pa.array(_FALSE, TEXT)), pc.is_null(low)))
     if not pc.all(known).as_py():
         raise pa.ArrowInvalid("neither true nor false")
-    return pc.if_else(pc.is_null(low), pa.scalar(None, pa.bool_()), true)
+    return pc.if_else(pc.is_null(low), null(pa.bool_()), true)
 
 
 def _first_odd(column: Any, kind: Any) -> Any:
@@ -182,8 +184,8 @@ def normal(column: Any) -> Any:
     """Floats with one NaN and one zero; within nested values that is seen to where they are compared."""
     if not T.is_floating(column.type):
         return column
-    nan = pa.scalar(float("nan"), column.type)
-    return pc.if_else(pc.is_nan(column), nan, pc.add(column, pa.scalar(0.0, column.type)))
+    nan, zero = to_arrow(np.array([np.nan, 0.0])).cast(column.type)
+    return pc.if_else(pc.is_nan(column), nan, pc.add(column, zero))
 
 
 def shown_type(kind: Any) -> Any:

@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pcsv
 
+from .arrays import TEXT
 from .errors import CheckInputError, shown, told
 
-TEXT = pa.large_string()
 WHOLE_BYTES = 256 << 20
 """Files up to this size are read at once, by all cores."""
 BLOCK_BYTES = 4 << 20

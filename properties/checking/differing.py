@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .arrays import null, text, to_arrow, to_numpy
 from .columns import column_differences
 from .conversion import shown_as
 from .request import COUNT, GUARANTEES, KINDS, OWED, CheckRequest, CheckResult, Sample
@@ -35,8 +36,8 @@ def counted(differing: Any, request: CheckRequest) -> Any:
     column what was expected (`expected_c`) and what is there (`actual_c`)."""
     names = [name for name in differing.column_names if name not in (COUNT, OWED)]
     rows = _sorted(differing, names)
-    counts = rows.column(COUNT).to_numpy(zero_copy_only=False)
-    owed = rows.column(OWED).to_numpy(zero_copy_only=False).astype(bool)
+    counts = to_numpy(rows.column(COUNT))
+    owed = to_numpy(rows.column(OWED))
     times = np.abs(counts)
     lost = np.flatnonzero(counts > 0)
     repeated = np.flatnonzero((counts < 0) & owed)
@@ -58,12 +59,17 @@ def counted(differing: Any, request: CheckRequest) -> Any:
     expected, actual, often = (
         np.concatenate([none, *(part[index] for part in parts)]).astype(np.int64) for index in (1, 2, 3)
     )
-    kinds = [kind for kind, _, _, many in parts for _ in range(len(many))]
-    columns = {KIND: pa.array(kinds, pa.string()), TIMES: pa.array(often, pa.int64())}
+    kinds = pa.chunked_array([pa.repeat(text(kind).cast(pa.string()), len(many)) for kind, _, _, many in parts])
+    columns = {KIND: kinds, TIMES: to_arrow(often)}
     for side, places in (("expected", expected), ("actual", actual)):
-        taken = rows.select(names).take(pa.array(places, mask=places < 0))
+        taken = rows.select(names).take(_where(places))
         columns |= {f"{side}_{name}": taken.column(name) for name in names}
     return pa.table(columns)
+
+
+def _where(places: Numbers) -> Any:
+    """The places to take rows from, NULL below 0."""
+    return pc.if_else(to_arrow(places < 0), null(pa.int64()), to_arrow(places))
 
 
 def _sorted(table: Any, names: list[str]) -> Any:
@@ -132,8 +138,8 @@ def judged(
     kinds = found.column(KIND)
     counts = {}
     for kind in ("changed", *KINDS):
-        counts[kind] = pc.sum(found.filter(pc.equal(kinds, kind)).column(TIMES)).as_py() or 0
-    changed = found.filter(pc.equal(kinds, "changed"))
+        counts[kind] = pc.sum(found.filter(pc.equal(kinds, text(kind))).column(TIMES)).as_py() or 0
+    changed = found.filter(pc.equal(kinds, text("changed")))
     columns = column_differences(changed, request.key)
     hints = tuple(
         f"column {one.column}: {one.empty:,} empty texts stand where the other table has NULL, which the CSV of pandas"
@@ -161,7 +167,7 @@ def samples(found: Any, limit: int) -> tuple[Sample, ...]:
     names = [name.removeprefix("expected_") for name in found.column_names if name.startswith("expected_")]
     half = len(names)
     for kind in ("changed", *KINDS):
-        some = found.filter(pc.equal(found.column(KIND), kind)).slice(0, limit)
+        some = found.filter(pc.equal(found.column(KIND), text(kind))).slice(0, limit)
         times = some.column(TIMES).to_pylist()
         sides = []
         for first in (2, 2 + half):

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pjson
 
+from .arrays import TEXT
 from .errors import CheckInputError, shown, told
 
-TEXT = pa.large_string()
 CHUNK_BYTES = 64 << 20
 """So much is read at once, up to the end of a line."""
 BLOCK_BYTES = 4 << 20

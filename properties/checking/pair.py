@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from .arrays import TEXT
 from .conversion import Conversion, cast
 from .errors import CheckInputError, TooLarge, shown
 from .request import OURS, SIDES, CheckRequest
 from .sizes import MEMORY_BYTES, SMALL_BYTES, SMALL_NESTED_ROWS, SMALL_ROWS
 from .sources import CsvSource, Source, source_of
-from .texts import TEXT, Facts, facts_of
+from .texts import Facts, facts_of
 from .types import Column, a_type, cast_type, conversion_of, named, plain, together
 
 T = pa.types
+Found = TypeVar("Found")
 SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'"}
 
 
@@ -168,8 +171,12 @@ class Pair:
                     wanted[name] = T.is_decimal(beside.type)
             facts = dict.fromkeys(wanted, Facts())
             for table in side.batches(list(wanted)) if wanted else ():
-                for name, exact in wanted.items():
-                    facts[name] &= facts_of(_text(table.column(name)), exact=exact)
+
+                def of(name: str, table: Any = table, wanted: Mapping[str, bool] = wanted) -> Facts:
+                    return facts_of(_text(table.column(name)), exact=wanted[name])
+
+                for name, one in by_column(of, wanted).items():
+                    facts[name] &= one
             found[side.name] = facts
         return found
 
@@ -248,7 +255,18 @@ class Pair:
             for name, kind in types.items()
         }
         for table in side.batches(list(types)):
-            yield pa.table({name: convert(table.column(name)) for name, convert in conversions.items()})
+
+            def convert(name: str, table: Any = table) -> Any:
+                return conversions[name](table.column(name))
+
+            yield pa.table(by_column(convert, types))
+
+
+def by_column(work: Callable[[str], Found], names: Iterable[str]) -> dict[str, Found]:
+    """What the work finds of each column, by all cores; of several errors the first column's."""
+    names = list(names)
+    with ThreadPoolExecutor(pa.cpu_count()) as threads:
+        return dict(zip(names, threads.map(work, names), strict=True))
 
 
 def _source(request: CheckRequest, side: str, casts: Mapping[str, Any]) -> Source:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from .errors import CheckInputError, told
 
@@ -16,6 +15,8 @@ ROWS_AT_ONCE = 128 * 1024
 
 def opened(path: Path) -> Any:
     """A pyarrow ParquetFile; raises CheckInputError."""
+    import pyarrow.parquet as pq  # only where there is Parquet: it is slow to import
+
     try:
         return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
     except (pa.ArrowException, OSError) as error:

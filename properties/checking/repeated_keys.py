@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from .arrays import to_arrow
 from .conversion import shown_as
 from .row_ids import RowNumbers
 
@@ -28,7 +29,7 @@ def repeated_keys(keys: Any, side: str) -> str:
     most = repeated[np.argsort(-times[repeated], kind="stable")][:EXAMPLES]
     first = np.empty(many, np.int64)
     first[ids[::-1]] = np.arange(len(ids) - 1, -1, -1)
-    examples = pa.table({name: shown_as(keys.column(name)) for name in keys.column_names}).take(pa.array(first[most]))
+    examples = pa.table({name: shown_as(keys.column(name)) for name in keys.column_names}).take(to_arrow(first[most]))
     told = []
     for row, count in zip(examples.to_pylist(), times[most], strict=True):
         values = ", ".join(f"{name}={'NULL' if value is None else value}" for name, value in row.items())

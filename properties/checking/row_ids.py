@@ -16,6 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .arrays import to_arrow, to_numpy, whole
+
 Numbers = npt.NDArray[np.int64]
 _MOST = 1 << 62
 _NARROW = 1 << 40
@@ -55,21 +57,19 @@ def _numbered(column: Any) -> tuple[Numbers, int]:
         column = pa.chunked_array([pa.array([canonical(value) for value in column.to_pylist()], pa.large_string())])
     if pa.types.is_null(column.type):
         return np.zeros(len(column), np.int64), 1
-    array = column.combine_chunks()
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], column.type)
+    array = whole(column)
     if pa.types.is_integer(column.type) and len(array) and not array.null_count:
         ends = pc.min_max(array)
         least, most = ends["min"].as_py(), ends["max"].as_py()
         if most - least < _NARROW:
-            return array.to_numpy() - least, most - least + 1
+            return to_numpy(array) - least, most - least + 1
     encoded = array.dictionary_encode(null_encoding="encode")
-    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), max(1, len(encoded.dictionary))
+    return to_numpy(encoded.indices).astype(np.int64), max(1, len(encoded.dictionary))
 
 
 def _dense(ids: Numbers) -> tuple[Numbers, int]:
-    encoded = pa.array(ids).dictionary_encode()
-    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)
+    encoded = to_arrow(ids).dictionary_encode()
+    return to_numpy(encoded.indices).astype(np.int64), len(encoded.dictionary)
 
 
 def canonical(value: Any) -> str | None:

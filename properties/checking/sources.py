@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from . import csv_files, json_lines, parquet_files
 from .addresses import PostgresTable
+from .arrays import TEXT, null, text
 from .errors import CheckInputError
 from .places import DataFile, Place, place_of
-from .texts import TEXT
 from .types import common, plain
 
 NEWLINES = 1 << 20
@@ -82,7 +82,7 @@ class _Files:
         arrays = []
         for name in columns:
             if name in file.folders:
-                arrays.append(pa.repeat(pa.scalar(file.folders[name], TEXT), table.num_rows))
+                arrays.append(pa.repeat(_folder(file.folders[name]), table.num_rows))
             elif name in table.column_names:
                 arrays.append(table.column(name))
             else:
@@ -226,6 +226,10 @@ def _plain(schema: Any, file: DataFile) -> dict[str, Any]:
         except CheckInputError as error:
             raise CheckInputError(f"{file.path}: the column {field.name}: {error}") from None
     return found
+
+
+def _folder(value: str | None) -> Any:
+    return null(TEXT) if value is None else text(value)
 
 
 def _newlines(place: Place) -> int:

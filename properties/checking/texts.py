@@ -14,13 +14,17 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-TEXT = pa.large_string()
+from .arrays import EMPTY, FALSE, TEXT, TRUE, null, number
+
 DIGITS = 38
 """of the widest decimal"""
 SURE_DIGITS = 15
 """A double holds every number of so many digits; numbers with more are decimals."""
 WHOLE = 1 << 53
 """A double holds every whole number up to this one."""
+
+FEW = 64
+"""texts that are looked at first, for most columns that are not of a type show it there"""
 
 _PLAIN = r"^-?[0-9]+(\.[0-9]+)?$"
 _INTEGER = r"^-?[0-9]+$"
@@ -92,7 +96,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 def facts_of(column: Any, *, exact: bool = False) -> Facts:
     """The facts of a text column; `exact` looks for what decimals need."""
     values = pc.drop_null(column)
-    empty = pc.equal(values, pa.scalar("", values.type))
+    empty = pc.equal(values, EMPTY)
     some_empty = bool(pc.any(empty).as_py())
     if some_empty:
         values = values.filter(pc.invert(empty))
@@ -109,6 +113,9 @@ _NO_TIME = {"boolean": False, "date": False, "time": False, "zoned": False}
 
 
 def _number(values: Any, *, exact: bool) -> Facts:
+    first = values.slice(0, FEW)
+    if not fits(first, pa.float64()) and not fits(first, pa.int64()):
+        return Facts(filled=True, **_NO_NUMBER)
     if _is_a_name(values):
         return Facts(filled=True, **_NO_NUMBER)
     if fits(values, pa.int64()):
@@ -120,7 +127,7 @@ def _number(values: Any, *, exact: bool) -> Facts:
     found = Facts(filled=True, integer=False, plain=False, **_NO_TIME)
     if not exact and not _has_many_digits(values):
         return msgspec.structs.replace(found, plain=True, whole=SURE_DIGITS, scale=SURE_DIGITS)
-    if not pc.all(pc.match_substring_regex(values, _PLAIN)).as_py():
+    if not _all_match(values, _PLAIN):
         return msgspec.structs.replace(
             found, inexact=not pc.all(is_exact(values, pc.cast(values, pa.float64()))).as_py()
         )
@@ -135,7 +142,7 @@ def _number(values: Any, *, exact: bool) -> Facts:
 
 
 def _has_many_digits(values: Any) -> bool:
-    long = values.filter(pc.greater(pc.binary_length(values), SURE_DIGITS))
+    long = values.filter(pc.greater(pc.binary_length(values), number(SURE_DIGITS)))
     return bool(len(long)) and bool(pc.any(pc.match_substring_regex(long, _MANY)).as_py())
 
 
@@ -148,7 +155,7 @@ def _is_a_name(values: Any) -> bool:
 
 def _other(values: Any) -> Facts:
     if pc.all(pc.match_substring_regex(values.slice(0, 1), _TRUTH)).as_py():
-        truth = bool(pc.all(pc.match_substring_regex(values, _TRUTH)).as_py())
+        truth = _all_match(values, _TRUTH)
         return Facts(filled=True, **_NO_NUMBER, **{**_NO_TIME, "boolean": truth})
     found = Facts(filled=True, **_NO_NUMBER, boolean=False)
     if not pc.match_substring_regex(values.slice(0, 1), r"^[0-9]{4}-")[0].as_py():
@@ -156,7 +163,7 @@ def _other(values: Any) -> Facts:
     for zone in (None, "UTC"):
         for unit in ("us", "ns"):
             if fits(values, pa.timestamp(unit, zone)):
-                date = zone is None and bool(pc.all(pc.match_substring_regex(values, _DATE)).as_py())
+                date = zone is None and _all_match(values, _DATE)
                 zoned = zone is not None
                 return msgspec.structs.replace(found, date=date, zoned=zoned, some_zoned=zoned, fine=unit == "ns")
     zoned, local = by_zone(values)
@@ -169,25 +176,31 @@ def _other(values: Any) -> Facts:
 def by_zone(values: Any) -> tuple[Any, Any]:
     """Times with a zone, and those without: each with NULL in place of the other."""
     zone = pc.match_substring_regex(values, _ZONE)
-    none = pa.scalar(None, values.type)
+    none = null(values.type)
     return pc.if_else(zone, values, none), pc.if_else(zone, none, values)
 
 
 def is_exact(texts: Any, floats: Any) -> Any:
     """Whether each text, where it is a whole number, is the float that is beside it."""
     digits = 7 if pa.types.is_float32(floats.type) else SURE_DIGITS
-    long = pc.and_(pc.greater(pc.binary_length(texts), digits), pc.match_substring_regex(texts, _INTEGER))
-    long = pc.fill_null(long, False)
+    long = pc.fill_null(pc.greater(pc.binary_length(texts), number(digits)), FALSE)
+    if pc.any(long).as_py():
+        long = pc.and_(long, pc.fill_null(pc.match_substring_regex(texts, _INTEGER), FALSE))
     if not pc.any(long).as_py():
-        return pa.chunked_array([pa.repeat(pa.scalar(True), len(texts))])
+        return pa.chunked_array([pa.repeat(TRUE, len(texts))])
     pairs = zip(texts.filter(long).to_pylist(), floats.filter(long).to_pylist(), strict=True)
     same = iter([abs(value) != float("inf") and int(text) == int(value) for text, value in pairs])
     return pa.array([not place or next(same) for place in long.to_pylist()])
 
 
+def _all_match(values: Any, pattern: str) -> bool:
+    return all(pc.all(pc.match_substring_regex(some, pattern)).as_py() for some in (values.slice(0, FEW), values))
+
+
 def fits(values: Any, kind: Any) -> bool:
     """Whether all of them can be read so."""
     try:
+        pc.cast(values.slice(0, FEW), kind)  # a cast goes on to the last text behind one that does not fit
         pc.cast(values, kind)
     except pa.ArrowInvalid:
         return False

@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from .arrays import TEXT
 from .errors import CheckInputError
-from .texts import DIGITS, TEXT, Facts
+from .texts import DIGITS, Facts
 
 T = pa.types
 
