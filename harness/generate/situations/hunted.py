@@ -10,6 +10,7 @@ import msgspec
 
 from ....faults import plan
 from ....faults.plan import AnyFault, AtPoint, AtTime
+from ...scenario.forecast import Forecast
 from ...scenario.model import AnyCommand, Cancel, Perturbation, Resume, Scenario, StopWithSavepoint
 from ..choices import Choices
 from ..engines import Tuning
@@ -23,7 +24,10 @@ from .endings import amid_the_end
 from .local import with_engine
 from .part_finished import with_first_short
 from .rescaling import with_rescaling
-from .unaligned import Crowd, crowded_stage, seasoned
+from .unaligned import Crowd, crowded_stage, killed
+
+BOUNDED = {"unbounded_percent": 0, "two_phase_percent": 0, "enumerated_percent": 0}
+"""Most of these jobs: their input ends, and neither sources nor sinks have a protocol of their own."""
 
 
 def begun_as_another(choices: Choices, frame: Frame) -> Scenario:
@@ -48,15 +52,14 @@ def begun_as_another(choices: Choices, frame: Frame) -> Scenario:
     given = None if frame.workload is not None else (with_first_short(choices, draw_workload(choices, recipe)), None)
     stage = stage_of(choices, frame, recipe, Tuning(checkpoints=(4, 8), concurrent=(1,)), given)
     target = stage.target
-    asked = at_some_time(choices, target, share=(50, 95))
-    stop: AnyCommand = Cancel(trigger=asked) if choices.percent(40) else StopWithSavepoint(trigger=asked)
-    again = Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000))))
+    stop, again = _stopped_and_resumed(choices, target, share=(50, 95), cancel_percent=40)
     return stage.scenario("begun-as-another", commands=(stop, *as_another(choices, target), again))
 
 
 def ended_in_flight(choices: Choices, frame: Frame) -> Scenario:
     """What an operator has kept until its input ended waits for room in full channels while barriers overtake it."""
     recipe = frame.recipe(
+        **BOUNDED,
         most_records=40,
         shapes=("chain", "chain", "union"),
         splits=(1, 2),
@@ -64,16 +67,13 @@ def ended_in_flight(choices: Choices, frame: Frame) -> Scenario:
         most_operators=1,
         batches_percent=100,
         windows_percent=0,
-        unbounded_percent=0,
-        two_phase_percent=0,
-        enumerated_percent=0,
         parallelism=(1, 1, 2),
     )
     crowd = Crowd(capacities=(2, 2, 3), paces=(4, 6, 8), alignments=("unaligned", "unaligned", "timeout"), hasty=True)
     stage = crowded_stage(choices, frame, recipe, Tuning(checkpoints=(8, 24), concurrent=(2, 3)), crowd=crowd)
     faults: tuple[AnyFault, ...] = ()
     if choices.percent(30):
-        faults = (plan.KillTask(trigger=seasoned(choices, stage.target), task=some_task(choices, stage.target)),)
+        faults = (killed(choices, stage.target),)
     return stage.scenario("ended-in-flight", faults=faults[: frame.max_faults])
 
 
@@ -81,14 +81,12 @@ def overlapping(choices: Choices, frame: Frame) -> Scenario:
     """Several checkpoints are under way where a channel makes data wait: newer barriers come before older ones, some
     of which are given up."""
     recipe = frame.recipe(
+        **BOUNDED,
         most_records=50,
         shapes=("chain", "union"),
         splits=(1, 2),
         least_operators=1,
         most_operators=2,
-        unbounded_percent=0,
-        two_phase_percent=0,
-        enumerated_percent=0,
         parallelism=(1, 2, 2),
     )
     crowd = Crowd(capacities=(3, 4, 8), alignments=("timeout", "in-turn", "unaligned"))
@@ -108,7 +106,7 @@ def overlapping(choices: Choices, frame: Frame) -> Scenario:
         either: tuple[AnyFault, ...] = (plan.FailWrite(trigger=when, task=task), late)
         faults.append(choices.pick(either))
     if not faults or choices.percent(40):
-        faults.append(plan.KillTask(trigger=seasoned(choices, target), task=some_task(choices, target)))
+        faults.append(killed(choices, target))
     return stage.scenario("overlapping", faults=tuple(faults[: max(1, frame.max_faults)]))
 
 
@@ -149,15 +147,13 @@ def declined_upstream(choices: Choices, frame: Frame) -> Scenario:
 def _in_quick_succession(choices: Choices, frame: Frame) -> tuple[Stage, int]:
     """A small job with unaligned checkpoints, several at a time, and the time between two of them in µs."""
     recipe = frame.recipe(
+        **BOUNDED,
         least_records=6,
         most_records=24,
         shapes=("chain", "union"),
         splits=(1, 2, 3),
         least_operators=1,
         most_operators=3,
-        unbounded_percent=0,
-        two_phase_percent=0,
-        enumerated_percent=0,
         parallelism=(1, 1, 2),
     )
     crowd = Crowd(capacities=(8, 16, 64), alignments=("unaligned",))
@@ -169,20 +165,18 @@ def _in_quick_succession(choices: Choices, frame: Frame) -> tuple[Stage, int]:
 def handed_over(choices: Choices, frame: Frame) -> Scenario:
     """A job with data in flight goes back to a checkpoint, and records arrive while what was in flight is put back."""
     recipe = frame.recipe(
+        **BOUNDED,
         most_records=30,
         shapes=("chain", "union"),
         splits=(1, 2),
         least_operators=1,
         most_operators=2,
         windows_percent=0,
-        unbounded_percent=0,
-        two_phase_percent=0,
-        enumerated_percent=0,
         parallelism=(1, 2, 2),
     )
     crowd = Crowd(capacities=(4, 3, 8), alignments=("unaligned", "timeout"))
     stage = hasty(crowded_stage(choices, frame, recipe, Tuning(checkpoints=(2, 5), concurrent=(1,)), crowd=crowd))
-    blow = plan.KillTask(trigger=seasoned(choices, stage.target), task=some_task(choices, stage.target))
+    blow = killed(choices, stage.target)
     return stage.scenario("handed-over", faults=(blow,))
 
 
@@ -224,6 +218,7 @@ def kept_to_the_end(choices: Choices, frame: Frame) -> Scenario:
     """Rows wait in an incomplete batch for rows that do not come any more, and something dies when nearly all is
     read."""
     recipe = frame.recipe(
+        **BOUNDED,
         least_records=4,
         most_records=16,
         shapes=("chain", "union"),
@@ -231,9 +226,6 @@ def kept_to_the_end(choices: Choices, frame: Frame) -> Scenario:
         most_operators=1,
         batches_percent=100,
         windows_percent=0,
-        unbounded_percent=0,
-        two_phase_percent=0,
-        enumerated_percent=0,
         parallelism=(1, 2, 3),
     )
     stage = stage_of(choices, frame, recipe, Tuning(checkpoints=(4, 8), concurrent=(1, 2)))
@@ -261,10 +253,8 @@ def laid_out_sparsely(choices: Choices, frame: Frame) -> Scenario:
     )
     stage = stage_of(choices, frame, recipe, Tuning(checkpoints=(2, 6), concurrent=(1,)))
     target = stage.target
-    asked = at_some_time(choices, target, share=(20, 99))
-    stop: AnyCommand = Cancel(trigger=asked) if choices.percent(33) else StopWithSavepoint(trigger=asked)
-    again = Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000))))
-    scenario = stage.scenario("laid-out-sparsely", commands=(stop, again))
+    commands = _stopped_and_resumed(choices, target, share=(20, 99), cancel_percent=33)
+    scenario = stage.scenario("laid-out-sparsely", commands=commands)
     return with_rescaling(choices, scenario, percent=100)
 
 
@@ -272,27 +262,19 @@ def ended_unnoticed(choices: Choices, frame: Frame) -> Scenario:
     """Sources end at different times, checkpoints overlap, and the trigger of one checkpoint reaches a source so late
     that the source has ended before it can send the barrier."""
     recipe = frame.recipe(
+        **BOUNDED,
         most_records=30,
         shapes=("chain", "union"),
         splits=(1, 2),
         most_operators=1,
         apart=True,
         windows_percent=0,
-        unbounded_percent=0,
-        two_phase_percent=0,
-        enumerated_percent=0,
         parallelism=(1, 2, 2),
     )
     stage = stage_of(choices, frame, recipe, Tuning(checkpoints=(3, 8), concurrent=(2, 3)))
     target = stage.target
-    late = [
-        Perturbation(
-            what=f"control trigger {choices.pick(target.layout.sources)}",
-            occurrence=choices.between(1, target.checkpoints + 2),
-            by_us=target.checkpoint_us * choices.between(1, 8) // 2,
-        )
-        for _ in range(choices.pick((1, 2)))
-    ]
+    times = choices.pick((1, 2))
+    late = [_late_trigger(choices, target, target.checkpoints + 2, target.checkpoint_us, most=8) for _ in range(times)]
     return stage.scenario("ended-unheard", deviations=tuple({one.what: one for one in late}.values()))
 
 
@@ -311,12 +293,27 @@ def given_meanwhile(choices: Choices, frame: Frame) -> Scenario:
     )
     stage = stage_of(choices, frame, recipe, Tuning(checkpoints=(2, 6), concurrent=(1,)))
     target = stage.target
-    late = Perturbation(
-        what=f"control trigger {choices.pick(target.layout.sources)}",
-        occurrence=choices.between(1, max(1, target.checkpoints - 1)),
-        by_us=stage.engine.read_interval_us * choices.between(1, 16),
-    )
+    last = max(1, target.checkpoints - 1)
+    late = _late_trigger(choices, target, last, 2 * stage.engine.read_interval_us, most=16)
     return stage.scenario("given-meanwhile", deviations=(late,))
+
+
+def _stopped_and_resumed(
+    choices: Choices, target: Forecast, share: tuple[int, int], cancel_percent: int
+) -> tuple[AnyCommand, Resume]:
+    """Stop the job, cancelled or with a savepoint, after some share of its time in percent, and resume it."""
+    asked = at_some_time(choices, target, share=share)
+    stop: AnyCommand = Cancel(trigger=asked) if choices.percent(cancel_percent) else StopWithSavepoint(trigger=asked)
+    return stop, Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000))))
+
+
+def _late_trigger(choices: Choices, target: Forecast, last: int, unit_us: int, most: int) -> Perturbation:
+    """The trigger of a checkpoint, the `last` at most, comes late to a source: by up to `most` halves of the unit."""
+    return Perturbation(
+        what=f"control trigger {choices.pick(target.layout.sources)}",
+        occurrence=choices.between(1, last),
+        by_us=unit_us * choices.between(1, most) // 2,
+    )
 
 
 def hasty(stage: Stage) -> Stage:

@@ -47,7 +47,7 @@ def backpressure(choices: Choices, frame: Frame) -> Scenario:
     )
     stage = crowded_stage(choices, frame, recipe, Tuning(checkpoints=(4, 12), concurrent=(2, 1, 3)))
     target = stage.target
-    faults: list[AnyFault] = [_kill(choices, target) if choices.percent(75) else extras.restart(choices, target)]
+    faults: list[AnyFault] = [killed(choices, target) if choices.percent(75) else extras.restart(choices, target)]
     if choices.percent(50):
         faults.append(_again(choices, target))
     if choices.percent(60):
@@ -97,7 +97,8 @@ def seasoned(choices: Choices, target: Forecast, later: int = 0) -> AtTime:
     return AtTime(at_us=target.first_completion_us + target.engine.checkpoint_interval_us * quarters // 4)
 
 
-def _kill(choices: Choices, target: Forecast) -> AnyFault:
+def killed(choices: Choices, target: Forecast) -> AnyFault:
+    """Some task dies when there is something to restore."""
     return plan.KillTask(trigger=seasoned(choices, target), task=some_task(choices, target))
 
 
