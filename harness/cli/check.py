@@ -28,18 +28,19 @@ MOST_CHARACTERS = 60
 """of a value, on the terminal"""
 
 DESCRIPTION = """\
-Judges two tables, what was expected against what was committed: any pipeline's
-output, of any engine. Tables are compared as multisets of rows, so nothing
-depends on their order. CSV, JSON lines, Parquet, and Delta where it is
-installed; a file or a folder of files. Or a table in PostgreSQL,
-postgresql://user@host:port/database?table=schema.table, as it is at one moment
+Compares two tables: the rows that were expected and the rows that a pipeline
+committed, of any pipeline on any engine. Lists the rows that are lost, repeated
+or unexpected, and, with --key, the rows that changed. The order of rows does
+not matter.
+
+A table is a file or a folder of files: CSV, JSON lines, Parquet, or Delta where
+deltalake is installed. Or it is a table in PostgreSQL, read at one moment:
+postgresql://user@host:port/database?table=schema.table
 (a password may stand in the URL, in PGPASSWORD or in ~/.pgpass).
 
-Up to a million rows are compared in this process, in seconds; more on Spark.
-Each conversion that is made, as of texts in CSV to numbers, is said.
-
-It lists what is lost, what is repeated, what nobody expected, and, with a key,
-what differs in value."""
+Tables of up to a million rows are compared in this process within seconds,
+larger ones on Spark. Each conversion, as of texts in CSV to numbers, is told in
+a line."""
 
 EXAMPLES = """\
 examples:
@@ -66,41 +67,42 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--actual", metavar="B", required=True, help="what was committed: a file, a folder, a table's URL"
     )
     tables.add_argument("--ignore", metavar="COLS", action="append", default=[], help="columns to leave out (a,b,c)")
-    tables.add_argument("--where", metavar="EXPR", help="judge only the rows that this SQL condition selects in both "
-                        "(evaluated by Spark)")  # fmt: skip
+    tables.add_argument("--where", metavar="EXPR", help="compare only the rows of both tables that "
+                        "this SQL condition selects (evaluated by Spark)")  # fmt: skip
     tables.add_argument("--rename", metavar="A=B", action="append", default=[],
                         help="the expected table's column A is called B in the other; may be repeated")  # fmt: skip
     tables.add_argument("--cast", metavar="COL=TYPE", action="append", default=[],
                         help="compare this column as string, bigint, double, decimal(P,S), boolean, date, timestamp, "
                         "timestamp(ns), time or binary; may be repeated")  # fmt: skip
     tables.add_argument("--delimiter", metavar="CHAR", action="append", default=[],
-                        help="what divides the fields of CSV (a comma; tab for a tab), of one side with "
-                        "expected=CHAR or actual=CHAR")  # fmt: skip
+                        help="the character between the fields of CSV (default: a comma; write tab for a tab); "
+                        "expected=CHAR or actual=CHAR is for one table alone")  # fmt: skip
     tables.add_argument("--null", metavar="TEXT", action="append", default=[],
-                        help="the unquoted text that is NULL in CSV, in place of the empty one; may be repeated, "
+                        help="the unquoted text that means NULL in CSV (default: the empty one); may be repeated, "
                         'as in --null "" --null NA')  # fmt: skip
     tables.add_argument("--empty-is-null", action="store_true",
-                        help="take empty texts for NULL in both tables, as CSV of pandas and Excel does not tell them "
-                        "apart")  # fmt: skip
+                        help="take every empty text of both tables for NULL: in the CSV of pandas and Excel they "
+                        "look the same")  # fmt: skip
     judging = parser.add_argument_group("how they are judged")
     judging.add_argument("--key", metavar="COLS", action="append", default=[],
-                         help="columns that name a row (a,b): rows of one key but other values are told apart "
-                         "from lost and unexpected ones")  # fmt: skip
+                         help="the columns that name a row (a,b): a lost and an unexpected row with the same key "
+                         "are one changed row")  # fmt: skip
     judging.add_argument("--guarantee", default="exactly-once", choices=GUARANTEES,
                          help="exactly-once: each row as often as expected (default); at-least-once: repeats are "
                          "allowed; at-most-once: losses are")  # fmt: skip
     judging.add_argument("--tolerance", metavar="COL=X", action="append", default=[],
                          help="numbers in this column may differ by X; may be repeated")  # fmt: skip
     judging.add_argument("--relative-tolerance", metavar="COL=X", action="append", default=[],
-                         help="or by this share of the greater one (1e-6); may be repeated")  # fmt: skip
+                         help="numbers in this column may differ by this share of the greater one (1e-6); may be "
+                         "repeated")  # fmt: skip
     judging.add_argument("--engine", default="auto", choices=("auto", "arrow", "spark"),
                          help="auto: up to a million rows in this process, more on Spark (default)")  # fmt: skip
     judging.add_argument("--exact", action="store_true",
-                         help="compare every row, without the hashing that makes Spark's usual way fast (and sound "
-                         "but for a chance of 2^-128)")  # fmt: skip
+                         help="have Spark compare every row; without it Spark takes tables with equal 128-bit sums "
+                         "of hashes for equal")  # fmt: skip
     judging.add_argument("--limit", metavar="N", type=count, default=20, help="list at most N rows of each kind (20)")
     judging.add_argument("--out", metavar="DIR", type=Path,
-                         help="write all that differs to DIR: differences.parquet and differences.html")  # fmt: skip
+                         help="write the differences to DIR: differences.parquet and differences.html")  # fmt: skip
 
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:

@@ -125,8 +125,8 @@ def _is_subject(value: object) -> bool:
 
 
 def _has(value: object, method: str) -> bool:
-    """Whether it is there; what it raises is told when it is asked for."""
+    """Whether it is there."""
     try:
         return hasattr(value, method)
-    except Exception:
+    except Exception:  # a property of somebody's class may raise anything: it is there, and its error is told on use
         return True

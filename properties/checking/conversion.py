@@ -21,6 +21,8 @@ from .types import named, plain
 T = pa.types
 _TRUE = ("true", "t", "yes", "y", "1")
 _INFINITY = r"^[+-]?(?i:inf(inity)?)$"
+NO_CAST = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
+"""What a cast raises where a value, or no value of the type, can be cast."""
 _FALSE = ("false", "f", "no", "n", "0")
 
 
@@ -42,8 +44,8 @@ class Conversion:
             column = pc.if_else(pc.equal(column, EMPTY), null(TEXT), column)
         try:
             return normal(cast(column, self._kind))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-            raise CheckInputError(self._refusal(column)) from None
+        except NO_CAST:
+            raise CheckInputError(self._refusal(column)) from None  # names the value, as pyarrow's words do not
 
     def _refusal(self, column: Any) -> str:
         kind = named(self._kind)
@@ -143,7 +145,7 @@ def _times(column: Any, kind: Any) -> Any:
         return pc.cast(column, kind)
     try:
         return pc.cast(pc.cast(column, pa.timestamp(kind.unit)), kind)
-    except pa.ArrowInvalid:
+    except pa.ArrowInvalid:  # some have a zone: pyarrow casts a column of which all do, or none
         zoned, local = by_zone(column)
         return pc.coalesce(pc.cast(zoned, kind), pc.cast(pc.cast(local, pa.timestamp(kind.unit)), kind))
 
@@ -175,7 +177,7 @@ def _first_odd(column: Any, kind: Any) -> Any:
 def _casts(column: Any, kind: Any) -> bool:
     try:
         cast(column, kind)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+    except NO_CAST:  # this is the answer: pyarrow can only be asked by trying
         return False
     return True
 

@@ -45,7 +45,7 @@ def _tables(chunk: bytes, path: Path, line: int, as_text: frozenset[str]) -> Ite
         str(chunk, "utf-8")  # pyarrow takes other bytes for text
         table = _read(chunk)
     except (UnicodeDecodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        table = None
+        table = None  # `_slowly` reads it, or raises an error that names the line
     if table is not None and not _one_a_line(chunk, table.num_rows):
         table = None  # pyarrow takes several objects on a line, and one on several lines
     if table is not None and any(
@@ -219,7 +219,7 @@ def _unlike(values: list[Any], name: str, path: Path, lines: list[int]) -> NoRet
             pa.array(values[:middle])
             good = middle
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
-            bad = middle
+            bad = middle  # the search goes on below it, and the value that is found is named
     raise CheckInputError(
         f"{path}: line {lines[bad - 1]}: the column {name} holds {shown(values[bad - 1])}, which does not fit what is"
         f" before it; --cast {name}=string reads all of it as text"

@@ -289,7 +289,7 @@ def _may_be_cast(odd: str | None, kind: Any) -> bool:
         if odd is not None:
             cast(pa.chunked_array([pa.array([odd], TEXT)]), wanted)
     except (CheckInputError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return False
+        return False  # the error that is being written then has no hint that would not help
     return True
 
 

@@ -202,6 +202,6 @@ def fits(values: Any, kind: Any) -> bool:
     try:
         pc.cast(values.slice(0, FEW), kind)  # a cast goes on to the last text behind one that does not fit
         pc.cast(values, kind)
-    except pa.ArrowInvalid:
+    except pa.ArrowInvalid:  # this is the answer: pyarrow can only be asked by trying
         return False
     return True
