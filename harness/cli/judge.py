@@ -96,9 +96,10 @@ def _read(recorded: Path, named: Path | None) -> tuple[Path, Scenario, History]:
 
 def _demand_whole(recorded: Path, scenario: Scenario, history: History) -> None:
     """Raise UsageError on a history that lacks what it has to say, or names what is not there."""
-    from ..scenario.history_checks import history_problems, in_one_line, missing_parts
+    from ..scenario.history_checks import history_problems, in_one_line, missing_parts, spelt_empty
 
-    problem = missing_parts(recorded.read_bytes()) or in_one_line(history_problems(scenario, history))
+    data = recorded.read_bytes()
+    problem = missing_parts(data) or in_one_line(history_problems(scenario, history, spelt_empty(data)))
     if problem:
         raise UsageError(textwrap.shorten(f"{recorded}: {problem}", LINE, placeholder=" ..."))
 

@@ -111,7 +111,20 @@ def read_as(path: Path, decoder: msgspec.json.Decoder[T], expected: str, limit: 
 
 
 def write_history(path: Path | str, history: History) -> None:
-    write_whole(Path(path), encoded(history))
+    write_whole(Path(path), encoded(_spelt_out(history)))
+
+
+def _spelt_out(history: History) -> dict[str, Any]:
+    """A history with the empty lists of which a reader could think that they were left out."""
+    raw: dict[str, Any] = msgspec.to_builtins(history, str_keys=True, order="deterministic")
+    alone = {entry["attempt"] for entry in raw.get("journal", ()) if entry.get("in_place")}
+    for channel in raw.get("channels", ()):
+        if channel["attempt"] in alone:
+            channel.setdefault("repeated", [])
+    if any("assigned" in run for run in raw.get("runs", ())):
+        for run in raw["runs"]:
+            run.setdefault("assigned", [])
+    return raw
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -29,13 +29,14 @@ from ...properties.model.history import (
     History,
     JobEnded,
     Mark,
+    Stored,
     StoredState,
     TaskFailed,
     TaskRun,
     Transaction,
 )
 from ...properties.model.stages import COMMITTERS
-from ...properties.model.workload import SINK
+from ...properties.model.workload import BEGINNING, SINK
 from ...properties.reconstruct.commands import Commands
 from ...properties.reconstruct.in_flight import records
 from ...properties.reconstruct.layouts import layouts
@@ -48,16 +49,25 @@ GUARANTEES = ("exactly-once", "at-least-once", "at-most-once")
 _WINDOW = 1 << 60
 
 
-def history_problems(scenario: Scenario, history: History) -> Iterator[str]:
-    """What is wrong, each in a line that names field and place."""
-    known = _Known(scenario, history)
+def history_problems(
+    scenario: Scenario, history: History, spelt: frozenset[tuple[str, int, str]] = frozenset()
+) -> Iterator[str]:
+    """What is wrong, each in a line that names field and place.
+
+    `spelt`: the lists that the file has and that are empty (`spelt_empty`): they are not missing.
+    """
+    known = _Known(scenario, history, spelt)
     yield from _words(history)
     yield from _attempts(history, known)
     for place, run in enumerate(history.runs):
         yield from (f"runs[{place}].{problem}" for problem in _run(run, known))
+        if problem := _unassigned(run, known, place):
+            yield f"runs[{place}].{problem}"
     yield from _in_place(history)
     for place, channel in enumerate(history.channels):
         yield from (f"channels[{place}].{problem}" for problem in _channel(channel, known))
+        if ("channels", place, "repeated") not in known.spelt:
+            yield from (f"channels[{place}].{problem}" for problem in _repeated(channel, known))
     yield from _snapshots(history, known)
     for name, transactions in (("transactions", history.transactions), ("passing", history.passing)):
         for place, one in enumerate(transactions):
@@ -69,7 +79,8 @@ def history_problems(scenario: Scenario, history: History) -> Iterator[str]:
 class _Known:
     """What may be named: tasks, attempts, jobs, records, and who took what of which channel."""
 
-    def __init__(self, scenario: Scenario, history: History) -> None:
+    def __init__(self, scenario: Scenario, history: History, spelt: frozenset[tuple[str, int, str]]) -> None:
+        self.spelt = spelt
         workload = scenario.workload
         commands = [entry for entry in history.journal if isinstance(entry, CommandIssued)]
         inserted = {name for entry in commands for name in entry.inserted}
@@ -86,7 +97,19 @@ class _Known:
         self.attempts = {entry.attempt for entry in history.journal if isinstance(entry, AttemptStarted)}
         self.jobs = {entry.job for entry in history.journal if isinstance(entry, AttemptStarted)}
         self.runs = {(run.task, run.attempt): run for run in history.runs}
+        self.places = {(run.task, run.attempt): place for place, run in enumerate(history.runs)}
         self.named = [(channel.name, channel.attempt) for channel in history.channels]
+        self.in_place = {one.attempt for one in history.journal if isinstance(one, AttemptStarted) and one.in_place}
+        self.channels = {(channel.name, channel.attempt): channel for channel in history.channels}
+        self._owners: dict[tuple[int, int], set[str]] = {}
+        for run in history.runs:
+            for _, split, _ in run.assigned:
+                self._owners.setdefault((run.attempt, split), set()).add(run.task)
+
+    def is_given_to_another(self, split: int, run: TaskRun) -> bool:
+        """Whether another reader of the attempt was given a split: then nothing is missing, and this one had no right
+        to it."""
+        return bool(self._owners.get((run.attempt, split), set()) - {run.task})
 
     def task(self, task: str) -> str:
         """What is wrong with a task's name; empty when nothing is."""
@@ -155,8 +178,6 @@ def _run(run: TaskRun, known: _Known) -> Iterator[str]:
         if split not in known.lengths or not 0 <= offset < known.lengths[split]:
             yield f"reads[{place}]: the scenario has no record {offset} of split {split}"
             break
-    if run.reads and not run.assigned and run.operator in known.enumerated:
-        yield f"assigned is missing: it read record {run.reads[0][1]} of split {run.reads[0][0]}, which was given to it"
     for place, (channel_number, origin) in enumerate(run.applies):
         if not 0 <= channel_number < len(run.inputs):
             yield f"applies[{place}]: {run.task} has no input {channel_number}; inputs has {len(run.inputs)}"
@@ -168,6 +189,16 @@ def _run(run: TaskRun, known: _Known) -> Iterator[str]:
         yield f"loaded.state {problem}"
     for place, mark in enumerate(run.marks):
         yield from (f"{problem} (marks[{place}])" for problem in _mark(run, mark))
+
+
+def _unassigned(run: TaskRun, known: _Known, place: int) -> str:
+    """That a reader must have been given what it read, and the run does not say so; empty where it does."""
+    if not run.reads or run.assigned or run.operator not in known.enumerated:
+        return ""
+    split, offset = run.reads[0]
+    if ("runs", place, "assigned") in known.spelt or known.is_given_to_another(split, run):
+        return ""
+    return f"assigned is missing: it read record {offset} of split {split}, which was given to it"
 
 
 def _mark(run: TaskRun, mark: Mark) -> Iterator[str]:
@@ -219,24 +250,80 @@ def _channel(channel: Channel, known: _Known) -> Iterator[str]:
         return
     number = taker.inputs.index(channel.name)
     taken = sum(one == number for one, _ in taker.applies)
-    restored = _restored(taker, number)
+    loaded = _decoded(taker.loaded.state if taker.loaded is not None else "{}")
+    queued = [] if taker.attempt in known.in_place else loaded.queued.get(number, [])
+    restored = len(records(queued))
     if restored and not channel.recovered:
         yield f"recovered is missing: {receiver} of attempt {channel.attempt} loaded {restored} records of it"
     elif taken and not (channel.content or channel.repeated):
         yield f"sent is missing: {receiver} of attempt {channel.attempt} took {taken} records of it"
-    if giver is not None and giver.watermarks and taker.watermarks and not channel.times:
-        others = [name for name in taker.inputs if name != channel.name]
-        if not others:
-            yield f"watermarks is missing: {sender} and {receiver} say that their watermarks advanced"
+    marks = sum(len(element) < 2 for element in queued)
+    if marks and not channel.recovered_watermarks:
+        yield f"recovered_watermarks is missing: {receiver} of attempt {channel.attempt} loaded {marks} of it"
+    if (
+        giver is not None
+        and giver.watermarks
+        and not channel.watermarks
+        and _advanced_with(taker, channel, loaded, number)
+    ):
+        yield f"watermarks is missing: {sender} and {receiver} say that their watermarks advanced"
 
 
-def _restored(taker: TaskRun, number: int) -> int:
-    """How many records a run loaded that lay in one of its inputs."""
+def _decoded(state: str) -> StoredState:
+    """A snapshot; one of nothing where it cannot be read."""
     try:
-        state = msgspec.json.decode(taker.loaded.state, type=StoredState) if taker.loaded else StoredState()
+        return msgspec.json.decode(state, type=StoredState)
     except (msgspec.DecodeError, RecursionError):
-        return 0
-    return len(records(state.queued.get(number, ())))
+        return StoredState()
+
+
+def _repeated(channel: Channel, known: _Known) -> Iterator[str]:
+    sender = channel.name.partition(">")[0]
+    giver = known.runs.get((sender, channel.attempt))
+    if giver is not None and (again := _unsaid(giver, channel, known)):
+        yield f"repeated is missing: {sender} came up alone, and {len(again)} records had been sent behind its snapshot"
+
+
+def _advanced_with(taker: TaskRun, channel: Channel, loaded: StoredState, number: int) -> bool:
+    """Whether a run's watermark went beyond all that it was restored with of one of its inputs: a watermark is the
+    least of those of all inputs that are not idle."""
+    known: list[int | None] = [time for time, _ in channel.recovered_watermarks]
+    if number in loaded.idle or None in known:
+        return False
+    known += loaded.times[number : number + 1]
+    return any(time > max(filter(None, known), default=BEGINNING) for _, time in taker.watermarks)
+
+
+def _unsaid(giver: TaskRun, channel: Channel, known: _Known) -> list[int]:
+    """What a run that came up alone must have sent again, by what it put in behind it, by how it ended or by what it
+    counted, where its channel has nothing of it."""
+    if channel.repeated or giver.attempt not in known.in_place or channel.name not in giver.outputs:
+        return []
+    again = _sent_before(giver, channel, known)
+    if channel.sent:
+        went_on = channel.sent[: len(again)] != again[: len(channel.sent)]
+    else:
+        number = giver.outputs.index(channel.name)
+        went_on = giver.how == "finished" or any(mark.sent[number] for mark in giver.marks if number < len(mark.sent))
+    return again if went_on else []
+
+
+def _sent_before(giver: TaskRun, channel: Channel, known: _Known) -> list[int]:
+    """What the attempts before it had put into a channel, behind the snapshot that it loaded where it loaded one."""
+    attempts = sorted(attempt for task, attempt in known.runs if task == giver.task and attempt < giver.attempt)
+    sent: list[int] = []
+    for attempt in reversed(attempts):
+        run, log = known.runs[giver.task, attempt], known.channels.get((channel.name, attempt))
+        if log is None or channel.name not in run.outputs:
+            return []
+        number = run.outputs.index(channel.name)
+        for mark in run.marks:
+            if giver.loaded is not None and mark.checkpoint == giver.loaded.checkpoint:
+                return (log.repeated + log.sent)[mark.sent[number] :] + sent if number < len(mark.sent) else []
+        sent = log.sent + sent
+        if attempt not in known.in_place:
+            return [] if giver.loaded is not None or run.loaded is not None else sent
+    return []
 
 
 def _snapshots(history: History, known: _Known) -> Iterator[str]:
@@ -252,6 +339,10 @@ def _snapshots(history: History, known: _Known) -> Iterator[str]:
         if run is not None and not run.marks:
             number = history.runs.index(run)
             yield f"runs[{number}].marks is missing: {where} is its snapshot of checkpoint {stored.checkpoint}"
+        elif run is not None and run.watermarks:
+            yield from (
+                f"runs[{history.runs.index(run)}].{problem}" for problem in _advanced_before(run, stored, where)
+            )
     for place, completed in enumerate(history.completed):
         where = f"completed[{place}]"
         if known.jobs and completed.job not in known.jobs:
@@ -265,6 +356,15 @@ def _snapshots(history: History, known: _Known) -> Iterator[str]:
         for name in completed.enumerators:
             if name not in known.sources:
                 yield f"{where}.enumerators: there is no input {name!r}"
+
+
+def _advanced_before(run: TaskRun, stored: Stored, where: str) -> Iterator[str]:
+    """A mark that counts no advance of the watermark, and the snapshot has the time of the first one."""
+    marks = [(place, mark) for place, mark in enumerate(run.marks) if mark.checkpoint == stored.checkpoint]
+    if marks and not marks[0][1].watermarks:
+        time = run.watermarks[0][1]
+        if _decoded(stored.state).watermark >= time:
+            yield f"marks[{marks[0][0]}].watermarks is missing: {where}.state has the watermark {time}"
 
 
 def _finished(completed: Completed, known: _Known) -> Iterator[str]:
@@ -416,6 +516,25 @@ def missing_parts(data: bytes) -> str:
     names, verb = ", ".join(f"`{name}`" for name in missing), "is" if len(missing) == 1 else "are"
     empty = {"residue": "{}"}.get(missing[0], "[]") if len(missing) == 1 else "[], and `residue` {}"
     return f"{names} {verb} missing; a history in which there was nothing of it says so: {empty}"
+
+
+class _Spelt(msgspec.Struct):
+    runs: list[dict[str, msgspec.Raw]] = []
+    channels: list[dict[str, msgspec.Raw]] = []
+
+
+def spelt_empty(data: bytes) -> frozenset[tuple[str, int, str]]:
+    """The lists of runs and channels that a file of a history has and that are empty: (`channels`, 3, `repeated`).
+
+    There nothing was left out."""
+    parts = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8), type=_Spelt)
+    return frozenset(
+        (part, place, name)
+        for part, entries in (("runs", parts.runs), ("channels", parts.channels))
+        for place, entry in enumerate(entries)
+        for name, value in entry.items()
+        if b"".join(bytes(value).split()) == b"[]"
+    )
 
 
 def in_one_line(problems: Iterable[str]) -> str:

@@ -15,8 +15,8 @@ import pytest
 from cutproof.harness.cli import main
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
-from cutproof.harness.scenario.files import encoded, read_scenario
-from cutproof.harness.scenario.history_checks import history_problems, missing_parts
+from cutproof.harness.scenario.files import encoded, read_scenario, write_history
+from cutproof.harness.scenario.history_checks import history_problems, missing_parts, spelt_empty
 from cutproof.harness.scenario.model import Scenario
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import History
@@ -25,6 +25,7 @@ from cutproof.properties.model.verdict import Unknown
 ROOT = Path(__file__).parents[4]
 RECORDED = ROOT / "docs" / "examples" / "recorded"
 REGRESSIONS = ROOT / "tests" / "regressions"
+CORPUS = ROOT / "tests" / "corpus"
 
 STATEMENTS = {
     ("runs", "loaded"),
@@ -87,7 +88,7 @@ def refusal(scenario: Scenario, raw: Any) -> str:
         history = msgspec.json.decode(data, type=History)
     except msgspec.ValidationError as error:
         return str(error)
-    return next(history_problems(scenario, history), "")
+    return next(history_problems(scenario, history, spelt_empty(data)), "")
 
 
 HISTORIES = {
@@ -130,6 +131,64 @@ DRAWN = {"rescaled": (5, 0), "enumerated": (5, 3), "late": (5, 15), "idle": (77,
 def drawn(seed: int, number: int) -> tuple[Scenario, Any]:
     scenario = scenario_of(Drawing(capabilities=SimulatedSubject().capabilities))(seed, number)
     return scenario, json.loads(encoded(SimulatedSubject().run(scenario)))
+
+
+SHOWN_BY = ("recovered_watermarks", "repeated", "watermarks", "assigned")
+"""what another witness shows to be missing"""
+
+
+@pytest.mark.parametrize("name", ["B09", "C08", "K04", "P06", "processes/P05"])
+def test_what_channels_and_readers_leave_out_accuses_no_sound_engine(name: str) -> None:
+    scenario = read_scenario(CORPUS / f"{name}.json")
+    raw = json.loads(encoded(SimulatedSubject().run(scenario)))
+    assert refusal(scenario, raw) == ""
+    refused = 0
+    for place in fields(raw):
+        if place[0] == "timeline" or place[-1] not in SHOWN_BY:
+            continue
+        changed = without(raw, place)
+        if refusal(scenario, changed):
+            refused += 1
+            continue
+        verdicts = judge(scenario.workload, scenario.topology, msgspec.convert(changed, History, strict=False))
+        assert not verdicts.violated, (place, verdicts.violated)
+    assert refused
+
+
+def on_file(path: Path, scenario: Scenario, defect: str | None) -> str:
+    """Why the history's file is not judged; empty when it is."""
+    write_history(path, SimulatedSubject(defect).run(scenario))
+    data = path.read_bytes()
+    problems = history_problems(scenario, msgspec.json.decode(data, type=History), spelt_empty(data))
+    return missing_parts(data) or next(problems, "")
+
+
+@pytest.mark.parametrize(
+    "defect", ["A01", "C08", "D01", "E12", "J01", "K04", "L02", "M02", *(f"P0{n}" for n in range(1, 10))]
+)
+def test_what_was_recorded_of_a_planted_defect_is_judged(defect: str, tmp_path: Path) -> None:
+    assert on_file(tmp_path / "history.json", read_scenario(CORPUS / f"{defect}.json"), defect) == ""
+
+
+@pytest.mark.parametrize(
+    ("defect", "template", "number"), [("K04", "S10", 6), ("P06", "local", 0), ("P06", "local", 5)]
+)
+def test_a_list_that_is_there_and_empty_was_not_left_out(
+    defect: str, template: str, number: int, tmp_path: Path
+) -> None:
+    """The engine gave nothing, or sent nothing again: that is what the judge is there for."""
+    draw = scenario_of(Drawing(capabilities=SimulatedSubject().capabilities, templates=(template,)))
+    path, scenario = tmp_path / "history.json", draw(99, number)
+    assert on_file(path, scenario, defect) == ""
+    history = msgspec.json.decode(path.read_bytes(), type=History)
+    assert history.defect_reached
+    assert "is missing" in next(history_problems(scenario, history), ""), "and is, where nobody knows that it was there"
+
+
+def test_what_lies_in_channels_that_go_on_is_not_put_back_into_them() -> None:
+    draw = scenario_of(Drawing(capabilities=SimulatedSubject().capabilities, templates=("local",)))
+    scenario = draw(99, 3)
+    assert refusal(scenario, json.loads(encoded(SimulatedSubject().run(scenario)))) == ""
 
 
 def some_of(places: Iterator[Place]) -> Iterator[Place]:
