@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from cutproof.harness.reference_engine.orchestrator.services import MODULE
 from end_to_end.attacker import LEAK, Attacker
 from end_to_end.command_line import command, environment
 from end_to_end.test_nothing_left import processes_of, sockets_of
@@ -51,7 +52,7 @@ def _is_of_the_run(pid: int) -> bool:
         arguments = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
-    return any(name in arguments for name in (b"orchestrator.launching", b"toxiproxy-server", b"bin/postgres"))
+    return any(name in arguments for name in (MODULE.encode(), b"toxiproxy-server", b"bin/postgres"))
 
 
 class Attacked:

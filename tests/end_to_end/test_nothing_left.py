@@ -58,13 +58,12 @@ def sockets_of(processes: list[int]) -> set[str]:
     """The inodes of their sockets."""
     found = set()
     for pid in processes:
-        for descriptor in Path(f"/proc/{pid}/fd").glob("*"):
-            try:
-                target = os.readlink(descriptor)
-            except OSError:
-                continue
-            if target.startswith("socket:["):
-                found.add(target[len("socket:[") : -1])
+        with contextlib.suppress(OSError):  # it has ended, or closes this descriptor just now
+            for descriptor in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    target = os.readlink(f"/proc/{pid}/fd/{descriptor}")
+                    if target.startswith("socket:["):
+                        found.add(target[len("socket:[") : -1])
     return found
 
 
