@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from end_to_end.command_line import TIMEOUT_S, command, without_java
+from end_to_end.command_line import TIMEOUT_S, command, environment, without_java
 from end_to_end.test_nothing_left import remaining
 
 
@@ -161,3 +161,12 @@ def test_a_disk_that_is_full_is_the_environments_failure(tmp_path: Path) -> None
     assert any(line.startswith("cutproof: cannot write run/scenarios.jsonl") for line in done.stderr.splitlines())
     assert "Traceback" not in done.stderr
     assert (tmp_path / "run" / "scenarios.jsonl").stat().st_size > 0
+
+
+def test_ctrl_c_before_anything_has_begun_is_no_traceback(tmp_path: Path) -> None:
+    """What a command needs is still being imported."""
+    (tmp_path / "msgspec.py").write_text("raise KeyboardInterrupt\n", encoding="utf-8")
+    done = subprocess.run(
+        command("doctor"), cwd=tmp_path, env=environment(PYTHONPATH=str(tmp_path)), capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
