@@ -12,6 +12,7 @@ import os
 import socket
 import struct
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection, HTTPException
@@ -25,6 +26,8 @@ FALSE_NUMBER = 2**61
 WAIT_S = 1
 LEAK = "leak"
 USERS = ("cutproof", "postgres")
+CROWD = 300
+"""who come to a port, a quarter of them at a time"""
 
 
 def frame(*parts: object) -> bytes:
@@ -82,6 +85,27 @@ def lies_at(port: int, kept: list[socket.socket]) -> str:
     return f"said {answered}"
 
 
+def crowds_at(port: int) -> str:
+    """Come and go all the time, more at once than anybody waits for: with frames, with another's challenge, with
+    nothing; some are reset."""
+    came, open_now, challenge = 0, deque[socket.socket](), b""
+    for number in range(CROWD):
+        with contextlib.suppress(OSError):
+            sock = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+            came += 1
+            open_now.append(sock)
+            if number == 0:
+                challenge = sock.recv(16)
+            sock.sendall((*FRAMES, challenge, challenge[:9])[number % (len(FRAMES) + 2)])
+            if number % 5 == 0:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        while len(open_now) > CROWD // 4:
+            open_now.popleft().close()
+    for sock in open_now:
+        sock.close()
+    return f"came {came}"
+
+
 def attack(read: int, write: int, attacks: str, target: Path) -> None:
     """Attack each port, and each socket of a PostgreSQL, that is named on a line; answer with a line each."""
     kept: list[socket.socket] = []
@@ -96,6 +120,7 @@ def attack(read: int, write: int, attacks: str, target: Path) -> None:
             port = int(line)
             wanted: dict[str, Callable[[], str]] = {
                 "frames": lambda: lies_at(port, kept),
+                "crowd": lambda: crowds_at(port),
                 "proxy": lambda: makes_a_proxy(port),
                 "database": lambda: takes_the_database({"host": "127.0.0.1", "port": port}, target),
             }
@@ -111,7 +136,7 @@ class Attacker:
     """The process, and what it has done so far."""
 
     def __init__(self, attacks: str, target: Path) -> None:
-        """`attacks`: which of database, proxy and frames, blanks between them."""
+        """`attacks`: which of database, proxy, frames and crowd, blanks between them."""
         self._warm()
         here, theirs = os.pipe(), os.pipe()
         self._pid = os.fork()
@@ -142,6 +167,7 @@ class Attacker:
             takes_the_database({"host": "127.0.0.1", "port": port}, Path("/nowhere"))
             makes_a_proxy(port)
             lies_at(port, [])
+            crowds_at(port)
         with ThreadPoolExecutor(1) as pool:
             pool.submit(time.time).result()
 

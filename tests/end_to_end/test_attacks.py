@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from cutproof.harness.reference_engine.orchestrator.services import MODULE
+from cutproof.reference_impl.processes.entrance import MOST_CALLERS
 from end_to_end.attacker import LEAK, Attacker
 from end_to_end.command_line import command, environment
 from end_to_end.test_nothing_left import processes_of, sockets_of
@@ -115,6 +116,17 @@ def test_nobody_gets_into_the_database_and_no_foreign_frame_is_heard(open_folder
     foreign = run.summary["foreign_connections"]
     assert foreign > len(run.attacker.got("frames"))
     assert f"{foreign:,} connections to the runs' ports came from another program" in " ".join(run.attacks_file.split())
+
+
+@pytest.mark.usefixtures("toxiproxy_server")
+def test_a_crowd_that_comes_and_goes_at_every_port_accuses_nobody(open_folder: Path) -> None:
+    run = Attacked(open_folder, "crowd", "--scenarios", "4", "--seed", "3")
+    came = [int(got.removeprefix("came ")) for got in run.attacker.got("crowd")]
+    assert sum(number > MOST_CALLERS for number in came) > 15, "every process of every scenario had more than it keeps"
+    assert run.code == 0, run.said
+    assert "Traceback" not in run.said
+    assert (run.summary["scenarios"]["run"], run.summary["scenarios"]["violated"]) == (4, 0)
+    assert run.summary["foreign_connections"] > sum(came) // 20, "those that said something wrong were counted"
 
 
 @pytest.mark.usefixtures("toxiproxy_server")
