@@ -98,14 +98,17 @@ def by_reason(not_run: list[NotRun]) -> dict[str, list[NotRun]]:
     return groups
 
 
+def asked_lead(summary: Summary) -> str:
+    """For how many scenarios PySpark computed the expected rows; empty where that was not counted."""
+    asked = summary.oracle.asked
+    run = asked + sum(summary.oracle.not_asked.values())
+    return f"PySpark computed the expected rows in {asked:,} of {plural(run, 'scenario')}." if run else ""
+
+
 def oracle_lead(summary: Summary) -> str:
-    """How many scenarios PySpark judged, and why not the others; empty if that was not counted."""
-    oracle = summary.oracle
-    others = sum(oracle.not_asked.values())
-    if not oracle.asked and not others:
-        return ""
-    sentence = f"PySpark computed the expected rows in {oracle.asked:,} of {plural(oracle.asked + others, 'scenario')}"
-    return f"{sentence}; it was not asked in the others: {reasons(oracle.not_asked)}." if others else f"{sentence}."
+    """The same, and why PySpark was not asked in the others."""
+    sentence, why = asked_lead(summary), summary.oracle.not_asked
+    return f"{sentence[:-1]}; it was not asked in the others: {reasons(why)}." if any(why.values()) else sentence
 
 
 def reasons(counts: Mapping[str, int]) -> str:
@@ -135,6 +138,18 @@ def companion_lead(summary: Summary) -> str:
     """The companion runs, and connections of other programs to the runs' ports; empty if there were none of either."""
     foreign = foreign_in_words(summary.foreign_connections)
     return " ".join(filter(None, (_systems(summary), _batches(summary), foreign)))
+
+
+def companions_in_short(summary: Summary) -> str:
+    """How the companions of the scenarios fared, in one sentence; empty when there were none."""
+    fared = (("system", " of processes", summary.systems), ("job", " run as a batch too", summary.batches))
+    told = [
+        f"{plural(counts.run, one)}{what} "
+        f"({counts.held:,} held, {counts.violated:,} violated, {counts.unknown:,} unknown)"
+        for one, what, counts in fared
+        if counts.run
+    ]
+    return f"Companions: {', '.join(told)}." if told else ""
 
 
 def _batches(summary: Summary) -> str:

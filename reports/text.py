@@ -2,26 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from .coverage import WAYS, coverage_lead
 from .model import Counterexample, CounterexampleView, RowPair, StopCounts, Summary
-from .overview import by_reason, companion_lead, headline, invariant_lines, lead, never, oracle_lead, restarts_lead
-from .words import STATUS_WORDS, judges_in_words, plural, row_cells
+from .overview import (
+    asked_lead,
+    by_reason,
+    companion_lead,
+    companions_in_short,
+    headline,
+    invariant_lines,
+    lead,
+    never,
+    oracle_lead,
+    restarts_lead,
+)
+from .words import STATUS_WORDS, foreign_in_words, judges_in_words, plural, row_cells
 
 WIDTH = 80
 MOST_ROWS = 20
 COMMANDS = 5
 """of scenarios that could not be run, one for each reason"""
+FOUND = 4
+"""counterexamples on the screen; of the first one the story too"""
+REASONS = 3
+"""failures of the harness on the screen, and as many shortfalls"""
 
 
-def render_text(summary: Summary, *, report: str = "") -> str:
-    """The table of invariants, what fell short, the counterexamples and the outcome; `report` is its file."""
-    parts = ["\n".join(_table(summary)), "\n".join(_stops(summary)), "\n".join(_tried(summary))]
-    parts += ["\n".join(_counterexample(one)) for one in summary.counterexamples]
-    parts.append("\n".join(_outcome(summary, report)))
-    return "\n\n".join(part for part in parts if part) + "\n"
+def render_text(summary: Summary, *, report: str = "", verbose: bool = False) -> str:
+    """One screen: the verdicts, the counterexamples, what fell short, the outcome and the `report`'s file.
+
+    With `verbose` all that the report says in words: ways to end, coverage, what never fired, each story.
+    """
+    parts = [list(_table(summary))]
+    if verbose:
+        parts += [list(_stops(summary)), list(_tried(summary))]
+        parts += [list(_counterexample(one)) for one in summary.counterexamples]
+        parts.append([*_why(summary, len(summary.failures) + len(summary.shortfalls)), *_outcome_in_full(summary)])
+    else:
+        parts += [_found(summary), [*_why(summary, REASONS), *_outcome(summary)]]
+    parts[-1] += _last(summary, report, verbose=verbose)
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
 def render_rows(view: CounterexampleView) -> str:
@@ -75,40 +98,78 @@ def _most_by(counts: StopCounts) -> str:
     return max(totals, key=lambda fault: (totals[fault], fault)) if totals else ""
 
 
-def _tried(summary: Summary) -> Iterator[str]:
+def _fired(summary: Summary) -> str:
+    """How much was tried, in one sentence; empty where no fault was planned."""
+    if not summary.faults:
+        return ""
     fired = sum(counts.fired for counts in summary.faults.values())
-    if summary.faults:
-        kinds = sum(bool(counts.fired) for counts in summary.faults.values())
-        yield from _wrapped(
-            f"{plural(fired, 'fault')} of {plural(kinds, 'kind')} fired, "
-            f"{plural(summary.checkpoints.completed, 'checkpoint')} completed, "
-            f"{plural(summary.recoveries, 'recovery')}. {restarts_lead(summary)}".rstrip()
-        )
-    if lead_of_coverage := coverage_lead(summary.coverage):
-        yield from _wrapped(lead_of_coverage)
-    for sentence in never(summary):
+    kinds = sum(bool(counts.fired) for counts in summary.faults.values())
+    return (
+        f"{plural(fired, 'fault')} of {plural(kinds, 'kind')} fired, "
+        f"{plural(summary.checkpoints.completed, 'checkpoint')} completed, "
+        f"{plural(summary.recoveries, 'recovery')}."
+    )
+
+
+def _tried(summary: Summary) -> Iterator[str]:
+    for sentence in (
+        f"{_fired(summary)} {restarts_lead(summary)}".strip(),
+        coverage_lead(summary.coverage),
+        *never(summary),
+    ):
         yield from _wrapped(sentence)
 
 
 def _counterexample(one: Counterexample) -> Iterator[str]:
-    known = " (known failure)" if one.known else ""
-    yield f"{one.invariant}: {one.difference or 'violated'}{known}"
+    yield _difference(one)
     yield from _wrapped(one.story, "  ")
     yield from _wrapped(judges_in_words(one.judges, one.not_asked), "  ")
     yield f"  {one.replay}"
 
 
-def _outcome(summary: Summary, report: str) -> Iterator[str]:
-    for failure in summary.failures:
-        yield from _wrapped(f"failure: {failure}")
+def _difference(one: Counterexample) -> str:
+    return f"{one.invariant}: {one.difference or 'violated'}{' (known failure)' if one.known else ''}"
+
+
+def _found(summary: Summary) -> list[str]:
+    """The first counterexample whole, of the next ones what differs and the command, and how many more there are."""
+    lines: list[str] = []
+    for one in summary.counterexamples[:FOUND]:
+        lines += _counterexample(one) if not lines else (_difference(one), f"  {one.replay}")
+    more = len(summary.counterexamples) - FOUND
+    return [*lines, f"and {plural(more, 'counterexample')} more, in the report"] if more > 0 else lines
+
+
+def _why(summary: Summary, most: int) -> Iterator[str]:
+    """What failed in the harness, what could not be run, and what fell short: of each the first ones."""
+    yield from _first("failure", summary.failures, most)
     firsts = [alike[0] for alike in by_reason(summary.not_run).values()]
     yield from (f"  {one.replay}" for one in firsts[:COMMANDS] if one.replay)
-    for shortfall in summary.shortfalls if not summary.failures else ():  # then that is why
-        yield from _wrapped(f"shortfall: {shortfall}")
+    yield from _first("shortfall", summary.shortfalls if not summary.failures else [], most)  # failures are why, then
+
+
+def _first(what: str, sentences: Sequence[str], most: int) -> Iterator[str]:
+    for sentence in sentences[:most]:
+        yield from _wrapped(f"{what}: {sentence}")
+    if len(sentences) > most:
+        yield f"and {plural(len(sentences) - most, what)} more, in the report"
+
+
+def _outcome(summary: Summary) -> Iterator[str]:
+    yield from _wrapped(_fired(summary))
+    counted = (lead(summary), asked_lead(summary), companions_in_short(summary))
+    yield from _wrapped(" ".join(filter(None, (*counted, foreign_in_words(summary.foreign_connections)))))
+
+
+def _outcome_in_full(summary: Summary) -> Iterator[str]:
     yield from _wrapped(" ".join(filter(None, (lead(summary), oracle_lead(summary), companion_lead(summary)))))
-    if summary.not_judged_by_shares:
-        yield from _wrapped(summary.not_judged_by_shares)
+
+
+def _last(summary: Summary, report: str, *, verbose: bool) -> Iterator[str]:
+    yield from _wrapped(summary.not_judged_by_shares)
     yield f"{headline(summary)} {summary.scenarios_per_second:.1f} scenarios a second."
+    if report and not verbose:
+        yield "Ways to end, coverage and what never fired: in the report, and with --verbose."
     if report:
         yield f"report: {report}"
 

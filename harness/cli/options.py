@@ -53,9 +53,16 @@ def seed(text: str) -> int:
     return int(text)
 
 
+def printed(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """The group of options that say what is printed; every verb has it, some with an option of their own."""
+    title = "what is printed"
+    known = (group for group in parser._action_groups if group.title == title)
+    return next(known, None) or parser.add_argument_group(title)
+
+
 def add_common(parser: argparse.ArgumentParser) -> None:
     """`--json` and `--quiet`, which every verb takes."""
-    group = parser.add_argument_group("what is printed")
+    group = printed(parser)
     group.add_argument(
         "--json",
         action="store_true",

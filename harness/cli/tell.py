@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from ...properties.model.history import History
@@ -12,6 +13,8 @@ from ...properties.model.workload import Row
 from ...reports.model import Summary
 from ...reports.overview import by_reason
 from ...reports.rows import side_by_side
+from ...reports.text import WIDTH, render_text
+from ...reports.words import plural
 from ..counterexamples.story_text import rows_text
 from ..counterexamples.words import verdict_in_words
 from ..subject.not_run import REASONS, in_sentences
@@ -21,11 +24,10 @@ if TYPE_CHECKING:
     from ..self_check.tamper import TamperReport
 
 
-def tell_summary(summary: Summary, folder: Path | None, output: Output) -> None:
-    """What held, what was really tried, and where to read on; the quiet are told what failed, and no more."""
-    from ...reports.text import render_text
-
-    output.say(render_text(summary, report=str(folder / "report.html") if folder is not None else "").rstrip())
+def tell_summary(summary: Summary, folder: Path | None, output: Output, *, verbose: bool = False) -> None:
+    """What held, what was found, what fell short and where to read on; the quiet are told what failed, and no more."""
+    report = str(folder / "report.html") if folder is not None else ""
+    output.say(render_text(summary, report=report, verbose=verbose).rstrip())
     for failure in summary.failures if output.quiet else ():
         output.complain(failure)
     if summary.interrupted:
@@ -63,25 +65,29 @@ def tell_events(history: History, output: Output) -> None:
     output.say()
 
 
-def tell_tampering(report: TamperReport, output: Output) -> None:
-    """A line a lie: how often it was told, and seen."""
-    output.table(
-        ("lie", "told", "seen", "by"),
-        [(lie.name, lie.tried, lie.caught, ", ".join(lie.by_invariant)) for lie in report.tamperings],
-    )
-    for lie in report.tamperings:
-        for drawn_from in lie.missed:
-            output.say(f"not seen: {lie.name}, in the scenario {drawn_from}")
-    for name in report.not_reached:
-        output.say(f"not told: {name}; no history had a place for it")
+def tell_tampering(report: TamperReport, output: Output, *, verbose: bool = False) -> None:
+    """Which mutations no invariant saw, and for which there was no place; with `verbose` a line for each mutation."""
+    if verbose:
+        output.table(
+            ("mutation", "made", "seen", "by"),
+            [(one.name, one.tried, one.caught, ", ".join(one.by_invariant)) for one in report.tamperings],
+        )
+    for one in report.tamperings:
+        for drawn_from in one.missed:
+            output.say(f"not seen: {one.name}, in the scenario {drawn_from}")
+    if report.not_reached:
+        sentence = f"not made, since no history had a place for it: {', '.join(report.not_reached)}"
+        output.say("\n".join(wrap(sentence, WIDTH, subsequent_indent="  ", break_on_hyphens=False)))
     for drawn_from in report.accused:
-        output.say(f"violated without a lie, in the scenario {drawn_from}")
+        output.say(f"violated without a mutation, in the scenario {drawn_from}")
     for sentence in in_sentences(report.not_run):
         output.say(sentence)
     for alike in list(by_reason(report.not_run).values())[:REASONS]:
         output.say(f"  {alike[0].replay}")
-    told = ", ".join(f"{name} {count:,}" for name, count in report.held.items())
-    output.say(f"as they were, {len(report.accused)} histories were accused; held: {told}")
+    held = ", ".join(f"{name} {count:,}" for name, count in report.held.items())
+    sentence = f"without a mutation {plural(len(report.accused), 'history')} violated an invariant; held: {held}"
+    output.say("\n".join(wrap(sentence, WIDTH, subsequent_indent="  ", break_on_hyphens=False)))
     if report.has_teeth:
         histories = report.scenarios - sum(one.number < report.scenarios for one in report.not_run)
-        output.say(f"all {report.caught:,} lies were seen, in {histories:,} histories")
+        kinds = sum(bool(one.tried) for one in report.tamperings)
+        output.say(f"all {report.caught:,} mutations, of {kinds} kinds, were seen, in {histories:,} histories")

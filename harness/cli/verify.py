@@ -12,7 +12,7 @@ from ..runtime.exit_codes import ExitCode
 from ..subject.names import subject_called
 from ..subject.port import check, closing
 from .keep import keep_run
-from .options import add_subject, count, duration, progress_of, refuse_for_system, seed
+from .options import add_subject, count, duration, printed, progress_of, refuse_for_system, seed
 from .output import Output
 from .tell import tell_summary, tell_tampering, tell_verdicts
 
@@ -109,6 +109,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="a file of failures that are expected until a day, each with its reason",
     )
+    printed(parser).add_argument(
+        "--verbose",
+        action="store_true",
+        help="more than one screen: also the ways to end, the coverage, what never fired, why PySpark was not asked, "
+        "and each counterexample's story, as in the report; with --tamper a line for each mutation",
+    )
 
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
@@ -188,7 +194,7 @@ def _verify(request: Request, subject: Subject, options: argparse.Namespace, out
         verified = verify_campaign(campaign_of(request), folder=folder, known=known, progress=progress)
     if options.out is None:
         point_latest(out)
-    tell_summary(verified.summary, out, output)
+    tell_summary(verified.summary, out, output, verbose=options.verbose)
     output.result(verified.summary)
     return verified.exit_code
 
@@ -308,7 +314,7 @@ def _tamper(request: Request, subject: Subject, options: argparse.Namespace, out
             progress=progress,
             keep=keep,
         )
-    tell_tampering(report, output)
+    tell_tampering(report, output, verbose=options.verbose)
     output.result(report)
     if report.interrupted:
         return ExitCode.INTERRUPTED

@@ -38,6 +38,7 @@ SETTINGS: tuple[str, ...] = (
     "limit",
     "exact",
     "quiet",
+    "verbose",
 )
 """The settings, named as the options are."""
 

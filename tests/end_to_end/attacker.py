@@ -91,7 +91,7 @@ def crowds_at(port: int) -> str:
     came, open_now, challenge = 0, deque[socket.socket](), b""
     for number in range(CROWD):
         with contextlib.suppress(OSError):
-            sock = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+            sock = socket.create_connection(("127.0.0.1", port), timeout=WAIT_S)
             came += 1
             open_now.append(sock)
             if number == 0:

@@ -93,7 +93,7 @@ def test_the_page_of_a_run_without_coverage_does_not_speak_of_it() -> None:
 
 
 def test_the_terminal_has_a_line_for_each_way_to_end() -> None:
-    text = render_text(SUMMARY)
+    text = render_text(SUMMARY, verbose=True)
     lines = [line.split() for line in text.splitlines()]
     assert ["stop", "with", "savepoint", "and", "drain", "30", "20", "11", "kill-task"] in lines
     assert "3 of 5 possible coverage targets were hit" in text

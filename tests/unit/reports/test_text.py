@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from cutproof.properties.spark.unasked import LOCAL_RECOVERY, NEITHER, RESCALED
-from cutproof.reports.model import ScenarioCounts, Summary
-from cutproof.reports.text import WIDTH, render_rows, render_text
+from cutproof.reports.model import ScenarioCounts, StopCounts, Summary
+from cutproof.reports.text import FOUND, WIDTH, render_rows, render_text
 from unit.reports import stories
+
+SCREEN = 30
+"""lines that a terminal shows at once"""
 
 
 def test_the_table_of_invariants() -> None:
@@ -15,15 +19,59 @@ def test_the_table_of_invariants() -> None:
     assert lines[2].split() == ["exactly-once", "holds", "898", "0", "102", "940", "650"]
 
 
-def test_it_ends_with_the_outcome_and_the_report() -> None:
-    text = render_text(stories.summary(), report="out/report.html")
-    assert text.endswith("consistent-cut was violated. 135.1 scenarios a second.\nreport: out/report.html\n")
+@pytest.mark.parametrize("verbose", [False, True])
+def test_it_ends_with_the_outcome_and_the_report(verbose: bool) -> None:
+    text = render_text(stories.summary(), report="out/report.html", verbose=verbose)
+    assert text.endswith("\nreport: out/report.html\n")
+    assert "consistent-cut was violated. 135.1 scenarios a second.\n" in text
     assert "shortfall: tear-write was planned 12 times and never fired." in text
     assert "cutproof replay counterexamples/A01-7f3a.json" in text
 
 
+IN_FULL = ("Planned, but never fired", "The subject cannot do", "it was not asked in the others", "way to end")
+"""what the report has, and a screen has no room for"""
+
+
+def _with_ways_to_end(summary: Summary) -> Summary:
+    return msgspec.structs.replace(summary, stops={"cancel": StopCounts(planned=3, finished=2, hit=1)})
+
+
+def test_one_screen_shows_verdicts_findings_shortfalls_and_where_the_report_is() -> None:
+    text = render_text(_with_ways_to_end(stories.summary()), report="out/report.html")
+    assert text.count("\n") <= SCREEN
+    assert [words for words in IN_FULL if words in " ".join(text.split())] == []
+    assert "in the report, and with --verbose" in text
+
+
+def test_verbose_text_has_what_the_report_has() -> None:
+    text = render_text(_with_ways_to_end(stories.summary()), report="out/report.html", verbose=True)
+    assert [words for words in IN_FULL if words not in " ".join(text.split())] == []
+    assert "--verbose" not in text
+
+
+def test_many_findings_and_shortfalls_stay_on_the_screen_by_number() -> None:
+    few = stories.summary()
+    many = msgspec.structs.replace(
+        few,
+        counterexamples=[
+            msgspec.structs.replace(few.counterexamples[0], difference=f"difference {number}") for number in range(30)
+        ],
+        shortfalls=[f"fault {number} never fired." for number in range(30)],
+    )
+    text = render_text(many)
+    assert text.count("\n") <= SCREEN + 2 * FOUND
+    assert [number for number in range(30) if f"difference {number}\n" in text] == [0, 1, 2, 3]
+    assert text.count(few.counterexamples[0].replay) == FOUND
+    assert "and 26 counterexamples more, in the report\n" in text
+    assert "and 27 shortfalls more, in the report\n" in text
+    in_full = render_text(many, verbose=True)
+    assert all(f"difference {number}\n" in in_full for number in range(30))
+    assert all(f"fault {number} never" in in_full for number in range(30))
+
+
 def test_nothing_but_a_command_is_wider_than_a_terminal() -> None:
-    for line in render_text(stories.summary()).splitlines():
+    both = render_text(stories.summary()) + render_text(stories.summary(), verbose=True)
+    for line in both.splitlines():
         assert len(line) <= WIDTH or "cutproof replay" in line
 
 
@@ -53,12 +101,12 @@ def test_many_rows_show_those_that_differ() -> None:
 
 
 def test_who_saw_a_violation_and_where_pyspark_was_not_asked_are_said() -> None:
-    text_shown = " ".join(render_text(stories.summary()).split())
-    assert f"One judge saw it: {NEITHER}." in text_shown
+    said = " ".join(render_text(stories.summary(), verbose=True).split())
+    assert f"One judge saw it: {NEITHER}." in said
     assert (
         "PySpark computed the expected rows in 930 of 1,000 scenarios; it was not asked in the others: "
         f"{RESCALED} (50); {LOCAL_RECOVERY} (20)."
-    ) in text_shown
+    ) in said
     table = {line.split()[0]: line.split()[-1] for line in render_text(stories.summary()).splitlines()[1:6]}
     assert table == {
         "consistent-cut": "700", "exactly-once": "650", "no-data-loss": "0", "at-most-once": "-", "progress": "-"
@@ -73,7 +121,8 @@ def test_a_run_that_is_not_judged_by_shares_says_why_and_names_no_shortfall() ->
     assert "Everything that was judged held." in text
 
 
-def test_who_else_came_to_the_ports_is_told_in_a_sentence() -> None:
-    text = " ".join(render_text(Summary(foreign_connections=1_200)).split())
+@pytest.mark.parametrize("verbose", [False, True])
+def test_who_else_came_to_the_ports_is_told_in_a_sentence(verbose: bool) -> None:
+    text = " ".join(render_text(Summary(foreign_connections=1_200), verbose=verbose).split())
     assert "1,200 connections to the runs' ports came from another program of this machine and were closed" in text
     assert "another program" not in render_text(Summary())

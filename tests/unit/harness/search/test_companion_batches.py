@@ -69,7 +69,8 @@ def test_they_are_counted_and_told(tmp_path: Path) -> None:
     summary = verified(tmp_path / "run").summary
     assert (summary.batches.run, summary.batches.violated) == (1, 0)
     assert "1 job ran as a batch too" in companion_lead(summary)
-    assert "1 job ran as a batch too" in " ".join(render_text(summary).split())
+    assert "1 job ran as a batch too" in " ".join(render_text(summary, verbose=True).split())
+    assert "1 job run as a batch too (1 held, 0 violated, 0 unknown)." in " ".join(render_text(summary).split())
 
 
 @pytest.mark.usefixtures("losing")
