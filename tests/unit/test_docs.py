@@ -12,6 +12,7 @@ DOCUMENTS = sorted(
     path.relative_to(ROOT).as_posix()
     for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), ROOT / "tests/README.md"]
 )
+PACKAGES = ("faults", "harness", "properties", "reference_impl", "reports")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -47,3 +48,32 @@ def test_ci_runs_what_the_readme_says() -> None:
     commands = re.findall(r"^python3 -m venv .+$", readme, flags=re.MULTILINE)
     assert len(commands) == 2
     assert [command for command in commands if command not in script] == []
+
+
+def _folders_of_code() -> list[str]:
+    """Every folder of the package that has more files than its `__init__.py`."""
+    files = [path for top in PACKAGES for path in (ROOT / top).rglob("*.py") if path.name != "__init__.py"]
+    return sorted({path.parent.relative_to(ROOT).as_posix() for path in files})
+
+
+def _unnamed(folders: list[str], page: str) -> list[str]:
+    """Folders that have neither a row of their own nor are named in their parent's row."""
+    table = [line for line in page.splitlines() if line.startswith("| `")]
+    rows = {name: row for row in table for name in re.findall(r"`([\w/]+)`", row.split(" | ")[0])}
+    return [
+        name
+        for name in folders
+        if name not in rows and f"`{name.rpartition('/')[2]}/`" not in rows.get(name.rpartition("/")[0], "")
+    ]
+
+
+def test_the_architecture_page_names_every_folder() -> None:
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    folders = _folders_of_code()
+    assert len(folders) > 30
+    assert _unnamed(folders, page) == []
+
+
+def test_a_folder_without_a_row_would_be_seen() -> None:
+    page = "| `harness/cli` | the command line; `new/` has more | |"
+    assert _unnamed(["harness/cli", "harness/cli/new", "harness/other"], page) == ["harness/other"]

@@ -59,3 +59,18 @@ def test_the_tests_that_it_names_are_there() -> None:
     named = re.findall(r"`(unit/[\w/]+\.py)`", TEXT)
     assert named
     assert [name for name in named if not (ROOT / "tests" / name).is_file()] == []
+
+
+COUNTED = ("", "one", "two", "three", "four", "five", "six", "seven")
+
+
+@pytest.mark.parametrize(
+    "title", ["An operator of the project", "A fault", "A protocol point", "An invariant", "A defect"]
+)
+def test_the_architecture_page_counts_the_steps_that_are_here(title: str) -> None:
+    architecture = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    anchor = title.lower().replace(" ", "-")
+    row = re.search(rf"^\| \[[^\]]+\]\(extending\.md#{anchor}\) \| (\w+) \|", architecture, flags=re.MULTILINE)
+    assert row is not None
+    steps = re.findall(r"^(\d)\. ", _section(title), flags=re.MULTILINE)
+    assert steps == [str(number + 1) for number in range(COUNTED.index(row[1]))]
