@@ -143,13 +143,13 @@ def companion_lead(summary: Summary) -> str:
 def companions_in_short(summary: Summary) -> str:
     """How the companions of the scenarios fared, in one sentence; empty when there were none."""
     fared = (("system", " of processes", summary.systems), ("job", " run as a batch too", summary.batches))
-    told = [
+    counts = [
         f"{plural(counts.run, one)}{what} "
         f"({counts.held:,} held, {counts.violated:,} violated, {counts.unknown:,} unknown)"
         for one, what, counts in fared
         if counts.run
     ]
-    return f"Companions: {', '.join(told)}." if told else ""
+    return f"Companions: {', '.join(counts)}." if counts else ""
 
 
 def _batches(summary: Summary) -> str:

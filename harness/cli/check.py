@@ -139,7 +139,7 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
             progress.step("writing the differences")
             written = [str(path) for path in write_differences(found, request, options.out)]
     result = found.result
-    _tell(result, request, output)
+    _print(result, request, output)
     if written:
         output.say(f"the differences: {', '.join(written)}")
     output.result(
@@ -148,7 +148,7 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
     return ExitCode.HELD if result.held else ExitCode.VIOLATED
 
 
-def _tell(result: CheckResult, request: CheckRequest, output: Output) -> None:
+def _print(result: CheckResult, request: CheckRequest, output: Output) -> None:
     for line in result.conversions:
         output.say(_escaped(line))
     for line in result.warnings:
@@ -162,7 +162,7 @@ def _tell(result: CheckResult, request: CheckRequest, output: Output) -> None:
         if number:
             output.say()
             output.say(f"{number:,} {KINDS[kind][number > 1]}")
-            _tell_rows([sample for sample in result.samples if sample.kind == kind], output)
+            _print_rows([sample for sample in result.samples if sample.kind == kind], output)
     _tell_columns(result, output)
     output.say()
     sure = "" if result.exact else " (by 128-bit sums of hashes; --exact looks at every row)"
@@ -186,7 +186,7 @@ def _tell_columns(result: CheckResult, output: Output) -> None:
     output.table(("column", "rows that differ", "by at most", "relative", "NULL on one side"), rows)
 
 
-def _tell_rows(samples: list[Sample], output: Output) -> None:
+def _print_rows(samples: list[Sample], output: Output) -> None:
     names = list(samples[0].row) if samples else []
     rows: list[list[object]] = []
     for sample in samples:

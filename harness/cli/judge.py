@@ -11,7 +11,7 @@ from ..runtime.exit_codes import ExitCode, UsageError
 from .confirm import add_quick, ask, begin, exit_code, seen_by
 from .options import progress_of
 from .output import Output
-from .tell import tell_verdicts
+from .tell import print_verdicts
 
 if TYPE_CHECKING:
     from ...properties.model.history import History
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
         progress.step(f"judging {options.history.name}")
         judgement = judge(scenario.workload, scenario.topology, history)
         word = ask(oracle, scenario, history, judgement, progress)
-    tell_verdicts(judgement.verdicts, output)
+    print_verdicts(judgement.verdicts, output)
     code = exit_code(judgement, word, output)
     output.result(
         {

@@ -14,7 +14,7 @@ from .confirm import add_quick, ask, begin, exit_code, seen_by
 from .keep import keep_run
 from .options import add_subject, count, progress_of, refuse_for_system
 from .output import Output
-from .tell import tell_events, tell_rows, tell_verdicts
+from .tell import print_events, print_rows, print_verdicts
 
 if TYPE_CHECKING:
     from ..counterexamples.replay import Replayed
@@ -117,7 +117,7 @@ def _replay_system(system: System, options: argparse.Namespace, output: Output) 
     for sentence in sentences(run.history):
         output.say(sentence)
     output.say()
-    tell_verdicts({"consistent-cut": run.verdict}, output)
+    print_verdicts({"consistent-cut": run.verdict}, output)
     output.say(f"trace sha256 {run.trace_sha256}")
     output.result({"format": FORMAT, "scenario": str(options.scenario), "outcome": run.outcome,
                    "verdicts": {"consistent-cut": run.verdict}, "trace_sha256": run.trace_sha256})  # fmt: skip
@@ -139,7 +139,7 @@ def _both_ways(scenario: Scenario, options: argparse.Namespace, output: Output) 
     with progress_of(options) as progress, as_written(options.scenario):
         progress.step(f"replaying {options.scenario.name} as a stream and as a batch")
         verdict = both_ways(as_bounded(scenario))
-    tell_verdicts({INVARIANT: verdict}, output)
+    print_verdicts({INVARIANT: verdict}, output)
     output.result({"format": FORMAT, "scenario": str(options.scenario), "batch": verdict})
     return ExitCode.VIOLATED if isinstance(verdict, Violated) else ExitCode.HELD
 
@@ -172,11 +172,11 @@ def _print(replayed: Replayed, output: Output, *, every_event: bool) -> None:
         output.say(paragraph)
         output.say()
     if every_event:
-        tell_events(history, output)
-    tell_verdicts(replayed.judgement.verdicts, output)
+        print_events(history, output)
+    print_verdicts(replayed.judgement.verdicts, output)
     if history.sink != "plain":
         case = Case(scenario.workload, scenario.topology, history)
-        tell_rows((expected_rows(case) - case.pending).elements(), history.committed, output)
+        print_rows((expected_rows(case) - case.pending).elements(), history.committed, output)
     output.say()
     if replayed.rate.runs > 1:
         output.say(replayed.rate_in_words)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..self_check.tamper import TamperReport
 
 
-def tell_summary(summary: Summary, folder: Path | None, output: Output, *, verbose: bool = False) -> None:
+def print_summary(summary: Summary, folder: Path | None, output: Output, *, verbose: bool = False) -> None:
     """What held, what was found, what fell short and where to read on; the quiet are told what failed, and no more."""
     report = str(folder / "report.html") if folder is not None else ""
     output.say(render_text(summary, report=report, verbose=verbose).rstrip())
@@ -34,7 +34,7 @@ def tell_summary(summary: Summary, folder: Path | None, output: Output, *, verbo
         output.complain("interrupted; what was done so far is kept")
 
 
-def tell_verdicts(verdicts: dict[str, Verdict], output: Output) -> None:
+def print_verdicts(verdicts: dict[str, Verdict], output: Output) -> None:
     """A line an invariant, and what a violated one points at."""
     output.table(
         ("invariant", "verdict", ""), [(name, *verdict_in_words(verdict)) for name, verdict in verdicts.items()]
@@ -47,7 +47,7 @@ def tell_verdicts(verdicts: dict[str, Verdict], output: Output) -> None:
                 output.say(f"  {line}")
 
 
-def tell_rows(expected: Iterable[Row], committed: Iterable[Row], output: Output) -> None:
+def print_rows(expected: Iterable[Row], committed: Iterable[Row], output: Output) -> None:
     """Expected beside committed, where they differ; nothing when all rows are equal."""
     pairs = side_by_side(expected, committed)
     if any(pair.status != "ok" for pair in pairs):
@@ -56,7 +56,7 @@ def tell_rows(expected: Iterable[Row], committed: Iterable[Row], output: Output)
             output.say(line)
 
 
-def tell_events(history: History, output: Output) -> None:
+def print_events(history: History, output: Output) -> None:
     """The time line, a line an event."""
     from ...reports.words import with_task
 
@@ -65,7 +65,7 @@ def tell_events(history: History, output: Output) -> None:
     output.say()
 
 
-def tell_tampering(report: TamperReport, output: Output, *, verbose: bool = False) -> None:
+def print_tampering(report: TamperReport, output: Output, *, verbose: bool = False) -> None:
     """Which mutations no invariant saw, and for which there was no place; with `verbose` a line for each mutation."""
     if verbose:
         output.table(

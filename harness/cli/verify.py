@@ -14,7 +14,7 @@ from ..subject.port import check, closing
 from .keep import keep_run
 from .options import add_subject, count, duration, printed, progress_of, refuse_for_system, seed
 from .output import Output
-from .tell import tell_summary, tell_tampering, tell_verdicts
+from .tell import print_summary, print_tampering, print_verdicts
 
 if TYPE_CHECKING:
     from ..examples import Example
@@ -194,7 +194,7 @@ def _verify(request: Request, subject: Subject, options: argparse.Namespace, out
         verified = verify_campaign(campaign_of(request), folder=folder, known=known, progress=progress)
     if options.out is None:
         point_latest(out)
-    tell_summary(verified.summary, out, output, verbose=options.verbose)
+    print_summary(verified.summary, out, output, verbose=options.verbose)
     output.result(verified.summary)
     return verified.exit_code
 
@@ -210,24 +210,24 @@ def _example(example: Example, subject: Subject, options: argparse.Namespace, ou
     out = options.out or new_folder(example.scenario.name)
     with progress_of(options) as progress:
         trials = Trials(subject, progress.step)
-        told, result = run_example(trials, example, PySpark())
+        shown, result = run_example(trials, example, PySpark())
         keep_run(out, result.scenario, result.history)
-        keep_report(out, told, result.scenario, trials, replay=_again(options))
-    _tell_example(told, output)
-    for words in told.disagreements:
+        keep_report(out, shown, result.scenario, trials, replay=_again(options))
+    _print_example(shown, output)
+    for words in shown.disagreements:
         output.say(f"the two judges disagree: {words}")
     output.say(f"report: {out / REPORT}")
-    output.result(told)
-    return told.exit_code
+    output.result(shown)
+    return shown.exit_code
 
 
 def _system_example(example: SystemExample, output: Output) -> ExitCode:
     from ..examples.run import run_system_example
 
-    told = run_system_example(example)
-    _tell_example(told, output)
-    output.result(told)
-    return told.exit_code
+    shown = run_system_example(example)
+    _print_example(shown, output)
+    output.result(shown)
+    return shown.exit_code
 
 
 def _pipeline_example(example: PipelineExample, options: argparse.Namespace, output: Output) -> ExitCode:
@@ -237,15 +237,15 @@ def _pipeline_example(example: PipelineExample, options: argparse.Namespace, out
 
     with progress_of(options) as progress:
         progress.step(f"running {example.name}")
-        told = run_pipeline_example(example)
+        shown = run_pipeline_example(example)
         if options.out is not None:
             progress.step("measuring its figures")
-            keep_report(options.out, told, progress.step, replay=_again(options))
-    _tell_example(told, output)
+            keep_report(options.out, shown, progress.step, replay=_again(options))
+    _print_example(shown, output)
     if options.out is not None:
         output.say(f"report: {options.out / REPORT}")
-    output.result(told)
-    return told.exit_code
+    output.result(shown)
+    return shown.exit_code
 
 
 def _again(options: argparse.Namespace) -> str:
@@ -256,20 +256,20 @@ def _again(options: argparse.Namespace) -> str:
     return shlex.join(words)
 
 
-def _tell_example(told: ExampleRun, output: Output) -> None:
-    output.say(f"{told.name}: {told.about}")
-    output.say(f"from {told.document}")
+def _print_example(shown: ExampleRun, output: Output) -> None:
+    output.say(f"{shown.name}: {shown.about}")
+    output.say(f"from {shown.document}")
     output.say()
-    for claim in told.claims:
+    for claim in shown.claims:
         word = "assumed" if claim.assumed else "shown" if claim.shown else "NOT SHOWN"
         output.say(f'{word:9}  "{claim.text}"')
         output.say(f"           {claim.evidence}")
     output.say()
-    tell_verdicts(told.verdicts, output)
-    if told.companions:
+    print_verdicts(shown.verdicts, output)
+    if shown.companions:
         output.say()
-        output.table(("set beside it", "outcome", ""), [(one.name, one.outcome, _why(one)) for one in told.companions])
-    for one in told.companions:
+        output.table(("compared with", "outcome", ""), [(one.name, one.outcome, _why(one)) for one in shown.companions])
+    for one in shown.companions:
         for name, verdict in one.against.items():
             output.say(f"{one.name}: {name} is violated: {verdict.difference} ({verdict.message})")
 
@@ -314,7 +314,7 @@ def _tamper(request: Request, subject: Subject, options: argparse.Namespace, out
             progress=progress,
             keep=keep,
         )
-    tell_tampering(report, output, verbose=options.verbose)
+    print_tampering(report, output, verbose=options.verbose)
     output.result(report)
     if report.interrupted:
         return ExitCode.INTERRUPTED

@@ -80,7 +80,7 @@ def _nothing_from_the_fast_one(scenario: Scenario, history: History) -> str:
     )
 
 
-def _put_aside(scenario: Scenario, history: History) -> str:
+def _blocked(scenario: Scenario, history: History) -> str:
     run, mark = _first_aligned(history)
     waiting = _waiting(history, run, mark.checkpoint)
     require(bool(waiting), "nothing came behind the fast channel's barrier while the other was awaited")
@@ -138,7 +138,7 @@ TWO_INPUT_ALIGNMENT = Example(
               "records from that stream until it has received barrier n from the other inputs as well",
               look=_nothing_from_the_fast_one),
         Claim(text="records that are received from these streams are not processed, but put into an input buffer",
-              look=_put_aside),
+              look=_blocked),
         Claim(text="once the last stream has received barrier n, the operator emits all pending outgoing records, and "
               "then emits snapshot n barriers itself", look=_emits_then_barrier),
         Claim(text="after that, it processes records from the input buffers before processing the records from the "

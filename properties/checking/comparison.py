@@ -17,7 +17,7 @@ from .arrays import FALSE, TRUE, no_rows, number, to_arrow, to_numpy
 from .differing import Compared, counted, judged
 from .pair import Pair
 from .repeated_keys import repeated_keys
-from .request import COUNT, OWED, SIDES
+from .request import COUNT, IS_EXPECTED, SIDES
 from .row_ids import Numbers, RowNumbers, row_ids
 from .tolerance import without_tolerated
 
@@ -60,7 +60,7 @@ def _whole(pair: Pair, side: Any) -> Any:
 
 
 def differences(expected: Any, actual: Any, key: Sequence[str] = ()) -> Any:
-    """The rows that one side has more often, with `COUNT` and `OWED`."""
+    """The rows that one side has more often, with `COUNT` and `IS_EXPECTED`."""
     none = np.zeros(0, np.int64)
     if len(expected) == len(actual):
         unlike = pc.invert(_alike(expected, actual))
@@ -68,7 +68,7 @@ def differences(expected: Any, actual: Any, key: Sequence[str] = ()) -> Any:
         if left == 0:
             return _with_counts(expected.slice(0, 0), none, none > 0)
         if left * FEW <= len(expected):
-            return _owed_too(_counted(expected.filter(unlike), actual.filter(unlike), key), expected)
+            return _expected_too(_counted(expected.filter(unlike), actual.filter(unlike), key), expected)
     return _counted(expected, actual, key)
 
 
@@ -107,12 +107,12 @@ def _counted(expected: Any, actual: Any, key: Sequence[str]) -> Any:
             if _once(ids[:split], many) and _once(ids[split:], many):
                 return _side_by_side(expected, actual, ids, many, names[place:])
     ids, many = numbers.dense()
-    owed = np.bincount(ids[:split], minlength=many)
+    is_expected = np.bincount(ids[:split], minlength=many)
     found = np.bincount(ids[split:], minlength=many)
-    counts = owed - found
+    counts = is_expected - found
     differing = np.flatnonzero(counts)
     rows = both.take(to_arrow(_places(ids, many)[differing]))
-    return _with_counts(rows, counts[differing], owed[differing] > 0)
+    return _with_counts(rows, counts[differing], is_expected[differing] > 0)
 
 
 def _cost(kind: Any) -> int:
@@ -154,12 +154,12 @@ def _taken(table: Any, places: Numbers) -> Any:
     return table.take(to_arrow(places))
 
 
-def _with_counts(rows: Any, counts: Any, owed: Any) -> Any:
+def _with_counts(rows: Any, counts: Any, is_expected: Any) -> Any:
     rows = rows.append_column(COUNT, to_arrow(counts))
-    return rows.append_column(OWED, to_arrow(owed))
+    return rows.append_column(IS_EXPECTED, to_arrow(is_expected))
 
 
-def _owed_too(differing: Any, expected: Any) -> Any:
+def _expected_too(differing: Any, expected: Any) -> Any:
     """Rows that there are too many of are owed where expected has them at another place, that was passed over."""
     names = expected.column_names
     extra = differing.filter(pc.less(differing.column(COUNT), number(0)))
@@ -174,8 +174,8 @@ def _owed_too(differing: Any, expected: Any) -> Any:
     both = pa.concat_tables([wanted, candidates])
     ids, many = row_ids(both.columns)
     there = np.bincount(ids[len(wanted) :], minlength=many) > 0
-    owed = to_numpy(differing.column(OWED)).copy()
+    is_expected = to_numpy(differing.column(IS_EXPECTED)).copy()
     places = np.flatnonzero(to_numpy(pc.less(differing.column(COUNT), number(0))))
-    owed[places] |= there[ids[: len(wanted)]]
-    place = differing.column_names.index(OWED)
-    return differing.set_column(place, OWED, to_arrow(owed))
+    is_expected[places] |= there[ids[: len(wanted)]]
+    place = differing.column_names.index(IS_EXPECTED)
+    return differing.set_column(place, IS_EXPECTED, to_arrow(is_expected))

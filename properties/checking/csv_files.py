@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 
 from .arrays import TEXT
-from .errors import CheckInputError, shown, told
+from .errors import CheckInputError, error_text, shown
 
 WHOLE_BYTES = 256 << 20
 """Files up to this size are read at once, by all cores."""
@@ -44,7 +44,7 @@ def _header(path: Path, delimiter: str) -> tuple[list[str], int]:
     except UnicodeDecodeError:
         raise CheckInputError(_no_utf8(path)) from None
     except csv.Error as error:
-        raise CheckInputError(f"{path}: line 1: {told(error)}") from None
+        raise CheckInputError(f"{path}: line 1: {error_text(error)}") from None
     if names is None:
         raise CheckInputError(f"{path} is empty; its first line has to name the columns")
     return [name or f"_c{place}" for place, name in enumerate(names)], empty
@@ -82,7 +82,7 @@ def batches(path: Path, columns: Sequence[str], delimiter: str, nulls: Sequence[
             if problem := _problem(path, delimiter):
                 raise CheckInputError(problem) from None
             if given or block >= min(size, LARGEST_BLOCK):
-                raise CheckInputError(f"{path} cannot be read as CSV: {told(error)}") from None
+                raise CheckInputError(f"{path} cannot be read as CSV: {error_text(error)}") from None
             block = min(8 * block, LARGEST_BLOCK)  # a record may be longer than a block
 
 
@@ -134,7 +134,7 @@ def _problem(path: Path, delimiter: str) -> str:
             return f"{path}: line {line}: a quote is opened in this record and never closed"
         if "expected after" in str(error):
             return f"{path}: line {line}: a field goes on after its closing quote; a quote within quotes is doubled"
-        return f"{path}: line {line}: {told(error)}"
+        return f"{path}: line {line}: {error_text(error)}"
     return ""
 
 

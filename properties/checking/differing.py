@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from .arrays import null, text, to_arrow, to_numpy
 from .columns import column_differences
 from .conversion import shown_as
-from .request import COUNT, GUARANTEES, KINDS, OWED, CheckRequest, CheckResult, Sample
+from .request import COUNT, GUARANTEES, IS_EXPECTED, KINDS, CheckRequest, CheckResult, Sample
 from .row_ids import row_ids
 
 Numbers = npt.NDArray[np.int64]
@@ -34,14 +34,14 @@ class Compared:
 def counted(differing: Any, request: CheckRequest) -> Any:
     """All that differs, in order: `difference` (lost, repeated, unexpected or changed), `times`, and of each
     column what was expected (`expected_c`) and what is there (`actual_c`)."""
-    names = [name for name in differing.column_names if name not in (COUNT, OWED)]
+    names = [name for name in differing.column_names if name not in (COUNT, IS_EXPECTED)]
     rows = _sorted(differing, names)
     counts = to_numpy(rows.column(COUNT))
-    owed = to_numpy(rows.column(OWED))
+    is_expected = to_numpy(rows.column(IS_EXPECTED))
     times = np.abs(counts)
     lost = np.flatnonzero(counts > 0)
-    repeated = np.flatnonzero((counts < 0) & owed)
-    unexpected = np.flatnonzero((counts < 0) & ~owed)
+    repeated = np.flatnonzero((counts < 0) & is_expected)
+    unexpected = np.flatnonzero((counts < 0) & ~is_expected)
     parts = []
     if request.key and len(lost) and len(unexpected):
         keys = row_ids([rows.column(name) for name in request.key])[0]

@@ -15,7 +15,7 @@ class TooLarge(Exception):
     """A table that one process shall not hold in its memory."""
 
 
-def told(error: object, most: int = 200) -> str:
+def error_text(error: object, most: int = 200) -> str:
     """What another library says, in one bounded line."""
     text = " ".join(str(error).split())
     return text if len(text) <= most else text[: most - 3] + "..."

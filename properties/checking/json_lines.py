@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pjson
 
 from .arrays import TEXT
-from .errors import CheckInputError, shown, told
+from .errors import CheckInputError, error_text, shown
 
 CHUNK_BYTES = 64 << 20
 """So much is read at once, up to the end of a line."""
@@ -151,7 +151,7 @@ def _object(text: bytes, path: Path, number: int) -> Mapping[str, Any]:
     except RecursionError:
         raise CheckInputError(f"{path}: line {number}: nested too deeply") from None
     except ValueError as error:
-        raise CheckInputError(f"{path}: line {number}: {told(error, 80)}") from None
+        raise CheckInputError(f"{path}: line {number}: {error_text(error, 80)}") from None
     if isinstance(value, dict):
         return value
     what = "a list" if isinstance(value, list) else shown(value)

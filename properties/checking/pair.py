@@ -116,7 +116,7 @@ class Pair:
     def bring(self) -> None:
         """Decide the types, for which texts are read through; raises CheckInputError on unlike ones."""
         facts = self._facts()
-        said: dict[tuple[str, str, str, str], list[str]] = {}
+        conversions: dict[tuple[str, str, str, str], list[str]] = {}
         for name in self.names:
             columns = {side.name: side.column(name, facts[side.name].get(name)) for side in self.sides}
             if name in self._casts:
@@ -129,15 +129,15 @@ class Pair:
                 found = together(columns["expected"], columns["actual"])
                 if found.problem:
                     raise CheckInputError(self._refusal(name, found.problem, columns))
-                kind, words, why = found.type, dict(found.said), ""
+                kind, words, why = found.type, dict(found.conversions), ""
                 if kind == TEXT:
-                    said.update({line: [name] for line in self._stays_text(name, columns)})
+                    conversions.update({line: [name] for line in self._stays_text(name, columns)})
             self.types[name] = kind
             for line in _sides(words, columns, kind, why):
-                said.setdefault(line, []).append(name)
+                conversions.setdefault(line, []).append(name)
         self.conversions = tuple(
             f"column{'s' * (len(names) > 1)} {', '.join(names)}: {was} in {where} {becomes}{why}"
-            for (was, where, becomes, why), names in said.items()
+            for (was, where, becomes, why), names in conversions.items()
         )
         self._demand_numbers()
 
@@ -162,13 +162,13 @@ class Pair:
         for side, other in (self.sides, self.sides[::-1]):
             wanted = {}
             for name in self.names:
-                column, beside = side.column(name), other.column(name)
+                column, opposite = side.column(name), other.column(name)
                 if (
                     column.is_text
                     and column.texts != "declared"
-                    and not (beside.is_text and beside.texts == "declared")
+                    and not (opposite.is_text and opposite.texts == "declared")
                 ):
-                    wanted[name] = T.is_decimal(beside.type)
+                    wanted[name] = T.is_decimal(opposite.type)
             facts = dict.fromkeys(wanted, Facts())
             for table in side.batches(list(wanted)) if wanted else ():
 
@@ -185,11 +185,11 @@ class Pair:
         odd: str | None = None
         for side in self.sides:
             column = columns[side.name]
-            beside = columns["actual" if side.name == "expected" else "expected"]
-            if column.is_text and column.texts != "declared" and not beside.is_text:
-                odd = self._first_odd(side, name, beside)
+            opposite = columns["actual" if side.name == "expected" else "expected"]
+            if column.is_text and column.texts != "declared" and not opposite.is_text:
+                odd = self._first_odd(side, name, opposite)
                 line += (
-                    f" ({side.name} has {shown(odd)}, which is not {a_type(beside.type)})" if odd is not None else ""
+                    f" ({side.name} has {shown(odd)}, which is not {a_type(opposite.type)})" if odd is not None else ""
                 )
         hints = []
         if all(column.texts == "json" or not T.is_nested(column.type) for column in columns.values()):
@@ -199,9 +199,9 @@ class Pair:
             hints.append(f"--cast {name}={named(typed.type)} values")
         return "; ".join([line, ", ".join(hints)]) if hints else line
 
-    def _first_odd(self, side: Side, name: str, beside: Column) -> str | None:
+    def _first_odd(self, side: Side, name: str, opposite: Column) -> str | None:
         """A text that keeps the column from being read as the other side's type, found by halving."""
-        fitting = ("null", named(beside.type), "bigint", "double")
+        fitting = ("null", named(opposite.type), "bigint", "double")
 
         def fits(texts: Any) -> bool:
             return named(facts_of(texts).type()) in fitting

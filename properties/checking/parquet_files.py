@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .errors import CheckInputError, told
+from .errors import CheckInputError, error_text
 
 ROWS_AT_ONCE = 128 * 1024
 
@@ -22,7 +22,7 @@ def opened(path: Path) -> Any:
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno:
             raise
-        raise CheckInputError(f"{path} cannot be read as Parquet: {told(error)}") from None
+        raise CheckInputError(f"{path} cannot be read as Parquet: {error_text(error)}") from None
 
 
 def batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
@@ -35,4 +35,6 @@ def batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
                 rows += batch.num_rows
                 yield pa.Table.from_batches([batch])
         except (pa.ArrowException, OSError) as error:
-            raise CheckInputError(f"{path} cannot be read as Parquet beyond row {rows:,}: {told(error)}") from None
+            raise CheckInputError(
+                f"{path} cannot be read as Parquet beyond row {rows:,}: {error_text(error)}"
+            ) from None

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from .errors import CheckInputError, told
+from .errors import CheckInputError, error_text
 
 FORMATS = {
     ".csv": "csv",
@@ -71,7 +71,7 @@ def _delta_files(path: Path) -> list[Path]:
     try:
         uris = deltalake.DeltaTable(str(path)).file_uris()
     except Exception as error:  # deltalake's errors have no common class
-        raise CheckInputError(f"{path} cannot be read as a Delta table: {told(error)}") from error
+        raise CheckInputError(f"{path} cannot be read as a Delta table: {error_text(error)}") from error
     return sorted(Path(unquote(uri.removeprefix("file://"))) if "://" in uri else Path(uri) for uri in uris)
 
 
@@ -79,7 +79,7 @@ def _placed(root: Path, files: list[Path]) -> tuple[DataFile, ...]:
     placed = tuple(DataFile(path=file, folders=_folders(root, file)) for file in files)
     names = {tuple(file.folders) for file in placed}
     if len(names) > 1:
-        raise CheckInputError(f"{root} has files below folders of different columns: {told(sorted(names))}")
+        raise CheckInputError(f"{root} has files below folders of different columns: {error_text(sorted(names))}")
     return placed
 
 

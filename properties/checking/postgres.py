@@ -18,9 +18,9 @@ from .postgres_link import (
     Link,
     Plan,
     TableColumn,
+    as_check_error,
     connect,
     full_conninfo,
-    told,
 )
 
 PAGES_A_SLICE = 4_096
@@ -71,7 +71,7 @@ def opened(where: PostgresTable) -> Iterator[Link]:
     try:
         yield link
     except psycopg.Error as error:
-        raise told(error, where.name) from None
+        raise as_check_error(error, where.name) from None
     finally:
         link.close()
 

@@ -117,7 +117,7 @@ def batches(conninfo: str, password: str, plan: Plan, pages: tuple[int, int | No
                 while rows := cursor.fetchmany(ROWS_AT_ONCE):
                     yield batch(plan.columns, rows)
     except psycopg.Error as error:
-        raise told(error, f"{plan.schema}.{plan.table}") from None
+        raise as_check_error(error, f"{plan.schema}.{plan.table}") from None
     except UnicodeDecodeError:
         raise CheckInputError(f"{plan.schema}.{plan.table} holds text that is no UTF-8") from None
 
@@ -162,7 +162,7 @@ def _fits(value: Decimal, column: TableColumn) -> bool:
     return True
 
 
-def told(error: psycopg.Error, what: str) -> CheckInputError | TableUnreachable:
+def as_check_error(error: psycopg.Error, what: str) -> CheckInputError | TableUnreachable:
     """An error of the server in one line: the user's (what is not there, or may not be read), or the environment's."""
     text = " ".join(str(error).split())
     if isinstance(error, psycopg.DataError):

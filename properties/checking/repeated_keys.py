@@ -29,13 +29,13 @@ def repeated_keys(keys: Any, side: str) -> str:
     most = repeated[np.argsort(-times[repeated], kind="stable")][:EXAMPLES]
     first = np.empty(many, np.int64)
     first[ids[::-1]] = np.arange(len(ids) - 1, -1, -1)
-    examples = pa.table({name: shown_as(keys.column(name)) for name in keys.column_names}).take(to_arrow(first[most]))
-    told = []
-    for row, count in zip(examples.to_pylist(), times[most], strict=True):
+    rows_shown = pa.table({name: shown_as(keys.column(name)) for name in keys.column_names}).take(to_arrow(first[most]))
+    examples = []
+    for row, count in zip(rows_shown.to_pylist(), times[most], strict=True):
         values = ", ".join(f"{name}={'NULL' if value is None else value}" for name, value in row.items())
-        told.append(f"{values} {count:,} times")
+        examples.append(f"{values} {count:,} times")
     rows = int(times[repeated].sum())
     return (
         f"the key {', '.join(keys.column_names)} is not unique in {side}: {len(repeated):,}"
-        f" key{'s' * (len(repeated) > 1)} in {rows:,} rows ({'; '.join(told)})"
+        f" key{'s' * (len(repeated) > 1)} in {rows:,} rows ({'; '.join(examples)})"
     )

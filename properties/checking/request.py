@@ -23,7 +23,7 @@ SIDES = ("expected", "actual")
 OURS = "\x1f"
 """What columns of our own begin with, and none of a table may."""
 COUNT = f"{OURS}count"
-OWED = f"{OURS}owed"
+IS_EXPECTED = f"{OURS}is_expected"
 """The columns that tell of a row that differs by how much expected has it more often (below 0: actual), and
 whether expected has it at all."""
 

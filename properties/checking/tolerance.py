@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .request import COUNT, OWED, CheckRequest
+from .request import COUNT, IS_EXPECTED, CheckRequest
 from .row_ids import row_ids
 
 
@@ -21,7 +21,7 @@ def without_tolerated(differing: Any, request: CheckRequest) -> Any:
     """What is left of a table of differing rows."""
     if not len(differing):
         return differing
-    names = [name for name in differing.column_names if name not in (COUNT, OWED)]
+    names = [name for name in differing.column_names if name not in (COUNT, IS_EXPECTED)]
     others = [name for name in names if name not in request.tolerated]
     counts = differing.column(COUNT).to_numpy()
     rows = np.repeat(np.arange(len(differing)), np.abs(counts))
@@ -43,8 +43,8 @@ def without_tolerated(differing: Any, request: CheckRequest) -> Any:
         column = differing.column(name)
         near &= _near(column.take(pa.array(expected)), column.take(pa.array(actual)),
                       request.tolerance.get(name, 0.0), request.relative_tolerance.get(name, 0.0))  # fmt: skip
-    gone = np.bincount(np.r_[actual[near], expected[near]], minlength=len(differing))
-    left = counts - np.sign(counts) * gone
+    matched = np.bincount(np.r_[actual[near], expected[near]], minlength=len(differing))
+    left = counts - np.sign(counts) * matched
     place_of_count = differing.column_names.index(COUNT)
     return differing.set_column(place_of_count, COUNT, pa.array(left, pa.int64())).filter(pa.array(left != 0))
 

@@ -41,7 +41,7 @@ class Together(msgspec.Struct, frozen=True, kw_only=True):
     """The type two columns are compared in, and of each side that is converted what it was and what becomes of it."""
 
     type: Any
-    said: dict[str, tuple[str, str]] = {}
+    conversions: dict[str, tuple[str, str]] = {}
     problem: str = ""
 
 
@@ -151,8 +151,8 @@ def together(expected: Column, actual: Column) -> Together:
     if kind is None:
         return Together(type=TEXT, problem=f"{_side(expected, read['expected'])} expected,"
                         f" {_side(actual, read['actual'])} actual")  # fmt: skip
-    said = {side: words for side, column in sides.items() if (words := conversion_of(column, kind))}
-    return Together(type=kind, said=said)
+    conversions = {side: words for side, column in sides.items() if (words := conversion_of(column, kind))}
+    return Together(type=kind, conversions=conversions)
 
 
 def _other(side: str) -> str:

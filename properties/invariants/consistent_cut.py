@@ -310,8 +310,8 @@ def _is_exercised(case: Case, checkpoint: int) -> bool:
     counted = [mark.events for _, mark in marks if mark.events >= 0]
     if counted:
         return max(counted) > min(counted)
-    return any(_lies_amid(run, mark) for run, mark in marks)
+    return any(_is_amid(run, mark) for run, mark in marks)
 
 
-def _lies_amid(run: TaskRun, mark: Mark) -> bool:
+def _is_amid(run: TaskRun, mark: Mark) -> bool:
     return 0 < mark.reads < len(run.reads) or 0 < mark.applies < len(run.applies)

@@ -112,13 +112,13 @@ def last_row_is_fixed(workload: Workload, topology: Topology) -> bool:
 
 def _streams(workload: Workload, topology: Topology) -> dict[str, _Stream]:
     """What arrives at each node and at the sink."""
-    leaving = {source.name: _Stream(lanes={}) for source in workload.inputs}
+    outgoing = {source.name: _Stream(lanes={}) for source in workload.inputs}
     for split, source, records in workload.splits():
         for key in {record[0] for record in records}:
-            leaving[source.name].lanes.setdefault(key, set()).add((split,))
+            outgoing[source.name].lanes.setdefault(key, set()).add((split,))
     arriving: dict[str, _Stream] = {}
     for node in workload.nodes:
-        stream = _merged([_over_edge(leaving[name], topology, name, node.name) for name in node.inputs])
+        stream = _merged([_over_edge(outgoing[name], topology, name, node.name) for name in node.inputs])
         arriving[node.name] = stream
         if isinstance(node.operator, Map) and node.operator.rekey is not None:
             stream = _rekeyed(stream, node.operator.rekey)
@@ -130,8 +130,8 @@ def _streams(workload: Workload, topology: Topology) -> dict[str, _Stream]:
             stream = _Stream(lanes=stream.lanes, scattered=stream.scattered, joined=True)
         if isinstance(node.operator, User):  # its user decides which of its rows comes first
             stream = _Stream(lanes=stream.lanes, scattered=stream.scattered, joined=True)
-        leaving[node.name] = stream
-    arriving[SINK] = _over_edge(leaving[workload.output], topology, workload.output, SINK)
+        outgoing[node.name] = stream
+    arriving[SINK] = _over_edge(outgoing[workload.output], topology, workload.output, SINK)
     return arriving
 
 

@@ -30,9 +30,9 @@ from ..checking.repeated_keys import repeated_keys
 from ..checking.request import (
     COUNT,
     GUARANTEES,
+    IS_EXPECTED,
     KINDS,
     OURS,
-    OWED,
     CheckRequest,
     CheckResult,
     Sample,
@@ -121,7 +121,7 @@ def _many(differing: DataFrame, pair: Pair, known: dict[str, Any]) -> Compared:
 
 
 def _no_rows(pair: Pair) -> Any:
-    fields = [*pair.types.items(), (COUNT, pa.int64()), (OWED, pa.bool_())]
+    fields = [*pair.types.items(), (COUNT, pa.int64()), (IS_EXPECTED, pa.bool_())]
     return pa.schema(fields).empty_table()
 
 
@@ -169,7 +169,7 @@ def _only(table: DataFrame, buckets: list[int]) -> DataFrame:
 
 
 def _data(table: DataFrame) -> list[str]:
-    return [name for name in table.columns if name not in (COUNT, OWED)]
+    return [name for name in table.columns if name not in (COUNT, IS_EXPECTED)]
 
 
 def _columns(names: list[str] | tuple[str, ...]) -> list[Column]:
@@ -186,7 +186,7 @@ def _tolerated(differing: DataFrame, request: CheckRequest) -> DataFrame:
     others = [name for name in names if name not in tolerated]
     single = differing.select(
         *_columns(names),
-        OWED,
+        IS_EXPECTED,
         F.signum(COUNT).cast("long").alias(COUNT),
         F.explode(F.sequence(F.lit(1), F.abs(COUNT))).alias(_AMOUNT),
     ).drop(_AMOUNT)
@@ -205,7 +205,7 @@ def _tolerated(differing: DataFrame, request: CheckRequest) -> DataFrame:
         near = near & (one.eqNullSafe(two) | (close & (greater < float("inf"))))
     paired = single.withColumn(_PLACE, place).withColumn(_NEAR, near & (F.count("*").over(whole) == 2))
     unpaired = paired.where(~F.col(_NEAR)).groupBy(*_columns(names))
-    return unpaired.agg(F.sum(COUNT).alias(COUNT), F.max(OWED).alias(OWED))
+    return unpaired.agg(F.sum(COUNT).alias(COUNT), F.max(IS_EXPECTED).alias(IS_EXPECTED))
 
 
 def _counts(differing: DataFrame, request: CheckRequest) -> dict[str, int]:
@@ -249,7 +249,7 @@ def _samples(differing: DataFrame, request: CheckRequest, counts: dict[str, int]
 
 def _kinds(differing: DataFrame) -> DataFrame:
     """Each differing row with its kind, one of `KINDS`, and how often it is so."""
-    kind = F.when(F.col(COUNT) > 0, "lost").when(F.col(OWED), "repeated").otherwise("unexpected")
+    kind = F.when(F.col(COUNT) > 0, "lost").when(F.col(IS_EXPECTED), "repeated").otherwise("unexpected")
     return differing.select("*", kind.alias(_KIND), F.abs(COUNT).alias(_AMOUNT))
 
 

@@ -12,7 +12,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from ..checking.request import COUNT, OURS, OWED
+from ..checking.request import COUNT, IS_EXPECTED, OURS
 
 _SIGN = f"{OURS}sign"
 BUCKETS = 1024
@@ -22,12 +22,12 @@ def differences(expected: DataFrame, actual: DataFrame) -> DataFrame:
     """The rows that one side has more often.
 
     `COUNT` is by how much expected has it more often (below 0: actual);
-    `OWED` says whether expected has it at all.
+    `IS_EXPECTED` says whether expected has it at all.
     """
     signed = _signed(expected, actual)
     columns = [F.col(_quoted(name)) for name in expected.columns]
-    counted = signed.groupBy(*columns).agg(F.sum(_SIGN).alias(COUNT), F.max(_SIGN).alias(OWED))
-    return counted.where(F.col(COUNT) != 0).withColumn(OWED, F.col(OWED) == 1)
+    counted = signed.groupBy(*columns).agg(F.sum(_SIGN).alias(COUNT), F.max(_SIGN).alias(IS_EXPECTED))
+    return counted.where(F.col(COUNT) != 0).withColumn(IS_EXPECTED, F.col(IS_EXPECTED) == 1)
 
 
 def differing_buckets(expected: DataFrame, actual: DataFrame) -> tuple[list[int], int, int]:

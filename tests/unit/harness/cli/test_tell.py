@@ -8,7 +8,7 @@ from pathlib import Path
 from cutproof.harness.cli import verify
 from cutproof.harness.cli.options import Parser, add_common
 from cutproof.harness.cli.output import Output
-from cutproof.harness.cli.tell import tell_summary, tell_tampering
+from cutproof.harness.cli.tell import print_summary, print_tampering
 from cutproof.harness.self_check.tamper import LieCount, TamperReport
 from unit.reports import stories
 
@@ -17,7 +17,7 @@ def _summary(*, verbose: bool = False, json: bool = False, quiet: bool = False) 
     """(standard output, standard error) of a run's end."""
     stdout, stderr = io.StringIO(), io.StringIO()
     output = Output(json=json, quiet=quiet, stdout=stdout, stderr=stderr)
-    tell_summary(stories.summary(), Path("out/run"), output, verbose=verbose)
+    print_summary(stories.summary(), Path("out/run"), output, verbose=verbose)
     output.result(stories.summary())
     return stdout.getvalue(), stderr.getvalue()
 
@@ -62,7 +62,7 @@ def _tampering(*, verbose: bool) -> str:
         missed=1,
     )
     stdout = io.StringIO()
-    tell_tampering(report, Output(stdout=stdout), verbose=verbose)
+    print_tampering(report, Output(stdout=stdout), verbose=verbose)
     return stdout.getvalue()
 
 

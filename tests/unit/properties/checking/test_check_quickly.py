@@ -19,7 +19,7 @@ from cutproof.properties.checking import texts
 from cutproof.properties.checking.arrays import no_rows, number, text, to_arrow, to_numpy
 from cutproof.properties.checking.comparison import differences
 from cutproof.properties.checking.pair import by_column
-from cutproof.properties.checking.request import COUNT, OWED
+from cutproof.properties.checking.request import COUNT, IS_EXPECTED
 
 TEXTS = (
     *("0", "7", "-7", "007", "+7", "0x1f", "9007199254740993", "123456789012345678901"),
@@ -70,7 +70,7 @@ def test_differing_rows_are_those_that_counting_each_row_finds(expected: Any, ac
     rows = differences(table_of(expected), table_of(actual), ("k",)).to_pylist()
     assert Counter({tuple(row[name] for name in ("k", "word", "price")): row[COUNT] for row in rows}) == Counter(counts)
     assert len(rows) == len(counts)
-    assert all(row[OWED] == (tuple(row.values())[:3] in owed) for row in rows)
+    assert all(row[IS_EXPECTED] == (tuple(row.values())[:3] in owed) for row in rows)
 
 
 @pytest.mark.parametrize("values", [[True, False, True], [1, -2, 3], [0.5, float("inf"), -0.0], []])
