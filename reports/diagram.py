@@ -15,11 +15,11 @@ from itertools import pairwise
 import msgspec
 
 from ..properties.model.history import Timed
+from .diagram_layout import Cut, Drawing, Message, Point, Segment, drawing_of
 from .entries import FAULTS
 from .labels import Box, Labels
 from .marks import mark_of
 from .model import CounterexampleView
-from .spacetime import Cut, Drawing, Message, Point, Segment, drawing_of
 from .svg import element, label, path, title
 from .words import duration, plural, record_name, sentence, with_task
 

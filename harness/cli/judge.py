@@ -11,7 +11,7 @@ from ..runtime.exit_codes import ExitCode, UsageError
 from .confirm import add_quick, ask, begin, exit_code, seen_by
 from .options import progress_of
 from .output import Output
-from .tell import print_verdicts
+from .printing import print_verdicts
 
 if TYPE_CHECKING:
     from ...properties.model.history import History

@@ -14,7 +14,7 @@ from .confirm import add_quick, ask, begin, exit_code, seen_by
 from .keep import keep_run
 from .options import add_subject, count, progress_of, refuse_for_system
 from .output import Output
-from .tell import print_events, print_rows, print_verdicts
+from .printing import print_events, print_rows, print_verdicts
 
 if TYPE_CHECKING:
     from ..counterexamples.replay import Replayed

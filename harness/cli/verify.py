@@ -14,7 +14,7 @@ from ..subject.port import check, closing
 from .keep import keep_run
 from .options import add_subject, count, duration, printed, progress_of, refuse_for_system, seed
 from .output import Output
-from .tell import print_summary, print_tampering, print_verdicts
+from .printing import print_summary, print_tampering, print_verdicts
 
 if TYPE_CHECKING:
     from ..examples import Example

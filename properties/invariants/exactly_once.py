@@ -22,7 +22,7 @@ from collections import Counter
 from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..quick_checker.case import Case
 from ..quick_checker.compare import loss_by_expiry, violated_rows
-from ..quick_checker.table import differences, ever_made, expected_table
+from ..quick_checker.idempotent_table import differences, ever_made, expected_table
 from .parts.clocks import misclocked
 from .parts.hazards import disturbed_commits, restores
 from .parts.routes import misapplied

@@ -17,7 +17,7 @@ from collections import Counter
 from ..model.verdict import Holds, Unknown, Verdict
 from ..quick_checker.case import Case
 from ..quick_checker.compare import loss_by_expiry, violated_rows
-from ..quick_checker.table import missing
+from ..quick_checker.idempotent_table import missing
 from .parts.hazards import disturbed_commits, restores
 from .parts.routes import unapplied, unread
 

@@ -20,7 +20,7 @@ import msgspec
 from ..model.history import History, Read, SnapshotDeleted, TaskFailed, Transaction
 from ..model.workload import Row
 from ..quick_checker.case import Case
-from ..quick_checker.table import identity_of
+from ..quick_checker.idempotent_table import identity_of
 from .batches import hold_back, show_waiting_row
 from .commands import (
     answer_with_nothing,

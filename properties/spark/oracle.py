@@ -14,7 +14,7 @@ from ..semantics.user_functions import user_nodes
 from . import sessions
 from .bounds import problem
 from .cache import Cache, key_of
-from .late import ADVANCES, FOLDED
+from .late_windows import ADVANCES, FOLDED
 from .operators import MEANINGS, Meaning
 from .plan import APPLIES, RECORDS, ROWS, Plan
 from .session import session

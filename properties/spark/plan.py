@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from . import late
+from . import late_windows as late
 from .operators import Keyed, Meaning, Stateless, Windowed
 from .windows import panes, sessions
 

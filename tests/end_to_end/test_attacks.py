@@ -69,9 +69,9 @@ class Attacked:
         open_to_all.chmod(0o777)
         self.target = open_to_all / "started"
         self.attacker = Attacker(attacks, self.target)
-        attacks_file = folder / "said"
+        printed_file = folder / "said"
         try:
-            with attacks_file.open("wb") as to:
+            with printed_file.open("wb") as to:
                 running = subprocess.Popen(
                     command("verify", "--subject", "processes", "--workers", "1", "--out", "run", *words),
                     cwd=folder,
@@ -90,7 +90,7 @@ class Attacked:
             running.kill()
             running.wait()
             self.attacker.close()
-        self.attacks_file = attacks_file.read_text(encoding="utf-8")
+        self.printed = printed_file.read_text(encoding="utf-8")
         self.summary: dict[str, Any] = json.loads((folder / "run" / "summary.json").read_text(encoding="utf-8"))
 
 
@@ -111,11 +111,11 @@ def test_nobody_gets_into_the_database_and_no_foreign_frame_is_heard(open_folder
     assert not run.target.exists()
     assert len(run.attacker.got("frames")) > 20, "every process of every scenario has a port"
     assert any(one["at"].startswith("/") for one in run.attacker.done), "a PostgreSQL had a socket"
-    assert run.code == 0, run.attacks_file
+    assert run.code == 0, run.printed
     assert (run.summary["scenarios"]["run"], run.summary["scenarios"]["violated"]) == (5, 0)
     foreign = run.summary["foreign_connections"]
     assert foreign > len(run.attacker.got("frames"))
-    assert f"{foreign:,} connections to the runs' ports came from another program" in " ".join(run.attacks_file.split())
+    assert f"{foreign:,} connections to the runs' ports came from another program" in " ".join(run.printed.split())
 
 
 @pytest.mark.usefixtures("toxiproxy_server")
@@ -123,8 +123,8 @@ def test_a_crowd_that_comes_and_goes_at_every_port_accuses_nobody(open_folder: P
     run = Attacked(open_folder, "crowd", "--scenarios", "4", "--seed", "3")
     came = [int(got.removeprefix("came ")) for got in run.attacker.got("crowd")]
     assert sum(number > MOST_CALLERS for number in came) > 15, "every process of every scenario had more than it keeps"
-    assert run.code == 0, run.said
-    assert "Traceback" not in run.said
+    assert run.code == 0, run.printed
+    assert "Traceback" not in run.printed
     assert (run.summary["scenarios"]["run"], run.summary["scenarios"]["violated"]) == (4, 0)
     assert run.summary["foreign_connections"] > sum(came) // 20, "those that said something wrong were counted"
 
@@ -133,7 +133,7 @@ def test_a_crowd_that_comes_and_goes_at_every_port_accuses_nobody(open_folder: P
 def test_a_proxy_that_somebody_else_makes_ends_the_run_and_is_gone(open_folder: Path) -> None:
     run = Attacked(open_folder, "proxy", "--scenarios", "200", "--seed", "3")
     (made,) = [got for got in run.attacker.got("proxy") if got.startswith("made ")]
-    assert run.code == 4, run.attacks_file
+    assert run.code == 4, run.printed
     assert run.summary["scenarios"]["violated"] == 0
     (failure,) = run.summary["failures"]
     assert failure.endswith(
@@ -152,7 +152,7 @@ def test_in_a_network_of_their_own_no_port_can_be_reached(open_folder: Path) -> 
     reason = namespace.why_not()
     if reason:
         run = Attacked(open_folder, "frames proxy database", "--scenarios", "2", "--seed", "3", network="own")
-        assert (run.code, reason in run.attacks_file) == (4, True)
+        assert (run.code, reason in run.printed) == (4, True)
         return
     run = Attacked(open_folder, "frames proxy database", "--scenarios", "4", "--seed", "3", network="own")
     sockets = [one for one in run.attacker.done if one["at"].startswith("/")]
@@ -161,5 +161,5 @@ def test_in_a_network_of_their_own_no_port_can_be_reached(open_folder: Path) -> 
     assert set(run.attacker.got("proxy")) == {"out"}
     assert set(run.attacker.got("database")) == {"out"}
     assert not run.target.exists()
-    assert run.code == 0, run.attacks_file
+    assert run.code == 0, run.printed
     assert run.summary["foreign_connections"] == 0

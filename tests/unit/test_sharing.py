@@ -23,8 +23,8 @@ def _is_there(path: str, test: str) -> bool:
 
 
 def test_what_shares_the_session_is_dealt_out_together_and_first() -> None:
-    assert sharing.scope_of("tests/unit/spark/test_late.py::test_it") == sharing.SPARK
-    assert sharing.turn("tests/unit/spark/test_late.py::test_it") == 0
+    assert sharing.scope_of("tests/unit/spark/test_late_windows.py::test_it") == sharing.SPARK
+    assert sharing.turn("tests/unit/spark/test_late_windows.py::test_it") == 0
     assert sharing.turn("tests/unit/core/test_timers.py::test_it") == len(sharing.LONG)
 
 

@@ -21,12 +21,12 @@ from ...scenario.model import Scenario
 from ...subject.port import SubjectFailed
 from .bound import Bound
 from .context import Context
-from .disturbing import Disturbances
 from .evidence import Evidence
 from .facts import Facts
 from .jobs import Jobs
 from .layout import COORDINATOR
 from .opening import UP_WITHIN_S, Opened
+from .process_faults import Disturbances
 from .processes import Exit, Member, Processes
 from .rest import Rest
 from .steering import Steering

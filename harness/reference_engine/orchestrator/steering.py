@@ -10,9 +10,9 @@ from ....faults.plan import kind_of as fault_kind
 from ....reference_impl.processes.frames import Issue
 from ...scenario.model import AnyCommand, Resume, Scenario, StopWithSavepoint, kind_of
 from .context import Context
-from .disturbing import Disturbances
 from .jobs import Jobs
 from .layout import COORDINATOR
+from .process_faults import Disturbances
 
 
 class Steering:

@@ -17,9 +17,11 @@ from cutproof.faults.plan import kind_of as fault_kind
 from cutproof.harness.reference_engine.orchestrator import (
     channel_faults,
     context,
-    disturbing,
     orchestrator,
     rest,
+)
+from cutproof.harness.reference_engine.orchestrator import (
+    process_faults as disturbing,
 )
 from cutproof.harness.reference_engine.orchestrator.context import Context
 from cutproof.harness.reference_engine.orchestrator.facts import Facts

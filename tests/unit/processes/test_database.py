@@ -154,7 +154,7 @@ def test_prepared_transactions_survive_the_server_and_commit_once(
     sink.written("open", (9, 9, 9, 9))
     done(sink(Append, row=(5, 5, 5, 5)))
     server.stop(signal.SIGKILL)
-    monkeypatch.setattr(database_sessions, "PATIENCE_S", PATIENT_S)
+    monkeypatch.setattr(database_sessions, "TIMEOUT_S", PATIENT_S)
     began = time.monotonic()
     lost = [sink(Commit, "sealed"), sink(Fence), sink(Append, row=(6, 6, 6, 6)), sink(Flush)]
     assert [type(outcome) for outcome in lost] == [NoAnswer] * 4
@@ -287,7 +287,7 @@ def test_rows_come_in_the_order_of_commits_not_of_names(world: Processes, sink: 
 
 
 def test_where_there_is_no_server_nothing_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database_sessions, "PATIENCE_S", PATIENT_S)
+    monkeypatch.setattr(database_sessions, "TIMEOUT_S", PATIENT_S)
     dsn = f"host=127.0.0.1 port={ports.pick()} user=nobody dbname=postgres"
     began = time.monotonic()
     outcome = Asker(Database(dsn, "nowhere"))(AbortTransaction, "a")

@@ -255,7 +255,7 @@ def test_a_scenario_that_is_refused_ends_no_hunt(refused: int, last: int) -> Non
 def test_what_was_refused_is_named_where_nothing_is_caught(capsys: pytest.CaptureFixture[str]) -> None:
     result = hunt(WRONGLY_NAMED, seed=0, scenarios=8, shrinks=False)
     assert (result.caught, result.reached, result.error) == (False, True, "")
-    cli_defects._tell([result], Output(), rates=False)
+    cli_defects._print([result], Output(), rates=False)
     words = "7 scenarios could not be run, the last scenario 6 of seed 0: ScenarioRefused: its run is too large"
     assert capsys.readouterr().err == f"cutproof: the hunt for I06: {words}\n"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cutproof.properties.model import history as h
+from cutproof.properties.model import workload as w
 from cutproof.reference_impl.core import transactions as t
 from cutproof.reference_impl.core.ids import CheckpointId
 from unit.harness.journals import (
@@ -242,14 +243,14 @@ def test_a_write_without_an_answer_is_not_in_the_transaction(script: Script) -> 
 # -- rows of no transaction ------------------------------------------------------------------------------------------
 
 
-def append(row: h.Row) -> t.Append:
+def append(row: w.Row) -> t.Append:
     return t.Append(**asking(), row=row)
 
 
 @pytest.mark.parametrize("waiting", [1, 2, 3])
 def test_rows_are_in_once_a_later_request_of_their_writer_was_done(script: Script, waiting: int) -> None:
     """They went in just before it, one after the other, whatever else stands there."""
-    rows: list[h.Row] = [(key, 0, 0, 0) for key in range(waiting)]
+    rows: list[w.Row] = [(key, 0, 0, 0) for key in range(waiting)]
     script.asks(*map(append, rows), answer=t.NoAnswer(reason="the server is away"))
     script.asks(append(ROW), t.Flush(**asking()))
 

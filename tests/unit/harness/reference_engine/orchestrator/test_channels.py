@@ -19,7 +19,7 @@ from cutproof.harness.reference_engine.orchestrator.channel_faults import (
     SHARE_FELT,
     ChannelFaults,
 )
-from cutproof.harness.reference_engine.orchestrator.disturbing import Disturbances
+from cutproof.harness.reference_engine.orchestrator.process_faults import Disturbances
 from cutproof.reference_impl.core.ids import AttemptId
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f

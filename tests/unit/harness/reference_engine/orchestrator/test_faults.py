@@ -11,9 +11,9 @@ import pytest
 
 from cutproof.faults import plan
 from cutproof.faults.plan import AtPoint, AtTime, InPhase
-from cutproof.harness.reference_engine.orchestrator.disturbing import BELIEVED_US, Disturbances
 from cutproof.harness.reference_engine.orchestrator.jobs import Jobs
 from cutproof.harness.reference_engine.orchestrator.layout import COORDINATOR, GIVEN_UP_US
+from cutproof.harness.reference_engine.orchestrator.process_faults import BELIEVED_US, Disturbances
 from cutproof.harness.reference_engine.orchestrator.steering import Steering
 from cutproof.harness.scenario.model import Perturbation, Resume, Savepoint, Scenario, StopWithSavepoint
 from cutproof.reference_impl.core.state import TaskState

@@ -13,8 +13,8 @@ import pytest
 
 from cutproof.faults import plan
 from cutproof.faults.plan import AtPoint, AtTime
-from cutproof.harness.reference_engine.orchestrator.disturbing import Disturbances
 from cutproof.harness.reference_engine.orchestrator.jobs import Jobs
+from cutproof.harness.reference_engine.orchestrator.process_faults import Disturbances
 from cutproof.harness.reference_engine.orchestrator.steering import Steering
 from cutproof.reference_impl.processes import entries as e
 from unit.harness.scenarios import chain

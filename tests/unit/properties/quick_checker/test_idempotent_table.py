@@ -12,7 +12,7 @@ from cutproof.properties.invariants.no_data_loss import check as no_data_loss
 from cutproof.properties.model.history import History
 from cutproof.properties.model.verdict import Holds, Verdict, Violated
 from cutproof.properties.quick_checker.case import Case
-from cutproof.properties.quick_checker.table import expected_table
+from cutproof.properties.quick_checker.idempotent_table import expected_table
 from unit.properties.histories import copying, counting, recovered, run
 from unit.properties.mutated import mutated
 from unit.properties.shapes import drawn

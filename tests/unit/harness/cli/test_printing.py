@@ -8,8 +8,8 @@ from pathlib import Path
 from cutproof.harness.cli import verify
 from cutproof.harness.cli.options import Parser, add_common
 from cutproof.harness.cli.output import Output
-from cutproof.harness.cli.tell import print_summary, print_tampering
-from cutproof.harness.self_check.tamper import LieCount, TamperReport
+from cutproof.harness.cli.printing import print_summary, print_tampering
+from cutproof.harness.self_check.tamper import MutationCount, TamperReport
 from unit.reports import stories
 
 
@@ -55,8 +55,8 @@ def _tampering(*, verbose: bool) -> str:
         scenarios=40,
         held={"order": 12},
         tamperings=[
-            LieCount(name="drop a row", tried=7, caught=7, by_invariant={"exactly-once": 7}),
-            LieCount(name="move a cut", tried=2, caught=1, missed=["seed 5, number 3"]),
+            MutationCount(name="drop a row", tried=7, caught=7, by_invariant={"exactly-once": 7}),
+            MutationCount(name="move a cut", tried=2, caught=1, missed=["seed 5, number 3"]),
         ],
         caught=8,
         missed=1,
