@@ -36,6 +36,8 @@ from mutants import Mutant, draw, mutants
 ROOT = Path(__file__).resolve().parents[1]
 CODE = ("__init__.py", "pyproject.toml", "faults", "harness", "properties", "reference_impl", "reports", "tests")
 MUTATED = ("reference_impl/core", "reference_impl/batch", "properties")
+NOT_MUTATED = ("properties/checking", "properties/spark")
+"""Folders below those, whose tests start Spark or compare users' tables."""
 TESTS = (
     "tests/unit/core",
     "tests/unit/properties",
@@ -65,13 +67,17 @@ class Result:
     seconds: float
 
 
+def mutated_files() -> list[str]:
+    """The paths of all files that are mutated."""
+    found = (file.relative_to(ROOT).as_posix() for folder in MUTATED for file in (ROOT / folder).rglob("*.py"))
+    return sorted(path for path in found if not path.startswith(tuple(f"{folder}/" for folder in NOT_MUTATED)))
+
+
 def candidates(only: Sequence[str]) -> list[Mutant]:
     """All mutants of the files whose path contains one of `only`; of every file if that is empty."""
-    files = [file for room in MUTATED for file in (ROOT / room).glob("*.py")]
-    paths = sorted(path.relative_to(ROOT).as_posix() for path in files)
     return [
         mutant
-        for path in paths
+        for path in mutated_files()
         if not only or any(text in path for text in only)
         for mutant in mutants(path, (ROOT / path).read_text(encoding="utf-8"))
     ]
@@ -119,19 +125,30 @@ def stages(package: Path, path: str, seconds: int) -> list[tuple[str, list[str],
 
 
 def test_files(package: Path, path: str) -> tuple[list[str], list[str]]:
-    """The tests that say what the mutated rooms do: those of the file's own room, its own tests first, and the rest.
+    """The tests that say what the mutated folders do: those nearest to the file, its own tests first, and the rest.
 
     Most mutants are killed by the first, and what is not collected costs nothing.
     """
-    room = Path(path).parent.name
     own = f"test_{Path(path).stem}.py"
 
     def files(folder: str) -> list[str]:
-        found = sorted((package / folder).glob("test_*.py"), key=lambda file: (file.name != own, file.name))
+        found = sorted((package / folder).rglob("test_*.py"), key=lambda file: (file.name != own, file.name))
         return [file.relative_to(package).as_posix() for file in found]
 
-    home = f"tests/unit/{room}"
-    return files(home), [file for folder in TESTS if folder != home for file in files(folder)]
+    near = files(nearest_tests(package, path))
+    return near, [file for folder in TESTS for file in files(folder) if file not in near]
+
+
+def nearest_tests(package: Path, path: str) -> str:
+    """The folder of tests that mirrors the folder of a mutated file, or else the nearest folder above that has one."""
+    folder = Path(path).parent
+    while folder.name:
+        mirrors = [f"tests/unit/{Path(*folder.parts[first:]).as_posix()}" for first in (0, 1) if folder.parts[first:]]
+        for tests in mirrors:
+            if (package / tests).is_dir():
+                return tests
+        folder = folder.parent
+    raise ValueError(f"there are no unit tests of {path}")
 
 
 def log_of(package: Path) -> Path:

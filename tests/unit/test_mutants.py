@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 from pathlib import Path
 
+import mutation
 from mutants import draw, mutants
 
 ROOT = Path(__file__).parents[2]
@@ -72,12 +74,31 @@ def test_comparisons_are_changed() -> None:
 
 
 def test_every_mutant_of_the_real_sources_parses_and_has_an_address_of_its_own() -> None:
-    files = [*(ROOT / "reference_impl/core").glob("*.py"), *(ROOT / "properties").glob("*.py")]
-    found = [each for path in files for each in mutants(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8"))]
-    assert len(found) > 300
+    found = mutation.candidates(())
+    assert len(found) > 5_000
     assert len({each.address for each in found}) == len(found)
     for mutant in draw(found, seed="parse", count=50):
         ast.parse(mutant.source)
+
+
+def test_mutants_are_drawn_from_every_folder_and_each_has_tests_near() -> None:
+    paths = mutation.mutated_files()
+    folders = {str(Path(path).parent) for path in paths}
+    assert {"reference_impl/core", "properties/model", "properties/invariants/parts"} <= folders
+    assert not {"properties/spark", "properties/checking"} & folders
+    near = {folder: mutation.nearest_tests(ROOT, f"{folder}/a.py") for folder in folders}
+    assert near["reference_impl/core"] == "tests/unit/core"
+    assert near["properties/invariants/parts"] == "tests/unit/properties/invariants/parts"
+    assert near["properties/model"] == "tests/unit/properties"
+    nearest, rest = mutation.test_files(ROOT, "properties/reconstruct/lineage.py")
+    assert nearest[0] == "tests/unit/properties/reconstruct/test_lineage.py"
+    assert "tests/unit/core/test_task.py" in rest
+    assert not set(nearest) & set(rest)
+
+
+def test_what_is_known_to_be_equivalent_is_a_mutant() -> None:
+    known = tomllib.loads((ROOT / "tests/equivalent-mutants.toml").read_text(encoding="utf-8"))
+    assert not set(known) - {each.address for each in mutation.candidates([name.partition(":")[0] for name in known])}
 
 
 def test_the_draw_is_a_function_of_the_seed_and_stable_under_edits_elsewhere() -> None:
