@@ -52,7 +52,7 @@ class Measured(Value, frozen=True, kw_only=True):
     """(fault kind, phase) of every planned fault that fired, counted once"""
     commands: tuple[Commanded, ...] = ()
     stops: tuple[Stop, ...] = ()
-    targets: tuple[CoverageTarget, ...] = ()
+    targets: tuple[CoverageTarget, ...] = msgspec.field(default=(), name="cells")  # as in files of users
     """of the coverage, one for each fault that fired in one"""
     unapplied: tuple[str, ...] = ()
     foreign_connections: int = 0
