@@ -28,7 +28,7 @@ RELATIONS = ("new", "current", "aborted", "obsolete")
 SIGNALS = {
     BarrierCame: "barrier",
     OvertakingCame: "barrier that overtakes",
-    WaitedEnough: "patience ends",
+    WaitedEnough: "alignment timeout",
     CancelCame: "cancel barrier",
     AbortCame: "abort",
     TriggerCame: "trigger",
