@@ -43,7 +43,7 @@ def task_names(operator: str, parallelism: int) -> tuple[str, ...]:
 
 
 def layout_of(workload: Workload, topology: Topology, committing: str = "writer") -> Layout:
-    """The tasks and channels of a valid pair (see `workload.problems`); `committing` as in `scenario.Engine`."""
+    """The tasks and channels of a valid pair (see `workload.problems`); `committing` as in `model.Engine`."""
     by_operator = {name: task_names(name, topology.parallelism[name]) for name in _operators(workload)}
     channels: list[tuple[str, str]] = []
     for edge in topology.edges:

@@ -31,14 +31,14 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """idle: a split of which nothing is read for a while is not waited for; not-rewindable: what was read is gone"""
     guarantees: frozenset[str] = frozenset({"exactly-once"})
     alignments: frozenset[str] = frozenset({"aligned"})
-    """what barriers can do in an exactly-once job, as in `scenario.Engine`"""
+    """what barriers can do in an exactly-once job, as in `scenario.model.Engine`"""
     spilling: frozenset[str] = frozenset({"at-once"})
-    """when what they overtook in an input can be stored, as in `scenario.Engine`"""
+    """when what they overtook in an input can be stored, as in `scenario.model.Engine`"""
     spill_stores: frozenset[str] = frozenset({"log"})
     """where it is, unless it is stored at once"""
     sinks: frozenset[str] = frozenset({"transactional"})
     committing: frozenset[str] = frozenset({"writer"})
-    """who can commit what a transactional sink has sealed, as in `scenario.Engine`"""
+    """who can commit what a transactional sink has sealed, as in `scenario.model.Engine`"""
     pooled_ids: bool = False
     """a transactional sink can use ids again"""
     two_phase: bool = False

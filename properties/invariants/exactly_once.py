@@ -3,7 +3,7 @@
 K are the rows that an independent reader sees.  P are the rows of transactions that are
 prepared for a completed checkpoint of the closing cut and not yet committed.  Out(L) are
 the rows expected up to the closing cut.  K plus P equals Out(L), as multisets of all
-columns.  An idempotent sink's table holds the result of Out(L)'s upserts (see `table`),
+columns.  An idempotent sink's table holds the result of Out(L)'s upserts (see `idempotent_table`),
 and each of its upserts is a row that the lineage yields.
 
 For class H, whose rows follow the merge order of the run, every expected record must

@@ -15,15 +15,13 @@ import msgspec
 from .operators import Meaning
 from .tables import Expected, OracleJob
 
-_SOURCES = ("operators.py", "plan.py", "stages.py", "oracle.py", "tables.py", "windows.py", "late.py", "sessions.py")
-
 
 @functools.cache
 def version() -> str:
     """A digest of the oracle's own source: whatever is edited there forgets every answer."""
     digest = hashlib.sha256()
-    for name in _SOURCES:
-        digest.update(Path(__file__).with_name(name).read_bytes())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
