@@ -15,7 +15,7 @@ import pandas as pd
 
 FIRST_DAY = "2013-02-07"
 ROWS = 5_000
-TARGET = Path(__file__).parents[1] / "harness" / "data" / "flights.csv"
+TARGET = Path(__file__).parents[1] / "harness" / "workloads" / "data" / "flights.csv"
 COLUMNS = [
     "scheduled_departure",
     "actual_departure",

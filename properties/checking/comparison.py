@@ -107,12 +107,12 @@ def _counted(expected: Any, actual: Any, key: Sequence[str]) -> Any:
             if _once(ids[:split], many) and _once(ids[split:], many):
                 return _side_by_side(expected, actual, ids, many, names[place:])
     ids, many = numbers.dense()
-    is_expected = np.bincount(ids[:split], minlength=many)
+    expected_counts = np.bincount(ids[:split], minlength=many)
     found = np.bincount(ids[split:], minlength=many)
-    counts = is_expected - found
+    counts = expected_counts - found
     differing = np.flatnonzero(counts)
     rows = both.take(to_arrow(_places(ids, many)[differing]))
-    return _with_counts(rows, counts[differing], is_expected[differing] > 0)
+    return _with_counts(rows, counts[differing], expected_counts[differing] > 0)
 
 
 def _cost(kind: Any) -> int:

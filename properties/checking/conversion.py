@@ -49,14 +49,13 @@ class Conversion:
 
     def _refusal(self, column: Any) -> str:
         kind = named(self._kind)
-        error_text = "as which it would be compared"
         hint = f"--cast {self._name}=string compares texts"
         if T.is_timestamp(self._kind) and self._kind.unit == "ns":
             hint += f", --cast {self._name}=timestamp microseconds"
         value = _first_odd(column, self._kind)
         if value is None:
             return f"{self._where} is of type {named(column.type)}, which cannot be converted to {kind}; {hint}"
-        return f"{self._where} holds {shown(value)}, which no {kind} is, {error_text}; {hint}"
+        return f"{self._where} holds {shown(value)}, which no {kind} is, as which it would be compared; {hint}"
 
 
 def plainly(column: Any) -> Any:

@@ -21,9 +21,9 @@ from unit.harness.subjects import Agreeing
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     trials = Trials(SimulatedSubject())
-    told, result = run_example(trials, EXAMPLES["three-2pc-chain"], Agreeing())
+    example_run, result = run_example(trials, EXAMPLES["three-2pc-chain"], Agreeing())
     folder = tmp_path_factory.mktemp("example")
-    keep_report(folder, told, result.scenario, trials, replay="cutproof verify --workload three-2pc-chain")
+    keep_report(folder, example_run, result.scenario, trials, replay="cutproof verify --workload three-2pc-chain")
     return folder / "report.html"
 
 
@@ -74,7 +74,7 @@ def test_names_in_a_chart_do_not_lie_on_each_other(page: Page) -> None:
 
 
 def test_a_chart_alone_is_no_larger_than_beside_another(browser: Page, tmp_path: Path) -> None:
-    chart = Bars(title="one", caption="alone", bars=(Bar(name="it", value=1.0, told="1"),))
+    chart = Bars(title="one", caption="alone", bars=(Bar(name="it", value=1.0, text="1"),))
     view = FiguresView(name="it", about="it", document="it", claims=(), charts=(chart,))
     (tmp_path / "it.html").write_text(render_figures(view), encoding="utf-8")
     browser.resize(1280)

@@ -179,9 +179,8 @@ def test_what_no_counterpart_speaks_of_is_not_counted_as_shown() -> None:
     assert {name for one in weak for name in can_show(one)} <= {"progress", "no-leaks"}
     assert "at-least-once" in {name for one in of(CHANGES) for name in can_show(one)}
     verdicts = run(SimulatedSubject(), weak[0]).judgement.verdicts
-    late = Unknown(
-        reason="not promised", detail="records may come late for a user's timers, and no counterpart defines what happens to them"
-    )
+    why = "records may come late for a user's timers, and no counterpart defines what happens to them"
+    late = Unknown(reason="not promised", detail=why)
     assert {verdicts[name] for name in ("at-least-once", "no-data-loss", "restored-state")} == {late}
     assert verdicts["at-most-once"] == Unknown(reason="not promised", detail="at-least-once is another promise"), (
         "which would not be promised without timers either"
