@@ -39,7 +39,7 @@ class Headcount(Function):
 
 
 def expected(records: Sequence[KeyRecord], now: int) -> Iterator[Row]:
-    """What the quick checker holds to be owed: the same, from all records of a key at once; `time` is when each
+    """What the quick checker expects: the same, from all records of a key at once; `time` is when each
     was taken."""
     rest = list(records)
     while rest and rest[0].time + WHILE_US <= now:

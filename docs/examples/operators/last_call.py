@@ -39,13 +39,13 @@ class LastCall(Function):
 
 
 def expected(records: Sequence[KeyRecord], watermark: int) -> Iterator[Row]:
-    """What the quick checker holds to be owed: nothing before the end, then everything."""
+    """What the quick checker expects: nothing before the end, then everything."""
     if watermark >= END_OF_TIME:
         yield from ((record.value, record.tag, record.tag2) for record in records)
 
 
 def spark(records: DataFrame) -> DataFrame:
-    """What PySpark holds to be owed."""
+    """What PySpark expects."""
     ended = records.where(records["watermark"] >= END_OF_TIME)
     return ended.select("scope", "key", "value", "tag", "tag2")
 

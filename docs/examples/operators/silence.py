@@ -46,7 +46,7 @@ class Silence(Function):
 
 
 def expected(records: Sequence[KeyRecord], watermark: int) -> Iterator[Row]:
-    """What the quick checker holds to be owed: the same, from all records of a key at once."""
+    """What the quick checker expects: the same, from all records of a key at once."""
     tags: Counter[int] = Counter()
     for record in records:
         tags[record.time] += record.tag
@@ -56,7 +56,7 @@ def expected(records: Sequence[KeyRecord], watermark: int) -> Iterator[Row]:
 
 
 def spark(records: DataFrame) -> DataFrame:
-    """What PySpark holds to be owed."""
+    """What PySpark expects."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 

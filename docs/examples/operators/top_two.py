@@ -42,7 +42,7 @@ class TopTwo(Function):
 
 
 def expected(records: Sequence[KeyRecord], watermark: int) -> Iterator[Row]:
-    """What the quick checker holds to be owed: a record that fewer than two before it reach or exceed."""
+    """What the quick checker expects: a record that fewer than two before it reach or exceed."""
     for place, record in enumerate(records):
         if record.value is not None:
             before = [other.value for other in records[:place] if other.value is not None]
@@ -51,7 +51,7 @@ def expected(records: Sequence[KeyRecord], watermark: int) -> Iterator[Row]:
 
 
 def spark(records: DataFrame) -> DataFrame:
-    """What PySpark holds to be owed."""
+    """What PySpark expects."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 

@@ -39,12 +39,12 @@ class Turns(Function):
 
 
 def expected(records: Sequence[KeyRecord], watermark: int) -> Iterator[Row]:
-    """What the quick checker holds to be owed."""
+    """What the quick checker expects."""
     yield from ((turn, 0, 0) for turn in range(1, len(records) + 1))
 
 
 def spark(records: DataFrame) -> DataFrame:
-    """What PySpark holds to be owed."""
+    """What PySpark expects."""
     return records.selectExpr("scope", "key", "n as value", "0L as tag", "0L as tag2")
 
 
