@@ -31,8 +31,8 @@ OFTEN = (
     "no-leaks",
 )
 """Invariants of which a fifth of all scenarios must be exercise."""
-LIES_EVERY = 4
-"""Of every fourth scenario each lie is told."""
+MUTATED_EVERY = 4
+"""Of every fourth scenario each mutation is applied."""
 
 
 def wrong_verdicts(result: Result) -> Iterator[str]:
@@ -43,13 +43,15 @@ def wrong_verdicts(result: Result) -> Iterator[str]:
             yield f"{name}: the checker failed: {verdict.detail}"
 
 
-def lies_unseen(result: Result) -> Iterator[str]:
+def mutations_unseen(result: Result) -> Iterator[str]:
     case, verdicts = result.case, result.judgement.verdicts
-    for lie in tamperings(case):
-        aimed = [name for name in lie.invariants if isinstance(verdicts[name], Holds)]
-        turned = judge_case(Case(case.workload, case.topology, lie.apply(result.history))).verdicts if aimed else {}
+    for mutation in tamperings(case):
+        aimed = [name for name in mutation.invariants if isinstance(verdicts[name], Holds)]
+        turned = (
+            judge_case(Case(case.workload, case.topology, mutation.apply(result.history))).verdicts if aimed else {}
+        )
         if aimed and not any(isinstance(turned[name], Violated) for name in aimed):
-            yield f"a lie was not seen: {lie.name}"
+            yield f"a mutation was not seen: {mutation.name}"
 
 
 def search(seconds: float) -> str:
@@ -60,7 +62,7 @@ def search(seconds: float) -> str:
     index = 0
     while time.monotonic() < deadline:
         result = run(subject, draw(1, index))
-        found = [*wrong_verdicts(result), *(lies_unseen(result) if index % LIES_EVERY == 0 else ())]
+        found = [*wrong_verdicts(result), *(mutations_unseen(result) if index % MUTATED_EVERY == 0 else ())]
         if found:
             return f"scenario {index}: {found[0]}"
         held.update(name for name, verdict in result.judgement.verdicts.items() if isinstance(verdict, Holds))

@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-PATIENCE_S = 20.0
+TIMEOUT_S = 20.0
 GRACE_S = 3.0
 """within which Java ends by itself"""
 QUIET_S = 1.0
@@ -40,7 +40,7 @@ def main() -> None:
 def remove(folder: Path) -> None:
     """Remove a folder until no process remains that could make it again."""
     began = quiet_since = time.monotonic()
-    while time.monotonic() - began < PATIENCE_S and time.monotonic() - quiet_since < QUIET_S:
+    while time.monotonic() - began < TIMEOUT_S and time.monotonic() - quiet_since < QUIET_S:
         users = started_with(folder)
         if time.monotonic() - began > GRACE_S:
             kill(users)

@@ -73,7 +73,7 @@ def makes_a_proxy(port: int) -> str:
         link.close()
 
 
-def lies_at(port: int, kept: list[socket.socket]) -> str:
+def false_frames_at(port: int, kept: list[socket.socket]) -> str:
     """Say frames with an impossible stamp, lengths that nothing has, half of something, nothing."""
     answered = 0
     for garbage in FRAMES:
@@ -119,7 +119,7 @@ def attack(read: int, write: int, attacks: str, target: Path) -> None:
         else:
             port = int(line)
             wanted: dict[str, Callable[[], str]] = {
-                "frames": lambda: lies_at(port, kept),
+                "frames": lambda: false_frames_at(port, kept),
                 "crowd": lambda: crowds_at(port),
                 "proxy": lambda: makes_a_proxy(port),
                 "database": lambda: takes_the_database({"host": "127.0.0.1", "port": port}, target),
@@ -166,7 +166,7 @@ class Attacker:
             port = int(taken.getsockname()[1])
             takes_the_database({"host": "127.0.0.1", "port": port}, Path("/nowhere"))
             makes_a_proxy(port)
-            lies_at(port, [])
+            false_frames_at(port, [])
             crowds_at(port)
         with ThreadPoolExecutor(1) as pool:
             pool.submit(time.time).result()

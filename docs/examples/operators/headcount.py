@@ -2,7 +2,7 @@
 
     cutproof verify --workload ... --function headcount:HEADCOUNT
 
-The first record of a key opens its count, which is told `WHILE_US` later; the next record opens another.  Which
+The first record of a key opens its count, which is emitted `WHILE_US` later; the next record opens another.  Which
 records a count covers depends on when a run took them, so PySpark is not asked: the run's history says when.
 """
 
@@ -43,8 +43,8 @@ def expected(records: Sequence[KeyRecord], now: int) -> Iterator[Row]:
     was taken."""
     rest = list(records)
     while rest and rest[0].time + WHILE_US <= now:
-        told = rest[0].time + WHILE_US
-        covered = [record for record in rest if record.time < told]
+        fires_at = rest[0].time + WHILE_US
+        covered = [record for record in rest if record.time < fires_at]
         yield len(covered), sum(record.tag for record in covered), 0
         rest = rest[len(covered) :]
 

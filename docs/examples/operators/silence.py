@@ -26,23 +26,23 @@ class Silence(Function):
     """What the engine runs: the row is (key, when it was last heard, the tags of that moment, 0)."""
 
     timed = True
-    states: ClassVar = {"heard": map_of(int)}
+    states: ClassVar = {"received": map_of(int)}
     """event time: sum of the tags of the records that have it"""
 
     def on_record(self, record: Taken, context: Context) -> Iterator[Row]:
-        heard = context.get("heard")
+        received = context.get("received")
         at = str(record.time)
-        heard[at] = heard.get(at, 0) + record.tag
-        context.put("heard", heard)
+        received[at] = received.get(at, 0) + record.tag
+        context.put("received", received)
         context.set_timer(record.time + GAP)
         yield from ()
 
     def on_timer(self, time: int, context: Context) -> Iterator[Row]:
-        heard = {int(at): tags for at, tags in context.get("heard").items()}
+        received = {int(at): tags for at, tags in context.get("received").items()}
         last = time - GAP
-        if not any(last < at <= time for at in heard):
-            yield last, heard[last], 0
-        context.put("heard", {str(at): tags for at, tags in heard.items() if at > last})
+        if not any(last < at <= time for at in received):
+            yield last, received[last], 0
+        context.put("received", {str(at): tags for at, tags in received.items() if at > last})
 
 
 def expected(records: Sequence[KeyRecord], watermark: int) -> Iterator[Row]:

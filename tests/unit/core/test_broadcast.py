@@ -46,7 +46,7 @@ def seen(rows: list[Record]) -> list[tuple[int | None, int | None, int, int]]:
 
 
 @pytest.mark.parametrize(
-    ("record", "owed"),
+    ("record", "changed"),
     [
         (row(1, 5, 70), (1, 15, 70, 33)),
         (row(2, 5, 71), (2, 5, 71, 0)),
@@ -56,9 +56,11 @@ def seen(rows: list[Record]) -> list[tuple[int | None, int | None, int, int]]:
     ],
     ids=["changed", "no rule", "the key NULL", "no value", "a rule without a value"],
 )
-def test_a_row_is_changed_by_the_rule_of_its_key(record: Record, owed: tuple[int | None, int | None, int, int]) -> None:
+def test_a_row_is_changed_by_the_rule_of_its_key(
+    record: Record, changed: tuple[int | None, int | None, int, int]
+) -> None:
     operator = ruled((1, 10, 33), (None, -1, 35), (3, None, 36))
-    assert seen(list(operator.apply(record, DATA))) == [owed]
+    assert seen(list(operator.apply(record, DATA))) == [changed]
 
 
 def test_of_several_rules_the_one_of_the_greatest_tag_holds_in_whatever_order_they_came() -> None:

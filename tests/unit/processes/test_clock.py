@@ -43,9 +43,9 @@ def test_a_stamp_from_too_far_ahead_is_refused_and_moves_nothing() -> None:
     clock = Clock(lambda: 100)
 
     clock.received(100 + MAX_LEAD_US)
-    for lie in (101 + MAX_LEAD_US, 2**61):
+    for stamp in (101 + MAX_LEAD_US, 2**61):
         with pytest.raises(StampRefused, match="ahead of this machine's clock"):
-            clock.received(lie)
+            clock.received(stamp)
 
     assert clock.tick() == 101 + MAX_LEAD_US
 

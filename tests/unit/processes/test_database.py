@@ -179,7 +179,7 @@ def test_a_plain_row_whose_answer_is_lost_shows_once(
     true = database_sessions.Session.execute
     lost: list[object] = []
 
-    def unheard(session: database_sessions.Session, query: Any, *rest: Any, **more: Any) -> Any:
+    def unanswered(session: database_sessions.Session, query: Any, *rest: Any, **more: Any) -> Any:
         answer = true(session, query, *rest, **more)
         if "INTO output" in str(query) and not lost:
             lost.append(query)
@@ -187,7 +187,7 @@ def test_a_plain_row_whose_answer_is_lost_shows_once(
             raise psycopg.OperationalError("the connection broke, for a test")
         return answer
 
-    monkeypatch.setattr(database_sessions.Session, "execute", unheard)
+    monkeypatch.setattr(database_sessions.Session, "execute", unanswered)
     done(sink(Append, row=ROWS[0]))
     done(sink(Append, row=ROWS[1]))
     assert len(lost) == 1

@@ -252,10 +252,12 @@ def test_a_job_that_was_not_asked_to_bring_anything_has_no_such_excuse() -> None
     assert "progress" in judge(scenario.workload, scenario.topology, history).violated
 
 
-@pytest.mark.parametrize("lie", COMPATIBILITY_MUTATIONS)
-def test_lies_about_it_are_seen(lie: str) -> None:
+@pytest.mark.parametrize("mutation", COMPATIBILITY_MUTATIONS)
+def test_lies_about_it_are_seen(mutation: str) -> None:
     scenario = job(STOP, with_new("count"), AGAIN)
     history = result_of(scenario).history
-    (tampered,) = [one for one in tamperings(Case(scenario.workload, scenario.topology, history)) if one.name == lie]
+    (tampered,) = [
+        one for one in tamperings(Case(scenario.workload, scenario.topology, history)) if one.name == mutation
+    ]
     judged = judge(scenario.workload, scenario.topology, tampered.apply(history))
     assert set(tampered.invariants) & set(judged.violated)

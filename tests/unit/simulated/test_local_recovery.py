@@ -318,7 +318,7 @@ def _in_channels_of_its_own(history: History) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lie", "invariant"),
+    ("mutate", "invariant"),
     [
         (_another_row_again, "order"),
         (_taken_twice, "order"),
@@ -327,10 +327,12 @@ def _in_channels_of_its_own(history: History) -> None:
         (_in_channels_of_its_own, "no-data-loss"),
     ],
 )
-def test_what_is_wrong_about_a_task_that_came_up_alone_is_seen(lie: Callable[[History], None], invariant: str) -> None:
+def test_what_is_wrong_about_a_task_that_came_up_alone_is_seen(
+    mutate: Callable[[History], None], invariant: str
+) -> None:
     told = counted()
     history = msgspec.json.decode(msgspec.json.encode(told.history), type=History)
-    lie(history)
+    mutate(history)
     verdict = judge_case(Case(told.case.workload, told.case.topology, history)).verdicts[invariant]
     assert isinstance(verdict, Violated)
 

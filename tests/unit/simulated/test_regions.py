@@ -147,7 +147,7 @@ def _no_reason(history: History) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lie", "invariant"),
+    ("mutate", "invariant"),
     [
         (_unnamed_part, "no-data-loss"),
         (_survivor_off, "consistent-cut"),
@@ -155,10 +155,10 @@ def _no_reason(history: History) -> None:
         (_no_reason, "progress"),
     ],
 )
-def test_what_is_wrong_beside_a_part_that_restarted_is_seen(lie: Callable[[History], None], invariant: str) -> None:
+def test_what_is_wrong_beside_a_part_that_restarted_is_seen(mutate: Callable[[History], None], invariant: str) -> None:
     told = killed()
     history = msgspec.json.decode(msgspec.json.encode(told.history), type=History)
-    lie(history)
+    mutate(history)
     verdict = judge_case(Case(told.case.workload, told.case.topology, history)).verdicts[invariant]
     assert isinstance(verdict, Violated)
 

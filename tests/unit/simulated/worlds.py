@@ -113,13 +113,13 @@ def ended(history: History) -> tuple[str, str]:
 def rows(scenario: Scenario) -> Counter[Row]:
     """What the default job owes, one task wide: every record counted by key, in order."""
     counts: Counter[int | None] = Counter()
-    owed: Counter[Row] = Counter()
+    expected: Counter[Row] = Counter()
     for source in scenario.workload.inputs:
         for split in source.splits:
             for key, _, tag in split:
                 counts[key] += 1
-                owed[(key, counts[key], tag, 0)] += 1
-    return owed
+                expected[(key, counts[key], tag, 0)] += 1
+    return expected
 
 
 def shown(history: History, task: str, *what: str) -> list[Timed]:

@@ -65,12 +65,12 @@ def test_differing_rows_are_those_that_counting_each_row_finds(expected: Any, ac
     if once:  # a key that names each row: rows are compared side by side
         expected, actual = (list({row[0]: row for row in rows}.values()) for rows in (expected, actual))
         expected.sort(key=lambda row: row[0])
-    owed, found = Counter(expected), Counter(actual)
-    counts = {row: owed[row] - found[row] for row in owed | found if owed[row] != found[row]}
+    wanted, found = Counter(expected), Counter(actual)
+    counts = {row: wanted[row] - found[row] for row in wanted | found if wanted[row] != found[row]}
     rows = differences(table_of(expected), table_of(actual), ("k",)).to_pylist()
     assert Counter({tuple(row[name] for name in ("k", "word", "price")): row[COUNT] for row in rows}) == Counter(counts)
     assert len(rows) == len(counts)
-    assert all(row[IS_EXPECTED] == (tuple(row.values())[:3] in owed) for row in rows)
+    assert all(row[IS_EXPECTED] == (tuple(row.values())[:3] in wanted) for row in rows)
 
 
 @pytest.mark.parametrize("values", [[True, False, True], [1, -2, 3], [0.5, float("inf"), -0.0], []])

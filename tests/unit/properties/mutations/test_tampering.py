@@ -1,6 +1,6 @@
 """Tampering: every mutation is seen by an invariant that it names, and every invariant has a mutation.
 
-Windows, and with them the lies about event time, are in tests/defects/test_windowed_runs.py, broadcast state in
+Windows, and with them the mutations of event time, are in tests/defects/test_windowed_runs.py, broadcast state in
 test_ruled_runs.py beside it, data in flight in test_unaligned_runs.py, rows that wait and those that commit otherwise
 in test_held_runs.py.
 """
@@ -136,6 +136,6 @@ def test_only_the_first_transaction_is_left_sealed_and_only_where_somebody_clean
     mutation[1](history)
     assert history.residue.prepared_transactions == [f"{first.name}-sealed"]
 
-    unheard = recovered(counting(bounded=False)).history()
-    unheard.transactions[0].attempt = 9  # after all others
-    assert add_sealed_transaction(Case(toy.workload, toy.topology, unheard)) is None
+    of_no_attempt = recovered(counting(bounded=False)).history()
+    of_no_attempt.transactions[0].attempt = 9  # after all others
+    assert add_sealed_transaction(Case(toy.workload, toy.topology, of_no_attempt)) is None

@@ -260,20 +260,20 @@ def test_a_failure_that_nothing_explains_stays_unexplained(script: Script) -> No
 
 
 @pytest.mark.parametrize("ended", ["killed", "failed", "cancelled"])
-@pytest.mark.parametrize("told_later", [False, True])
+@pytest.mark.parametrize("reported_later", [False, True])
 def test_a_connection_that_breaks_with_its_sender_is_no_failure_of_its_own(
-    script: Script, ended: str, told_later: bool
+    script: Script, ended: str, reported_later: bool
 ) -> None:
     script.attempt(1, "a-0")
     sender = script.run("map-0")
-    if told_later:
+    if reported_later:
         script.fails("a-0", BROKE)
     script.later()
     sender.ended(ended)
-    if not told_later:
+    if not reported_later:
         script.fails("a-0", BROKE)
 
-    cancelled_for_it = told_later and ended == "cancelled"
+    cancelled_for_it = reported_later and ended == "cancelled"
     assert failures(script.history()) == ([("a-0", 1, None)] if cancelled_for_it else [])
 
 
