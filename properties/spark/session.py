@@ -55,16 +55,8 @@ TABLES = {
 QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """PySpark writes to these, on standard error, with Java's stack, what it raises as well."""
 
-AT_HOME = {
-    "spark.authenticate": "true",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-}
-"""For a local master only: a cluster's workers must find the driver, and are told their secret by whoever runs it.
-
-Spark draws a secret of its own for a local master.  Without it every user of the machine can speak to its ports; given
-as a setting, the secret would stand in Java's command line, which every user can read.
-"""
+AT_HOME = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+"""For a local master only: a cluster's workers must find the driver."""
 
 KILL_AGAIN_S = 0.1
 """a Java that was only about to be started is killed when it is there"""

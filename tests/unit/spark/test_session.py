@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,18 +22,6 @@ def test_there_is_one_session(spark: SparkSession) -> None:
     assert session.start_in_background().result() is spark
     with pytest.raises(SparkUnavailable, match="already has a Spark session on local"):
         session.session("spark://elsewhere:7077")
-
-
-def test_the_ports_of_a_local_spark_ask_for_a_secret_that_is_in_no_command_line(spark: SparkSession) -> None:
-    assert spark.sparkContext.master.startswith("local")
-    context = spark.sparkContext._jsc.sc()
-    manager = context.env().securityManager()
-    assert manager.isAuthenticationEnabled()
-    secret = manager.getSecretKey()
-    assert len(secret) >= 32
-    java = type(spark.sparkContext)._gateway.proc.pid
-    assert secret.encode() not in Path(f"/proc/{java}/cmdline").read_bytes()
-    assert "spark.authenticate.secret" not in dict(spark.sparkContext.getConf().getAll())
 
 
 def test_ctrl_c_is_left_alone(spark: SparkSession) -> None:

@@ -65,9 +65,9 @@ def test_a_job_that_begins_with_no_snapshot_has_none_to_fit() -> None:
 
 
 def test_they_stand_one_behind_the_other_before_what_they_are_brought_to_and_in_that_job_alone() -> None:
-    again = scenario({"fresh": "count", "newer": "count"})
-    again = replace(again.commands[-1], inserted={})
-    _, incompatible, last = job_graphs(replace(again, commands=(*again.commands, again)))
+    asked = scenario({"fresh": "count", "newer": "count"})
+    again = replace(asked.commands[-1], inserted={})
+    _, incompatible, last = job_graphs(replace(asked, commands=(*asked.commands, again)))
     assert [spec.name for spec in incompatible.operators] == ["source", "fresh", "newer", "count", "sink"]
     assert [(edge.sender, edge.partitioning) for edge in incompatible.spec("fresh").inputs] == [("source", "forward")]
     assert [(edge.sender, edge.partitioning) for edge in incompatible.spec("count").inputs] == [("newer", "hash")]
@@ -86,8 +86,8 @@ def test_what_they_send_is_dealt_out_as_what_came_there_was(partitioning: str) -
 
 def test_in_words() -> None:
     (_, again) = scenario({"fresh": "count", "newer": "sink"}).commands
-    again = "the job is started again with new operators: fresh before count, newer before sink"
-    assert command_in_words(again) == again
+    sentence = "the job is started again with new operators: fresh before count, newer before sink"
+    assert command_in_words(again) == sentence
 
 
 def test_whoever_refuses_is_asked_for_it_and_nobody_else() -> None:

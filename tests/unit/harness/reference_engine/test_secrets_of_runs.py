@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import threading
@@ -64,8 +65,9 @@ class Looking:
             for path in Path("/proc").glob(f"[0-9]*/{name}"):
                 self._look(path)
         for folder in self._folders:
-            for path in folder.rglob("*"):
-                self._look(path)
+            for path, _, names in os.walk(folder):  # which passes over a folder that goes meanwhile
+                for name in names:
+                    self._look(Path(path) / name)
 
     def _go_on(self) -> None:
         while not self._over.wait(LOOK_AGAIN_S):
@@ -93,7 +95,7 @@ def test_neither_can_be_read_while_a_run_goes_on_or_afterwards(
     subject = ProcessesSubject(DEFECT, keep=tmp_path)
     try:
         with Looking(temporary, tmp_path) as looking:
-            result = run(subject, with_a_database())
+            result = run(subject, with_a_database(), keep="everything")
             looking.once()
     finally:
         subject.close()

@@ -165,7 +165,7 @@ def test_a_function_without_a_name_is_bad_input(name: str) -> None:
     ("expected", "words"),
     [
         (raises, "`expected` of top-two raised ZeroDivisionError: by a user"),
-        (lambda records, time: ((n, 0, 0) for n in count()), "`expected` of top-two owes more than 100,000 rows of"),
+        (lambda records, time: ((n, 0, 0) for n in count()), "`expected` of top-two gives more than 100,000 rows of"),
         (lambda records, time: [(1, 2)], r"`expected` of top-two gave \(1, 2\); a row is \(value, tag, tag2\)"),
         (lambda records, time: None, "`expected` of top-two raised TypeError"),
     ],

@@ -168,7 +168,7 @@ def test_the_processes_of_a_job_are_told_where_its_functions_are() -> None:
     from silence import SILENCE
 
     known([SILENCE])
-    with pytest.raises(Refused, match="'silence' lives in this process alone"):
+    with pytest.raises(Refused, match="'silence' exists only in this process"):
         process_job.describe(scenario, None, 1)
 
 
@@ -215,7 +215,7 @@ def test_a_counterpart_that_raises_is_told_by_name() -> None:
     known([msgspec.structs.replace(TOP_TWO, expected=lambda records, _: 1 // 0)])
     with pytest.raises(CounterpartFailed, match="`expected` of top-two raised ZeroDivisionError"):
         UserMachine(User(function="top-two")).take_at((1, 2, 3, 0), 0, 0)
-    with pytest.raises(CounterpartFailed, match="nobody has said how the user function 'other' is judged"):
+    with pytest.raises(CounterpartFailed, match="user function 'other' has no counterparts by which it could be"):
         UserMachine(User(function="other")).take_at((1, 2, 3, 0), 0, 0)
 
 
@@ -259,7 +259,7 @@ def test_a_function_goes_by_one_time_alone_and_says_so() -> None:
 
     with pytest.raises(UsageError, match="silence goes by event time and by processing time"):
         known([msgspec.structs.replace(SILENCE, function=Both)])
-    with pytest.raises(UsageError, match="silence says nothing to PySpark"):
+    with pytest.raises(UsageError, match="silence is unknown to PySpark"):
         known([msgspec.structs.replace(SILENCE, spark=HEADCOUNT.spark)])
     assert HEADCOUNT.node("source").operator == User(function="headcount", clocked=True)
     worker = user_operator("silence")()
