@@ -34,7 +34,7 @@ DESCRIPTION = """\
 Draws scenarios (a workload, its layout, an engine configuration with aligned or
 unaligned checkpoints, and what goes wrong), runs each on the subject, and judges every
 recorded history against what PySpark says the answer is. Failures are shrunk until they
-read as a story. The same seed and version draw the same scenarios. CompanionRun the jobs of
+read as a story. The same seed and version draw the same scenarios. Beside the jobs of
 the simulated engine stand systems of processes, one for every 20 scenarios: any graph,
 on which general snapshots are taken and judged by causality; and of every 40 jobs one
 runs as a batch too, and has to leave what it leaves as a stream.

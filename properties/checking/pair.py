@@ -325,7 +325,7 @@ def _separator(side: Side) -> str:
         only = next(iter(side.own))
         for sign, name in SEPARATORS.items():
             if sign in only:
-                return f" (is the {side.name} file divided by {name}? then --delimiter {name})"
+                return f" (is the {side.name} file divided by {name}? then --delimiter {side.name}={name})"
     return ""
 
 

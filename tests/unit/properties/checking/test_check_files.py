@@ -262,7 +262,7 @@ def test_what_is_broken_is_named_by_file_and_line(write: Any, name: str, content
 
 
 def test_a_file_divided_otherwise_is_recognised(write: Any) -> None:
-    with pytest.raises(CheckInputError, match=r"is the actual file divided by ';'\? then --delimiter ';'"):
+    with pytest.raises(CheckInputError, match=r"is the actual file divided by ';'\? then --delimiter actual=';'"):
         checked(write("a.csv", "a,b\n1,2\n"), write("b.csv", "a;b\n1;2\n"))
     assert checked(write("a.csv", "a,b\n1,2\n"), write("b.csv", "a;b\n1;2\n"), delimiters={"actual": ";"}).equal
     assert checked(write("a.csv", "a,b\n1,2\n"), write("b.tsv", "a\tb\n1\t2\n")).equal
