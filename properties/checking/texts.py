@@ -20,6 +20,8 @@ DIGITS = 38
 """of the widest decimal"""
 SURE_DIGITS = 15
 """A double holds every number of so many digits; numbers with more are decimals."""
+MOST_DIGITS = 17
+"""Whoever writes a double needs no more: a number of more digits was none, and as a double it would be rounded."""
 WHOLE = 1 << 53
 """A double holds every whole number up to this one."""
 
@@ -29,6 +31,7 @@ FEW = 64
 _PLAIN = r"^-?[0-9]+(\.[0-9]+)?$"
 _INTEGER = r"^-?[0-9]+$"
 _MANY = rf"^-?[0.]*[1-9](\.?[0-9]){{{SURE_DIGITS},}}"
+_ROUNDED = rf"^-?[0.]*[1-9](\.?[0-9]){{{MOST_DIGITS},}}"
 _ZERO = r"^-?0[0-9xX]"
 _TRUTH = r"^(?i:true|false)$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
@@ -48,7 +51,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     long: bool = False
     """there is one of more digits than every double holds"""
     inexact: bool = False
-    """there is a whole number that no double is, or may be none"""
+    """there is a whole number that no double is, or may be none, or a number that a double rounds"""
     whole: int = 0
     scale: int = 0
     boolean: bool = True
@@ -128,9 +131,9 @@ def _number(values: Any, *, exact: bool) -> Facts:
     if not exact and not _has_many_digits(values):
         return msgspec.structs.replace(found, plain=True, whole=SURE_DIGITS, scale=SURE_DIGITS)
     if not _all_match(values, _PLAIN):
-        return msgspec.structs.replace(
-            found, inexact=not pc.all(is_exact(values, pc.cast(values, pa.float64()))).as_py()
-        )
+        exact_whole = pc.all(is_exact(values, pc.cast(values, pa.float64()))).as_py()
+        rounded = pc.any(pc.match_substring_regex(pc.utf8_rtrim(values, "0"), _ROUNDED)).as_py()
+        return msgspec.structs.replace(found, inexact=not exact_whole or rounded)
     bare = pc.utf8_ltrim(values, "-")
     point = pc.find_substring(bare, ".")
     length = pc.cast(pc.binary_length(bare), pa.int64())

@@ -398,3 +398,12 @@ def test_a_json_number_greater_than_any_double_is_refused(write: Any) -> None:
     with pytest.raises(CheckInputError, match=r"a\.jsonl: line 2: '1e400' is greater than any double"):
         checked(write("a.jsonl", '{"v": 1.5}\n{"v": 1e400}\n'), infinite)
     assert checked(infinite, infinite).equal
+
+
+def test_numbers_that_a_double_would_round_are_not_read_as_doubles_beside_an_exponent(write: Any) -> None:
+    """As pandas writes decimals: a small one has an exponent."""
+    one = write("a.csv", "id,m\n1,1234567890123456.67\n3,1E-7\n")
+    assert checked(one, write("same.csv", "id,m\n1,1234567890123456.67\n3,1E-7\n"), key=("id",)).equal
+    assert not checked(one, write("b.csv", "id,m\n1,1234567890123456.68\n3,1E-7\n"), key=("id",)).equal
+    long = write("long.csv", "id,m\n1,0.12345678901234567\n3,1e-07\n")
+    assert checked(long, write("padded.csv", "id,m\n1,0.12345678901234567000\n3,0.0000001\n"), key=("id",)).equal
