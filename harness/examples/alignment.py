@@ -124,7 +124,7 @@ def _waiting_first(scenario: Scenario, history: History) -> str:
 
 
 TWO_INPUT_ALIGNMENT = Example(
-    about="two inputs, one slow: the first barrier sets its channel aside until the other has come",
+    about="two inputs, one slow: the first barrier blocks its channel until the other barrier has come",
     document=f"{DESCRIPTION}, and {COURSE}",
     scenario=Scenario(
         name="two-input-alignment",

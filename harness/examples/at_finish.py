@@ -90,7 +90,7 @@ _WITHOUT_A_FAILURE = Variant(
 )
 
 COMMIT_AT_FINISH = Example(
-    about="rejected: a sink commits its last data when its task finishes, and a failure of another repeats it",
+    about="rejected: a sink commits its last data when its task finishes; a failure of another task repeats it",
     document=POST,
     scenario=_COMMITTING,
     claims=(
@@ -136,7 +136,7 @@ _DISCARDED_AT_FINISH = Variant(
 )
 
 DISCARD_AT_FINISH = Example(
-    about="rejected: a sink drops what no checkpoint committed when its task finishes, and the last data is lost",
+    about="rejected: a sink drops its uncommitted rows when its task finishes; the last data is lost",
     document=POST,
     scenario=_DISCARDING,
     claims=(

@@ -215,7 +215,7 @@ _TWO_SOURCES = Workload(
 )
 
 SNAPSHOT_CONTENTS = Example(
-    about="what a completed snapshot holds: an offset a source, a pointer to a state an operator",
+    about="what a completed snapshot holds: an offset for each source, a handle of the state for each operator",
     document=DESCRIPTION,
     scenario=Scenario(
         name="snapshot-contents",

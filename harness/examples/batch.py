@@ -96,7 +96,7 @@ def _same_counts(scenario: Scenario, history: History) -> str:
 
 
 COUNT_STREAMING_BATCH = Example(
-    about="a count in both modes: state of every key at hand, or of one key at a time over sorted input",
+    about="a count in both modes: state of all keys together, or of one key at a time over sorted input",
     document=POST,
     scenario=Scenario(
         name="count-streaming-batch",

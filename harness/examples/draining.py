@@ -109,7 +109,7 @@ _SAVEPOINT_FIRST = Variant(
 )
 
 DRAIN_AFTER_SAVEPOINT = Example(
-    about="rejected: a drain takes its savepoint and ends the input then, and the last rows are in no snapshot",
+    about="rejected: a drain takes its savepoint first and then ends the input; the last rows are in no snapshot",
     document=POST,
     scenario=_DRAINED,
     claims=(

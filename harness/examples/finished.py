@@ -114,7 +114,7 @@ def late_failure(at_us: int, *, after_finish: bool) -> Variant:
 _LATE_FAILURES = tuple(late_failure(at_us, after_finish=on) for at_us in FAILURES_US for on in (True, False))
 
 MIXED_BOUNDED_UNBOUNDED = Example(
-    about="a bounded side input ends, the unbounded one goes on: checkpoints go on too, and what it costs if not",
+    about="a bounded side input ends, the unbounded one goes on, and so do checkpoints; what it costs without them",
     document=POST,
     scenario=_SIDE_INPUT_ENDS,
     claims=(

@@ -48,7 +48,7 @@ def _state(text: str) -> StoredState:
 
 
 STATELESS_PARSE = Example(
-    about="events are parsed and their values output: nothing to remember",
+    about="events are parsed and their values output: an operator without state",
     document=COURSE,
     scenario=Scenario(
         name="stateless-parse",
@@ -98,7 +98,7 @@ def _remembers_the_previous(scenario: Scenario, history: History) -> str:
 
 
 GREATER_THAN_PREVIOUS = Example(
-    about="a value is output only when it is greater than the previous one: one value to remember",
+    about="a value is output only when it is greater than the previous one: one value as state",
     document=COURSE,
     scenario=Scenario(
         name="greater-than-previous",

@@ -150,7 +150,7 @@ def _more_progress(run: PipelineRun) -> str:
 
 VICIOUS_CIRCLE = PipelineExample(
     name="vicious-circle",
-    about="a crash each 90 s: aligned checkpoints come later and later, then never; unaligned ones go on",
+    about="a crash every 90 s: aligned checkpoints complete later and later, then never; unaligned ones go on",
     document=THREAD,
     pipeline=circle(),
     claims=(

@@ -102,7 +102,7 @@ def _markers_stop_nobody(system: System, history: GraphHistory) -> str:
 
 CLOCK_SKEW_SNAPSHOT = SystemExample(
     name="clock-skew-snapshot",
-    about="everybody records at one time of the clock: no cut when the clocks differ, and what else there is",
+    about="all processes record at one clock time: no consistent cut if the clocks differ; and the alternatives",
     document=COURSE,
     system=SERVED,
     claims=(
