@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from cutproof.harness.search.outcome import ScenarioOutcome
 from cutproof.harness.search.worker import Chunk, Plan, Worker
 from measure import Figure, figure
 
@@ -50,8 +51,9 @@ def figures_of_one_worker() -> list[Figure]:
         began = time.perf_counter()
         chunk = _judged(worker)
         rates.append(PROFILED_SCENARIOS / (time.perf_counter() - began))
-        records += sum(outcome.scenario.workload.records() for outcome in chunk.outcomes)
-        faults += sum(len(outcome.scenario.faults) for outcome in chunk.outcomes)
+        judged = [ran.outcome for ran in chunk.ran if isinstance(ran.outcome, ScenarioOutcome)]
+        records += sum(one.scenario.workload.records() for one in judged)
+        faults += sum(len(one.scenario.faults) for one in judged)
     drawn = ROUNDS * PROFILED_SCENARIOS
     note = f"{records / drawn:.0f} records, {faults / drawn:.1f} faults each; drawn, run, judged by the quick checker"
     return [figure("scenarios, one worker", "per second", rates, note)]

@@ -130,7 +130,8 @@ def _both_ways(scenario: Scenario, options: argparse.Namespace, output: Output) 
     from ..reference_engine.streaming_batch import as_bounded
     from ..runtime.exit_codes import UsageError
     from ..scenario.files import as_written
-    from ..search.batches import INVARIANT, both_ways
+    from ..search.batches import both_ways
+    from ..search.outcome import BatchOutcome
 
     elsewhere = {"--subject": options.subject != "simulated", "--defect": options.defect, "--runs": options.runs > 1,
                  "--out": options.out, "--story": options.story}  # fmt: skip
@@ -139,7 +140,7 @@ def _both_ways(scenario: Scenario, options: argparse.Namespace, output: Output) 
     with progress_of(options) as progress, as_written(options.scenario):
         progress.step(f"replaying {options.scenario.name} as a stream and as a batch")
         verdict = both_ways(as_bounded(scenario))
-    print_verdicts({INVARIANT: verdict}, output)
+    print_verdicts({BatchOutcome.invariant: verdict}, output)
     output.result({"format": FORMAT, "scenario": str(options.scenario), "batch": verdict})
     return ExitCode.VIOLATED if isinstance(verdict, Violated) else ExitCode.HELD
 

@@ -19,14 +19,15 @@ from ..runtime.exit_codes import CutproofError, HarnessFailed, one_line
 from ..scenario import files, system_files
 from ..scenario.model import Scenario
 from ..scenario.system_files import SystemFile
-from ..search.batches import BatchOutcome, both_ways
-from ..search.companions import COMPANIONS, AnyCompanion
+from ..search.batches import both_ways
 from ..search.known_failures import Cause
-from ..search.systems import SystemOutcome
+from ..search.outcome import RUN_KINDS, AnyOutcome, BatchOutcome, Companion, SystemOutcome
 from ..shrink.shrink import shrink, size_of
 from ..shrink.systems import shrunk
 from .findings import Finding, Keeping, view_of
 from .system_story import sentences
+
+AnyCompanion = SystemOutcome | BatchOutcome
 
 
 class Smallest(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,17 +45,18 @@ class Smallest(msgspec.Struct, frozen=True, kw_only=True):
     """what `cutproof replay` is told beside the file"""
 
 
-def grouped(outcomes: Iterable[AnyCompanion]) -> dict[tuple[str, str], list[AnyCompanion]]:
-    """The violated ones by their kind and their kind of difference, kind by kind, in the order of their numbers."""
+def grouped(outcomes: Iterable[AnyOutcome]) -> dict[tuple[str, str], list[AnyCompanion]]:
+    """The violated companions by their kind and their kind of difference, kind by kind, in the order of their
+    numbers."""
     groups: dict[tuple[str, str], list[AnyCompanion]] = {}
-    for outcome in sorted(outcomes, key=lambda one: (COMPANIONS.index(one.kind), one.number)):
-        if isinstance(outcome.verdict, Violated):
+    for outcome in sorted(outcomes, key=lambda one: (RUN_KINDS.index(one.kind), one.index)):
+        if isinstance(outcome, Companion) and isinstance(outcome.verdict, Violated):
             groups.setdefault((outcome.kind, outcome.verdict.difference), []).append(outcome)
     return groups
 
 
 def companion_findings(
-    outcomes: Iterable[AnyCompanion],
+    outcomes: Iterable[AnyOutcome],
     keeping_with: Callable[[tuple[str, ...]], Keeping],
     failures: list[str],
 ) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ from ..scenario.files import text_of
 from ..scenario.model import Scenario
 from ..search.known_failures import Cause, KnownFailures
 from ..search.oracle import Oracle, SeenBy, Word, word_on
-from ..search.outcome import Outcome
+from ..search.outcome import ScenarioOutcome
 from ..search.pool import Pool
 from ..search.search import Found
 from ..shrink.on_subject import fails_like
@@ -49,7 +49,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
     invariant: str
     difference: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ScenarioOutcome, ...]
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ class Keeping(msgspec.Struct, frozen=True, kw_only=True):
     """when the first failure of the search was seen"""
 
 
-def group(failing: list[Outcome], first: str = "") -> list[Group]:
+def group(failing: list[ScenarioOutcome], first: str = "") -> list[Group]:
     """By the first violated invariant, in the order of INVARIANTS, and its kind of difference.
 
     `first` is an invariant that goes before all others: what a planted defect must violate.
@@ -81,7 +81,7 @@ def group(failing: list[Outcome], first: str = "") -> list[Group]:
     def rank(invariant: str) -> tuple[bool, int]:
         return invariant != first, INVARIANTS.index(invariant)
 
-    groups: dict[tuple[str, str], list[Outcome]] = {}
+    groups: dict[tuple[str, str], list[ScenarioOutcome]] = {}
     for outcome in sorted(failing, key=lambda outcome: outcome.index):
         invariant, verdict = min(outcome.violations, key=lambda named: rank(named[0]))
         groups.setdefault((invariant, verdict.difference), []).append(outcome)
@@ -117,7 +117,7 @@ class FindingBuilder:
         self._keeping = keeping
         self._subject_name = subject_name
         self._interruption = interruption or Interruption()
-        self._groups = group(found.failing, first)
+        self._groups = group(found.failing_scenarios, first)
         self._began = 0.0
         self._by_cause: dict[Cause, Finding] = {}
 
@@ -145,7 +145,7 @@ class FindingBuilder:
             self._found.interrupted = True
         return begun + [None] * (len(groups) - len(begun))
 
-    def _example(self, one: Group) -> Outcome:
+    def _example(self, one: Group) -> ScenarioOutcome:
         """The group's first that both judges saw alike, else its first."""
         both = (outcome for outcome in one.outcomes if outcome.index not in self._found.unconfirmed)
         return next(both, one.outcomes[0])
@@ -270,7 +270,7 @@ class FindingBuilder:
         return not word.disagreements, word.on(one.invariant, verdict)
 
 
-def recorded_result(outcome: Outcome) -> Result:
+def recorded_result(outcome: ScenarioOutcome) -> Result:
     """What a search recorded of a failure, judged again without being run again."""
     if outcome.history is None:
         raise ValueError(f"the history of scenario {outcome.index} was not kept")

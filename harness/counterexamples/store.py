@@ -19,7 +19,7 @@ from ..runtime.exit_codes import HarnessFailed, UsageError
 from ..scenario.by_number import SCENARIOS
 from ..scenario.files import encoded, write_history, write_whole
 from ..scenario.reading import bytes_of, json_of
-from ..search.outcome import Outcome
+from ..search.outcome import ScenarioOutcome
 
 SUMMARY = "summary.json"
 REPORT = "report.html"
@@ -52,7 +52,7 @@ class RunFolder:
         with contextlib.suppress(OSError):  # a full disk was reported when it was written to
             self._scenarios.close()
 
-    def add(self, outcomes: Iterable[Outcome]) -> None:
+    def add(self, outcomes: Iterable[ScenarioOutcome]) -> None:
         """Append scenarios with their verdicts; their histories become files of their own."""
         with _reported(self.path / SCENARIOS):
             for outcome in outcomes:
@@ -115,9 +115,9 @@ def read_view(folder: Path) -> ReportView:
         raise UsageError(f"{path}: {error}") from None
 
 
-def read_outcomes(folder: Path) -> Iterator[Outcome]:
+def read_outcomes(folder: Path) -> Iterator[ScenarioOutcome]:
     """The scenarios of a run folder with their verdicts; a last line that was cut off is left out."""
-    decoder = msgspec.json.Decoder(Outcome)
+    decoder = msgspec.json.Decoder(ScenarioOutcome)
     try:
         with (folder / SCENARIOS).open("rb") as lines:
             for line in lines:

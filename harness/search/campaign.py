@@ -27,7 +27,7 @@ from . import known_failures
 from .coverage import in_words, possible_targets
 from .known_failures import KnownFailures
 from .oracle import Oracle, PySpark
-from .outcome import Outcome
+from .outcome import ScenarioOutcome
 from .pool import Here, Pool, Processes
 from .profiles import Profile, shortfalls, unjudged
 from .search import CHUNK, Budget, Found, Search
@@ -75,7 +75,7 @@ def verify_campaign(
     known: KnownFailures | None = None,
     progress: Progress | None = None,
     oracle: Oracle | None = None,
-    on_outcome: Callable[[Outcome], None] | None = None,
+    on_outcome: Callable[[ScenarioOutcome], None] | None = None,
 ) -> Verified:
     """Verify.  A `subject` that is given runs in this process; one that is named, in workers."""
     work = _Work(campaign, subject, folder, known, progress or Silent(), oracle or PySpark())
@@ -110,7 +110,7 @@ class _Work:
         workers = campaign.workers or (REAL_TIME_WORKERS if self._real_time else WORKERS)
         self._pool: Pool = Processes(plan, workers) if subject is None else Here(plan, subject)
 
-    def verified(self, interruption: Interruption, on_outcome: Callable[[Outcome], None] | None) -> Verified:
+    def verified(self, interruption: Interruption, on_outcome: Callable[[ScenarioOutcome], None] | None) -> Verified:
         """Everything, or after an interruption what was done by then; both are written and reported."""
         search = Search(
             self._pool,
@@ -144,7 +144,7 @@ class _Work:
                 close(self._subject)
 
     def _findings(self, found: Found, interruption: Interruption) -> list[Finding]:
-        if not found.something:
+        if not found.failing:
             return []
         self._progress.step("shrinking", None)
         return [*self._companions(found), *self._of_scenarios(found, interruption)]
@@ -155,10 +155,10 @@ class _Work:
         def keeping_with(options: tuple[str, ...]) -> Keeping:
             return self._keeping(found, lambda path: replay_companion_command(self._where, path, options))
 
-        yield from companion_findings(found.wrong_companions, keeping_with, found.failures)
+        yield from companion_findings(found.failing, keeping_with, found.failures)
 
     def _of_scenarios(self, found: Found, interruption: Interruption) -> list[Finding]:
-        if not found.failing:
+        if not found.failing_scenarios:
             return []
         plan = self._campaign.plan
         builder = FindingBuilder(
@@ -174,7 +174,7 @@ class _Work:
         )
         return builder.findings()
 
-    def _violated(self, outcome: Outcome, found: Found) -> ViolatedScenario:
+    def _violated(self, outcome: ScenarioOutcome, found: Found) -> ViolatedScenario:
         unconfirmed = outcome.index in found.unconfirmed
         both = () if unconfirmed else by_both(outcome.verdicts, outcome.not_asked)
         return ViolatedScenario(
@@ -204,9 +204,7 @@ class _Work:
         view = ReportView(
             summary=summary,
             counterexamples=tuple(finding.view for finding in findings),
-            violated=tuple(
-                self._violated(outcome, found) for outcome in sorted(found.failing, key=lambda one: one.index)
-            ),
+            violated=tuple(self._violated(outcome, found) for outcome in found.failing_scenarios),
             samples=found.tally.samples(),
         )
         if self._folder is not None:

@@ -1,6 +1,8 @@
-"""What a search keeps of one scenario: verdicts and counts, small enough to be sent and stored."""
+"""What a search keeps of what it ran: verdicts and counts, small enough to be sent and stored."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import msgspec
 
@@ -13,8 +15,9 @@ from ...properties.model.history import (
     FaultFired,
     History,
 )
-from ...properties.model.verdict import Holds, Verdict, Violated
+from ...properties.model.verdict import Verdict, Violated, in_a_word
 from ...properties.spark.unasked import ASKED, Unasked
+from ..reference_engine.graphs.system import System
 from ..scenario.model import Scenario, StopWithSavepoint, kind_of
 from ..scenario.promises import can_show
 from .coverage import CoverageTarget, targets_hit
@@ -63,11 +66,29 @@ class Measured(Value, frozen=True, kw_only=True):
 
 
 class Outcome(Value, frozen=True, kw_only=True):
+    """What every kind of outcome has."""
+
+    kind: ClassVar[str]
+    index: int
+    """the number of the scenario that was run, or whose companion was"""
+    verdicts: dict[str, Verdict]
+    """by invariant"""
+
+    @property
+    def violations(self) -> list[tuple[str, Violated]]:
+        return [(name, verdict) for name, verdict in self.verdicts.items() if isinstance(verdict, Violated)]
+
+    @property
+    def in_a_word(self) -> str:
+        """held, violated or unknown; held takes an invariant that holds, and none that is violated."""
+        return in_a_word(self.verdicts.values())
+
+
+class ScenarioOutcome(Outcome, frozen=True, kw_only=True, tag="scenario"):
     """One scenario, run and judged by the quick checker."""
 
-    index: int
+    kind: ClassVar[str] = "scenario"
     scenario: Scenario
-    verdicts: dict[str, Verdict]
     can_show: frozenset[str] = frozenset()
     measured: Measured = Measured()
     not_asked: Unasked = ASKED
@@ -79,14 +100,44 @@ class Outcome(Value, frozen=True, kw_only=True):
     run_s: float = 0.0
     judge_s: float = 0.0
 
-    @property
-    def violations(self) -> list[tuple[str, Violated]]:
-        return [(name, verdict) for name, verdict in self.verdicts.items() if isinstance(verdict, Violated)]
+
+class Companion(Outcome, frozen=True, kw_only=True):
+    """What stands beside a scenario: one invariant is asked, and one judge answers."""
+
+    invariant: ClassVar[str]
+    number: int
+    """its own, in the name of its file"""
 
     @property
-    def held(self) -> bool:
-        """Nothing is violated and at least one invariant holds."""
-        return not self.violations and any(isinstance(verdict, Holds) for verdict in self.verdicts.values())
+    def verdict(self) -> Verdict:
+        return self.verdicts[self.invariant]
+
+
+class SystemOutcome(Companion, frozen=True, kw_only=True, tag="system"):
+    """One system of processes; causality is its judge."""
+
+    kind: ClassVar[str] = "system"
+    invariant: ClassVar[str] = "consistent-cut"
+    snapshots: int = 0
+    """that completed"""
+    under_way: int = 0
+    """messages that these have in channels"""
+    system: System | None = None
+    """kept where it is violated"""
+
+
+class BatchOutcome(Companion, frozen=True, kw_only=True, tag="batch"):
+    """One job as a stream and as a batch; the comparison of the two is its judge."""
+
+    kind: ClassVar[str] = "batch"
+    invariant: ClassVar[str] = "exactly-once"
+    scenario: Scenario | None = None
+    """kept where the two differ"""
+
+
+AnyOutcome = ScenarioOutcome | SystemOutcome | BatchOutcome
+RUN_KINDS = (SystemOutcome.kind, BatchOutcome.kind, ScenarioOutcome.kind)
+"""in the order in which what is found is told"""
 
 
 def outcome_of(
@@ -98,11 +149,11 @@ def outcome_of(
     not_asked: Unasked = ASKED,
     keep_history: bool = False,
     seconds: tuple[float, float, float] = (0.0, 0.0, 0.0),
-) -> Outcome:
+) -> ScenarioOutcome:
     """`seconds` are those that drawing, running and judging took."""
     failed = any(isinstance(verdict, Violated) for verdict in verdicts.values())
     draw_s, run_s, judge_s = seconds
-    return Outcome(
+    return ScenarioOutcome(
         index=index,
         scenario=scenario,
         verdicts=verdicts,

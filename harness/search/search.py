@@ -16,7 +16,6 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 
 import msgspec
 
-from ...properties.model.verdict import Violated
 from ...properties.spark.unasked import ENDED, SPARK_FAILED, Unasked, by_both
 from ...reports.model import NotRun, OracleCounts
 from ..counterexamples.store import RunFolder
@@ -26,13 +25,12 @@ from ..runtime.exit_codes import CutproofError, UsageError, one_line
 from ..runtime.interruption import Interruption
 from ..runtime.progress import Progress, Silent
 from ..scenario.files import text_of
-from .companions import AnyCompanion
+from .kind import Ran
 from .oracle import Examined, Oracle
-from .outcome import Outcome
+from .outcome import RUN_KINDS, AnyOutcome, ScenarioOutcome, SystemOutcome
 from .pool import Encoded, Pool, chunk_of
 from .summary import Tally
-from .systems import SystemOutcome
-from .worker import Chunk
+from .worker import Chunk, Undriven
 
 CHUNK = 20
 """scenarios that a worker takes at a time"""
@@ -58,10 +56,8 @@ class Found(msgspec.Struct, kw_only=True):
 
     tally: Tally
     oracle: OracleCounts = OracleCounts()
-    failing: list[Outcome] = []
-    """violated by the quick checker, by index"""
-    wrong_companions: list[AnyCompanion] = []
-    """violated, by index"""
+    failing: list[AnyOutcome] = []
+    """violated by the quick checker, or as a companion, by index"""
     unconfirmed: dict[int, str] = {}
     """indexes of those that PySpark did not judge, and why; of those that it judged otherwise, empty"""
     not_run: list[NotRun] = []
@@ -78,9 +74,8 @@ class Found(msgspec.Struct, kw_only=True):
     first_failure_s: float = 0.0
 
     @property
-    def something(self) -> bool:
-        """Whether anything is violated by what is known so far."""
-        return bool(self.failing or self.wrong_companions)
+    def failing_scenarios(self) -> list[ScenarioOutcome]:
+        return [one for one in self.failing if isinstance(one, ScenarioOutcome)]
 
 
 class _Waiting(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,7 +99,7 @@ class Search:
         *,
         folder: RunFolder | None = None,
         progress: Progress | None = None,
-        on_outcome: Callable[[Outcome], None] | None = None,
+        on_outcome: Callable[[ScenarioOutcome], None] | None = None,
         interruption: Interruption | None = None,
         chunk: int = CHUNK,
     ) -> None:
@@ -117,7 +112,7 @@ class Search:
         self._progress = progress or Silent()
         self._on_outcome = on_outcome
         self._interruption = interruption or Interruption()
-        self._found = Found(tally=Tally(), failing=[], wrong_companions=[], unconfirmed={}, not_run=[], failures=[])
+        self._found = Found(tally=Tally(), failing=[], unconfirmed={}, not_run=[], failures=[])
         self._next = 0
         self._running: dict[Future[Encoded], int] = {}
         """chunks under way, and the first scenario of each"""
@@ -158,9 +153,8 @@ class Search:
         except Exception as error:  # of a strategy, or of a callback of `on_outcome`
             self._found.failures.append(f"the search failed: {one_line(error)}")
             self._abandon()
-        self._found.failing.sort(key=lambda outcome: outcome.index)
+        self._found.failing.sort(key=lambda one: (one.index, RUN_KINDS.index(one.kind)))
         self._found.not_run.sort(key=lambda one: one.number)
-        self._found.wrong_companions.sort(key=lambda outcome: outcome.index)
         self._found.search_s = time.perf_counter() - self._began
         return self._found
 
@@ -199,7 +193,7 @@ class Search:
                 return
             chunk = self._come.pop(first)
             self._take(chunk.up_to_first_violation() if self._budget.stop_at_first else chunk)
-            if self._budget.stop_at_first and self._found.something:
+            if self._budget.stop_at_first and self._found.failing:
                 self._stop()
                 return
 
@@ -222,35 +216,31 @@ class Search:
             raise UsageError(chunk.wrong)
         if not found.tally.run and not found.tally.undriven:
             found.start_s += time.perf_counter() - self._began
-        found.tally.undriven += len(chunk.undriven)
+        scenarios = [one for one in chunk.undriven if one.kind == ScenarioOutcome.kind]
+        found.tally.undriven += len(scenarios)
+        found.failures.extend(
+            f"{one.kind} {one.number} could not be run: {one.reason}" for one in chunk.undriven if one not in scenarios
+        )
         if chunk.ended:
             self._end(chunk)
-        self._store(chunk)
-        for outcome, question in zip(chunk.outcomes, chunk.questions, strict=True):
-            found.tally.add(outcome)
-            why = outcome.not_asked
-            both = by_both(outcome.verdicts, why)
-            self._waiting.append(_Waiting(index=outcome.index, question=question, not_asked=why, by_both=both))
-            if outcome.violations:
-                self._note_first()
-                found.failing.append(outcome)
-            if self._on_outcome is not None:
-                self._on_outcome(outcome)
-        self._take_companions(chunk)
+        self._store([one.outcome for one in chunk.ran], scenarios)
+        for one in chunk.ran:
+            self._take_outcome(one)
         self._progress.advance(found.tally.run, _note(found.tally))
 
-    def _note_first(self) -> None:
-        if not self._found.something:
-            self._found.first_failure_s = time.perf_counter() - self._began
-
-    def _take_companions(self, chunk: Chunk) -> None:
-        found = self._found
-        found.failures.extend(one.reason for one in chunk.failures)
-        for outcome in chunk.companions:
-            found.tally.add_companion(outcome)
-            if isinstance(outcome.verdict, Violated):
-                self._note_first()
-                found.wrong_companions.append(outcome)
+    def _take_outcome(self, ran: Ran) -> None:
+        found, outcome = self._found, ran.outcome
+        found.tally.add(outcome)
+        if outcome.violations:
+            if not found.failing:
+                found.first_failure_s = time.perf_counter() - self._began
+            found.failing.append(outcome)
+        if ran.question is not None and isinstance(outcome, ScenarioOutcome):
+            why = outcome.not_asked
+            both = by_both(outcome.verdicts, why)
+            self._waiting.append(_Waiting(index=outcome.index, question=ran.question, not_asked=why, by_both=both))
+        if self._on_outcome is not None and isinstance(outcome, ScenarioOutcome):
+            self._on_outcome(outcome)
 
     def _end(self, chunk: Chunk) -> None:
         """Report the reason once, however many workers report it, and start no further chunk."""
@@ -261,21 +251,20 @@ class Search:
         for future in [future for future in self._running if future.cancel()]:
             del self._running[future]
 
-    def _store(self, chunk: Chunk) -> None:
-        """Into the run folder, as long as it can be written to."""
-        kept = dict.fromkeys((undriven.index for undriven in chunk.undriven), "")
+    def _store(self, outcomes: list[AnyOutcome], not_run: list[Undriven]) -> None:
+        """Into the run folder, as long as it can be written to: the scenarios, and those that could not be run."""
+        kept = dict.fromkeys((undriven.index for undriven in not_run), "")
         try:
             if self._folder is not None:
-                self._folder.add(chunk.outcomes)
-                for undriven in chunk.undriven:
+                self._folder.add(one for one in outcomes if isinstance(one, ScenarioOutcome))
+                for undriven in not_run:
                     name = f"undriven-{undriven.index}"
                     kept[undriven.index] = self._folder.add_counterexample(name, text_of(undriven.scenario))
         except CutproofError as error:
             self._found.failures.append(one_line(error))
             self._folder = None
         self._found.not_run.extend(
-            NotRun(number=undriven.index, reason=undriven.reason, scenario=kept[undriven.index])
-            for undriven in chunk.undriven
+            NotRun(number=undriven.index, reason=undriven.reason, scenario=kept[undriven.index]) for undriven in not_run
         )
 
     def _examine(self, *, least: int) -> None:
@@ -342,8 +331,8 @@ class Search:
 
 def _note(tally: Tally) -> str:
     """Beside the bar: what the bar does not count."""
-    violated = tally.violated + sum(counts["violated"] for counts in tally.companions.values())
-    systems = tally.companions[SystemOutcome.kind].total()
+    violated = sum(counts["violated"] for counts in tally.ran.values())
+    systems = tally.ran[SystemOutcome.kind].total()
     parts = (
         f"{systems:,} systems" if systems else "",
         f"{violated} violated" if violated else "",

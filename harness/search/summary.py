@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from ...faults.plan import KINDS, kind_of
-from ...properties.model.verdict import INVARIANTS, Holds, Violated, in_a_word
+from ...properties.model.verdict import INVARIANTS, Holds, Violated
 from ...properties.spark.unasked import Unasked
 from ...reports.model import (
     Asked,
@@ -27,13 +27,10 @@ from ...reports.model import (
     SystemCounts,
 )
 from ..scenario.model import COMMANDS
-from .batches import BatchOutcome
-from .companions import COMPANIONS, AnyCompanion
 from .coverage import CoverageTally
-from .outcome import Outcome
+from .outcome import RUN_KINDS, AnyOutcome, BatchOutcome, ScenarioOutcome, SystemOutcome
 from .profiles import Share
 from .stops import StopTally
-from .systems import SystemOutcome
 
 SAMPLES_AT_MOST = 20_000
 
@@ -42,7 +39,10 @@ class Tally:
     """Counts over outcomes, each added once, in any order."""
 
     def __init__(self) -> None:
-        self.run = self.held = self.violated = self.undriven = 0
+        self.ran = {kind: Counter[str]() for kind in RUN_KINDS}
+        """by kind, outcomes in a word"""
+        self.undriven = 0
+        """scenarios that came to no verdict"""
         self.seconds = {"draw": 0.0, "run": 0.0, "judge": 0.0}
         self._invariants = {name: Counter[str]() for name in INVARIANTS}
         self._reasons = {name: Counter[str]() for name in INVARIANTS}
@@ -54,8 +54,6 @@ class Tally:
         self._commands: dict[str, Counter[str]] = {}
         self._stops = StopTally()
         self.coverage = CoverageTally()
-        self.companions = {kind: Counter[str]() for kind in COMPANIONS}
-        """by kind, outcomes in a word"""
         self._totals = Counter[str]()
         self._unapplied = Counter[str]()
         self._durations_us: list[int] = []
@@ -63,10 +61,22 @@ class Tally:
         self._restarts = Counter[str]()
         self._restarted: dict[str, Counter[str]] = {}
 
-    def add(self, outcome: Outcome) -> None:
-        self.run += 1
-        self.held += outcome.held
-        self.violated += bool(outcome.violations)
+    @property
+    def run(self) -> int:
+        """The scenarios."""
+        return self.ran[ScenarioOutcome.kind].total()
+
+    def add(self, outcome: AnyOutcome) -> None:
+        self.ran[outcome.kind][outcome.in_a_word] += 1
+        match outcome:
+            case ScenarioOutcome():
+                self._add_scenario(outcome)
+            case SystemOutcome():
+                self._totals.update(snapshots=outcome.snapshots, under_way=outcome.under_way)
+            case BatchOutcome():
+                pass  # that it ran, and its verdict, is all
+
+    def _add_scenario(self, outcome: ScenarioOutcome) -> None:
         self._add_verdicts(outcome)
         self._add_measured(outcome)
         self._planned.update(kind_of(fault) for fault in outcome.scenario.faults)
@@ -80,11 +90,7 @@ class Tally:
         for name in by_both:
             self._invariants[name]["by_both"] += 1
 
-    def add_companion(self, outcome: AnyCompanion) -> None:
-        self.companions[outcome.kind][in_a_word((outcome.verdict,))] += 1
-        self._totals.update(outcome.counts)
-
-    def _add_verdicts(self, outcome: Outcome) -> None:
+    def _add_verdicts(self, outcome: ScenarioOutcome) -> None:
         for name, verdict in outcome.verdicts.items():
             counts = self._invariants.setdefault(name, Counter())
             shown = isinstance(verdict, (Holds, Violated))
@@ -98,7 +104,7 @@ class Tally:
                 counts["unknown"] += 1
                 self._reasons.setdefault(name, Counter())[verdict.reason] += 1
 
-    def _add_measured(self, outcome: Outcome) -> None:
+    def _add_measured(self, outcome: ScenarioOutcome) -> None:
         measured = outcome.measured
         for kind, phase in measured.fired:
             self._fired.setdefault(kind, Counter())[phase] += 1
@@ -144,9 +150,7 @@ class Tally:
         """The counts; the campaign adds what is known of the run as a whole."""
         kinds = sorted({*self._planned, *self._fired})
         return Summary(
-            scenarios=ScenarioCounts(
-                run=self.run, held=self.held, violated=self.violated, unknown=self.run - self.held - self.violated
-            ),
+            scenarios=ScenarioCounts(**self._counted(ScenarioOutcome.kind)),
             invariants={
                 name: InvariantCounts(
                     can_show=counts["can_show"],
@@ -177,12 +181,16 @@ class Tally:
             unapplied=dict(sorted(self._unapplied.items())),
             foreign_connections=self._totals["foreign_connections"],
             systems=SystemCounts(
-                **_outcomes(self.companions[SystemOutcome.kind]),
+                **self._counted(SystemOutcome.kind),
                 snapshots=self._totals["snapshots"],
                 under_way=self._totals["under_way"],
             ),
-            batches=BatchCounts(**_outcomes(self.companions[BatchOutcome.kind])),
+            batches=BatchCounts(**self._counted(BatchOutcome.kind)),
         )
+
+    def _counted(self, kind: str) -> dict[str, int]:
+        counted = self.ran[kind]
+        return {"run": counted.total(), **{word: counted[word] for word in ("held", "violated", "unknown")}}
 
     def _faults_of(self, kind: str) -> FaultCounts:
         phases = self._fired.get(kind, Counter())
@@ -198,7 +206,3 @@ def kind_of_unapplied(words: str) -> str:
     "resume", or a schedule perturbation by its name, "write coordinator, occurrence 2"."""
     kind = words.rpartition(": ")[2].split(" ", 1)[0].rstrip(",")
     return kind if kind in KINDS or kind in COMMANDS else f"deviation of a {kind}"
-
-
-def _outcomes(counted: Counter[str]) -> dict[str, int]:
-    return {"run": counted.total(), **{word: counted[word] for word in ("held", "violated", "unknown")}}

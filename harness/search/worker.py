@@ -18,7 +18,6 @@ from pathlib import Path
 
 import msgspec
 
-from ...properties.model.verdict import Violated
 from ...properties.semantics.user_functions import CounterpartFailed
 from ..generate.strategies import Drawing, scenario_of
 from ..runtime import cancellation
@@ -30,12 +29,12 @@ from ..shrink.shrink import Shrunk
 from ..subject.names import stand_in_for, subject_called
 from ..subject.needs import demand_given
 from ..subject.port import Capabilities, Subject, SubjectFailed, close, saved_by
-from ..subject.run import run
 from ..workloads.inputs import LoadedWorkload
 from ..workloads.user_functions import known
-from .companions import AnyCompanion, Companion, companions_of
-from .oracle import put
-from .outcome import Outcome, outcome_of
+from .batches import CompanionBatches
+from .kind import Drawn, Kind, Ran
+from .scenarios import Scenarios
+from .systems import CompanionSystems
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,28 +54,23 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Undriven(msgspec.Struct, frozen=True, kw_only=True):
-    """A scenario that the subject could not be driven through, and why, in one line."""
+    """What came to no verdict, and why, in one line."""
 
+    kind: str
+    """as of outcomes"""
+    number: int
+    """its own among its kind"""
     index: int
+    """the scenario's with which it was run"""
     scenario: Scenario
     reason: str
 
 
-class Unrun(msgspec.Struct, frozen=True, kw_only=True):
-    """A companion that could not be run beside scenario `index`, and why, in one sentence."""
-
-    index: int
-    reason: str
-
-
 class Chunk(msgspec.Struct, frozen=True, kw_only=True):
-    """Some scenarios, judged by the quick checker, and what PySpark is asked about them."""
+    """Some scenarios and their companions, judged by the quick checker, and what PySpark is asked about them."""
 
-    outcomes: list[Outcome] = []
-    questions: list[bytes] = []
-    """one for each outcome"""
-    companions: list[AnyCompanion] = []
-    failures: list[Unrun] = []
+    ran: list[Ran] = []
+    """in the order in which they were run"""
     undriven: list[Undriven] = []
     wrong: str = ""
     """what is wrong with the user's own code, in one line: nothing can be judged by it"""
@@ -85,18 +79,12 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
 
     def up_to_first_violation(self) -> Chunk:
         """The chunk up to the first scenario that is violated, or whose companion run is."""
-        wrong = [one.index for one in self.outcomes if one.violations]
-        wrong += [one.index for one in self.companions if isinstance(one.verdict, Violated)]
+        wrong = [one.outcome.index for one in self.ran if one.outcome.violations]
         if not wrong:
             return self
-        last = min(wrong)
-        outcomes = [one for one in self.outcomes if one.index <= last]
         return Chunk(
-            outcomes=outcomes,
-            questions=self.questions[: len(outcomes)],
-            companions=[one for one in self.companions if one.index <= last],
-            failures=[one for one in self.failures if one.index <= last],
-            undriven=[one for one in self.undriven if one.index <= last],
+            ran=[one for one in self.ran if one.outcome.index <= wrong[0]],
+            undriven=[one for one in self.undriven if one.index <= wrong[0]],
         )
 
 
@@ -109,38 +97,37 @@ class Worker:
         self._plan = plan
         self.subject = subject or subject_called(plan.subject, plan.defect)
         self._draw = drawer(plan, self.subject.capabilities)
-        self._companions = companions_of(plan.seed) if plan.companions else ()
+        self._kinds: tuple[Kind, ...] = (
+            Scenarios(self.subject, keep_histories=plan.keep_histories),
+            *((CompanionSystems(plan.seed), CompanionBatches()) if plan.companions else ()),
+        )
         self._ended = ""
         self._wrong = ""
 
     def chunk(self, first: int, end: int) -> Chunk:
-        """Scenarios `first` to `end` - 1 of the plan's seed."""
-        chunk = Chunk(outcomes=[], questions=[], undriven=[], companions=[], failures=[])
+        """Scenarios `first` to `end` - 1 of the plan's seed, each with its companions."""
+        chunk = Chunk(ran=[], undriven=[])
         for index in range(first, end):
+            drawn = self._drawn(index)
+            for kind in self._kinds:
+                number = kind.number_at(index)
+                if number is not None and not (self._ended or self._wrong):
+                    self._run(chunk, kind, number, index, drawn)
             if self._ended or self._wrong:
                 break
-            began = time.perf_counter()
-            scenario = self._draw(self._plan.seed, index)
-            if self._plan.defect:
-                scenario = msgspec.structs.replace(scenario, defect=self._plan.defect)
-            self._one(chunk, index, scenario, time.perf_counter() - began)
-            for companion in self._companions:
-                self._run_companion(chunk, companion, index, scenario)
         return msgspec.structs.replace(chunk, wrong=self._wrong, ended=self._ended)
 
-    def _one(self, chunk: Chunk, index: int, scenario: Scenario, draw_s: float) -> None:
+    def _drawn(self, index: int) -> Drawn:
+        began = time.perf_counter()
+        scenario = self._draw(self._plan.seed, index)
+        if self._plan.defect:
+            scenario = msgspec.structs.replace(scenario, defect=self._plan.defect)
+        return Drawn(scenario=scenario, draw_s=time.perf_counter() - began)
+
+    def _run(self, chunk: Chunk, kind: Kind, number: int, index: int, drawn: Drawn) -> None:
         try:
-            result = run(self.subject, scenario, keep="everything" if self._plan.keep_histories else "violated")
-            asked = put(result)
-            outcome = outcome_of(
-                index,
-                scenario,
-                result.history,
-                result.judgement.verdicts,
-                not_asked=asked.unasked,
-                keep_history=self._plan.keep_histories,
-                seconds=(draw_s, result.run_s, result.judge_s),
-            )
+            chunk.ran.append(kind.run(number, drawn))
+            return
         except CutproofError as error:  # of the environment: the next scenario would fare no better
             self._ended = one_line(error)
             return
@@ -148,23 +135,12 @@ class Worker:
             self._wrong = " ".join(str(error).split())
             return
         except SubjectFailed as error:
-            chunk.undriven.append(Undriven(index=index, scenario=scenario, reason=" ".join(str(error).split())))
-            return
+            reason = " ".join(str(error).split())
         except (Exception, SystemExit) as error:  # the subject or a checker broke: reported as the harness's failure
-            chunk.undriven.append(Undriven(index=index, scenario=scenario, reason=where(error) + self._saved()))
-            return
-        chunk.outcomes.append(outcome)
-        chunk.questions.append(asked.question)
-
-    def _run_companion(self, chunk: Chunk, companion: Companion, index: int, scenario: Scenario) -> None:
-        number = companion.number_at(index)
-        if number is None:
-            return
-        try:
-            chunk.companions.append(companion.run(number, scenario))
-        except Exception as error:  # of the engine or its judge: reported as the harness's failure
-            reason = f"{companion.name_of(number)} could not be run: {where(error)}"
-            chunk.failures.append(Unrun(index=index, reason=reason))
+            reason = where(error) + self._saved()
+        chunk.undriven.append(
+            Undriven(kind=kind.name, number=number, index=index, scenario=drawn.scenario, reason=reason)
+        )
 
     def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Shrunk:
         """The scenario made smaller, for as long as it fails in the same way."""

@@ -16,6 +16,9 @@ from cutproof.properties.spark.oracle import warm_up
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+BEFORE = signal.getsignal(signal.SIGINT)
+"""the handler when the tests are collected: no session has begun"""
+
 
 def test_there_is_one_session(spark: SparkSession) -> None:
     assert session.session() is spark
@@ -26,7 +29,7 @@ def test_there_is_one_session(spark: SparkSession) -> None:
 
 def test_ctrl_c_is_left_alone(spark: SparkSession) -> None:
     assert spark.range(1).count() == 1
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is BEFORE
 
 
 def test_warming_up_asks_something(spark: SparkSession) -> None:

@@ -13,7 +13,7 @@ from cutproof.harness.counterexamples.store import RunFolder, read_outcomes, rea
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.runtime.exit_codes import ExitCode, HarnessFailed, UsageError
 from cutproof.harness.scenario.files import read_scenario, text_of
-from cutproof.harness.search.outcome import Outcome, outcome_of
+from cutproof.harness.search.outcome import ScenarioOutcome, outcome_of
 from cutproof.harness.subject.run import run
 from cutproof.reports.model import CounterexampleView, ReportView, Summary
 from unit.harness.scenarios import chain
@@ -22,12 +22,12 @@ CORPUS = Path(__file__).parents[3] / "corpus"
 
 
 @pytest.fixture(scope="module")
-def outcome() -> Outcome:
+def outcome() -> ScenarioOutcome:
     result = run(SimulatedSubject(), chain())
     return outcome_of(4, chain(), result.history, result.judgement.verdicts, keep_history=True)
 
 
-def test_scenarios_are_there_as_soon_as_they_are_added(tmp_path: Path, outcome: Outcome) -> None:
+def test_scenarios_are_there_as_soon_as_they_are_added(tmp_path: Path, outcome: ScenarioOutcome) -> None:
     with RunFolder(tmp_path / "a" / "run") as folder:
         folder.add([outcome])
         (kept,) = read_outcomes(folder.path)
@@ -35,7 +35,7 @@ def test_scenarios_are_there_as_soon_as_they_are_added(tmp_path: Path, outcome: 
         assert (folder.path / "histories" / "4.json").exists()
 
 
-def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path, outcome: Outcome) -> None:
+def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path, outcome: ScenarioOutcome) -> None:
     with RunFolder(tmp_path / "run") as folder:
         folder.add([outcome])
     with (tmp_path / "run" / "scenarios.jsonl").open("ab") as file:

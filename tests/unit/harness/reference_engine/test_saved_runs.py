@@ -101,7 +101,7 @@ def chunk_of(subject: Subject, *, keep_histories: bool = False) -> Chunk:
 def test_a_search_keeps_all_only_on_request(tmp_path: Path) -> None:
     for keep_histories in (False, True):
         subject = Saves(tmp_path, SimulatedSubject())
-        assert [outcome.held for outcome in chunk_of(subject, keep_histories=keep_histories).outcomes] == [True]
+        assert [one.outcome.in_a_word for one in chunk_of(subject, keep_histories=keep_histories).ran] == ["held"]
         assert len(subject.there) == keep_histories
 
 

@@ -13,8 +13,9 @@ from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.runtime.exit_codes import ExitCode
 from cutproof.harness.scenario.files import read_scenario
-from cutproof.harness.search.batches import EVERY, MEETS, BatchOutcome, CompanionBatches
+from cutproof.harness.search.batches import EVERY, MEETS, CompanionBatches
 from cutproof.harness.search.campaign import Campaign, Verified, verify_campaign
+from cutproof.harness.search.outcome import BatchOutcome
 from cutproof.harness.search.profiles import PROFILES
 from cutproof.harness.search.search import Budget
 from cutproof.harness.search.worker import Chunk, Plan, Worker
@@ -40,7 +41,7 @@ def losing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def batches_of(chunk: Chunk) -> list[BatchOutcome]:
-    return [one for one in chunk.companions if isinstance(one, BatchOutcome)]
+    return [one.outcome for one in chunk.ran if isinstance(one.outcome, BatchOutcome)]
 
 
 def verified(folder: Path, scenarios: int = EVERY) -> Verified:
@@ -60,7 +61,7 @@ def test_one_job_of_so_many_runs_both_ways_however_they_are_shared_out() -> None
 
 def test_most_drawn_jobs_leave_the_same_and_none_does_not() -> None:
     draw = scenario_of(Drawing(max_records=40))
-    verdicts = [CompanionBatches().run(index, draw(9, index)).verdict for index in range(40)]
+    verdicts = [CompanionBatches().judged(index, draw(9, index)).verdict for index in range(40)]
     assert not [one for one in verdicts if isinstance(one, Violated)]
     assert sum(isinstance(one, Holds) for one in verdicts) > 20
 

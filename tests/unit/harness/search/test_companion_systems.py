@@ -18,10 +18,11 @@ from cutproof.harness.runtime.exit_codes import ExitCode
 from cutproof.harness.runtime.progress import Silent
 from cutproof.harness.scenario.system_files import read_system
 from cutproof.harness.search.campaign import Campaign, Verified, verify_campaign
+from cutproof.harness.search.outcome import SystemOutcome
 from cutproof.harness.search.pool import Here, chunk_of
 from cutproof.harness.search.profiles import PROFILES
 from cutproof.harness.search.search import Budget, Found, Search
-from cutproof.harness.search.systems import EVERY, CompanionSystems, SystemOutcome
+from cutproof.harness.search.systems import EVERY, CompanionSystems
 from cutproof.harness.search.verification import Request, loaded_workload, plan_of
 from cutproof.harness.search.worker import Chunk, Plan, Worker
 from cutproof.harness.shrink.systems import shrunk
@@ -53,7 +54,7 @@ def verified(folder: Path, scenarios: int = 2 * EVERY) -> Verified:
 
 
 def systems_of(chunk: Chunk) -> list[SystemOutcome]:
-    return [one for one in chunk.companions if isinstance(one, SystemOutcome)]
+    return [one.outcome for one in chunk.ran if isinstance(one.outcome, SystemOutcome)]
 
 
 # -- what is run ----------------------------------------------------------------------------------
@@ -70,8 +71,8 @@ def test_one_stands_beside_every_so_many_scenarios_however_they_are_shared_out()
 
 def test_a_system_is_had_again_by_seed_and_number() -> None:
     kept = run_and_judge(system_of()(3, 1))
-    assert CompanionSystems(3).run(1).verdict == kept.verdict
-    assert {CompanionSystems(seed).run(1).verdict for seed in range(8)} != {kept.verdict}
+    assert CompanionSystems(3).judged(1).verdict == kept.verdict
+    assert {CompanionSystems(seed).judged(1).verdict for seed in range(8)} != {kept.verdict}
 
 
 def test_they_are_counted_apart_from_the_scenarios() -> None:
@@ -87,7 +88,7 @@ def test_none_is_run_where_other_things_are_asked_for() -> None:
     assert not plan_of(Request(seed=1, subject="processes", real_time=True)).companions
     assert not plan_of(Request(seed=1, defect="A01")).companions
     assert not plan_of(Request(seed=1, workload=loaded_workload("orders"))).companions
-    assert not found_with(2, Plan(seed=3, drawing=PLAN.drawing)).tally.companions["system"]
+    assert not found_with(2, Plan(seed=3, drawing=PLAN.drawing)).tally.ran["system"]
 
 
 def test_progress_names_them_beside_the_bar() -> None:
@@ -127,7 +128,7 @@ def test_a_violated_one_is_red_kept_and_had_again(tmp_path: Path, capsys: pytest
 def test_a_violated_one_comes_whole_from_a_worker_process() -> None:
     chunk = Worker(PLAN, SimulatedSubject()).chunk(0, 1)
     (there,) = systems_of(chunk_of(msgspec.msgpack.encode(chunk)))
-    assert there == chunk.companions[0]
+    assert [there] == systems_of(chunk)
     assert there.system == system_of()(3, 0)
 
 
@@ -146,13 +147,13 @@ def test_the_reports_say_so_first(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("deaf")
 def test_the_first_wrong_one_ends_a_search_that_stops_at_the_first() -> None:
     found = found_with(20 * EVERY, stop_at_first=True)
-    assert found.wrong_companions
+    assert [one.kind for one in found.failing] == ["system"]
     assert found.tally.run < 5 * EVERY
 
 
 @pytest.mark.usefixtures("deaf")
 def test_it_is_shrunk_to_what_it_takes() -> None:
-    system = next(one.system for one in map(CompanionSystems(3).run, range(9)) if one.system is not None)
+    system = next(one.system for one in map(CompanionSystems(3).judged, range(9)) if one.system is not None)
     small = shrunk(system, "missing in a channel")
     assert len(small.acts) == len(small.beginnings) == 1
     assert len(small.processes) <= 2
@@ -166,10 +167,11 @@ def test_what_holds_when_it_is_run_again_is_the_harnesss_failure(
 ) -> None:
     mutated = Violated(difference="event missing", message="somebody says so")
 
-    def lying(self: CompanionSystems, number: int, _: object) -> SystemOutcome:
-        return SystemOutcome(number=number, verdict=mutated, system=system_of()(3, number))
+    def mistaken(self: CompanionSystems, number: int) -> SystemOutcome:
+        verdicts = {SystemOutcome.invariant: mutated}
+        return SystemOutcome(index=number * EVERY, number=number, verdicts=verdicts, system=system_of()(3, number))
 
-    monkeypatch.setattr(CompanionSystems, "run", lying)
+    monkeypatch.setattr(CompanionSystems, "judged", mistaken)
     done = verified(tmp_path / "run", EVERY)
     assert done.exit_code is ExitCode.HARNESS_FAILED
     assert done.summary.failures == ["system 0 fails in a search and holds when run again"]

@@ -16,7 +16,7 @@ from cutproof.harness.runtime.exit_codes import CutproofError, ExitCode, Harness
 from cutproof.harness.scenario.files import read_scenario
 from cutproof.harness.scenario.model import Scenario
 from cutproof.harness.search.campaign import Campaign, Verified, verify_campaign
-from cutproof.harness.search.outcome import Outcome
+from cutproof.harness.search.outcome import ScenarioOutcome
 from cutproof.harness.search.pool import Encoded, Here, Processes, chunk_of
 from cutproof.harness.search.profiles import PROFILES, REAL_TIME_PROFILES
 from cutproof.harness.search.search import Budget, Search
@@ -44,7 +44,7 @@ def lost_row(subject: Subject) -> tuple[Scenario, str]:
     """A scenario that violates exactly-once on the subject, and how."""
     seen: list[tuple[Scenario, str]] = []
 
-    def note(outcome: Outcome) -> None:
+    def note(outcome: ScenarioOutcome) -> None:
         seen.extend((outcome.scenario, ran.difference) for name, ran in outcome.violations if name == "exactly-once")
 
     Search(Here(PLAN, subject), Agreeing(), Budget(scenarios=60, stop_at_first=True), on_outcome=note).run()
@@ -267,13 +267,13 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def ended_in_order(pool: Processes) -> None:
-    assert chunk_of(pool.chunk(0, 2).result()).outcomes
+    assert chunk_of(pool.chunk(0, 2).result()).ran
     pool.close()
 
 
 def ended_by_an_interruption(pool: Processes) -> None:
     busy = pool.chunk(0, 100_000)
-    assert chunk_of(pool.chunk(0, 1).result()).outcomes
+    assert chunk_of(pool.chunk(0, 1).result()).ran
     pool.stop()
     pool.close()
     assert busy.exception() is not None

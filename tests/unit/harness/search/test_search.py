@@ -21,7 +21,7 @@ from cutproof.harness.scenario.files import read_scenario
 from cutproof.harness.scenario.model import Scenario
 from cutproof.harness.search.campaign import Campaign, exit_code_of, verify_campaign
 from cutproof.harness.search.oracle import Examined
-from cutproof.harness.search.outcome import Outcome
+from cutproof.harness.search.outcome import ScenarioOutcome
 from cutproof.harness.search.pool import Encoded, Here, Processes
 from cutproof.harness.search.profiles import PROFILES, Profile
 from cutproof.harness.search.search import Budget, Found, Search
@@ -40,8 +40,8 @@ PLAN = Plan(seed=3, drawing=Drawing(max_records=30))
 
 def search(
     budget: Budget, *, subject: Subject | None = None, oracle: Agreeing | None = None, folder: RunFolder | None = None
-) -> tuple[Found, list[Outcome]]:
-    outcomes: list[Outcome] = []
+) -> tuple[Found, list[ScenarioOutcome]]:
+    outcomes: list[ScenarioOutcome] = []
     pool = Here(PLAN, subject or SimulatedSubject())
     found = Search(pool, oracle or Agreeing(), budget, folder=folder, on_outcome=outcomes.append).run()
     return found, outcomes
@@ -84,7 +84,7 @@ def test_what_gathers_while_the_oracle_starts_is_one_question() -> None:
 
 def test_worker_processes_find_what_this_one_finds() -> None:
     pool = Processes(PLAN, 2)
-    outcomes: list[Outcome] = []
+    outcomes: list[ScenarioOutcome] = []
     try:
         found = Search(pool, Agreeing(), Budget(scenarios=50), on_outcome=outcomes.append).run()
     finally:
@@ -233,7 +233,7 @@ class OutOfOrder(Here):
 
 @pytest.mark.parametrize("chunk", [1, 7, 20])
 def test_what_counts_of_a_search_that_stops_is_what_was_drawn_up_to_the_first_violated(chunk: int) -> None:
-    outcomes: list[Outcome] = []
+    outcomes: list[ScenarioOutcome] = []
     Search(Here(PLAN, Later()), Agreeing(), Budget(scenarios=60), on_outcome=outcomes.append).run()
     violated = [one.index for one in outcomes if one.violations]
     last = violated[0]
@@ -273,9 +273,9 @@ def test_it_stops_when_the_time_is_up() -> None:
 
 
 def test_an_interruption_keeps_what_was_done(tmp_path: Path) -> None:
-    done: list[Outcome] = []
+    done: list[ScenarioOutcome] = []
 
-    def interrupt(outcome: Outcome) -> None:
+    def interrupt(outcome: ScenarioOutcome) -> None:
         done.append(outcome)
         if outcome.index == 24:
             raise KeyboardInterrupt

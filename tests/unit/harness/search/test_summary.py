@@ -26,7 +26,7 @@ from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubjec
 from cutproof.harness.scenario.forecast import forecast
 from cutproof.harness.scenario.model import Engine, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.scenario.promises import can_show
-from cutproof.harness.search.outcome import Outcome, measure, outcome_of
+from cutproof.harness.search.outcome import ScenarioOutcome, measure, outcome_of
 from cutproof.harness.search.profiles import PROFILES, REAL_TIME_PROFILES, Share, shortfalls, unjudged
 from cutproof.harness.search.summary import Tally, kind_of_unapplied
 from cutproof.harness.subject.port import Capabilities
@@ -56,7 +56,7 @@ def history(**fields: object) -> History:
     return replace(History(subject="x", guarantee="exactly-once", sink="transactional"), **fields)
 
 
-def outcome(index: int, **verdicts: Verdict) -> Outcome:
+def outcome(index: int, **verdicts: Verdict) -> ScenarioOutcome:
     named = {name.replace("_", "-"): verdict for name, verdict in verdicts.items()}
     return outcome_of(index, chain(), history(), named)
 

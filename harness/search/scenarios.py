@@ -1,0 +1,38 @@
+"""Scenarios as a kind of what a search runs: on its subject, judged by the quick checker, put to PySpark."""
+
+from __future__ import annotations
+
+from ..subject.port import Subject
+from ..subject.run import run
+from .kind import Drawn, Ran
+from .oracle import put
+from .outcome import ScenarioOutcome, outcome_of
+
+
+class Scenarios:
+    """Every scenario of a search, on one subject."""
+
+    name = ScenarioOutcome.kind
+
+    def __init__(self, subject: Subject, *, keep_histories: bool) -> None:
+        self._subject = subject
+        self._keep_histories = keep_histories
+
+    def number_at(self, index: int) -> int:
+        return index
+
+    def run(self, number: int, drawn: Drawn) -> Ran:
+        """Raises SubjectFailed where the subject cannot be driven through it, CounterpartFailed for a function of
+        the user's, CutproofError where the environment fails."""
+        result = run(self._subject, drawn.scenario, keep="everything" if self._keep_histories else "violated")
+        asked = put(result)
+        outcome = outcome_of(
+            number,
+            drawn.scenario,
+            result.history,
+            result.judgement.verdicts,
+            not_asked=asked.unasked,
+            keep_history=self._keep_histories,
+            seconds=(drawn.draw_s, result.run_s, result.judge_s),
+        )
+        return Ran(outcome=outcome, question=asked.question)
