@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+import java_classes
 import sharing
 from cutproof.harness.reference_engine.services import toxiproxy
 from cutproof.harness.runtime.progress import Silent
@@ -31,6 +35,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 raise pytest.UsageError(f"{item.nodeid} uses the fixture `spark`: name its file in tests/sharing.py")
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: sharing.turn(item.nodeid))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Among several workers, the process that hands out the tests has an archive made which their Sparks share."""
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+        return
+    sharing_classes = contextlib.ExitStack()
+    folder = Path(sharing_classes.enter_context(tempfile.TemporaryDirectory(prefix="cutproof-tests-")))
+    making = java_classes.make(folder)
+    java_classes.share(folder, os.environ)
+    sharing_classes.callback(making.wait)
+    sharing_classes.callback(making.terminate)
+    config.add_cleanup(sharing_classes.close)
 
 
 @pytest.hookimpl(optionalhook=True)

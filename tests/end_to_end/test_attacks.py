@@ -16,7 +16,7 @@ from end_to_end.attacker import LEAK, Attacker
 from end_to_end.command_line import command, environment
 from end_to_end.test_nothing_left import processes_of, sockets_of
 
-LOOK_AGAIN_S = 0.05
+LOOK_AGAIN_S = 0.15
 ENDS_WITHIN_S = 500
 """Half a minute where nobody else wants the machine."""
 
@@ -106,13 +106,13 @@ def listens(port: int) -> bool:
 
 @pytest.mark.usefixtures("toxiproxy_server")
 def test_nobody_gets_into_the_database_and_no_foreign_frame_is_heard(open_folder: Path) -> None:
-    run = Attacked(open_folder, "frames database", "--scenarios", "5", "--seed", "3")
+    run = Attacked(open_folder, "frames database", "--scenarios", "3", "--seed", "3")
     assert set(run.attacker.got("database")) == {"out"}
     assert not run.target.exists()
-    assert len(run.attacker.got("frames")) > 20, "every process of every scenario has a port"
+    assert len(run.attacker.got("frames")) > 12, "every process of every scenario has a port"
     assert any(one["at"].startswith("/") for one in run.attacker.done), "a PostgreSQL had a socket"
     assert run.code == 0, run.printed
-    assert (run.summary["scenarios"]["run"], run.summary["scenarios"]["violated"]) == (5, 0)
+    assert (run.summary["scenarios"]["run"], run.summary["scenarios"]["violated"]) == (3, 0)
     foreign = run.summary["foreign_connections"]
     assert foreign > len(run.attacker.got("frames"))
     assert f"{foreign:,} connections to the runs' ports came from another program" in " ".join(run.printed.split())
@@ -120,12 +120,12 @@ def test_nobody_gets_into_the_database_and_no_foreign_frame_is_heard(open_folder
 
 @pytest.mark.usefixtures("toxiproxy_server")
 def test_a_crowd_that_comes_and_goes_at_every_port_accuses_nobody(open_folder: Path) -> None:
-    run = Attacked(open_folder, "crowd", "--scenarios", "4", "--seed", "3")
+    run = Attacked(open_folder, "crowd", "--scenarios", "3", "--seed", "3")
     came = [int(got.removeprefix("came ")) for got in run.attacker.got("crowd")]
-    assert sum(number > MOST_CALLERS for number in came) > 15, "every process of every scenario had more than it keeps"
+    assert sum(number > MOST_CALLERS for number in came) > 12, "every process of every scenario had more than it keeps"
     assert run.code == 0, run.printed
     assert "Traceback" not in run.printed
-    assert (run.summary["scenarios"]["run"], run.summary["scenarios"]["violated"]) == (4, 0)
+    assert (run.summary["scenarios"]["run"], run.summary["scenarios"]["violated"]) == (3, 0)
     assert run.summary["foreign_connections"] > sum(came) // 20, "those that said something wrong were counted"
 
 
@@ -154,7 +154,7 @@ def test_in_a_network_of_their_own_no_port_can_be_reached(open_folder: Path) -> 
         run = Attacked(open_folder, "frames proxy database", "--scenarios", "2", "--seed", "3", network="own")
         assert (run.code, reason in run.printed) == (4, True)
         return
-    run = Attacked(open_folder, "frames proxy database", "--scenarios", "4", "--seed", "3", network="own")
+    run = Attacked(open_folder, "frames proxy database", "--scenarios", "3", "--seed", "3", network="own")
     sockets = [one for one in run.attacker.done if one["at"].startswith("/")]
     assert sockets, "a PostgreSQL had a socket"
     assert set(run.attacker.got("frames")) == {"said 0"}, "every port refuses"
