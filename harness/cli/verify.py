@@ -17,10 +17,8 @@ from .output import Output
 from .printing import print_summary, print_tampering, print_verdicts
 
 if TYPE_CHECKING:
-    from ..examples import Example
-    from ..examples.pipelines.claims import PipelineExample
+    from ..examples import AnyExample
     from ..examples.run import CompanionRun, ExampleRun
-    from ..examples.systems.claims import SystemExample
     from ..scenario.model import Scenario
     from ..search.verification import Request
     from ..subject.port import Subject
@@ -137,16 +135,8 @@ def _run(subject: Subject, options: argparse.Namespace, output: Output) -> ExitC
         with progress_of(options) as progress:
             progress.step("reading the workload")
             chosen = workloads.find(options.workload or workloads.BY_COLUMNS, options.input)
-    if isinstance(chosen, Example):
+    if isinstance(chosen, Example | SystemExample | PipelineExample):
         return _example(chosen, subject, options, output)
-    if isinstance(chosen, SystemExample):
-        elsewhere = {"--subject": options.subject != "simulated", "--defect": options.defect}
-        refuse_for_system(chosen.name, {**elsewhere, "--tamper": options.tamper, "--out": options.out})
-        return _system_example(chosen, output)
-    if isinstance(chosen, PipelineExample):
-        elsewhere = {"--subject": options.subject != "simulated", "--defect": options.defect}
-        refuse_for_system(chosen.name, {**elsewhere, "--tamper": options.tamper}, "a pipeline of bytes")
-        return _pipeline_example(chosen, options, output)
     request = _request(options, chosen, subject)
     if options.tamper:
         return _tamper(request, subject, options, output)
@@ -199,53 +189,48 @@ def _verify(request: Request, subject: Subject, options: argparse.Namespace, out
     return verified.exit_code
 
 
-def _example(example: Example, subject: Subject, options: argparse.Namespace, output: Output) -> ExitCode:
+def _example(example: AnyExample, subject: Subject, options: argparse.Namespace, output: Output) -> ExitCode:
+    """A scenario's page is always kept; the page of another kind only in a folder that is named, for to measure its
+    figures takes longer than to run it."""
     from ..examples.example_report import REPORT
     from ..examples.report import keep_report
-    from ..examples.run import run_example
+    from ..examples.run import run_any
     from ..examples.trials import Trials
     from ..search.oracle import PySpark
     from ..search.verification import new_folder
 
-    out = options.out or new_folder(example.scenario.name)
+    _refuse_in_its_own_world(example, options)
+    out = options.out
     with progress_of(options) as progress:
         trials = Trials(subject, progress.step)
-        shown, result = run_example(trials, example, PySpark())
-        keep_run(out, result.scenario, result.history)
-        keep_report(out, shown, result.scenario, trials, replay=_again(options))
-    _print_example(shown, output)
-    for words in shown.disagreements:
-        output.say(f"the two judges disagree: {words}")
-    output.say(f"report: {out / REPORT}")
-    output.result(shown)
-    return shown.exit_code
-
-
-def _system_example(example: SystemExample, output: Output) -> ExitCode:
-    from ..examples.run import run_system_example
-
-    shown = run_system_example(example)
-    _print_example(shown, output)
-    output.result(shown)
-    return shown.exit_code
-
-
-def _pipeline_example(example: PipelineExample, options: argparse.Namespace, output: Output) -> ExitCode:
-    from ..examples.example_report import REPORT
-    from ..examples.pipelines.report import keep_report
-    from ..examples.run import run_pipeline_example
-
-    with progress_of(options) as progress:
         progress.step(f"running {example.name}")
-        shown = run_pipeline_example(example)
-        if options.out is not None:
+        done = run_any(example, trials, PySpark())
+        if done.result is not None:
+            out = out or new_folder(example.name)
+            keep_run(out, done.result.scenario, done.result.history)
+        if out is not None:
             progress.step("measuring its figures")
-            keep_report(options.out, shown, progress.step, replay=_again(options))
-    _print_example(shown, output)
-    if options.out is not None:
-        output.say(f"report: {options.out / REPORT}")
-    output.result(shown)
-    return shown.exit_code
+            keep_report(out, done, trials, progress=progress.step, replay=_again(options))
+    _print_example(done.run, output)
+    for words in done.run.disagreements:
+        output.say(f"the two judges disagree: {words}")
+    if out is not None:
+        output.say(f"report: {out / REPORT}")
+    output.result(done.run)
+    return done.run.exit_code
+
+
+def _refuse_in_its_own_world(example: AnyExample, options: argparse.Namespace) -> None:
+    """Raise UsageError where an example that no engine runs is given options about one."""
+    from ..examples.pipelines.claims import PipelineExample
+    from ..examples.systems.claims import SystemExample
+
+    elsewhere = {"--subject": options.subject != "simulated", "--defect": options.defect, "--tamper": options.tamper}
+    match example:
+        case SystemExample():
+            refuse_for_system(example.name, elsewhere)
+        case PipelineExample():
+            refuse_for_system(example.name, elsewhere, "a pipeline of bytes")
 
 
 def _again(options: argparse.Namespace) -> str:
@@ -256,20 +241,20 @@ def _again(options: argparse.Namespace) -> str:
     return shlex.join(words)
 
 
-def _print_example(shown: ExampleRun, output: Output) -> None:
-    output.say(f"{shown.name}: {shown.about}")
-    output.say(f"from {shown.document}")
+def _print_example(run: ExampleRun, output: Output) -> None:
+    output.say(f"{run.name}: {run.about}")
+    output.say(f"from {run.document}")
     output.say()
-    for claim in shown.claims:
+    for claim in run.claims:
         word = "assumed" if claim.assumed else "shown" if claim.shown else "NOT SHOWN"
         output.say(f'{word:9}  "{claim.text}"')
         output.say(f"           {claim.evidence}")
     output.say()
-    print_verdicts(shown.verdicts, output)
-    if shown.companions:
+    print_verdicts(run.verdicts, output)
+    if run.companions:
         output.say()
-        output.table(("compared with", "outcome", ""), [(one.name, one.outcome, _why(one)) for one in shown.companions])
-    for one in shown.companions:
+        output.table(("compared with", "outcome", ""), [(one.name, one.outcome, _why(one)) for one in run.companions])
+    for one in run.companions:
         for name, verdict in one.against.items():
             output.say(f"{one.name}: {name} is violated: {verdict.difference} ({verdict.message})")
 

@@ -14,9 +14,28 @@ from .alignment import TWO_INPUT_ALIGNMENT, UNBLOCKED_ALIGNMENT
 from .barriers import BARRIERS_IN_STREAM, SINGLE_INPUT_BARRIER, SNAPSHOT_CONTENTS
 from .batch import COUNT_STREAMING_BATCH
 from .claims import Claim, Comparison, Example, NotShown, Ran, Shown, Variant, show
+from .pipelines.claims import PipelineExample
+from .pipelines.examples import PIPELINE_EXAMPLES
 from .state import GREATER_THAN_PREVIOUS, STATELESS_PARSE
+from .systems.claims import SystemExample
+from .systems.examples import SYSTEM_EXAMPLES
 
-__all__ = ["EXAMPLES", "LATER", "Claim", "Comparison", "Example", "NotShown", "Ran", "Shown", "Variant", "show"]
+__all__ = [
+    "EVERY_EXAMPLE",
+    "EXAMPLES",
+    "LATER",
+    "AnyExample",
+    "Claim",
+    "Comparison",
+    "Example",
+    "NotShown",
+    "Ran",
+    "Shown",
+    "Variant",
+    "show",
+]
+
+AnyExample = Example | SystemExample | PipelineExample
 
 EXAMPLES: dict[str, Example] = {
     example.scenario.name: example
@@ -32,6 +51,9 @@ EXAMPLES: dict[str, Example] = {
         *ABOUT_FINISHING,
     )
 }
+
+EVERY_EXAMPLE: dict[str, AnyExample] = {**EXAMPLES, **SYSTEM_EXAMPLES, **PIPELINE_EXAMPLES}
+"""By name: of streams, of systems of processes and channels, of pipelines of bytes."""
 
 _SNAPSHOTS = "incremental snapshots and their life"
 

@@ -10,10 +10,11 @@ import msgspec
 from ...properties.model.history import Channel, Completed, History, StoredState, TaskRun, Timed
 from ...properties.model.verdict import Verdict, Violated
 from ...properties.model.workload import InputRecord
+from ..reference_engine.pipelines.run import NotConserved
 from ..scenario.model import Scenario
 
 Described = TypeVar("Described")
-"""What is run: a scenario, or a system of processes and channels."""
+"""What is run: a scenario, a system of processes and channels, or a pipeline of bytes."""
 Outcome = TypeVar("Outcome")
 """What happened, as its judge reads it."""
 
@@ -30,6 +31,8 @@ class Claim(msgspec.Struct, Generic[Described, Outcome], frozen=True, kw_only=Tr
 
     text: str
     look: Callable[[Described, Outcome], str]
+    assumes: str = ""
+    """why no run could show otherwise; the claim is reported as an assumption then"""
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +82,10 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
     claims: tuple[Claim[Scenario, History] | Comparison, ...]
 
     @property
+    def name(self) -> str:
+        return self.scenario.name
+
+    @property
     def variants(self) -> tuple[Variant, ...]:
         """What its comparisons run, each once, in the order in which they name them."""
         named = (variant for claim in self.claims if isinstance(claim, Comparison) for variant in claim.companions)
@@ -113,7 +120,7 @@ def look_up(claims: Iterable[Claim[Described, Outcome]], described: Described, o
 
 
 def _look(claim: Claim[Described, Outcome], described: Described, outcome: Outcome) -> Shown:
-    return _found(claim.text, lambda: claim.look(described, outcome))
+    return _found(claim.text, lambda: claim.look(described, outcome), claim.assumes)
 
 
 def _compared(claim: Comparison, own: Ran, companions: Mapping[str, Ran]) -> Shown:
@@ -123,10 +130,13 @@ def _compared(claim: Comparison, own: Ran, companions: Mapping[str, Ran]) -> Sho
     return _found(claim.text, lambda: claim.look(own, [companions[variant.name] for variant in claim.companions]))
 
 
-def _found(text: str, look: Callable[[], str]) -> Shown:
+def _found(text: str, look: Callable[[], str], assumes: str = "") -> Shown:
     try:
-        return Shown(text=text, shown=True, evidence=look())
-    except NotShown as instead:
+        evidence = look()
+        if assumes:
+            return Shown(text=text, shown=False, assumed=True, evidence=f"{evidence}: {assumes}")
+        return Shown(text=text, shown=True, evidence=evidence)
+    except (NotShown, NotConserved) as instead:
         return Shown(text=text, shown=False, evidence=str(instead))
     except (LookupError, ValueError) as missing:  # another engine's history may lack a task, a split, a mark
         return Shown(text=text, shown=False, evidence=f"the history lacks what the claim is looked up in: {missing}")

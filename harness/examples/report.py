@@ -1,8 +1,8 @@
-"""The page that is kept of an example of a stream."""
+"""The page that is kept of an example, of whatever kind."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ...properties.model.verdict import Violated
@@ -10,31 +10,49 @@ from ...reports.figures import Figures, Picture
 from ..counterexamples.story import what_ran
 from ..scenario.model import Scenario
 from ..subject.port import SubjectFailed
-from . import example_report
+from . import example_report, figures
 from .claims import NotShown
 from .example_report import Measured
-from .figures import measured_for
-from .run import CompanionRun, ExampleRun
+from .pipelines import figures as figures_of_bytes
+from .run import CompanionRun, Done, ExampleRun
 from .trials import Trials
 
 REAL_TIMES = "Times are the machine's"
 VIRTUAL_TIMES = "Times are virtual"
 
 
-def keep_report(folder: Path, run: ExampleRun, scenario: Scenario, trials: Trials, *, replay: str = "") -> None:
-    """Write the example's page: `scenario` is what ran, `trials` the engine on which its figures are measured."""
+def keep_report(
+    folder: Path, done: Done, trials: Trials, *, progress: Callable[[str], None] = lambda _: None, replay: str = ""
+) -> None:
+    """Write the example's page, with the figures that are measured for it.
+
+    Those of a scenario are measured on the engine of `trials`; `replay` is the command that runs the example again.
+    """
+    if done.result is None:
+        measured = _of_bytes(done.run, progress)
+    else:
+        measured = _of_stream(done.run, done.result.scenario, trials)
+    example_report.keep(folder, done.run, measured, replay=replay)
+
+
+def _of_stream(run: ExampleRun, scenario: Scenario, trials: Trials) -> Measured:
     ran = what_ran(scenario)
     tables: tuple[Figures, ...] = ()
     charts: tuple[Picture, ...] = ()
     try:
-        tables, charts = measured_for(run.name, trials)
+        tables, charts = figures.measured_for(run.name, trials)
     except (SubjectFailed, NotShown) as missing:
         ran = (*ran, f"The figures could not be measured: {missing}.")
     if run.companions:
         tables = (_of_variants(run.companions), *tables)
     times = REAL_TIMES if trials.subject.capabilities.real_time else VIRTUAL_TIMES
-    measured = Measured(tables=tables, charts=charts, ran=ran, times=times)
-    example_report.keep(folder, run, measured, replay=replay)
+    return Measured(tables=tables, charts=charts, ran=ran, times=times)
+
+
+def _of_bytes(run: ExampleRun, progress: Callable[[str], None]) -> Measured:
+    """Of a pipeline of bytes; a system of processes has no figures."""
+    tables, charts = figures_of_bytes.measured_for(run.name, progress)
+    return Measured(tables=tables, charts=charts, times=figures_of_bytes.TIMES if tables else VIRTUAL_TIMES)
 
 
 def _of_variants(companions: Sequence[CompanionRun]) -> Figures:

@@ -12,11 +12,10 @@ from ..scenario.files import digest
 from ..search.oracle import Oracle, question_of
 from ..subject.port import SubjectFailed
 from ..subject.run import Result
-from . import Example, Shown, Variant, show
+from . import AnyExample
+from .claims import Example, Shown, Variant, look_up, show
 from .pipelines.claims import PipelineExample
-from .pipelines.claims import show as show_in_pipeline
 from .systems.claims import SystemExample
-from .systems.claims import show as show_in_system
 from .trials import Trials, ran_of
 
 FORMAT = "cutproof-example/1"
@@ -73,6 +72,26 @@ class ExampleRun(msgspec.Struct, frozen=True, kw_only=True):
         if self.outcome == "violated":
             return ExitCode.VIOLATED
         return ExitCode.HELD if all(claim.shown or claim.assumed for claim in self.claims) else ExitCode.FELL_SHORT
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """An example that was run."""
+
+    run: ExampleRun
+    result: Result | None = None
+    """of a scenario, on the engine that was given; None for what runs in a world of its own"""
+
+
+def run_any(example: AnyExample, trials: Trials, oracle: Oracle) -> Done:
+    """Run an example and look its claims up; `trials` and `oracle` are asked about a scenario only."""
+    match example:
+        case Example():
+            run, result = run_example(trials, example, oracle)
+            return Done(run=run, result=result)
+        case SystemExample():
+            return Done(run=run_system_example(example))
+        case PipelineExample():
+            return Done(run=run_pipeline_example(example))
 
 
 def run_example(trials: Trials, example: Example, oracle: Oracle) -> tuple[ExampleRun, Result]:
@@ -132,13 +151,13 @@ def _companion(variant: Variant, result: Result | None, problems: dict[str, str]
 def run_system_example(example: SystemExample) -> ExampleRun:
     """Run an example's system and have causality judge it."""
     run = run_and_judge(example.system)
-    return _in_its_own_world(example, run, "consistent-cut", show_in_system(example, run.history))
+    return _in_its_own_world(example, run, "consistent-cut", look_up(example.claims, example.system, run.history))
 
 
 def run_pipeline_example(example: PipelineExample) -> ExampleRun:
     """Run an example's pipeline of bytes; every byte is accounted for."""
     run = judged(example.pipeline)
-    return _in_its_own_world(example, run, "exactly-once", show_in_pipeline(example, run))
+    return _in_its_own_world(example, run, "exactly-once", look_up(example.claims, example.pipeline, run))
 
 
 def _in_its_own_world(

@@ -30,10 +30,6 @@ from ...properties.model.workload import (
     Workload,
 )
 from .. import examples
-from ..examples.pipelines.claims import PipelineExample
-from ..examples.pipelines.examples import PIPELINE_EXAMPLES
-from ..examples.systems.claims import SystemExample
-from ..examples.systems.examples import SYSTEM_EXAMPLES
 from ..runtime.config import nearest
 from ..runtime.exit_codes import UsageError
 from ..scenario import topologies
@@ -48,9 +44,6 @@ BY_COLUMNS = "key-value"
 """the workload of `--input` alone: columns called key and value, counted by key"""
 RECORDS = 120
 """Records of a general workload: what one scenario can digest in a few milliseconds."""
-
-
-AnyExample = examples.Example | SystemExample | PipelineExample
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,14 +61,12 @@ def listing() -> list[Listed]:
         *(Listed(name=name, kind="workload", about=about) for name, (about, _) in GENERAL.items()),
         *(Listed(name=name, kind="data", about=about) for name, about in FROM_DATA.items()),
         Listed(name=BY_COLUMNS, kind="data", about="your own file: --input FILE with columns key and value, counted"),
-        *(Listed(name=name, kind="example", about=example.about) for name, example in examples.EXAMPLES.items()),
-        *(Listed(name=name, kind="example", about=example.about) for name, example in SYSTEM_EXAMPLES.items()),
-        *(Listed(name=name, kind="example", about=example.about) for name, example in PIPELINE_EXAMPLES.items()),
+        *(Listed(name=name, kind="example", about=example.about) for name, example in examples.EVERY_EXAMPLE.items()),
         *(Listed(name=name, kind="later", about=f"comes with {needs}") for name, needs in examples.LATER.items()),
     ]
 
 
-def find(name: str, data: Path | None = None) -> LoadedWorkload | AnyExample:
+def find(name: str, data: Path | None = None) -> LoadedWorkload | examples.AnyExample:
     """The workload, or the example, of a name or a workload file; raises UsageError in one line.
 
     `data` is a CSV or Parquet file in place of the one that the workload names.
@@ -89,17 +80,13 @@ def find(name: str, data: Path | None = None) -> LoadedWorkload | AnyExample:
         return inputs.load(inputs.read_description(DATA / f"{name}.toml"), DATA, data)
     if name in examples.LATER:
         raise UsageError(f"{name} is not built yet: it comes with {examples.LATER[name]}")
-    known = [*GENERAL, *FROM_DATA, BY_COLUMNS, *examples.EXAMPLES, *SYSTEM_EXAMPLES, *PIPELINE_EXAMPLES]
+    known = [*GENERAL, *FROM_DATA, BY_COLUMNS, *examples.EVERY_EXAMPLE]
     if name not in known:
         raise UsageError(f"there is no workload {name!r}{nearest(name, known)}")
     if data is not None:
         raise UsageError(f"the workload {name} brings its own data; --input goes with flights or with a workload file")
-    if name in examples.EXAMPLES:
-        return examples.EXAMPLES[name]
-    if name in SYSTEM_EXAMPLES:
-        return SYSTEM_EXAMPLES[name]
-    if name in PIPELINE_EXAMPLES:
-        return PIPELINE_EXAMPLES[name]
+    if name in examples.EVERY_EXAMPLE:
+        return examples.EVERY_EXAMPLE[name]
     return LoadedWorkload(workload=GENERAL[name][1]())
 
 

@@ -10,7 +10,7 @@ from browser.chromium import Page
 from browser.looks import sticking_out, unreachable
 from cutproof.harness.examples import EXAMPLES
 from cutproof.harness.examples.report import keep_report
-from cutproof.harness.examples.run import run_example
+from cutproof.harness.examples.run import run_any
 from cutproof.harness.examples.trials import Trials
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.reports.bars import Bar, Bars
@@ -21,9 +21,9 @@ from unit.harness.subjects import Agreeing
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     trials = Trials(SimulatedSubject())
-    example_run, result = run_example(trials, EXAMPLES["three-2pc-chain"], Agreeing())
+    done = run_any(EXAMPLES["three-2pc-chain"], trials, Agreeing())
     folder = tmp_path_factory.mktemp("example")
-    keep_report(folder, example_run, result.scenario, trials, replay="cutproof verify --workload three-2pc-chain")
+    keep_report(folder, done, trials, replay="cutproof verify --workload three-2pc-chain")
     return folder / "report.html"
 
 

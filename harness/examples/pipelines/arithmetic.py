@@ -13,7 +13,7 @@ from ...reference_engine.pipelines.measures import (
     times_as_long,
     written_between,
 )
-from ...reference_engine.pipelines.plan import AT_ONCE, CONTINUOUS, MB
+from ...reference_engine.pipelines.plan import AT_ONCE, CONTINUOUS, MB, Pipeline
 from ...reference_engine.pipelines.run import PipelineRun
 from ..claims import require
 from .claims import PipelineClaim, PipelineExample
@@ -29,13 +29,13 @@ def near(found: float, stated: float, share: float = 0.02) -> bool:
     return abs(found - stated) <= stated * share
 
 
-def _three_times(run: PipelineRun) -> str:
+def _three_times(_: Pipeline, run: PipelineRun) -> str:
     found = times_as_long(FAST, run.pipeline.device)
     require(near(found, 3.3), f"{found:.2f} times as long")
     return f"{found:.2f} times as long"
 
 
-def _crossover(run: PipelineRun) -> str:
+def _crossover(_: Pipeline, run: PipelineRun) -> str:
     rate, spilling = crossover(run.pipeline.device) / MB, run.pipeline.device.rate / MB
     slower = times_as_long(FAST, run.pipeline.device)
     require(near(rate, spilling), f"they are equal at {rate:.1f} MB/s, with spilling at {spilling:.1f}")
@@ -43,33 +43,33 @@ def _crossover(run: PipelineRun) -> str:
     return f"equal at {rate:.1f} MB/s, with spilling at {spilling:.0f} MB/s; above that alignment is shorter"
 
 
-def _costs_little(run: PipelineRun) -> str:
+def _costs_little(_: Pipeline, run: PipelineRun) -> str:
     low, high = (cost_of(CONTINUOUS, rate, run.pipeline.device) for rate in (SLOW, FAST))
     require(low < 0.02, f"it costs {low:.1%} of the throughput at {SLOW // MB} MB/s")
     return f"it costs {low:.1%} of the throughput at {SLOW // MB} MB/s, and {high:.1%} at {FAST // MB} MB/s"
 
 
-def _between(run: PipelineRun) -> str:
+def _between(_: Pipeline, run: PipelineRun) -> str:
     found = written_between(pressed(30 * MB, CONTINUOUS, run.pipeline.device)) / GB
     require(near(found, 1.8), f"{found:.2f} GB")
     return f"{found:.2f} GB"
 
 
-def _same_order(run: PipelineRun) -> str:
+def _same_order(_: Pipeline, run: PipelineRun) -> str:
     continuous = written_between(pressed(30 * MB, CONTINUOUS, run.pipeline.device)) / GB
     at_once = written_between(pressed(30 * MB, AT_ONCE, run.pipeline.device)) / GB
     require(at_once / 10 < continuous < at_once * 10, f"{continuous:.2f} GB against {at_once:.2f} GB in flight")
     return f"{continuous:.2f} GB, where {at_once:.2f} GB were in flight and written at once"
 
 
-def _all_anyway(run: PipelineRun) -> str:
+def _all_anyway(_: Pipeline, run: PipelineRun) -> str:
     continuous = written_between(pressed(SLOW, CONTINUOUS, run.pipeline.device)) / GB
     at_once = written_between(pressed(SLOW, AT_ONCE, run.pipeline.device)) / GB
     require(at_once >= continuous, f"at once {at_once:.2f} GB, continuously {continuous:.2f} GB")
     return f"at {SLOW // MB} MB/s, a minute: {at_once:.2f} GB at once, {continuous:.2f} GB continuously"
 
 
-def _just_flush(run: PipelineRun) -> str:
+def _just_flush(_: Pipeline, run: PipelineRun) -> str:
     rows = durations((10 * MB, 2 * MB, MB // 2), run.pipeline.device, ("aligned", "at once", "continuous"))
     longest = max(row.seconds["continuous"] for row in rows)
     require(longest < 0.1, f"a checkpoint takes up to {longest:.2f} s with continuous spilling")
@@ -80,7 +80,7 @@ def _just_flush(run: PipelineRun) -> str:
     return f"up to {longest * 1000:.0f} ms, whatever the backpressure; with the task at {words}"
 
 
-def _steady(run: PipelineRun) -> str:
+def _steady(_: Pipeline, run: PipelineRun) -> str:
     ways = ("continuous", "at once")
     found = {one.way: one for one in steadiness(lambda way: pressed(20 * MB, way, run.pipeline.device), ways)}
     even, jerky = found["continuous"].written_varies, found["at once"].written_varies
@@ -88,7 +88,7 @@ def _steady(run: PipelineRun) -> str:
     return f"bytes written in a second vary by {even:.0%} of their mean, and by {jerky:.0%} at once"
 
 
-def _throughput_steady(run: PipelineRun) -> str:
+def _throughput_steady(_: Pipeline, run: PipelineRun) -> str:
     (found,) = steadiness(lambda way: pressed(20 * MB, way, run.pipeline.device), ("continuous",))
     varies = found.processed_varies
     require(varies < 0.02, f"bytes processed in a second vary by {varies:.0%} of their mean")
@@ -101,7 +101,7 @@ _SHARE_NOTHING = (
 )
 
 
-def _nothing_without(run: PipelineRun) -> str:
+def _nothing_without(_: Pipeline, run: PipelineRun) -> str:
     ways = ("continuous", "buffer time-out")
     found = {one.way: one for one in steadiness(lambda way: fed(SLOW, 20 * MB, way, run.pipeline.device), ways)}
     waits, always = found["buffer time-out"].written, found["continuous"].written

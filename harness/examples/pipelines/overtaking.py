@@ -53,7 +53,7 @@ def _ahead_us(run: PipelineRun) -> dict[str, int]:
     }
 
 
-def _forwarded_before(run: PipelineRun) -> str:
+def _forwarded_before(_: Pipeline, run: PipelineRun) -> str:
     ahead, marks = _ahead_us(run), _marks(run)
     late = [
         name
@@ -67,7 +67,7 @@ def _forwarded_before(run: PipelineRun) -> str:
     return f"downstream before the synchronous part ended: {words}; aligned, none was"
 
 
-def _nobody_blocked(run: PipelineRun) -> str:
+def _nobody_blocked(_: Pipeline, run: PipelineRun) -> str:
     blocked = {name: us for name, us in run.outcome.blocked_us.items() if us}
     require(not blocked, f"{', '.join(blocked)} was blocked")
     aligned = measured(replace(run.pipeline, way=ALIGNED)).outcome.blocked_us
@@ -76,14 +76,14 @@ def _nobody_blocked(run: PipelineRun) -> str:
     return f"no channel was ever blocked; aligned, {waited} was for {aligned[waited] / SECOND:.1f} s"
 
 
-def _in_flight_stored(run: PipelineRun) -> str:
+def _in_flight_stored(_: Pipeline, run: PipelineRun) -> str:
     stored = _first(run).stored_bytes
     aligned = _first(measured(replace(run.pipeline, way=ALIGNED))).stored_bytes
     require(stored > 0 == aligned, f"{stored / MB:.0f} MB in flight are in it, and {aligned / MB:.0f} MB aligned")
     return f"{stored / MB:.0f} MB in flight are part of it; aligned, none"
 
 
-def _shorter(run: PipelineRun) -> str:
+def _shorter(_: Pipeline, run: PipelineRun) -> str:
     took = (_first(run).took_us or 0) / SECOND
     aligned = (_first(measured(replace(run.pipeline, way=ALIGNED))).took_us or 0) / SECOND
     require(took * 2 < aligned, f"{took:.1f} s, and {aligned:.1f} s aligned")
@@ -109,7 +109,7 @@ STANDSTILL = 5
 """rounds without progress that show that there will be none"""
 
 
-def _later(run: PipelineRun) -> str:
+def _later(_: Pipeline, run: PipelineRun) -> str:
     calm = measured(replace(run.pipeline, crashes_us=()))
     usual = max((one.took_us or 0) / SECOND for one in calm.complete)
     longest = max((one.took_us or 0) / SECOND for one in run.complete)
@@ -122,7 +122,7 @@ def _round(number: int, one: Round) -> str:
     return f"round {number}: {f'checkpoints of {took} s' if took else 'no checkpoint'}"
 
 
-def _even_later(run: PipelineRun) -> str:
+def _even_later(_: Pipeline, run: PipelineRun) -> str:
     found = rounds(run)
     longest = [max(one.checkpoints_s) for one in found if one.checkpoints_s]
     require(bool(longest), "no checkpoint completed before a crash")
@@ -131,14 +131,14 @@ def _even_later(run: PipelineRun) -> str:
     return "; ".join(_round(number, one) for number, one in enumerate(found[: len(longest) + 1], 1))
 
 
-def _little_progress(run: PipelineRun) -> str:
+def _little_progress(_: Pipeline, run: PipelineRun) -> str:
     covered = [one.covered for one in rounds(run)]
     require(len(covered) > STANDSTILL and covered[-1] == covered[-STANDSTILL], "there is progress to the end")
     stands = covered.index(covered[-1]) + 1
     return f"{covered[-1] / MB:,.0f} MB after {stands} crashes, and {covered[-1] / MB:,.0f} MB after {len(covered)}"
 
 
-def _more_progress(run: PipelineRun) -> str:
+def _more_progress(_: Pipeline, run: PipelineRun) -> str:
     words = []
     for name, way in (("at once", AT_ONCE), ("continuously", CONTINUOUS)):
         covered = [one.covered for one in rounds(measured(replace(run.pipeline, way=way)))]

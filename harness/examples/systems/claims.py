@@ -6,7 +6,7 @@ import msgspec
 
 from ....properties.graphs.causality import GraphHistory, Taken
 from ...reference_engine.graphs.system import System
-from ..claims import Claim, NotShown, Shown, look_up
+from ..claims import Claim, NotShown
 
 
 class SystemExample(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,11 +17,6 @@ class SystemExample(msgspec.Struct, frozen=True, kw_only=True):
     document: str
     system: System
     claims: tuple[Claim[System, GraphHistory], ...]
-
-
-def show(example: SystemExample, history: GraphHistory) -> list[Shown]:
-    """Look every claim of an example up in the history of its run."""
-    return look_up(example.claims, example.system, history)
 
 
 def taken(history: GraphHistory, name: str) -> Taken:

@@ -15,7 +15,7 @@ from cutproof.harness.examples import EXAMPLES, Shown
 from cutproof.harness.examples.example_report import KEPT, REPORT, Measured, view_of
 from cutproof.harness.examples.figures import OF_FINISHING
 from cutproof.harness.examples.report import keep_report
-from cutproof.harness.examples.run import ExampleRun, run_example
+from cutproof.harness.examples.run import ExampleRun, run_any
 from cutproof.harness.examples.trials import Trials
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.runtime.exit_codes import ExitCode
@@ -29,8 +29,8 @@ DOCUMENTED = Path(__file__).parents[4] / "docs" / "protocol.md"
 
 def page_of(name: str, folder: Path) -> str:
     trials = Trials(SimulatedSubject())
-    example_run, result = run_example(trials, EXAMPLES[name], Agreeing())
-    keep_report(folder, example_run, result.scenario, trials, replay=f"cutproof verify --workload {name}")
+    done = run_any(EXAMPLES[name], trials, Agreeing())
+    keep_report(folder, done, trials, replay=f"cutproof verify --workload {name}")
     return (folder / REPORT).read_text(encoding="utf-8")
 
 

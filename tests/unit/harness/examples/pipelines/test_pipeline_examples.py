@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from cutproof.harness.cli import main
+from cutproof.harness.examples.claims import look_up
 from cutproof.harness.examples.example_report import REPORT
 from cutproof.harness.examples.pipelines.arithmetic import SPILLING_ARITHMETIC
-from cutproof.harness.examples.pipelines.claims import show
 from cutproof.harness.examples.pipelines.examples import PIPELINE_EXAMPLES
 from cutproof.harness.examples.pipelines.overtaking import BARRIER_BEFORE_SNAPSHOT, JOINED, VICIOUS_CIRCLE
 from cutproof.harness.examples.run import run_pipeline_example
@@ -48,7 +48,7 @@ def _slower_source(pipeline: Pipeline) -> Pipeline:
     ],
 )
 def test_without_overtaking_or_backpressure_it_does_not(pipeline: Pipeline, lacking: list[int]) -> None:
-    shown = show(BARRIER_BEFORE_SNAPSHOT, judged(pipeline))
+    shown = look_up(BARRIER_BEFORE_SNAPSHOT.claims, pipeline, judged(pipeline))
     assert [number for number, claim in enumerate(shown) if not claim.shown] == lacking
 
 
@@ -62,7 +62,7 @@ def test_without_overtaking_or_backpressure_it_does_not(pipeline: Pipeline, lack
     ],
 )
 def test_where_nothing_turns_there_is_no_circle(pipeline: Pipeline, lacking: list[int]) -> None:
-    shown = show(VICIOUS_CIRCLE, judged(pipeline))
+    shown = look_up(VICIOUS_CIRCLE.claims, pipeline, judged(pipeline))
     assert [number for number, claim in enumerate(shown) if not claim.shown] == lacking
 
 
@@ -71,7 +71,7 @@ def test_with_another_store_the_figures_are_others() -> None:
     claims = {number: SPILLING_ARITHMETIC.claims[number] for number in (0, 2, 3)}
     for rate, lacking in ((60 * MB, [0]), (8 * MB, [0, 2, 3])):
         run = judged(replace(SPILLING_ARITHMETIC.pipeline, device=Device(rate=rate), until_us=MINUTE))
-        shown = show(replace(SPILLING_ARITHMETIC, claims=tuple(claims.values())), run)
+        shown = look_up(claims.values(), run.pipeline, run)
         assert [
             number for number, claim in zip(claims, shown, strict=True) if not (claim.shown or claim.assumed)
         ] == lacking

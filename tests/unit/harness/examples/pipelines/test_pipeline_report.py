@@ -14,17 +14,20 @@ import msgspec
 import pytest
 
 from cutproof.harness.examples.example_report import KEPT, REPORT
-from cutproof.harness.examples.pipelines import report, tables
+from cutproof.harness.examples.pipelines import figures, tables
 from cutproof.harness.examples.pipelines.overtaking import VICIOUS_CIRCLE
-from cutproof.harness.examples.pipelines.report import keep_report
 from cutproof.harness.examples.pipelines.tables import as_text, figures_of_rounds
-from cutproof.harness.examples.run import ExampleRun, run_pipeline_example
+from cutproof.harness.examples.report import keep_report
+from cutproof.harness.examples.run import Done, ExampleRun, run_any
+from cutproof.harness.examples.trials import Trials
 from cutproof.harness.reference_engine.pipelines.crashing import Cell, judge_cell
 from cutproof.harness.reference_engine.pipelines.measures import MINUTE, PRESSURES, SECOND, WAYS
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.reference_impl.simulated.pipeline_plan import MB
 from cutproof.reports.curves import Chart
 from cutproof.reports.figures import Figures
 from unit.harness.examples.pipelines.measured import MEASURED, THE_DOCUMENTS
+from unit.harness.subjects import Agreeing
 
 BENCHMARK = Path(__file__).parents[5] / "benchmarks" / "spilling.py"
 ARITHMETIC = ExampleRun(
@@ -48,7 +51,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    for one in (module, report):
+    for one in (module, figures):
         monkeypatch.setattr(one, "cells", _two_cells)
         for name, once in MEASURED.items():
             monkeypatch.setattr(one, name, once)
@@ -60,7 +63,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def _kept(folder: Path) -> tuple[str, list[str]]:
     """The page of the arithmetic, and what was told while it was made."""
     reported: list[str] = []
-    keep_report(folder, ARITHMETIC, reported.append)
+    keep_report(folder, Done(run=ARITHMETIC), Trials(SimulatedSubject()), progress=reported.append)
     return (folder / REPORT).read_text(encoding="utf-8"), reported
 
 
@@ -117,7 +120,7 @@ def _drawn(page: str, text: str) -> str:
 
 def test_throughput_is_drawn_where_the_store_is_too_slow(benchmark: ModuleType) -> None:
     """By second: continuously what the store writes, otherwise what the task can do."""
-    _, charts = report.measured_for(ARITHMETIC.name, lambda _: None)
+    _, charts = figures.measured_for(ARITHMETIC.name, lambda _: None)
     (chart,) = (one for one in charts if isinstance(one, Chart) and "processes" in one.title)
     level = {curve.name: {size for _, size in curve.points} for curve in chart.curves}
     assert level == {name: {30.0 if name == "continuous" else 100.0} for name in WAYS}
@@ -135,10 +138,11 @@ def test_each_pressure_is_what_its_name_says() -> None:
 
 
 def test_a_page_is_kept_with_curves_and_figures(tmp_path: Path) -> None:
-    example_run = run_pipeline_example(VICIOUS_CIRCLE)
-    keep_report(tmp_path, example_run)
+    trials = Trials(SimulatedSubject())
+    done = run_any(VICIOUS_CIRCLE, trials, Agreeing())
+    keep_report(tmp_path, done, trials)
     page = (tmp_path / REPORT).read_text(encoding="utf-8")
     assert page.count('class="curve"') == 2 * 5  # each curve and its sample in the legend
     assert "2,848 (none)" in page
     assert "aligned checkpoints come later and later" in page
-    assert msgspec.json.decode((tmp_path / KEPT).read_bytes(), type=ExampleRun) == example_run
+    assert msgspec.json.decode((tmp_path / KEPT).read_bytes(), type=ExampleRun) == done.run

@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 from msgspec.structs import replace
 
+from cutproof.harness.examples.claims import look_up
 from cutproof.harness.examples.pipelines.arithmetic import SPILLING_ARITHMETIC
-from cutproof.harness.examples.pipelines.claims import show
 from cutproof.harness.reference_engine.pipelines import run as pipelines
 from cutproof.harness.reference_engine.pipelines.measures import SECOND
 from cutproof.reference_impl.core.spilling import ChannelSpilling, Effect, Way
@@ -75,6 +75,6 @@ def test_on_an_engine_that_spills_wrongly_the_claim_does_not_show(number: int, m
     example = replace(SPILLING_ARITHMETIC, claims=(SPILLING_ARITHMETIC.claims[number],))
     run = pipelines.judged(replace(example.pipeline, until_us=SECOND))
     monkeypatch.setattr(pipelines, "judged", partial(pipelines.judged, spilling=wrong))
-    (shown_claim,) = show(example, run)
+    (shown_claim,) = look_up(example.claims, example.pipeline, run)
     assert not shown_claim.shown, shown_claim.evidence
     assert "there is no" not in shown_claim.evidence

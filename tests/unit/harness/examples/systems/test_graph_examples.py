@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from cutproof.harness.cli import main
+from cutproof.harness.examples.claims import look_up
+from cutproof.harness.examples.example_report import REPORT
 from cutproof.harness.examples.run import run_system_example
-from cutproof.harness.examples.systems.claims import show
 from cutproof.harness.examples.systems.examples import SYSTEM_EXAMPLES
 from cutproof.harness.examples.systems.worked import FIXED, WORKED
 from cutproof.harness.reference_engine.graphs.run import run, run_and_judge
@@ -57,17 +58,17 @@ def _slower(system: System, name: str, takes_us: int) -> System:
     ],
 )
 def test_on_another_system_it_does_not(name: str, system: System, lacking: list[int]) -> None:
-    shown = show(SYSTEM_EXAMPLES[name], run(system))
+    shown = look_up(SYSTEM_EXAMPLES[name].claims, SYSTEM_EXAMPLES[name].system, run(system))
     if name == "clock-skew-snapshot":  # its claims run variants of the example's system
         altered = msgspec.structs.replace(SYSTEM_EXAMPLES[name], system=system)
-        shown = show(altered, run(system))
+        shown = look_up(altered.claims, altered.system, run(system))
     assert [number for number, claim in enumerate(shown) if not claim.shown] == lacking
 
 
 def test_what_a_history_lacks_is_not_shown_and_breaks_nothing() -> None:
     example = SYSTEM_EXAMPLES["chandy-lamport-p1-p2-p3"]
     without = msgspec.structs.replace(run(example.system), markers=())
-    shown = show(example, without)
+    shown = look_up(example.claims, example.system, without)
     assert [claim.shown for claim in shown] == [False, True, True, False]
     assert shown[3].evidence == "the history lacks what the claim is looked up in: tuple index out of range"
 
@@ -177,9 +178,19 @@ def test_a_system_is_replayed_and_judged(
     assert printed in capsys.readouterr().out
 
 
+def test_its_page_is_kept_where_a_folder_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["verify", "--workload", "chandy-lamport-p1-p2-p3"]
+    assert main([*words, "--out", str(tmp_path / "kept")]) == ExitCode.HELD
+    assert f"report: {tmp_path / 'kept' / REPORT}" in capsys.readouterr().out
+    page = (tmp_path / "kept" / REPORT).read_text(encoding="utf-8")
+    assert "4 of 4 claims of the course on consistent snapshots showed" in " ".join(page.split())
+    assert main(words) == ExitCode.HELD
+    assert "report:" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("words", [("--subject", "processes"), ("--defect", "A01"), ("--runs", "3"), ("--out", "kept")])
 def test_what_means_another_world_is_refused(words: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", str(CORPUS / "worked-example.json"), *words]) == ExitCode.USAGE
     assert f"leave {words[0]} out" in capsys.readouterr().err
-    if words[0] != "--runs":
+    if words[0] in ("--subject", "--defect"):
         assert main(["verify", "--workload", "chandy-lamport-p1-p2-p3", *words]) == ExitCode.USAGE

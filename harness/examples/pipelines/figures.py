@@ -1,38 +1,23 @@
-"""The page that `--out` keeps of an example in bytes: its figures are measured for it."""
+"""The figures of an example in bytes: they are measured when its page is kept."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ....reports.figures import Figures, Picture
 from ...reference_engine.pipelines.crashing import cells, circle, rounds
 from ...reference_engine.pipelines.measures import PRESSURES, WAYS, durations, recoveries, steadiness, stores
 from ...reference_engine.pipelines.plan import MB
 from ...reference_engine.pipelines.run import measured
-from .. import example_report
-from ..example_report import Measured
 from . import tables
 from .arithmetic import SPILLING_ARITHMETIC
 from .overtaking import VICIOUS_CIRCLE
 
-if TYPE_CHECKING:
-    from ..run import ExampleRun
-
 TIMES = "Times are virtual, bytes are simulated"
 
 
-def keep_report(
-    folder: Path, run: ExampleRun, progress: Callable[[str], None] = lambda _: None, *, replay: str = ""
-) -> None:
-    """Write the example's page; the figures are measured for it, and `progress` is called with the next one."""
-    tabled, charts = measured_for(run.name, progress)
-    example_report.keep(folder, run, Measured(tables=tabled, charts=charts, times=TIMES), replay=replay)
-
-
 def measured_for(name: str, progress: Callable[[str], None]) -> tuple[tuple[Figures, ...], tuple[Picture, ...]]:
-    """The tables and the pictures of an example's page."""
+    """The tables and the pictures of an example's page; `progress` is called with what is measured next."""
     if name == SPILLING_ARITHMETIC.name:
         return _arithmetic(progress)
     if name == VICIOUS_CIRCLE.name:
