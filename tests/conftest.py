@@ -55,9 +55,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """None, which is xdist's own way, unless files are to be dealt out as a whole."""
     if config.option.dist != "loadfile":
         return None
-    from dealing import Dealing
+    from scheduling import FileScheduling
 
-    return Dealing(config, log)
+    return FileScheduling(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 SPARK = "spark"
 WITH_SPARK = (
-    "tests/end_to_end/test_committed_where_it_lies.py",
+    "tests/end_to_end/test_committed_in_place.py",
     "tests/end_to_end/test_planted_errors.py",
     "tests/end_to_end/test_streaming_and_batch.py",
     "tests/end_to_end/test_verbs.py",

@@ -9,7 +9,7 @@ import msgspec
 
 from ... import __version__
 from ...properties.model.verdict import Verdict, Violated
-from ...reports.figures import Figures, FiguresView, Judged, Picture, Statement, render_figures
+from ...reports.example_report import Figures, FiguresView, Judged, Picture, Statement, render_figures
 from ..counterexamples.words import verdict_in_words
 from ..scenario.files import write_whole
 

@@ -11,7 +11,7 @@ from collections import Counter
 from ...properties.model.history import History
 from ...reports.bars import Bar, Bars
 from ...reports.curves import Chart, Curve
-from ...reports.figures import Figures, Picture
+from ...reports.example_report import Figures, Picture
 from ..counterexamples.words import time_in_words
 from .about_finishing import ABOUT_FINISHING
 from .at_finish import COMMIT_AT_FINISH

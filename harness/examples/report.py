@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ...properties.model.verdict import Violated
-from ...reports.figures import Figures, Picture
+from ...reports.example_report import Figures, Picture
 from ..counterexamples.story import what_ran
 from ..scenario.model import Scenario
 from ..subject.port import SubjectFailed

@@ -20,7 +20,7 @@ from ..scenario.model import AnyCommand, Resume, Scenario
 from ..subject.port import Capabilities
 from .choices import Choices
 from .engines import Tuning, draw_guarantee
-from .faults.faults import RESTARTING, at_some_step, draw_fault, possible
+from .faults.draw_faults import RESTARTING, at_some_step, draw_fault, possible
 from .situations import extras
 from .situations.local import local_stage
 from .stage import Frame, Stage, Template, stage_of

@@ -14,9 +14,9 @@ from ..subject.abilities import EDGES, drawable
 from ..subject.port import Capabilities
 from .choices import Choices
 from .engines import Tuning, draw_committing, draw_engine, paced, patient
+from .workloads.draw_workloads import Recipe, draw_topology, draw_workload, modest
 from .workloads.enumerated import enumerated
 from .workloads.fitting import fitted
-from .workloads.workloads import Recipe, draw_topology, draw_workload, modest
 
 ALL_GUARANTEES = frozenset({"exactly-once", "at-least-once", "at-most-once"})
 ALL_SINKS = frozenset({"transactional", "idempotent", "plain"})

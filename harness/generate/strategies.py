@@ -25,7 +25,7 @@ from .admission import admitted
 from .choices import Choices, built
 from .coverage.target_rounds import number_of_group
 from .coverage.target_scenarios import TARGETS
-from .dealing import made_distinct
+from .determined_distribution import made_distinct
 from .engines import Tuning, draw_engine, with_local_channels, without_late_checkpoints
 from .faults.stop_hits import with_hits
 from .faults.stragglers import with_stragglers
@@ -36,8 +36,8 @@ from .situations.hunted import HUNTED
 from .situations.rescaling import with_rescaling
 from .situations.templates import FAULTLESS, SHARES, TEMPLATES
 from .stage import Frame, Template
+from .workloads.draw_workloads import Recipe, draw_topology, draw_workload
 from .workloads.fitting import fit
-from .workloads.workloads import Recipe, draw_topology, draw_workload
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from .alignment import (
+from .barrier_alignment import (
     AbortCame,
     Action,
     Aligning,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .alignment import Alignment
+from .barrier_alignment import Alignment
 from .commit_parts import Committing as Committing
 from .commit_parts import GlobalCommitting as GlobalCommitting
 from .commit_parts import PreCommitting as PreCommitting

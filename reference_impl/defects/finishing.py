@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.alignment import Action, Alignment, PartitionEnded, Signal, State
+from ..core.barrier_alignment import Action, Alignment, PartitionEnded, Signal, State
 from ..core.checkpoints import Pending
 from ..core.coordinator import Coordinator
 from ..core.effects import Effect, Send

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core.alignment import Aligning, Alignment, State
+from ..core.barrier_alignment import Aligning, Alignment, State
 from ..core.ids import CheckpointId
 from ..core.in_flight import Capture, Recording, T
 from ..core.messages import Barrier, CancelBarrier, Element

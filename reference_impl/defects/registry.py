@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from ..core.alignment import Alignment
+from ..core.barrier_alignment import Alignment
 from ..core.parts import Part
 from ..core.rescale import Redistribution
 

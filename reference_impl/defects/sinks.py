@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.alignment import Alignment
+from ..core.barrier_alignment import Alignment
 from ..core.effects import Effect, Mail
 from ..core.ids import AttemptId, CheckpointId, TaskId
 from ..core.parts import Committing, GlobalCommitting, Naming, Part, PreCommitting, SinkRecovery

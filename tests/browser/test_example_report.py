@@ -14,7 +14,7 @@ from cutproof.harness.examples.run import run_any
 from cutproof.harness.examples.trials import Trials
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.reports.bars import Bar, Bars
-from cutproof.reports.figures import FiguresView, render_figures
+from cutproof.reports.example_report import FiguresView, render_figures
 from unit.harness.subjects import Agreeing
 
 

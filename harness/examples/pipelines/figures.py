@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....reports.figures import Figures, Picture
+from ....reports.example_report import Figures, Picture
 from ...reference_engine.pipelines.crashing import cells, circle, rounds
 from ...reference_engine.pipelines.measures import PRESSURES, WAYS, durations, recoveries, steadiness, stores
 from ...reference_engine.pipelines.plan import MB

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....reports import grid
 from ....reports.bars import Bar, Bars
 from ....reports.curves import Chart, Curve
-from ....reports.figures import Figures
+from ....reports.example_report import Figures
 from ....reports.grid import Grid
 from ...reference_engine.pipelines.crashing import Cell, Round
 from ...reference_engine.pipelines.measures import (

@@ -11,7 +11,7 @@ from ....faults.points import COORDINATOR_POINTS
 from ...scenario.forecast import Forecast
 from ...search.coverage import TRANSACTION_POINTS
 from ..choices import Choices
-from ..faults.faults import draw_fault, possible
+from ..faults.draw_faults import draw_fault, possible
 from .target_groups import ENDS, MESSAGES, RECOVERY, Pair, TargetGroup
 
 WAITING = frozenset(

@@ -22,7 +22,7 @@ from ...search.coverage import MODES
 from ..choices import Choices
 from ..engines import Tuning
 from ..stage import Frame, Stage, stage_of
-from ..workloads.workloads import Recipe, draw_workload
+from ..workloads.draw_workloads import Recipe, draw_workload
 from .target_faults import fault_on_target, lasting, share_of
 from .target_groups import TargetGroup
 from .target_rounds import group_of, groups_in_a_round

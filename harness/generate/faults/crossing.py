@@ -21,7 +21,7 @@ from ...scenario.model import AnyCommand, Cancel, Command, Engine, Resume, Scena
 from ..choices import Choices
 from ..engines import alignments, patient, promising, spilled
 from ..stage import Frame, Template, has_regions
-from .faults import at_some_time, possible
+from .draw_faults import at_some_time, possible
 
 CROSSED = "crossed"
 PAIRS = (

@@ -15,7 +15,7 @@ from ...scenario.model import Perturbation, Savepoint, Scenario, StopWithSavepoi
 from ..choices import Choices
 from ..engines import Tuning
 from ..stage import Frame, stage_of
-from .faults import at_some_time
+from .draw_faults import at_some_time
 
 
 def late_acknowledgement(choices: Choices, frame: Frame) -> Scenario:

@@ -17,7 +17,7 @@ from ...scenario.layout import topologies_of
 from ...scenario.model import AnyCommand, Cancel, Engine, Resume, Scenario
 from ..choices import Choices
 from ..coverage.target_groups import UPSETTING
-from .faults import draw_fault, possible
+from .draw_faults import draw_fault, possible
 
 CANCELS_PERCENT = 40
 RESUMES_PERCENT = 45

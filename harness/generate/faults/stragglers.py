@@ -16,7 +16,7 @@ from ...scenario.model import Cancel, Perturbation, Resume, Scenario, StopWithSa
 from ..choices import Choices
 from ..engines import Tuning
 from ..stage import Frame, stage_of
-from .faults import at_some_time
+from .draw_faults import at_some_time
 
 PERCENT = 40
 """of the jobs that are ended and followed by another"""

@@ -14,7 +14,7 @@ from ...scenario.forecast import Forecast
 from ...scenario.model import AnyCommand, Cancel, Perturbation, Resume, Scenario, StopWithSavepoint
 from ..choices import Choices
 from ..engines import Tuning
-from ..faults.faults import draw_fault, possible
+from ..faults.draw_faults import draw_fault, possible
 from ..faults.stop_races import as_another, racing_stops
 from ..stage import Frame, stage_of
 from . import extras

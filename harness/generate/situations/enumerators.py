@@ -13,7 +13,7 @@ from ...scenario.forecast import Forecast
 from ...scenario.model import Perturbation, Scenario
 from ..choices import Choices
 from ..engines import Tuning
-from ..faults.faults import at_some_step, at_some_time, draw_fault, early
+from ..faults.draw_faults import at_some_step, at_some_time, draw_fault, early
 from ..stage import Frame, Template, stage_of
 from . import extras
 

@@ -7,7 +7,7 @@ from ....faults.plan import AnyFault, AtPoint, AtTime, InPhase
 from ...scenario.forecast import Forecast
 from ...scenario.model import AnyCommand, Cancel, Perturbation, Resume, Savepoint, StopWithSavepoint
 from ..choices import Choices
-from ..faults.faults import (
+from ..faults.draw_faults import (
     DISTURBING,
     RESTARTING,
     amid_data,

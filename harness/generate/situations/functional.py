@@ -19,11 +19,11 @@ from ...scenario.model import AnyCommand, Cancel, Resume, Scenario, StopWithSave
 from ...subject.abilities import knows
 from ..choices import Choices
 from ..engines import Tuning, draw_guarantee
-from ..faults.faults import at_some_time
+from ..faults.draw_faults import at_some_time
 from ..stage import Frame, Stage, Template, stage_of
+from ..workloads.draw_workloads import Chain, Recipe, draw_inputs, draw_topology, is_possible
 from ..workloads.event_times import draw_times
 from ..workloads.records import draw_keys
-from ..workloads.workloads import Chain, Recipe, draw_inputs, draw_topology, is_possible
 from . import extras
 from .rescaling import with_rescaling
 from .unaligned import crowded_stage, without_forward

@@ -14,12 +14,12 @@ from ...scenario.forecast import Forecast
 from ...scenario.model import AnyCommand, Cancel, Perturbation, Resume, Scenario, StopWithSavepoint
 from ..choices import Choices
 from ..engines import Tuning
-from ..faults.faults import at_some_step, at_some_time, draw_fault, early, some_task
+from ..faults.draw_faults import at_some_step, at_some_time, draw_fault, early, some_task
 from ..faults.stop_races import as_another
 from ..faults.stragglers import late_cancel
 from ..stage import Frame, Stage, Template, stage_of
+from ..workloads.draw_workloads import draw_workload
 from ..workloads.event_times import loosened
-from ..workloads.workloads import draw_workload
 from .endings import amid_the_end
 from .local import with_engine
 from .part_finished import with_first_short

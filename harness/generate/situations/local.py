@@ -17,9 +17,9 @@ from ...scenario.forecast import Forecast
 from ...scenario.model import AnyCommand, Cancel, Engine, Resume, Savepoint, Scenario, StopWithSavepoint
 from ..choices import Choices
 from ..engines import Tuning
-from ..faults.faults import at_some_step, at_some_time, draw_fault, during_recovery, some_task
+from ..faults.draw_faults import at_some_step, at_some_time, draw_fault, during_recovery, some_task
 from ..stage import Frame, Stage, stage_of
-from ..workloads.workloads import draw_topology, draw_workload
+from ..workloads.draw_workloads import draw_topology, draw_workload
 from . import extras
 from .rescaling import with_rescaling
 from .unaligned import crowded, seasoned

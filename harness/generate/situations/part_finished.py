@@ -14,10 +14,10 @@ from ...scenario.forecast import Forecast
 from ...scenario.model import AnyCommand, Cancel, Resume, Scenario, StopWithSavepoint
 from ..choices import Choices
 from ..engines import Tuning
-from ..faults.faults import at_some_time, draw_fault
+from ..faults.draw_faults import at_some_time, draw_fault
 from ..faults.stop_races import as_another
 from ..stage import Frame, Template, stage_of
-from ..workloads.workloads import draw_workload
+from ..workloads.draw_workloads import draw_workload
 from .endings import amid_the_end
 from .rescaling import with_rescaling
 

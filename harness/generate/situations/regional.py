@@ -16,9 +16,9 @@ from ...scenario.forecast import Forecast
 from ...scenario.model import AnyCommand, Resume, Savepoint, Scenario, StopWithSavepoint
 from ..choices import Choices
 from ..engines import Tuning, draw_guarantee
-from ..faults.faults import at_some_step, at_some_time, draw_fault, some_task
+from ..faults.draw_faults import at_some_step, at_some_time, draw_fault, some_task
 from ..stage import Frame, Stage, stage_of
-from ..workloads.workloads import draw_workload
+from ..workloads.draw_workloads import draw_workload
 from . import extras
 
 KINDS = frozenset({"map", "filter", "flat-map", "union", "batch"})

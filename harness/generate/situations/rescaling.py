@@ -15,7 +15,7 @@ from ...scenario.layout import topologies_of
 from ...scenario.model import AnyCommand, Cancel, Resume, Scenario, StopWithSavepoint
 from ..choices import Choices
 from ..engines import Tuning
-from ..faults.faults import at_some_time
+from ..faults.draw_faults import at_some_time
 from ..stage import Frame, stage_of
 from . import extras
 

@@ -28,7 +28,7 @@ from ..choices import Choices
 from ..coverage import target_scenarios as target_scenarios
 from ..engines import Tuning, draw_guarantee
 from ..faults import crossing, races
-from ..faults.faults import (
+from ..faults.draw_faults import (
     CHECKPOINT_STEPS,
     COMMIT_STEPS,
     COORDINATOR_STEPS,

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from cutproof.reference_impl.core.alignment import (
+from cutproof.reference_impl.core.barrier_alignment import (
     AbortCame,
     Action,
     Aligning,

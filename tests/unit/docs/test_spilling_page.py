@@ -18,7 +18,7 @@ from cutproof.harness.reference_engine.pipelines.crashing import EVERY_US, INTER
 from cutproof.harness.reference_engine.pipelines.measures import PRESSURES, WAYS
 from cutproof.harness.reference_engine.pipelines.run import measured
 from cutproof.reference_impl.simulated.pipeline_plan import MB
-from cutproof.reports.figures import Figures
+from cutproof.reports.example_report import Figures
 from unit.harness.examples.pipelines.measured import MEASURED, THE_DOCUMENTS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "spilling.md").read_text(encoding="utf-8")

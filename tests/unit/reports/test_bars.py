@@ -9,7 +9,7 @@ import pytest
 
 from cutproof.reports import bars, grid
 from cutproof.reports.bars import LEFT, Bar, Bars
-from cutproof.reports.figures import FiguresView, render_figures
+from cutproof.reports.example_report import FiguresView, render_figures
 from cutproof.reports.grid import Cell, Grid
 
 BARS = Bars(

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from cutproof.reports.curves import FLOOR, LEFT, LIFT, WIDTH, Chart, Curve, drawn
-from cutproof.reports.figures import Figures, FiguresView, Statement, render_figures
+from cutproof.reports.example_report import Figures, FiguresView, Statement, render_figures
 
 
 def _chart(*curves: Curve, logarithmic: bool = False) -> Chart:

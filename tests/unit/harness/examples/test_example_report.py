@@ -21,7 +21,7 @@ from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubjec
 from cutproof.harness.runtime.exit_codes import ExitCode
 from cutproof.harness.search import oracle
 from cutproof.properties.model.verdict import Holds, Unknown, Violated
-from cutproof.reports.figures import render_figures
+from cutproof.reports.example_report import render_figures
 from unit.harness.subjects import Agreeing
 
 DOCUMENTED = Path(__file__).parents[4] / "docs" / "protocol.md"

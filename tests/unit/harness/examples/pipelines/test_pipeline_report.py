@@ -25,7 +25,7 @@ from cutproof.harness.reference_engine.pipelines.measures import MINUTE, PRESSUR
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.reference_impl.simulated.pipeline_plan import MB
 from cutproof.reports.curves import Chart
-from cutproof.reports.figures import Figures
+from cutproof.reports.example_report import Figures
 from unit.harness.examples.pipelines.measured import MEASURED, THE_DOCUMENTS
 from unit.harness.subjects import Agreeing
 

@@ -74,7 +74,7 @@ class FiguresView(Value, kw_only=True):
 def render_figures(view: FiguresView) -> str:
     """The whole page; the same view gives the same text."""
     charts = [(chart.title, _drawn(chart)) for chart in view.charts]
-    return environment().get_template("figures.html.j2").render(view=view, charts=charts)
+    return environment().get_template("example_report.html.j2").render(view=view, charts=charts)
 
 
 def _drawn(picture: Picture) -> Plot:

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from cutproof.reference_impl.core.alignment import (
+from cutproof.reference_impl.core.barrier_alignment import (
     TABLE,
     AbortCame,
     Action,
