@@ -13,7 +13,7 @@ import sys
 import time
 
 from cutproof.harness.examples.pipelines import tables
-from cutproof.harness.reference_engine.pipelines.crashing import cells, circle, rounds
+from cutproof.harness.reference_engine.pipelines.crashing import circle, comparisons, rounds
 from cutproof.harness.reference_engine.pipelines.measures import (
     PRESSURES,
     WAYS,
@@ -45,15 +45,15 @@ def main() -> None:
         show(tables.figures_of_steadiness(steadiness(plan), about))
     show(tables.figures_of_rounds({name: rounds(measured(circle(way))) for name, way in WAYS.items()}))
     if not options.quick:
-        show(tables.figures_of_cells(_cells()))
+        show(tables.figures_of_comparisons(_comparisons()))
     print(f"\n{time.perf_counter() - began:.0f} s", file=sys.stderr)
 
 
-def _cells() -> list[tables.Cell]:
+def _comparisons() -> list[tables.Comparison]:
     if not sys.stderr.isatty():
-        return list(cells())
+        return list(comparisons())
     with TerminalProgress(sys.stderr) as progress:
-        return list(cells(progress.step))
+        return list(comparisons(progress.step))
 
 
 if __name__ == "__main__":

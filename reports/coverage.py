@@ -30,7 +30,7 @@ WAYS: dict[str, str] = {
 }
 
 
-class CoverageCell(Value, kw_only=True):
+class TargetTotal(Value, kw_only=True):
     """One point and kind of fault over all ways of ending."""
 
     fired: int = 0
@@ -53,7 +53,7 @@ class CoverageMap(Value, kw_only=True):
 
     title: str
     kinds: tuple[str, ...]
-    lines: tuple[tuple[str, tuple[CoverageCell, ...]], ...]
+    lines: tuple[tuple[str, tuple[TargetTotal, ...]], ...]
     """point, and a cell for each kind"""
     endings: tuple[tuple[str, int, int, int], ...]
     """(way of ending, possible targets, targets hit, faults that fired)"""
@@ -96,24 +96,24 @@ def _map(title: str, rows: list[CoverageRow]) -> CoverageMap:
     kinds = tuple(kind for kind in KINDS if any(kind in row.fired for row in rows))
     points = tuple(dict.fromkeys(row.point for row in rows))
     sums = {(point, kind): _sum(rows, point, kind) for point in points for kind in kinds}
-    most = max((cell.fired for cell in sums.values()), default=0)
+    most = max((total.fired for total in sums.values()), default=0)
     lines = tuple((point, tuple(_warmed(sums[point, kind], most) for kind in kinds)) for point in points)
     endings = dict.fromkeys(row.ending for row in rows)
     return CoverageMap(title=title, kinds=kinds, lines=lines, endings=tuple(_ending(rows, name) for name in endings))
 
 
-def _sum(rows: list[CoverageRow], point: str, kind: str) -> CoverageCell:
+def _sum(rows: list[CoverageRow], point: str, kind: str) -> TargetTotal:
     found = [(row.ending, row.fired[kind]) for row in rows if row.point == point and kind in row.fired]
-    return CoverageCell(
+    return TargetTotal(
         fired=sum(number for _, number in found),
         empty=tuple(ending for ending, number in found if not number),
         possible=bool(found),
     )
 
 
-def _warmed(cell: CoverageCell, most: int) -> CoverageCell:
-    return CoverageCell(
-        fired=cell.fired, empty=cell.empty, possible=cell.possible, heat=cell.fired / most if most else 0.0
+def _warmed(total: TargetTotal, most: int) -> TargetTotal:
+    return TargetTotal(
+        fired=total.fired, empty=total.empty, possible=total.possible, heat=total.fired / most if most else 0.0
     )
 
 

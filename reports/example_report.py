@@ -39,7 +39,7 @@ class Figures(Value, kw_only=True):
     rows: tuple[tuple[str, ...], ...]
 
 
-class FiguresView(Value, kw_only=True):
+class ExampleView(Value, kw_only=True):
     """All that the page shows."""
 
     name: str
@@ -71,7 +71,7 @@ class FiguresView(Value, kw_only=True):
         return "held" if all(claim.shown or claim.assumed for claim in self.claims) else "short"
 
 
-def render_figures(view: FiguresView) -> str:
+def render_example(view: ExampleView) -> str:
     """The whole page; the same view gives the same text."""
     charts = [(chart.title, _drawn(chart)) for chart in view.charts]
     return environment().get_template("example_report.html.j2").render(view=view, charts=charts)

@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if sharing.scope_of(item.nodeid) != sharing.SPARK:
                 raise pytest.UsageError(f"{item.nodeid} uses the fixture `spark`: name its file in tests/sharing.py")
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: sharing.turn(item.nodeid))
+        items.sort(key=lambda item: sharing.rank(item.nodeid))
 
 
 def pytest_configure(config: pytest.Config) -> None:

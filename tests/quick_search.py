@@ -46,11 +46,11 @@ def wrong_verdicts(result: Result) -> Iterator[str]:
 def mutations_unseen(result: Result) -> Iterator[str]:
     case, verdicts = result.case, result.judgement.verdicts
     for mutation in tamperings(case):
-        aimed = [name for name in mutation.invariants if isinstance(verdicts[name], Holds)]
+        holding = [name for name in mutation.invariants if isinstance(verdicts[name], Holds)]
         turned = (
-            judge_case(Case(case.workload, case.topology, mutation.apply(result.history))).verdicts if aimed else {}
+            judge_case(Case(case.workload, case.topology, mutation.apply(result.history))).verdicts if holding else {}
         )
-        if aimed and not any(isinstance(turned[name], Violated) for name in aimed):
+        if holding and not any(isinstance(turned[name], Violated) for name in holding):
             yield f"a mutation was not seen: {mutation.name}"
 
 

@@ -44,12 +44,12 @@ def _sha(data: bytes) -> str:
 
 def _row(name: str, scenario: bytes, trace: str, verdicts: dict[str, object]) -> Row:
     """A row; a verdict counts by its kind, its difference or reason, and how much exercised it."""
-    told = {key: json.loads(msgspec.json.encode(verdict)) for key, verdict in verdicts.items()}
+    kept = {key: json.loads(msgspec.json.encode(verdict)) for key, verdict in verdicts.items()}
     kinds = [
         (key, one["verdict"], one.get("difference", ""), one.get("reason", ""), one.get("exercised", 0))
-        for key, one in told.items()
+        for key, one in kept.items()
     ]
-    words = json.dumps(told, sort_keys=True).encode()
+    words = json.dumps(kept, sort_keys=True).encode()
     return {
         "name": name,
         "scenario": _sha(scenario),
@@ -109,8 +109,8 @@ def examples(_: str) -> list[Row]:
         found += [_ran(f"{name}: {variant.name}", variant.scenario) for variant in example.variants]
     for path in sorted((ROOT / "tests" / "corpus" / "graphs").glob("*.json")):
         system = read_system(path).system
-        told = run_and_judge(system)
-        found.append(_row(path.name, msgspec.json.encode(system), told.trace_sha256, {"": told.verdict}))
+        kept = run_and_judge(system)
+        found.append(_row(path.name, msgspec.json.encode(system), kept.trace_sha256, {"": kept.verdict}))
     own = [(one.name, one.system, run_system_example(one)) for one in SYSTEM_EXAMPLES.values()]
     own += [(one.name, one.pipeline, run_pipeline_example(one)) for one in PIPELINE_EXAMPLES.values()]  # type: ignore[misc]
     for name, described, ran in own:
@@ -197,9 +197,9 @@ def main() -> int:
         return 0
     arguments = ("--each", str(options.each), "--workers", str(options.workers))
     after = rows_of(ROOT, *arguments)
-    told = differences(rows_of_commit(options.commit, *arguments), after)
-    print("\n".join(told) or f"the same: {len(after):,} runs, by scenario, trace, verdicts and words")
-    return 1 if told else 0
+    kept = differences(rows_of_commit(options.commit, *arguments), after)
+    print("\n".join(kept) or f"the same: {len(after):,} runs, by scenario, trace, verdicts and words")
+    return 1 if kept else 0
 
 
 if __name__ == "__main__":

@@ -49,13 +49,13 @@ LONG = (
 def scope_of(nodeid: str) -> str:
     """What a test is dealt out with: its file, several files, or its own parameters alone."""
     file, _, test = nodeid.partition("::")
-    alone = f"{file}::{test.partition('[')[0]}"
-    if alone in ALONE:
-        return alone
+    own_scope = f"{file}::{test.partition('[')[0]}"
+    if own_scope in ALONE:
+        return own_scope
     return next((name for name, files in TOGETHER.items() if file.startswith(files)), file)
 
 
-def turn(nodeid: str) -> int:
+def rank(nodeid: str) -> int:
     """A test's place among the others, as a key to sort by."""
     scope = scope_of(nodeid)
     return LONG.index(scope) if scope in LONG else len(LONG)

@@ -85,7 +85,7 @@ def test_in_another_process_under_another_hash_seed(
     assert elsewhere(ELSEWHERE, hash_seed=hash_seed, given=given, folder=tmp_path) == digests
 
 
-def test_the_time_line_changes_nothing_that_happens(scenarios: list[Scenario]) -> None:
+def test_the_timeline_changes_nothing_that_happens(scenarios: list[Scenario]) -> None:
     for scenario in scenarios:
         plain = SimulatedSubject().run(scenario)
         watched = SimulatedSubject().run(scenario, timeline=True)

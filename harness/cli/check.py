@@ -163,13 +163,13 @@ def _print(result: CheckResult, request: CheckRequest, output: Output) -> None:
             output.say()
             output.say(f"{number:,} {KINDS[kind][number > 1]}")
             _print_rows([sample for sample in result.samples if sample.kind == kind], output)
-    _tell_columns(result, output)
+    _print_columns(result, output)
     output.say()
     sure = "" if result.exact else " (by 128-bit sums of hashes; --exact looks at every row)"
     output.say(f"{request.guarantee} {'held' if result.held else 'VIOLATED'}{sure if result.equal else ''}")
 
 
-def _tell_columns(result: CheckResult, output: Output) -> None:
+def _print_columns(result: CheckResult, output: Output) -> None:
     if not result.columns:
         return
     output.say()

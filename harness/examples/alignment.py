@@ -147,7 +147,7 @@ TWO_INPUT_ALIGNMENT = Example(
 )  # fmt: skip
 
 
-def _ahead(history: History) -> tuple[TaskRun, Mark, list[int]]:
+def _from_behind_the_barrier(history: History) -> tuple[TaskRun, Mark, list[int]]:
     """The records of the fast channel that are in the snapshot though they stand behind its barrier."""
     run, mark = _first_aligned(history)
     index = run.inputs.index(FAST)
@@ -156,19 +156,19 @@ def _ahead(history: History) -> tuple[TaskRun, Mark, list[int]]:
 
 
 def _next_is_in_the_current(scenario: Scenario, history: History) -> str:
-    _, mark, ahead = _ahead(history)
-    require(bool(ahead), "no record from behind the barrier is in the snapshot")
-    return f"{len(ahead)} records from behind barrier {mark.checkpoint} are in checkpoint {mark.checkpoint}"
+    _, mark, early = _from_behind_the_barrier(history)
+    require(bool(early), "no record from behind the barrier is in the snapshot")
+    return f"{len(early)} records from behind barrier {mark.checkpoint} are in checkpoint {mark.checkpoint}"
 
 
 def _processed_repeatedly(scenario: Scenario, history: History) -> str:
-    run, mark, ahead = _ahead(history)
+    run, mark, early = _from_behind_the_barrier(history)
     later = [other for other in history.runs if other.task == JOIN and other.attempt > run.attempt]
     restored = [other for other in later if other.loaded and other.loaded.checkpoint == mark.checkpoint]
     require(bool(restored), f"{JOIN} was never restored from checkpoint {mark.checkpoint}")
-    require(bool(ahead), "no record from behind the barrier is in the snapshot")
-    again = {origin for other in restored for _, origin in other.applies} & set(ahead)
-    require(again == set(ahead), f"{len(again)} of {len(ahead)} came again")
+    require(bool(early), "no record from behind the barrier is in the snapshot")
+    again = {origin for other in restored for _, origin in other.applies} & set(early)
+    require(again == set(early), f"{len(again)} of {len(early)} came again")
     return f"all {len(again)} were in the restored state, and were processed again"
 
 

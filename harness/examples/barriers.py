@@ -45,9 +45,9 @@ def _source_records_offset(scenario: Scenario, history: History) -> str:
     mark = _mark(source, first.checkpoint)
     position = stored_state(history, first.checkpoint, source.task).positions
     require(position == {0: mark.reads}, f"{source.task} had read {mark.reads} records and stored {position}")
-    ahead = sum(before_barrier(channel(history, name, first.attempt), first.checkpoint) for name in source.outputs)
-    require(ahead == mark.reads, f"{mark.reads} records were read, and {ahead} stand before the barrier")
-    return f"checkpoint {first.checkpoint} stores offset {mark.reads}; {ahead} records stand before its barrier"
+    preceding = sum(before_barrier(channel(history, name, first.attempt), first.checkpoint) for name in source.outputs)
+    require(preceding == mark.reads, f"{mark.reads} records were read, and {preceding} stand before the barrier")
+    return f"checkpoint {first.checkpoint} stores offset {mark.reads}; {preceding} records stand before its barrier"
 
 
 def _each_records_its_state(scenario: Scenario, history: History) -> str:
@@ -113,7 +113,7 @@ def _several_in_the_stream(scenario: Scenario, history: History) -> str:
     return f"{most} barriers were in {where} at once"
 
 
-def _strictly_in_line(scenario: Scenario, history: History) -> str:
+def _strictly_in_order(scenario: Scenario, history: History) -> str:
     checked = 0
     for run in history.runs:
         for mark in run.marks:
@@ -156,7 +156,7 @@ BARRIERS_IN_STREAM = Example(
     claims=(
         Claim(text="multiple barriers from different snapshots can be in the stream at the same time",
               look=_several_in_the_stream),
-        Claim(text="barriers never overtake records, the flow strictly in line", look=_strictly_in_line),
+        Claim(text="barriers never overtake records, the flow strictly in line", look=_strictly_in_order),
         Claim(text="a barrier separates the records into the set of records that goes into the current snapshot, "
               "and the records that go into the next", look=_separates),
     ),

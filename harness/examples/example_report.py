@@ -9,7 +9,7 @@ import msgspec
 
 from ... import __version__
 from ...properties.model.verdict import Verdict, Violated
-from ...reports.example_report import Figures, FiguresView, Judged, Picture, Statement, render_figures
+from ...reports.example_report import ExampleView, Figures, Judged, Picture, Statement, render_example
 from ..counterexamples.words import verdict_in_words
 from ..scenario.files import write_whole
 
@@ -33,13 +33,13 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 def keep(folder: Path, run: ExampleRun, measured: Measured, *, replay: str = "") -> None:
     """Write report.html and example.json into a folder; `replay` is the command that runs the example again."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / REPORT, render_figures(view_of(run, measured, replay=replay)).encode())
+    write_whole(folder / REPORT, render_example(view_of(run, measured, replay=replay)).encode())
     write_whole(folder / KEPT, msgspec.json.format(msgspec.json.encode(run), indent=1) + b"\n")
 
 
-def view_of(run: ExampleRun, measured: Measured, *, replay: str = "") -> FiguresView:
+def view_of(run: ExampleRun, measured: Measured, *, replay: str = "") -> ExampleView:
     """What the page shows of an example."""
-    return FiguresView(
+    return ExampleView(
         name=run.name,
         about=run.about,
         document=run.document,

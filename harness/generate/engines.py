@@ -116,7 +116,7 @@ def draw_engine(choices: Choices, workload: Workload, topology: Topology, tuning
     return spilled(choices, engine)
 
 
-def patient(target: Forecast) -> Forecast:
+def with_enough_time(target: Forecast) -> Forecast:
     """The forecast of the job with time enough for a checkpoint, also when it is laid out wider: where none could ever
     complete, no engine would get anywhere."""
     engine = target.engine

@@ -13,7 +13,7 @@ from ..scenario.model import AnyCommand, Engine, Perturbation, Scenario
 from ..subject.abilities import EDGES, drawable
 from ..subject.port import Capabilities
 from .choices import Choices
-from .engines import Tuning, draw_committing, draw_engine, paced, patient
+from .engines import Tuning, draw_committing, draw_engine, paced, with_enough_time
 from .workloads.draw_workloads import Recipe, draw_topology, draw_workload, modest
 from .workloads.enumerated import enumerated
 from .workloads.fitting import fitted
@@ -143,7 +143,7 @@ def stage_of(
         engine = msgspec.structs.replace(engine, failover="region")
     if not is_given and frame.knows_two_phase and choices.percent(recipe.two_phase_percent):
         workload, engine = committing_amid(workload, engine)
-    target = patient(forecast(workload, topology, engine))
+    target = with_enough_time(forecast(workload, topology, engine))
     if not is_given and frame.knows_enumerators and choices.percent(recipe.enumerated_percent):
         workload = enumerated(choices, workload, target)
     return Stage(workload=workload, topology=topology, engine=target.engine, target=target)

@@ -117,9 +117,9 @@ def write_history(path: Path | str, history: History) -> None:
 def _spelt_out(history: History) -> dict[str, Any]:
     """A history with the empty lists of which a reader could think that they were left out."""
     raw: dict[str, Any] = msgspec.to_builtins(history, str_keys=True, order="deterministic")
-    alone = {entry["attempt"] for entry in raw.get("journal", ()) if entry.get("in_place")}
+    recovered_locally = {entry["attempt"] for entry in raw.get("journal", ()) if entry.get("in_place")}
     for channel in raw.get("channels", ()):
-        if channel["attempt"] in alone:
+        if channel["attempt"] in recovered_locally:
             channel.setdefault("repeated", [])
     if any("assigned" in run for run in raw.get("runs", ())):
         for run in raw["runs"]:

@@ -94,14 +94,14 @@ class _Reads(msgspec.Struct, frozen=True, kw_only=True):
     task: str = ""
     offsets: list[int] = []
     epochs: list[int] = []
-    in_turn: int = 0
+    consecutive: int = 0
     """how many of the first reads are those of offsets 0, 1, 2 and so on"""
     least: list[int] = []
     """for each read the least offset of it and of all behind it"""
 
     def agrees(self, before: int, position: int) -> bool:
         """Whether the first `before` reads are those of all offsets below a position, and no other read is of one."""
-        below = before == max(0, position) <= self.in_turn
+        below = before == max(0, position) <= self.consecutive
         return below and (before >= len(self.least) or self.least[before] >= position)
 
 
@@ -121,9 +121,9 @@ def _reads(case: Case, lineage: Lineage) -> dict[int, _Reads]:
 
 
 def _in_order(task: str, offsets: list[int], epochs: list[int]) -> _Reads:
-    in_turn = next((at for at, offset in enumerate(offsets) if at != offset), len(offsets))
+    consecutive = next((at for at, offset in enumerate(offsets) if at != offset), len(offsets))
     least = list(accumulate(reversed(offsets), min))[::-1]
-    return _Reads(task=task, offsets=offsets, epochs=epochs, in_turn=in_turn, least=least)
+    return _Reads(task=task, offsets=offsets, epochs=epochs, consecutive=consecutive, least=least)
 
 
 def _positions(case: Case, reads: dict[int, _Reads], checkpoint: int) -> Violated | None:

@@ -58,7 +58,7 @@ def commit_unsealed(case: Case) -> Mutation | None:
     return ("visibility",), alter
 
 
-def read_ahead(case: Case) -> Mutation | None:
+def read_before_completion(case: Case) -> Mutation | None:
     """A reader sees all that is ever committed before the last snapshot is complete."""
     ordered = sorted((entry.order, entry.checkpoint) for entry in case.history.completed)
     if len(ordered) < 2 or case.history.sink != "transactional" or not knows_rows_read(case):

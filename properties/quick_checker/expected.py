@@ -59,7 +59,7 @@ class Expected:
         self._by_applies = by_applies
         self._drained = drained
         self._replay: Replay | None = None
-        self._reckoning: Reckoning | None = None
+        self._computation: Computation | None = None
         self._rows: dict[int, list[Row]] | None = None
         self._filled: list[tuple[int, list[Row]]] | None = None
         self._states: dict[int, dict[str, Counter[Entry]]] = {}
@@ -121,8 +121,8 @@ class Expected:
         if checkpoint not in self._states:
             nodes = [node.name for node in self._workload.nodes if isinstance(node.operator, STATEFUL)]
             replayed = [name for name in nodes if self._by_applies or self._grades[name] in FOLLOWING]
-            reckoned = self._states_by_positions(checkpoint) if len(replayed) < len(nodes) else {}
-            found = {name: Counter(reckoned[name]) for name in nodes if name not in replayed}
+            computed = self._states_by_positions(checkpoint) if len(replayed) < len(nodes) else {}
+            found = {name: Counter(computed[name]) for name in nodes if name not in replayed}
             found.update({name: Counter(self.replay.entries(name, checkpoint)) for name in replayed})
             self._states[checkpoint] = found
         return self._states[checkpoint]
@@ -134,25 +134,25 @@ class Expected:
             return Counter()
         if self._by_applies or self._grades[node.name] in FOLLOWING:
             return Counter(self.replay.timers(node.name, checkpoint))
-        return Counter(self._reckoned_at(checkpoint).timers.get(checkpoint, ()))
+        return Counter(self._computed_at(checkpoint).timers.get(checkpoint, ()))
 
-    def _by_positions(self) -> Reckoning:
-        if self._reckoning is None:
+    def _by_positions(self) -> Computation:
+        if self._computation is None:
             cuts = [(number, self._lineages.positions(number)) for number in self._lineages.end.checkpoints]
-            self._reckoning = reckon(self._workload, cuts, drained=self._drained)
-        return self._reckoning
+            self._computation = compute(self._workload, cuts, drained=self._drained)
+        return self._computation
 
     def _states_by_positions(self, checkpoint: int) -> dict[str, list[Entry]]:
-        return self._reckoned_at(checkpoint).states[checkpoint]
+        return self._computed_at(checkpoint).states[checkpoint]
 
-    def _reckoned_at(self, checkpoint: int) -> Reckoning:
+    def _computed_at(self, checkpoint: int) -> Computation:
         if checkpoint in self._lineages.end.checkpoints:
             return self._by_positions()
         cut = (checkpoint, self._lineages.positions(checkpoint))
-        return reckon(self._workload, [cut], rest=False, drained=self._drained)
+        return compute(self._workload, [cut], rest=False, drained=self._drained)
 
 
-class Reckoning:
+class Computation:
     """The rows by epoch, and every keyed node's entries by cut, of a sequence of cuts."""
 
     def __init__(self) -> None:
@@ -161,13 +161,13 @@ class Reckoning:
         self.timers: dict[int, list[Timer]] = {}
 
 
-def reckon(
+def compute(
     workload: Workload,
     cuts: Sequence[tuple[int, dict[int, int]]],
     *,
     rest: bool = True,
     drained: frozenset[int] = frozenset(),
-) -> Reckoning:
+) -> Computation:
     """Process the records in the order (epoch, split, offset).
 
     `cuts` are (checkpoint, next offset by split) in the order they were taken;
@@ -176,7 +176,7 @@ def reckon(
     watermark of the cut: without late data that makes no difference.  At
     the cuts that are `drained` all input has ended.
     """
-    found = Reckoning()
+    found = Computation()
     window = _Windows(workload, strict=not drained)  # what comes after all had ended is late
     untimed = [node for node in workload.nodes if node.name != window.name]
     users = {node.name: UserMachine(node.operator, strict=True) for node in untimed if isinstance(node.operator, User)}

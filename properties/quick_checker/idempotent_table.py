@@ -73,10 +73,10 @@ def differences(case: Case) -> tuple[Counter[Row], Counter[Row]]:
 def _outdated(case: Case, everything: Counter[Row]) -> tuple[Counter[Row], Counter[Row]]:
     """The table's rows that are not their key's last, and the rows that should stand in their place."""
     last = case.expected.last_rows(case.closing.epoch)
-    ahead: Counter[Row] = Counter()
+    beyond: Counter[Row] = Counter()
     if not _covers_everything(case):
-        ahead = everything - case.expected.rows_up_to(case.closing.epoch)
-    wrong = [row for row in case.history.committed if last.get(row[0]) != row and row not in ahead]
+        beyond = everything - case.expected.rows_up_to(case.closing.epoch)
+    wrong = [row for row in case.history.committed if last.get(row[0]) != row and row not in beyond]
     return Counter(wrong), Counter(last[row[0]] for row in wrong if row[0] in last)
 
 

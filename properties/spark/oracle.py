@@ -19,7 +19,7 @@ from .operators import MEANINGS, Meaning
 from .plan import APPLIES, RECORDS, ROWS, Plan
 from .session import session
 from .stages import Batch, advances_table, applies_table
-from .tables import Cut, Expected, Held, OracleAnswer, OracleJob, Reckoned, disagreements
+from .tables import Cut, Expected, Held, OracleAnswer, OracleJob, QuickResult, disagreements
 from .user_functions import GIVEN, by_function, given_by, new_rows, records_of
 
 if TYPE_CHECKING:
@@ -47,7 +47,9 @@ class Oracle:
         self._fold = fold
         self._kinds = {kind: number for number, kind in enumerate(meanings)}
 
-    def judge_batch(self, jobs: Sequence[OracleJob], quick: Mapping[str, Reckoned] | None = None) -> list[OracleAnswer]:
+    def judge_batch(
+        self, jobs: Sequence[OracleJob], quick: Mapping[str, QuickResult] | None = None
+    ) -> list[OracleAnswer]:
         """An answer to each job, in their order; those known already cost no query.
 
         `quick` holds other accounts by a job's id, to be compared row by row.
@@ -87,12 +89,12 @@ class Oracle:
         rows = self._query(spark, plan.source(), RECORDS, batch.records())
         states = [rows.slice(0, 0)]
         for depth in range(1, batch.rounds + 1):
-            turn, rest = batch.split(rows, depth)
-            windowed, turn = batch.windowed(turn)
-            users, turn = batch.of_users(turn)
+            due, rest = batch.split(rows, depth)
+            windowed, due = batch.windowed(due)
+            users, due = batch.of_users(due)
             tables = [*self._windowed(spark, plan, windowed), *self._by_users(spark, plan, users)]
-            if turn.num_rows or not tables:
-                tables.append(self._query(spark, plan.round(), ROWS, turn))
+            if due.num_rows or not tables:
+                tables.append(self._query(spark, plan.round(), ROWS, due))
             made = pa.concat_tables(tables, promote_options="default")
             is_state = pc.equal(made["what"], 1)
             states.append(made.filter(is_state))
@@ -145,7 +147,7 @@ def warm_up(spark: SparkSession) -> None:
     Oracle().compute(spark, [OracleJob(id="warm-up", workload=workload, cuts=(Cut(name=0, positions=(1,)),))])
 
 
-def _answer(name: str, why: str, expected: Expected | None, quick: Reckoned | None) -> OracleAnswer:
+def _answer(name: str, why: str, expected: Expected | None, quick: QuickResult | None) -> OracleAnswer:
     if expected is None:
         return OracleAnswer(id=name, problem=why)
     differing = disagreements(expected, quick) if quick is not None else ()

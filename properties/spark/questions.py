@@ -18,16 +18,16 @@ from ..reconstruct.replay import is_determined
 from ..semantics.broadcast import with_rules
 from ..semantics.classes import FOLLOWING
 from .senders import Senders
-from .tables import Apply, Cut, OracleJob, Reckoned, StateEntry
+from .tables import Apply, Cut, OracleJob, QuickResult, StateEntry
 from .unasked import Unasked, applied_unasked, nothing_asked, unasked
-from .watermarks import advances_of, in_turn, watermarks
+from .watermarks import advances_of, by_attempt, watermarks
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """A job, and what the quick checker made of it."""
 
     job: OracleJob
-    quick: Reckoned
+    quick: QuickResult
 
 
 def questions_of(case: Case, name: str) -> tuple[Question, ...]:
@@ -97,7 +97,7 @@ def _by_positions(case: Case, name: str, *, rows: bool) -> Question:
     found = {cut.name: case.expected.rows_through().get(cut.name, []) for cut in cuts} if rows else {}
     states = {number: _states(case, number, applied=False) for number in _asked(case) if number != INFINITE}
     return Question(
-        job=OracleJob(id=name, workload=case.workload, cuts=cuts), quick=Reckoned(rows=found, states=states)
+        job=OracleJob(id=name, workload=case.workload, cuts=cuts), quick=QuickResult(rows=found, states=states)
     )
 
 
@@ -114,7 +114,7 @@ def _by_applies(case: Case, name: str, *, rows: bool) -> Question:
     )
     found = {number: case.expected.rows().get(number, []) for number in _asked(case)} if rows else {}
     states = {number: _states(case, number, applied=True) for number in _asked(case) if number != INFINITE}
-    return Question(job=job, quick=Reckoned(rows=found, states=states))
+    return Question(job=job, quick=QuickResult(rows=found, states=states))
 
 
 def _applies(case: Case, reader: str, numbers: dict[int, int], senders: Senders) -> Iterator[Apply]:
@@ -125,7 +125,7 @@ def _applies(case: Case, reader: str, numbers: dict[int, int], senders: Senders)
         received = watermarks(case, lineage, reader) if window is not None and window.name == reader else {}
         by_subtask = bool(received) or reader in with_rules(case.workload)
         clocked = bool(received) and window is not None and is_clocked(window.operator)
-        for segment in in_turn(lineage, reader):
+        for segment in by_attempt(lineage, reader):
             taken = zip(segment.run.applies, segment.apply_epochs(), senders.of(segment.run), strict=False)
             for count, ((_, origin), epoch, made_by) in enumerate(taken):
                 yield Apply(
@@ -142,7 +142,7 @@ def _applies(case: Case, reader: str, numbers: dict[int, int], senders: Senders)
 
 def _off_lineage(case: Case, name: str, number: int) -> Question:
     job = OracleJob(id=f"{name}, checkpoint {number}", workload=case.workload, cuts=(_cut(case, number),))
-    return Question(job=job, quick=Reckoned(states={number: _states(case, number, applied=False)}))
+    return Question(job=job, quick=QuickResult(states={number: _states(case, number, applied=False)}))
 
 
 def _states(case: Case, number: int, *, applied: bool) -> dict[str, list[StateEntry]]:

@@ -205,28 +205,28 @@ class Batch:
         """The rows that nodes of this depth read, each with what its reader is, and the other rows."""
         at = rows["at"].combine_chunks()
         now = pc.equal(self._depths.take(at), depth)
-        turn, at = rows.filter(now), at.filter(now)
+        due, at = rows.filter(now), at.filter(now)
         for name, column in self._readers.items():
-            turn = turn.append_column(name, column.take(at))
+            due = due.append_column(name, column.take(at))
         then = self._steps.take(self._readers["node"].take(at))
-        return turn.append_column("then", then), rows.filter(pc.invert(now))
+        return due.append_column("then", then), rows.filter(pc.invert(now))
 
-    def windowed(self, turn: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """Of the rows of a turn those that windows read, each with the window's parameters, and the others."""
-        at = turn["at"].combine_chunks()
+    def windowed(self, due: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """Of the due rows those that windows read, each with the window's parameters, and the others."""
+        at = due["at"].combine_chunks()
         now = self._windows.take(at)
-        rows, at = turn.filter(now), at.filter(now)
+        rows, at = due.filter(now), at.filter(now)
         for name, column in self._parameters.items():
             rows = rows.append_column(name, column.take(at))
-        return rows, turn.filter(pc.invert(now))
+        return rows, due.filter(pc.invert(now))
 
-    def of_users(self, turn: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """Of the rows of a turn those that user functions read, each with the function, and the others."""
-        at = turn["at"].combine_chunks()
+    def of_users(self, due: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """Of the due rows those that user functions read, each with the function, and the others."""
+        at = due["at"].combine_chunks()
         now = pc.is_valid(self._functions.take(at))
-        rows, at = turn.filter(now), at.filter(now)
+        rows, at = due.filter(now), at.filter(now)
         rows = rows.append_column("function", self._functions.take(at)).append_column("cuts", self._cuts.take(at))
-        return rows, turn.filter(pc.invert(now))
+        return rows, due.filter(pc.invert(now))
 
 
 WINDOW_PARAMETERS = {"p1": pa.int64(), "p2": pa.int64(), "lateness": pa.int64(), "sums": pa.bool_()}

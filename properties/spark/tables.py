@@ -129,7 +129,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
 
-class Reckoned(msgspec.Struct, frozen=True, kw_only=True):
+class QuickResult(msgspec.Struct, frozen=True, kw_only=True):
     """The quick checker's result on a job, to be compared with PySpark's.
 
     Rows by the cut of their epoch, and state entries by cut and node; only the
@@ -160,7 +160,7 @@ class OracleAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """of `Reckoned` with `expected`"""
 
 
-def disagreements(expected: Expected, other: Reckoned) -> tuple[Difference, ...]:
+def disagreements(expected: Expected, other: QuickResult) -> tuple[Difference, ...]:
     """Where another's account of a job differs from PySpark's, row by row."""
     found: list[Difference] = []
     names = expected.cuts

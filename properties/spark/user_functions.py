@@ -59,7 +59,7 @@ def new_rows(given: str, rows: str) -> str:
     return (
         f"select then, 0 as what, at, {values}, cut as epoch, cast(null as int) as until,\n"
         "  0L as place, 0L as seq, 0L as ts\n"
-        f"from (select *, explode(sequence(1L, more)) as turn from ({fresh}) where more > 0)\n"
+        f"from (select *, explode(sequence(1L, more)) as repeat from ({fresh}) where more > 0)\n"
         f"join ({steps}) on node = at"
     )
 

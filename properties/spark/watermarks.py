@@ -15,7 +15,7 @@ from ..reconstruct.lineage import INFINITE, Lineage, Segment, mark_of
 from .tables import Advance
 
 
-def in_turn(lineage: Lineage, node: str) -> list[Segment]:
+def by_attempt(lineage: Lineage, node: str) -> list[Segment]:
     """What a node's subtasks did on a lineage, attempt by attempt: a key may have belonged to another subtask
     before."""
     return sorted(lineage.of_operator(node), key=lambda one: one.run.attempt)
@@ -49,7 +49,7 @@ def advances_of(case: Case, window: str, numbers: dict[int, int]) -> Iterator[Ad
     for attempt in case.lineage.attempts:
         lineage = case.lineages.of_attempt(attempt)
         time: dict[str, int] = {}
-        for segment in in_turn(lineage, window):
+        for segment in by_attempt(lineage, window):
             run = segment.run
             for number, (taken, moment) in enumerate(_advances(case, segment)):
                 before = time.get(run.task, BEGINNING)

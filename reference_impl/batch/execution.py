@@ -215,22 +215,22 @@ class Batch:
         receivers = self._out.get(task, [])
         if not receivers:
             return
-        for turn, record in enumerate(out):
-            for receiver in self._choices(self._partitioning[task], record.key, turn, receivers):
+        for position, record in enumerate(out):
+            for receiver in self._choices(self._partitioning[task], record.key, position, receivers):
                 self._kept.setdefault((task, receiver), []).append(record)
 
-    def _choices(self, partitioning: str, key: int | None, turn: int, receivers: list[TaskId]) -> list[TaskId]:
+    def _choices(self, partitioning: str, key: int | None, position: int, receivers: list[TaskId]) -> list[TaskId]:
         if partitioning == "broadcast":
             return receivers
-        return [receivers[self._choice(partitioning, key, turn, len(receivers))]]
+        return [receivers[self._choice(partitioning, key, position, len(receivers))]]
 
-    def _choice(self, partitioning: str, key: int | None, turn: int, receivers: int) -> int:
+    def _choice(self, partitioning: str, key: int | None, position: int, receivers: int) -> int:
         if receivers == 1 or partitioning == "forward":
             return 0
         if partitioning == "hash":
             groups = self._graph.key_groups
             return owner(key_group(key, groups), groups, receivers)
-        return turn % receivers
+        return position % receivers
 
 
 def keys_in(operator: Operator) -> int:

@@ -215,7 +215,7 @@ class Alignment:
         """The snapshot is taken at the first barrier, without waiting for other channels."""
         return self._past(state, signal.checkpoint), [Begin(signal.checkpoint, ())]
 
-    def turn(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+    def go_unaligned(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         """The alignment goes on unaligned."""
         state = expect(state, Aligning)
         return self._past(state, state.checkpoint), [
@@ -336,11 +336,11 @@ TABLE: dict[tuple[type, type, str], Callable[[Alignment, State, Any, int], tuple
     (Aligning, BarrierCame, "new"): Alignment.newer_barrier,
     (Aligning, BarrierCame, "aborted"): Alignment.skip_aborted,
     (Aligning, BarrierCame, "obsolete"): Alignment.ignore,
-    (Aligning, OvertakingCame, "current"): Alignment.turn,
+    (Aligning, OvertakingCame, "current"): Alignment.go_unaligned,
     (Aligning, OvertakingCame, "new"): Alignment.newer_barrier,
     (Aligning, OvertakingCame, "aborted"): Alignment.skip_aborted,
     (Aligning, OvertakingCame, "obsolete"): Alignment.ignore,
-    (Aligning, WaitedEnough, "current"): Alignment.turn,
+    (Aligning, WaitedEnough, "current"): Alignment.go_unaligned,
     (Aligning, WaitedEnough, "obsolete"): Alignment.ignore,
     (Aligning, CancelCame, "current"): Alignment.give_up,
     (Aligning, CancelCame, "new"): Alignment.newer_cancel,

@@ -88,11 +88,11 @@ class Redistribution:
         return [one for one in every if number_of(writer_in(one.name)) % share.parallelism == share.subtask]
 
     def queued(self, lanes: Sequence[Sequence[Passing]], gate: int, share: Share) -> list[list[Passing]]:
-        """Of the records in flight over an edge, by old sender: those of its keys, or whose turn it is."""
+        """Of the records in flight over an edge, by old sender: those of its keys, or every n-th one."""
         if share.partitioning[gate] == "hash":
             return [owned(lane, share.subtask, share.parallelism, share.key_groups) for lane in lanes]
-        in_turn = itertools.cycle(range(share.parallelism))
-        return [[one for one in lane if is_record(one) and next(in_turn) == share.subtask] for lane in lanes]
+        next_subtask = itertools.cycle(range(share.parallelism))
+        return [[one for one in lane if is_record(one) and next(next_subtask) == share.subtask] for lane in lanes]
 
     def redistributes_in_flight(self, receivers: States) -> bool:
         """Whether an operator's data in flight is redistributed: also when its old subtasks had no state of their
@@ -105,7 +105,7 @@ class Redistribution:
 
     def listed(self, lists: Sequence[Sequence[Held]], share: Share) -> list[Held]:
         """Of the items of lists, given by old subtask: its own where there are as many subtasks as before, else
-        those whose turn it is."""
+        every n-th one."""
         if len(lists) == share.parallelism:
             return list(lists[share.subtask])
         return [item for held in lists for item in held][share.subtask :: share.parallelism]

@@ -47,9 +47,9 @@ def _router(output: Output, key_groups: int, rotations: list[int], number: int) 
 
         return by_group
 
-    def in_turn(row: Record) -> int:
-        turn = rotations[number]
-        rotations[number] = (turn + 1) % len(channels)
-        return channels[turn]
+    def round_robin(row: Record) -> int:
+        position = rotations[number]
+        rotations[number] = (position + 1) % len(channels)
+        return channels[position]
 
-    return in_turn
+    return round_robin

@@ -61,7 +61,7 @@ class SourceTask(Task):
         self._rewinds = config.rewinds
         self._logs = tuple(logs)
         self.positions = {log.split: 0 for log in logs}
-        self._turn = 0
+        self._next_log = 0
         self._last = NO_CHECKPOINT
         self._aborted: tuple[CheckpointId, ...] = ()
         self._suspended = False
@@ -79,8 +79,8 @@ class SourceTask(Task):
         if self._suspended or not self.running:
             return []
         for _ in self._logs:
-            log = self._logs[self._turn]
-            self._turn = (self._turn + 1) % len(self._logs)
+            log = self._logs[self._next_log]
+            self._next_log = (self._next_log + 1) % len(self._logs)
             if self.positions[log.split] < len(log.records):
                 return self._read(log)
         return [*self.end_of_splits(), Rest()]
@@ -187,7 +187,7 @@ class SourceTask(Task):
 
     def take_over(self, state: TaskState) -> None:
         self._take_positions(state.positions)
-        self._turn = state.turn % len(self._logs) if self._logs else 0
+        self._next_log = state.turn % len(self._logs) if self._logs else 0
         self._times.restore(state.watermark, state.maxima, state.idle)
         if self._restoring.checkpoint is not None:
             self._cuts[self._restoring.checkpoint] = dict(self.positions)
@@ -211,7 +211,7 @@ class SourceTask(Task):
     def fixed_state(self) -> TaskState:
         state = super().fixed_state()
         state.positions = dict(self.positions)
-        state.turn = self._turn
+        state.turn = self._next_log
         if self._event_time is not None:
             state.watermark = self._times.time
             state.maxima = self.parts.watermarks.of_splits(self._times)

@@ -100,7 +100,7 @@ class ProcessWorld(ABC):
         self.spills = Spills(self, self.logs)
         self._reader = self.place.reader()
         self.sessions = Sessions(self, Journalled(self.place.external(self.job.passing), self.journal), self.arms)
-        self.loop.before_wait = self._turn
+        self.loop.before_wait = self._before_wait
         self.loop.on_late = self.journal.lagged
         self._defect_reported = False
         self._foreigner_reported = 0
@@ -119,7 +119,7 @@ class ProcessWorld(ABC):
 
     # -- turns ---------------------------------------------------------------------------
 
-    def _turn(self) -> None:
+    def _before_wait(self) -> None:
         """Everything that was due is done: tell what changed, then write, then let go."""
         self.report_facts()
         if not self._defect_reported and self.parts.reached:

@@ -15,7 +15,17 @@ from ..core.errors import InvalidGraph, ProtocolViolated
 from ..core.spilling import ChannelSpilling, Complete, Copy, Drop, Effect, Flush, Free, Spill
 from .loop import Loop
 from .pipeline_coordinator import PipelineCoordinator, Recoveries
-from .pipeline_parts import Barrier, Buffer, Checkpoint, LineChannel, Mark, PipelineOutcome, Recovery, Task, in_flight
+from .pipeline_parts import (
+    Barrier,
+    Buffer,
+    Checkpoint,
+    Mark,
+    PipelineChannel,
+    PipelineOutcome,
+    Recovery,
+    Task,
+    in_flight,
+)
 from .pipeline_plan import Pipeline, faults_of
 from .reading_back import ReadingBack
 from .spill_store import Content, Series, SpillStore
@@ -43,7 +53,7 @@ class PipelineWorld:
         self._tasks = [Task(stage, number) for number, stage in enumerate(pipeline.stages)]
         self._channels = self._connect(spilling)
         self._sources = [task for task in self._tasks if not task.inputs]
-        self._line: list[Content] = []
+        self._sink_content: list[Content] = []
         self._processed = Series(pipeline.slice_us)
         self._marks: dict[tuple[int, int], Mark] = {}
         self._recoveries = Recoveries()
@@ -51,13 +61,15 @@ class PipelineWorld:
         self._coordinator = PipelineCoordinator(self._loop, pipeline, names, self._send_barriers, self._completed)
         self._life = 0
 
-    def _connect(self, spilling: MakeSpilling) -> list[LineChannel]:
+    def _connect(self, spilling: MakeSpilling) -> list[PipelineChannel]:
         by_name, channels = {task.stage.name: task for task in self._tasks}, []
         for task in self._tasks:
             for name in task.stage.inputs:
                 sender, store = by_name[name], self._stores[task.stage.node]
                 limit = self._pipeline.channel_bytes
-                channel = LineChannel(f"{name}>{task.stage.name}", sender, task, limit, store, spilling(self._pipeline))
+                channel = PipelineChannel(
+                    f"{name}>{task.stage.name}", sender, task, limit, store, spilling(self._pipeline)
+                )
                 sender.output = channel
                 task.inputs.append(channel)
                 channels.append(channel)
@@ -125,7 +137,7 @@ class PipelineWorld:
     def _take(self, task: Task) -> bool:
         """Take the next of an input, in turn; False: there is nothing that it may take."""
         for offset in range(len(task.inputs)):
-            channel = task.inputs[(task.turn + offset) % len(task.inputs)]
+            channel = task.inputs[(task.next_input + offset) % len(task.inputs)]
             if not channel.queue or channel.blocked_since is not None:
                 continue
             if isinstance(channel.queue[0], Barrier):
@@ -133,20 +145,22 @@ class PipelineWorld:
                 return True
             if task.output is not None and not task.output.has_room(self._size):
                 continue
-            task.turn = (task.turn + offset + 1) % len(task.inputs)
+            task.next_input = (task.next_input + offset + 1) % len(task.inputs)
             buffer = channel.queue.popleft()
             if isinstance(buffer, Buffer):
                 self._work(task, buffer.content, (channel, buffer.number))
             return True
         return False
 
-    def _work(self, task: Task, content: Content, origin: tuple[LineChannel, int] | None) -> None:
+    def _work(self, task: Task, content: Content, origin: tuple[PipelineChannel, int] | None) -> None:
         task.busy, task.in_hand = True, content
         if task.output is not None:
             task.output.held += self._size
         self._loop.after(task.pace.takes_us(self._size), partial(self._finish, task, content, origin), self._life)
 
-    def _finish(self, task: Task, content: Content, origin: tuple[LineChannel, int] | None, life: int, _: None) -> None:
+    def _finish(
+        self, task: Task, content: Content, origin: tuple[PipelineChannel, int] | None, life: int, _: None
+    ) -> None:
         if life != self._life:
             return
         task.busy, task.in_hand = False, None
@@ -155,16 +169,16 @@ class PipelineWorld:
         if task.output is not None:
             self._put(task.output, content)
         else:
-            self._line.append(content)
+            self._sink_content.append(content)
             self._processed.add(self._loop.now, self._size)
-            self._recoveries.processed(len(self._line), self._loop.now)
+            self._recoveries.processed(len(self._sink_content), self._loop.now)
         if origin is not None:
             self._perform(origin[0], origin[0].spilling.processed(origin[1]))
         self._step(task)
 
     # -- channels --------------------------------------------------------------------
 
-    def _put(self, channel: LineChannel, content: Content) -> None:
+    def _put(self, channel: PipelineChannel, content: Content) -> None:
         number = channel.spilling.next_number
         channel.queue.append(Buffer(number, content))
         channel.contents[number] = content
@@ -174,11 +188,11 @@ class PipelineWorld:
             self._loop.after(wait_us, partial(self._waited, channel, number), self._life)
         self._step(channel.receiver)
 
-    def _waited(self, channel: LineChannel, number: int, life: int, _: None) -> None:
+    def _waited(self, channel: PipelineChannel, number: int, life: int, _: None) -> None:
         if life == self._life:
             self._perform(channel, channel.spilling.waited(number))
 
-    def _perform(self, channel: LineChannel, effects: list[Effect]) -> None:
+    def _perform(self, channel: PipelineChannel, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
                 case Free(number):
@@ -195,11 +209,11 @@ class PipelineWorld:
                 case Drop(copies):
                     channel.store.drop(channel.name, copies)
 
-    def _written(self, channel: LineChannel, copy: Copy | None) -> None:
+    def _written(self, channel: PipelineChannel, copy: Copy | None) -> None:
         if copy is not None:
             self._perform(channel, channel.spilling.written(copy))
 
-    def _flushed(self, channel: LineChannel, copies: list[Copy]) -> None:
+    def _flushed(self, channel: PipelineChannel, copies: list[Copy]) -> None:
         self._perform(channel, channel.spilling.flushed(copies))
 
     # -- barriers --------------------------------------------------------------------
@@ -211,7 +225,7 @@ class PipelineWorld:
             self._marks[key] = mark
         return self._marks[key]
 
-    def _arrive(self, channel: LineChannel, barrier: Barrier) -> None:
+    def _arrive(self, channel: PipelineChannel, barrier: Barrier) -> None:
         """A barrier enters a channel."""
         task = channel.receiver
         self._mark(task, barrier)
@@ -234,7 +248,7 @@ class PipelineWorld:
             task.asked.append(barrier)
             self._step(task)
 
-    def _align(self, task: Task, channel: LineChannel) -> None:
+    def _align(self, task: Task, channel: PipelineChannel) -> None:
         """A barrier is the next in line."""
         barrier = channel.queue.popleft()
         if not isinstance(barrier, Barrier):
@@ -250,8 +264,8 @@ class PipelineWorld:
     def _overtake(self, task: Task, barrier: Barrier) -> None:
         """A barrier passes what is queued; a source has nothing queued, and sends one that stays in line for now."""
         if barrier.checkpoint not in task.taken:
-            in_line = not task.inputs and self._pipeline.way.overtakes_after_us != 0
-            self._snapshot(task, barrier, overtaking=not in_line)
+            stays_in_order = not task.inputs and self._pipeline.way.overtakes_after_us != 0
+            self._snapshot(task, barrier, overtaking=not stays_in_order)
 
     def _snapshot(self, task: Task, barrier: Barrier, *, overtaking: bool) -> None:
         """Take the snapshot; a barrier that overtakes is downstream before its synchronous part (UNA-7)."""
@@ -272,7 +286,7 @@ class PipelineWorld:
         else:
             done(self._life, None)
 
-    def _cut(self, channel: LineChannel, barrier: Barrier) -> None:
+    def _cut(self, channel: PipelineChannel, barrier: Barrier) -> None:
         """What of a channel belongs to the checkpoint: what its barrier passed, or all until it comes."""
         overtaken, closed = channel.cut(barrier)
         self._perform(channel, channel.spilling.snapshot(barrier.checkpoint, overtaken, closed=closed))
@@ -285,7 +299,7 @@ class PipelineWorld:
         if not task.inputs:
             pending.positions = {**pending.positions, task.stage.name: task.position}
         if task.output is None:
-            pending.processed = len(self._line)
+            pending.processed = len(self._sink_content)
 
     def _forward(self, task: Task, barrier: Barrier, mark: Mark) -> None:
         mark.forwarded_us = self._loop.now
@@ -321,9 +335,9 @@ class PipelineWorld:
             store.crash()
         kept = retained.processed if retained else 0
         recovery = self._recoveries.crashed(
-            retained, self._loop.now, len(self._line), (len(self._line) - kept) * self._size
+            retained, self._loop.now, len(self._sink_content), (len(self._sink_content) - kept) * self._size
         )
-        del self._line[kept:]
+        del self._sink_content[kept:]
         for task in self._tasks:
             task.restart(retained.positions.get(task.stage.name, 0) if retained else 0)
         for channel in self._channels:
@@ -339,7 +353,7 @@ class PipelineWorld:
 
     def _restored(self, recovery: Recovery) -> None:
         recovery.restored_us = self._loop.now
-        self._recoveries.processed(len(self._line), self._loop.now)
+        self._recoveries.processed(len(self._sink_content), self._loop.now)
         self._begin()
 
     # -- the end ---------------------------------------------------------------------
@@ -348,7 +362,7 @@ class PipelineWorld:
         return PipelineOutcome(
             buffer_bytes=self._size,
             ended_us=self._loop.now,
-            line=self._line,
+            processed=self._sink_content,
             positions={task.stage.name: task.position for task in self._sources},
             in_flight=in_flight(self._tasks),
             sources=tuple(task.stage.name for task in self._tasks),

@@ -65,7 +65,7 @@ class PipelineOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     buffer_bytes: int
     ended_us: int
-    line: list[Content]
+    processed: list[Content] = msgspec.field(name="line")  # the name in what is encoded stays
     """source and place of all buffers that the sink processed, as its state has it, in order"""
     positions: dict[str, int]
     in_flight: list[Content]
@@ -97,7 +97,7 @@ class Buffer(msgspec.Struct, frozen=True):
     content: Content
 
 
-class LineChannel:
+class PipelineChannel:
     """A bounded channel between two tasks; what is spilled keeps its memory until it is written."""
 
     def __init__(
@@ -167,11 +167,11 @@ class Task:
     def __init__(self, stage: Stage, number: int) -> None:
         self.stage = stage
         self.number = number
-        self.inputs: list[LineChannel] = []
-        self.output: LineChannel | None = None
+        self.inputs: list[PipelineChannel] = []
+        self.output: PipelineChannel | None = None
         self.busy = False
         self.in_hand: Content | None = None
-        self.turn = 0
+        self.next_input = 0
         self.position = 0
         """of a source: the next buffer to read"""
         self.asked: list[Barrier] = []

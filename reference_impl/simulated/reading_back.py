@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from .pipeline_parts import Buffer, LineChannel, Recovery
+from .pipeline_parts import Buffer, PipelineChannel, Recovery
 from .spill_store import Content
 
 
@@ -16,7 +16,7 @@ class ReadingBack:
     """
 
     def __init__(
-        self, channels: Sequence[LineChannel], size: int, recovery: Recovery, done: Callable[[Recovery], None]
+        self, channels: Sequence[PipelineChannel], size: int, recovery: Recovery, done: Callable[[Recovery], None]
     ) -> None:
         self._channels = channels
         self._size = size
@@ -29,11 +29,11 @@ class ReadingBack:
             self._ask(channel)
         self._look()
 
-    def _ask(self, channel: LineChannel) -> None:
+    def _ask(self, channel: PipelineChannel) -> None:
         if channel.unread:
             channel.store.read(channel.name, channel.unread[0], self._size, partial(self._came, channel))
 
-    def _came(self, channel: LineChannel, content: Content | None) -> None:
+    def _came(self, channel: PipelineChannel, content: Content | None) -> None:
         copy = channel.unread.popleft()
         if content is None:
             channel.spilling.lost(copy.number)

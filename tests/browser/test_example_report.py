@@ -14,7 +14,7 @@ from cutproof.harness.examples.run import run_any
 from cutproof.harness.examples.trials import Trials
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.reports.bars import Bar, Bars
-from cutproof.reports.example_report import FiguresView, render_figures
+from cutproof.reports.example_report import ExampleView, render_example
 from unit.harness.subjects import Agreeing
 
 
@@ -63,7 +63,7 @@ def test_a_tables_caption_is_read_without_scrolling(page: Page, width: int) -> N
     assert max(rights) < 1
 
 
-def test_names_in_a_chart_do_not_lie_on_each_other(page: Page) -> None:
+def test_names_in_a_chart_do_not_overlap(page: Page) -> None:
     boxes = page.evaluate(
         "[...document.querySelectorAll('svg.plot')].map(s => [...s.querySelectorAll('text')].map(e => "
         "{ const b = e.getBoundingClientRect(); return [b.left, b.right, b.top, b.bottom]; }))"
@@ -73,10 +73,10 @@ def test_names_in_a_chart_do_not_lie_on_each_other(page: Page) -> None:
         assert [(a, b) for at, a in enumerate(one) for b in one[at + 1 :] if overlap(a, b)] == []
 
 
-def test_a_chart_alone_is_no_larger_than_beside_another(browser: Page, tmp_path: Path) -> None:
+def test_a_single_chart_is_no_larger_than_one_of_two(browser: Page, tmp_path: Path) -> None:
     chart = Bars(title="one", caption="alone", bars=(Bar(name="it", value=1.0, text="1"),))
-    view = FiguresView(name="it", about="it", document="it", claims=(), charts=(chart,))
-    (tmp_path / "it.html").write_text(render_figures(view), encoding="utf-8")
+    view = ExampleView(name="it", about="it", document="it", claims=(), charts=(chart,))
+    (tmp_path / "it.html").write_text(render_example(view), encoding="utf-8")
     browser.resize(1280)
     browser.open(tmp_path / "it.html")
     assert 300 < browser.evaluate("document.querySelector('svg.plot').getBoundingClientRect().width") < 600

@@ -117,21 +117,21 @@ def test_no_line_and_no_box_covers_the_name_of_a_record_that_crosses_the_cut(pag
     assert [name for name, covered in found if covered] == []
 
 
-def test_a_picture_that_is_wider_than_its_window_says_that_it_goes_on(page: Page) -> None:
-    said = (
+def test_a_picture_that_is_wider_than_its_window_states_that_it_goes_on(page: Page) -> None:
+    ends_reached = (
         "[...document.querySelectorAll('article')].map(e => [e.querySelector('.diagram'), e.querySelector('.goes-on')])"
     )
-    shown = f"{said}.filter(([picture]) => picture).map(([picture, words]) => "
-    told = "[picture.scrollWidth > picture.clientWidth + 1, getComputedStyle(words).display != 'none'])"
+    shown = f"{ends_reached}.filter(([picture]) => picture).map(([picture, words]) => "
+    hint_shows = "[picture.scrollWidth > picture.clientWidth + 1, getComputedStyle(words).display != 'none'])"
     for width in (390, 768, 1280):
         page.resize(width)
-        found = page.evaluate(shown + told)
-        assert [wider for wider, _ in found] == [says for _, says in found], width
+        found = page.evaluate(shown + hint_shows)
+        assert [wider for wider, _ in found] == [hinted for _, hinted in found], width
     page.resize(390)
-    assert any(says for _, says in page.evaluate(shown + told))
+    assert any(hinted for _, hinted in page.evaluate(shown + hint_shows))
 
 
-def test_a_map_of_the_coverage_says_in_a_sentence_how_much_was_hit_and_shows_dots_for_the_rest(page: Page) -> None:
+def test_a_map_of_the_coverage_states_in_a_sentence_how_much_was_hit_and_shows_dots_for_the_rest(page: Page) -> None:
     summary = page.evaluate("document.querySelector('#tried details:has(.coverage) summary').innerText")
     assert "possible targets hit" in summary
     cells = page.evaluate("[...document.querySelectorAll('.coverage td')].map(e => e.textContent)")
@@ -181,7 +181,7 @@ def test_all_that_scrolls_can_be_reached_by_keyboard(page: Page) -> None:
     assert unreachable(page) == []
 
 
-def test_the_verdict_has_its_colour_beside_its_sign_and_word(page: Page) -> None:
+def test_the_verdict_has_its_colour_with_its_sign_and_word(page: Page) -> None:
     assert page.evaluate("getComputedStyle(document.querySelector('h1 .sign')).color") == "rgb(156, 35, 24)"
 
 

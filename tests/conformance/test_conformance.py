@@ -76,7 +76,7 @@ def scenario(
 
 
 @pytest.mark.parametrize("workload", ANSWERS)
-def test_every_workload_survives_a_crash_with_exactly_what_it_owes(subject: Subject, workload: str) -> None:
+def test_every_workload_survives_a_crash_with_exactly_what_is_expected(subject: Subject, workload: str) -> None:
     asked = scenario(workload)
     result = conforms(subject, asked, *EXACTLY)
     assert committed(result) == expected_rows(asked.workload)

@@ -118,7 +118,7 @@ def took_the_same_again(history: History, task: str) -> int:
 
 
 @pytest.mark.parametrize("store", ["log", "files"])
-def test_a_lost_operator_comes_up_alone_and_sends_the_same_again(subject: Subject, store: str) -> None:
+def test_a_lost_operator_recovers_locally_and_sends_the_same_again(subject: Subject, store: str) -> None:
     result = conforms(subject, scenario(lost("count-0"), spill_store=store), *EXACTLY, "order")
     history = result.history
     assert committed(result) == expected_rows(COUNTED)

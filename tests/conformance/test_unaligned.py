@@ -243,7 +243,7 @@ def test_references_in_the_coordinator_s_memory(subject: Subject) -> None:
     assert put_back(result.history)
 
 
-def test_what_is_referred_to_is_dealt_anew(subject: Subject) -> None:
+def test_what_is_referred_to_is_redistributed(subject: Subject) -> None:
     """The job is cancelled with data in flight, and goes on with other widths: all read the logs, and deal."""
     commands = (Cancel(trigger=AMID), Resume(trigger=AtTime(at_us=1_000), parallelism={"count": 3, "sink": 3}))
     asked = replace(scenario("orders", spilling="continuous"), commands=commands)

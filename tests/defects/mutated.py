@@ -16,8 +16,8 @@ def mutations_seen(result: Result) -> Iterator[str]:
     at."""
     scenario = result.scenario
     for mutation in tamperings(result.case):
-        aimed = [name for name in mutation.invariants if isinstance(result.judgement.verdicts[name], Holds)]
-        if aimed:
+        holding = [name for name in mutation.invariants if isinstance(result.judgement.verdicts[name], Holds)]
+        if holding:
             false = Case(scenario.workload, scenario.topology, mutation.apply(result.history))
-            assert any(isinstance(verdict_of(false, name), Violated) for name in aimed), (mutation.name, scenario)
+            assert any(isinstance(verdict_of(false, name), Violated) for name in holding), (mutation.name, scenario)
             yield mutation.name

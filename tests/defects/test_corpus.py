@@ -42,7 +42,7 @@ def test_its_invariant_is_violated_with_the_defect_in_the_way_expected(defect: s
 
 
 @pytest.mark.parametrize("defect", DEFECTS)
-def test_the_witness_tells_what_and_where(defect: str) -> None:
+def test_the_witness_reports_what_and_where(defect: str) -> None:
     """In words, and with a place: the events that led there, or the tasks and the checkpoint that it shows at."""
     verdict = with_defect(defect).judgement.verdicts[DEFECTS[defect].invariant]
     assert isinstance(verdict, Violated)

@@ -67,7 +67,7 @@ KINDS = pytest.mark.parametrize(
 
 
 @KINDS
-def test_no_run_is_accused_and_every_lie_is_seen(
+def test_no_run_is_accused_and_every_mutation_is_seen(
     alter: Callable[[Scenario], Scenario], wanted: Callable[[Scenario], bool]
 ) -> None:
     results = drawn(alter, wanted)

@@ -51,7 +51,7 @@ def test_no_run_is_accused(holding: list[Result], committing: list[Result]) -> N
     assert times_held(committing)["visibility"] > RUNS // 2
 
 
-def test_every_lie_is_seen(holding: list[Result], committing: list[Result]) -> None:
+def test_every_mutation_is_seen(holding: list[Result], committing: list[Result]) -> None:
     waiting, passing = (
         Counter(name for one in results for name in mutations_seen(one)) for results in (holding, committing)
     )
@@ -136,10 +136,10 @@ def test_a_row_that_waited_at_a_stop_and_shows_violates_drain() -> None:
     assert verdict.difference == "waiting row shown"
 
 
-@pytest.mark.parametrize(("sink", "told"), [("transactional", True), ("plain", False)])
-def test_where_an_attempt_that_went_back_may_have_shown_it_nobody_is_accused(sink: str, told: bool) -> None:
+@pytest.mark.parametrize(("sink", "is_violated"), [("transactional", True), ("plain", False)])
+def test_where_an_attempt_that_went_back_may_have_shown_it_nobody_is_accused(sink: str, is_violated: bool) -> None:
     result = held_back(200, stop_us=STOPPED_US, kill_us=STOPPED_US // 2, sink=sink)
     assert len(result.case.lineages.starts) == 2
     row = waiting_at_the_stop(result)[0]
     verdict = drain.check(altered(result, lambda history: history.committed.append(row)))
-    assert isinstance(verdict, Violated) is told
+    assert isinstance(verdict, Violated) is is_violated

@@ -46,7 +46,7 @@ def test_there_is_a_scenario_for_every_planted_defect_but_those_that_are_named()
 
 
 @pytest.mark.parametrize("defect", ON_PROCESSES)
-def test_it_aims_at_points_and_not_at_times(defect: str) -> None:
+def test_it_strikes_at_points_and_not_at_times(defect: str) -> None:
     scenario = scenario_of(defect)
     assert (scenario.defect, scenario.expects) == (defect, DEFECTS[defect].invariant)
     assert [fault for fault in scenario.faults if not isinstance(fault.trigger, AtPoint)] == []

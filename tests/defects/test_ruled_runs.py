@@ -23,7 +23,7 @@ def results() -> list[Result]:
     return first_runs((draw(6, index) for index in range(900)), RUNS, of=lambda scenario: with_rules(scenario.workload))
 
 
-def test_they_are_drawn_and_laid_out_anew(results: list[Result]) -> None:
+def test_they_are_drawn_and_rescaled(results: list[Result]) -> None:
     rescaled = [
         one for one in results if any(isinstance(each, Resume) and each.parallelism for each in one.scenario.commands)
     ]
@@ -37,7 +37,7 @@ def test_no_run_is_accused(results: list[Result]) -> None:
     assert min(held[name] for name in ("exactly-once", "consistent-cut", "restored-state", "order")) > RUNS // 5
 
 
-def test_every_lie_is_seen(results: list[Result]) -> None:
+def test_every_mutation_is_seen(results: list[Result]) -> None:
     seen = Counter(name for result in results for name in mutations_seen(result))
     assert {name for name in RULE_MUTATIONS if not seen[name]} == set()
     assert min(seen["drop a committed row"], seen["skip a record"], seen["move a cut"]) > RUNS // 5

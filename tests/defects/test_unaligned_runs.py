@@ -41,6 +41,6 @@ def test_no_run_is_accused(results: list[Result]) -> None:
     assert min(held[name] for name in ("exactly-once", "consistent-cut", "restored-state")) > RUNS // 4
 
 
-def test_every_lie_is_seen(results: list[Result]) -> None:
+def test_every_mutation_is_seen(results: list[Result]) -> None:
     seen = Counter(name for result in results for name in mutations_seen(result))
     assert {name for name in IN_FLIGHT_MUTATIONS if seen[name] < 2} == set()

@@ -35,7 +35,7 @@ def test_no_run_is_accused(results: list[Result]) -> None:
     assert min(held[name] for name in ("exactly-once", "consistent-cut", "drain", "restored-state")) > RUNS // 4
 
 
-def test_every_lie_is_seen(results: list[Result]) -> None:
+def test_every_mutation_is_seen(results: list[Result]) -> None:
     seen = Counter(name for result in results for name in mutations_seen(result))
     assert {name for name in EVENT_TIME_MUTATIONS | PROCESSING_TIME_MUTATIONS if not seen[name]} == set()
     assert min(seen["drop a committed row"], seen["edit a stored state"], seen["move a cut"]) > RUNS // 4

@@ -130,7 +130,7 @@ def test_a_crowd_that_comes_and_goes_at_every_port_accuses_nobody(open_folder: P
 
 
 @pytest.mark.usefixtures("toxiproxy_server")
-def test_a_proxy_that_somebody_else_makes_ends_the_run_and_is_gone(open_folder: Path) -> None:
+def test_a_proxy_that_somebody_else_makes_ends_the_run_and_is_removed(open_folder: Path) -> None:
     run = Attacked(open_folder, "proxy", "--scenarios", "200", "--seed", "3")
     (made,) = [got for got in run.attacker.got("proxy") if got.startswith("made ")]
     assert run.code == 4, run.printed

@@ -95,7 +95,7 @@ def test_spark_that_cannot_start_is_the_harness_failing_and_keeps_what_was_done(
     assert (tmp_path / "run" / "report.html").exists()
 
 
-def test_without_java_the_doctor_says_what_to_do(tmp_path: Path) -> None:
+def test_without_java_the_doctor_states_what_to_do(tmp_path: Path) -> None:
     done = cutproof_command(tmp_path, "doctor", "--json", env=without_java(tmp_path))
     assert done.returncode == 4
     (java,) = (finding for finding in result(done)["findings"] if finding["what"] == "Java")

@@ -216,7 +216,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, name: str, wrong: type[Machine]) -> N
         monkeypatch.setattr(f"cutproof.properties.{module}.machine", machine)
 
 
-def test_every_meaning_has_its_turn() -> None:
+def test_every_meaning_is_asked() -> None:
     assert set(OPERATORS) == set(MEANINGS)
 
 

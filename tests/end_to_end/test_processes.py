@@ -97,7 +97,7 @@ def test_a_toxiproxy_that_does_not_come_up_is_one_line(
 
 
 @pytest.mark.usefixtures("toxiproxy_server")
-def test_a_replay_says_how_often_it_shows_and_nothing_else(tmp_path: Path) -> None:
+def test_a_replay_states_how_often_it_shows_and_nothing_else(tmp_path: Path) -> None:
     words = ("replay", SCENARIO, "--subject", "processes", "--runs", "3", "--quick", "--json", "--quiet")
     done = cutproof_command(tmp_path, *words)
     answer = result(done)
@@ -191,7 +191,7 @@ PLANTED = """
 
 
 @pytest.mark.usefixtures("toxiproxy_server")
-def test_the_plugin_runs_it_and_tells_a_failure_as_a_story(pytester: pytest.Pytester) -> None:
+def test_the_plugin_runs_it_and_reports_a_failure_as_a_story(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(QUICK)
     pytester.makepyfile(
         "def test_holds(cutproof):\n"

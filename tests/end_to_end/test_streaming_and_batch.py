@@ -45,7 +45,7 @@ def differing(found: list[Comparison]) -> dict[str, int]:
 NOTHING = {"streaming": 0, "batch": 0, "equal": 0}
 
 
-def test_drawn_jobs_leave_what_is_owed_both_ways(oracle: Oracle) -> None:
+def test_drawn_jobs_leave_what_is_expected_both_ways(oracle: Oracle) -> None:
     before = oracle.queries
     found = compare_all(SimulatedSubject(), drawn(SCENARIOS), oracle)
     assert differing(found) == NOTHING
@@ -54,7 +54,7 @@ def test_drawn_jobs_leave_what_is_owed_both_ways(oracle: Oracle) -> None:
 
 
 @pytest.mark.parametrize("name", ["flights", "flight-delays"])
-def test_all_flights_leave_what_is_owed_both_ways(name: str) -> None:
+def test_all_flights_leave_what_is_expected_both_ways(name: str) -> None:
     loaded = workloads.find(name)
     assert isinstance(loaded, LoadedWorkload)
     topology = loaded.topology or topologies.lay_out(loaded.workload)

@@ -71,7 +71,7 @@ def test_a_planted_defect_is_a_violation_with_a_story_that_replays(command_here:
     assert sound.returncode == 0
 
 
-def test_an_example_shows_what_the_text_says(command_here: Command, tmp_path: Path) -> None:
+def test_an_example_shows_what_the_text_states(command_here: Command, tmp_path: Path) -> None:
     done = command_here("verify", "--workload", "two-input-alignment", "--out", "kept", "--json")
     assert done.returncode == 0, done.stderr
     assert done.stderr.endswith("report: kept/report.html\n")
@@ -122,7 +122,7 @@ def test_the_same_scenario_gives_the_same_trace_under_another_hash_seed(tmp_path
     assert len(traces) == 1
 
 
-def test_replay_tells_a_story_and_keeps_what_judge_can_judge(command_here: Command, tmp_path: Path) -> None:
+def test_replay_prints_a_story_and_keeps_what_judge_can_judge(command_here: Command, tmp_path: Path) -> None:
     write_scenario(tmp_path / "it.json", EXAMPLES["single-input-barrier"].scenario)
     done = cutproof_command(tmp_path, "replay", "it.json", "--quick", "--story", "--out", "kept")
     assert done.returncode == 0, done.stderr

@@ -37,7 +37,7 @@ def test_a_job_that_fails_for_lack_of_its_snapshots_is_accused_of_nothing(name: 
     assert "were in the memory of the coordinator that died" in progress.detail
 
 
-def test_an_older_checkpoint_completes_beside_a_newer_one_that_was_given_up() -> None:
+def test_an_older_checkpoint_completes_after_a_newer_one_was_given_up() -> None:
     history = result_of("counting-beside-an-abort").history
     assert [one.checkpoint for one in history.completed][:2] == [1, 3]
 
@@ -63,7 +63,7 @@ def test_a_job_that_nothing_ends_comes_to_rest(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a-zombie-with-a-backlog", "a-late-write-at-the-end"])
-def test_what_is_written_late_is_heard_of_and_deleted(name: str) -> None:
+def test_what_is_written_late_is_reported_and_deleted(name: str) -> None:
     result = result_of(name)
     assert isinstance(result.judgement.verdicts["no-leaks"], Holds)
 

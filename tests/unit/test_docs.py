@@ -42,7 +42,7 @@ def test_every_decision_is_listed() -> None:
     assert listed == {path.name for path in (ROOT / "docs/decisions").glob("0*.md")}
 
 
-def test_ci_runs_what_the_readme_says() -> None:
+def test_ci_runs_what_the_readme_states() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     script = (ROOT / ".ci/run").read_text(encoding="utf-8").replace(" --quiet", "")
     commands = re.findall(r"^python3 -m venv .+$", readme, flags=re.MULTILINE)

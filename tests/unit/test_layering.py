@@ -130,8 +130,8 @@ IMPORT_EACH_OTHER: list[dict[str, str]] = [
 
 @pytest.mark.parametrize("sources", IMPORT_EACH_OTHER)
 def test_a_planted_circle_is_found(sources: dict[str, str]) -> None:
-    (told,) = layering.no_modules_import_each_other_in_a_circle(sources)
-    assert all(path in told for path in sources), "the line names whom it goes through"
+    (circle,) = layering.no_modules_import_each_other_in_a_circle(sources)
+    assert all(path in circle for path in sources), "the line names whom it goes through"
 
 
 @pytest.mark.parametrize(

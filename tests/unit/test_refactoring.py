@@ -19,7 +19,7 @@ def test_the_same_rows_do_not_differ() -> None:
     assert differences(rows, dict(rows)) == []
 
 
-def test_each_kind_of_difference_is_told_by_name() -> None:
+def test_each_kind_of_difference_is_reported_by_name() -> None:
     before = {name: row(name) for name in ("a", "b", "c")}
     after = {"a": row("a", trace="another"), "b": row("b", words="others"), "d": row("d")}
     assert differences(before, after) == [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....reports.example_report import Figures, Picture
-from ...reference_engine.pipelines.crashing import cells, circle, rounds
+from ...reference_engine.pipelines.crashing import circle, comparisons, rounds
 from ...reference_engine.pipelines.measures import PRESSURES, WAYS, durations, recoveries, steadiness, stores
 from ...reference_engine.pipelines.plan import MB
 from ...reference_engine.pipelines.run import measured
@@ -33,14 +33,14 @@ def _arithmetic(progress: Callable[[str], None]) -> tuple[tuple[Figures, ...], t
     progress("measuring how steady each way is")
     even = {about: steadiness(plan) for about, plan in PRESSURES.items()}
     store_keeps_up, store_is_slower, _ = PRESSURES
-    won = list(cells(progress))
+    won = list(comparisons(progress))
     found = (
         tables.figures_of_the_document(),
         tables.figures_of_durations(took),
         tables.figures_of_stores(stores(20 * MB), 20 * MB),
         tables.figures_of_recoveries(back, 10 * MB),
         *(tables.figures_of_steadiness(rows, about) for about, rows in even.items()),
-        tables.figures_of_cells(won),
+        tables.figures_of_comparisons(won),
     )
     pictures = (
         tables.chart_of_durations(took),

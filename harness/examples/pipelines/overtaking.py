@@ -43,7 +43,7 @@ def _marks(run: PipelineRun) -> dict[str, Mark]:
     return {mark.task: mark for mark in run.outcome.marks if mark.checkpoint == number}
 
 
-def _ahead_us(run: PipelineRun) -> dict[str, int]:
+def _lead_us(run: PipelineRun) -> dict[str, int]:
     """Task: by how much its barrier was downstream before the synchronous part of its snapshot ended."""
     marks = _marks(run)
     after = {name: stage.name for stage in run.pipeline.stages for name in stage.inputs}
@@ -57,12 +57,12 @@ def _forwarded_before(_: Pipeline, run: PipelineRun) -> str:
     ahead, marks = _ahead_us(run), _marks(run)
     late = [
         name
-        for name, us in ahead.items()
+        for name, us in leads_us.items()
         if us <= 0 or (marks[name].forwarded_us or 0) > (marks[name].sync_began_us or 0)
     ]
     require(not late, f"the barrier of {', '.join(late)} went on after the synchronous part")
-    aligned = _ahead_us(measured(replace(run.pipeline, way=ALIGNED)))
-    words = ", ".join(f"{name} {us / 1000:.0f} ms" for name, us in ahead.items())
+    aligned = _lead_us(measured(replace(run.pipeline, way=ALIGNED)))
+    words = ", ".join(f"{name} {us / 1000:.0f} ms" for name, us in leads_us.items())
     require(all(us <= 0 for us in aligned.values()), "it does when aligned too")
     return f"downstream before the synchronous part ended: {words}; aligned, none was"
 

@@ -7,7 +7,7 @@ from ....reports.bars import Bar, Bars
 from ....reports.curves import Chart, Curve
 from ....reports.example_report import Figures
 from ....reports.grid import Grid
-from ...reference_engine.pipelines.crashing import Cell, Round
+from ...reference_engine.pipelines.crashing import Comparison, Round
 from ...reference_engine.pipelines.measures import (
     MINUTE,
     SECOND,
@@ -226,7 +226,7 @@ def chart_of_rounds(found: dict[str, list[Round]]) -> Chart:
     )
 
 
-def figures_of_cells(found: list[Cell]) -> Figures:
+def figures_of_comparisons(found: list[Comparison]) -> Figures:
     return Figures(
         caption="GB processed for good in 20 minutes under backpressure, and the way that wins; in brackets, as good "
         "and dearer",
@@ -242,9 +242,9 @@ def figures_of_cells(found: list[Cell]) -> Figures:
     )
 
 
-def grid_of_winners(found: list[Cell]) -> Grid:
+def grid_of_winners(found: list[Comparison]) -> Grid:
     """Rows by crashes and interval, columns by data rate; marked where another way than alignment wins."""
-    by_row: dict[str, dict[int, Cell]] = {}
+    by_row: dict[str, dict[int, Comparison]] = {}
     for one in found:
         by_row.setdefault(f"{_crashes(one)} · {_time(one.interval_us)}", {})[one.rate] = one
     rates = sorted({one.rate for one in found})
@@ -255,16 +255,16 @@ def grid_of_winners(found: list[Cell]) -> Grid:
         "wrote more.",
         corner="crashes · a checkpoint each",
         columns=tuple(f"{rate // MB} MB/s" for rate in rates),
-        rows=tuple((name, tuple(_cell(cells[rate]) for rate in rates)) for name, cells in by_row.items()),
+        rows=tuple((name, tuple(_cell(by_rate[rate]) for rate in rates)) for name, by_rate in by_row.items()),
     )
 
 
-def _cell(one: Cell) -> grid.Cell:
+def _cell(one: Comparison) -> grid.Cell:
     more = " +" if len(one.even) > 1 else ""
     return grid.Cell(text=one.winner + more, marked=one.winner not in (ALIGNED_NAME, NOBODY))
 
 
-def _crashes(one: Cell) -> str:
+def _crashes(one: Comparison) -> str:
     return f"every {_time(one.every_us)}" if one.every_us else "none"
 
 
@@ -272,7 +272,7 @@ def _time(us: int) -> str:
     return f"{us // MINUTE} min" if us >= MINUTE else f"{us // SECOND} s"
 
 
-def _winner(one: Cell) -> str:
+def _winner(one: Comparison) -> str:
     others = ", ".join(name for name in one.even if name != one.winner)
     return f"{one.winner} ({others})" if others else one.winner
 

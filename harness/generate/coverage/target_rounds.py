@@ -118,11 +118,11 @@ def _shared_out(pairs: list[Pair], room: int, ending: str, needs: frozenset[str]
     blows = [pair for pair in pairs if pair[1] in UPSETTING]
     mild = [pair for pair in pairs if pair[1] not in UPSETTING]
     at_one_point = max(Counter(point for point, _ in blows).values(), default=0)
-    yield from _dealt(blows, len(blows) if ending == "failed" else max(at_one_point, -(-len(blows) // room)))
-    yield from _dealt(mild, -(-len(mild) // room))
+    yield from _round_robin(blows, len(blows) if ending == "failed" else max(at_one_point, -(-len(blows) // room)))
+    yield from _round_robin(mild, -(-len(mild) // room))
 
 
-def _dealt(pairs: list[Pair], among: int) -> Iterator[tuple[Pair, ...]]:
+def _round_robin(pairs: list[Pair], among: int) -> Iterator[tuple[Pair, ...]]:
     """Distributed round-robin, point by point: targets at one point go to different groups."""
     points = {point: None for point, _ in pairs}
     cards = [pair for point in points for pair in pairs if pair[0] == point]

@@ -19,7 +19,7 @@ from ...scenario.forecast import Forecast, forecast
 from ...scenario.layout import Layout, layout_of
 from ...scenario.model import AnyCommand, Cancel, Command, Engine, Resume, Scenario, StopWithSavepoint
 from ..choices import Choices
-from ..engines import alignments, patient, promising, spilled
+from ..engines import alignments, promising, spilled, with_enough_time
 from ..stage import Frame, Template, has_regions
 from .draw_faults import at_some_time, possible
 
@@ -42,7 +42,7 @@ def crossing_of(templates: Sequence[Template]) -> Template:
 
     def crossed(choices: Choices, frame: Frame) -> Scenario:
         job, trouble, user = (choices.pick(templates)(choices, frame) for _ in range(3))
-        target = patient(forecast(job.workload, job.topology, _engine(choices, frame, job)))
+        target = with_enough_time(forecast(job.workload, job.topology, _engine(choices, frame, job)))
         return replace(
             job,
             name=CROSSED,

@@ -65,8 +65,8 @@ def _again(choices: Choices, scenario: Scenario, index: int, kinds: tuple[str, .
     if message in AT_FIRST:
         trigger = AtTime(at_us=0)
     elif message in AMID and isinstance(asked, AtTime):
-        ahead_us = min(asked.at_us, 2 * scenario.engine.checkpoint_interval_us)
-        trigger, after_us = AtTime(at_us=asked.at_us - ahead_us), after_us + ahead_us
+        earlier_us = min(asked.at_us, 2 * scenario.engine.checkpoint_interval_us)
+        trigger, after_us = AtTime(at_us=asked.at_us - earlier_us), after_us + earlier_us
     task = choices.pick((None, _whose(choices, scenario, index)))
     return RepeatMessage(trigger=trigger, message=message, task=task, after_us=_at_most(after_us, real_time))
 

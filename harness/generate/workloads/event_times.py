@@ -80,11 +80,11 @@ def _some_window_ends(inputs: tuple[Input, ...], window: Tumbling | Sliding | Se
                 by_key.setdefault(key, []).append(time)
     if not isinstance(window, Session):
         return any(min(times) + window.size <= watermark for times in by_key.values())
-    pairs = ((time, after) for times in by_key.values() for time, after in _in_turn(times))
+    pairs = ((time, after) for times in by_key.values() for time, after in _with_successors(times))
     return any(time + window.gap <= min(watermark, after) for time, after in pairs)
 
 
-def _in_turn(times: list[int]) -> Iterator[tuple[int, int]]:
+def _with_successors(times: list[int]) -> Iterator[tuple[int, int]]:
     """Each time, and the one after it."""
     ordered = sorted(times)
     yield from zip(ordered, (*ordered[1:], END_OF_TIME), strict=True)

@@ -65,7 +65,7 @@ def rounds(run: PipelineRun) -> list[Round]:
     return found
 
 
-class Cell(msgspec.Struct, frozen=True, kw_only=True):
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """One cell of the table: what each way made of it."""
 
     rate: int
@@ -85,7 +85,7 @@ INTERVALS_US = (10 * SECOND, MINUTE, 5 * MINUTE)
 EVERY_US = (None, 10 * MINUTE, 2 * MINUTE)
 
 
-def cell(rate: int, interval_us: int, every_us: int | None) -> Cell:
+def compared(rate: int, interval_us: int, every_us: int | None) -> Comparison:
     """One cell, all ways under the same crashes and with backpressure."""
     progress, written = {}, {}
     for name, way in WAYS.items():
@@ -93,16 +93,16 @@ def cell(rate: int, interval_us: int, every_us: int | None) -> Cell:
         plan = replace(pressed(rate, way), buffer_bytes=rate // 4, interval_us=interval_us, until_us=FOR_US)
         run = measured(replace(plan, crashes_us=crashes(every_us)))
         progress[name], written[name] = run.for_good, run.written
-    return judge_cell(rate, interval_us, every_us, progress, written)
+    return judge_comparison(rate, interval_us, every_us, progress, written)
 
 
-def judge_cell(
+def judge_comparison(
     rate: int, interval_us: int, every_us: int | None, progress: dict[str, int], written: dict[str, int]
-) -> Cell:
+) -> Comparison:
     """The winner: of those that are even with the one that came furthest, the one that wrote least."""
     most = max(progress.values())
     even = sorted((name for name in progress if progress[name] >= most * (1 - EVEN)), key=lambda name: written[name])
-    return Cell(
+    return Comparison(
         rate=rate,
         interval_us=interval_us,
         every_us=every_us,
@@ -113,10 +113,10 @@ def judge_cell(
     )
 
 
-def cells(progress: Callable[[str], None] = lambda words: None) -> Iterator[Cell]:
+def comparisons(progress: Callable[[str], None] = lambda words: None) -> Iterator[Comparison]:
     """The whole table; `progress` is called with the next cell in words."""
     for every_us in EVERY_US:
         for interval_us in INTERVALS_US:
             for rate in RATES:
                 progress(f"{rate // MB} MB/s, a checkpoint each {interval_us // SECOND} s")
-                yield cell(rate, interval_us, every_us)
+                yield compared(rate, interval_us, every_us)

@@ -27,7 +27,7 @@ class PipelineRun(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def for_good(self) -> int:
         """Bytes that the sink processed, without what a crash took back."""
-        return len(self.outcome.line) * self.outcome.buffer_bytes
+        return len(self.outcome.processed) * self.outcome.buffer_bytes
 
     @property
     def written(self) -> int:
@@ -50,7 +50,7 @@ def judged(pipeline: Pipeline, spilling: MakeSpilling = spilling_of) -> Pipeline
     numbers = {stage.name: number for number, stage in enumerate(pipeline.stages)}
     history = BytesHistory(
         sources={numbers[name]: name for name in outcome.positions},
-        processed=tuple(outcome.line),
+        processed=tuple(outcome.processed),
         in_flight=tuple(outcome.in_flight),
         read={numbers[name]: position for name, position in outcome.positions.items()},
     )

@@ -60,14 +60,14 @@ GRAPH = JobGraph(
 def savepoint(of: JobGraph, *finished: str, stateless: tuple[str, ...] | None = None) -> CompletedSnapshot:
     """Of a job that was stopped with it.  `finished` tasks had ended, and those of `stateless` (None: the same) left
     nothing."""
-    gone = finished if stateless is None else stateless
+    finished_tasks = finished if stateless is None else stateless
     return CompletedSnapshot(
         checkpoint=CheckpointId(5),
         job=1,
         attempt=AttemptId(2),
         savepoint=True,
         ending="stop",
-        handles={task: Handle(f"of {task}") for task, _, _ in of.tasks() if task not in gone},
+        handles={task: Handle(f"of {task}") for task, _, _ in of.tasks() if task not in finished_tasks},
         finished=tuple(TaskId(name) for name in finished),
         parallelism=of.parallelism,
         key_groups=of.key_groups,

@@ -18,7 +18,7 @@ def one_each() -> JobGraph:
     )
 
 
-def gone(job: CoordinatorRig, checkpoint: int, *tasks: str) -> None:
+def tasks_finish(job: CoordinatorRig, checkpoint: int, *tasks: str) -> None:
     """These acknowledge a checkpoint after all their input, the others amid theirs; it completes, and they go."""
     job.trigger()
     job.ack(checkpoint, *tasks, ended=True)

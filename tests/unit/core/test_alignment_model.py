@@ -108,18 +108,18 @@ class AlignmentModel(RuleBasedStateMachine):
         self.feed(PartitionEnded(channel))
         assert self.begun[before:] == due
 
-    @rule(ahead=st.integers(0, 2))
-    def tell(self, ahead: int) -> None:
+    @rule(above=st.integers(0, 2))
+    def announce(self, above: int) -> None:
         if len(self.ended) < self.inputs:
             return
-        checkpoint = CheckpointId(max([*self.latest, *self.begun]) + 1 + ahead)
+        checkpoint = CheckpointId(max([*self.latest, *self.begun]) + 1 + above)
         self.latest = [checkpoint] * self.inputs
         over = checkpoint in self.given_up or checkpoint in self.aborted
         assert (Begin(checkpoint) in self.feed(TriggerCame(checkpoint))) == (not over)
 
-    @rule(ahead=st.integers(-1, 2))
-    def abort(self, ahead: int) -> None:
-        checkpoint = CheckpointId(max(1, max(self.latest) + ahead))
+    @rule(above=st.integers(-1, 2))
+    def abort(self, above: int) -> None:
+        checkpoint = CheckpointId(max(1, max(self.latest) + above))
         if checkpoint not in self.begun:
             self.aborted.add(checkpoint)
         self.judge_abort(checkpoint, checkpoint in self.given_up, self.feed(AbortCame(checkpoint)))
@@ -167,12 +167,12 @@ class CountingModel(AlignmentModel):
     blocking = False
 
     def is_over(self, checkpoint: int) -> bool:
-        gone = {*self.aborted, *self.given_up}
-        return checkpoint in gone or checkpoint <= max(self.begun, default=0)
+        past = {*self.aborted, *self.given_up}
+        return checkpoint in past or checkpoint <= max(self.begun, default=0)
 
     def judge_barrier(self, checkpoint: CheckpointId, is_given_up: bool, actions: list[Action]) -> None:
-        told = checkpoint in self.aborted and not is_given_up
-        assert actions == ([GiveUp(checkpoint, declined=False)] if told else [])
+        is_reported = checkpoint in self.aborted and not is_given_up
+        assert actions == ([GiveUp(checkpoint, declined=False)] if is_reported else [])
 
     def judge_cancel(self, checkpoint: CheckpointId, is_given_up: bool, actions: list[Action]) -> None:
         declined = checkpoint not in self.aborted

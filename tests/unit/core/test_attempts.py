@@ -48,7 +48,7 @@ def test_an_attempt_is_deployed_only_when_its_number_is_durable() -> None:
     ]
 
 
-def test_it_runs_when_every_task_says_so() -> None:
+def test_it_runs_when_every_task_reports_it() -> None:
     job = CoordinatorRig()
     job.start()
     job.saved()

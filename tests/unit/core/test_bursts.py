@@ -106,7 +106,7 @@ def test_a_restored_timer_is_asked_for_and_fires_at_its_own_time() -> None:
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])
-def test_laid_out_anew_a_timer_goes_with_its_key(parallelism: int) -> None:
+def test_rescaled_a_timer_goes_with_its_key(parallelism: int) -> None:
     state = TaskState(
         entries=[(100, key, 1, 1) for key in range(8)],
         panes=[(110, 1)] * 8,
@@ -133,7 +133,7 @@ def test_an_operator_that_raises_at_a_timer_fails_its_task() -> None:
     assert "ValueError: no" in failed.reason
 
 
-def test_who_does_not_go_by_the_clock_is_not_told_it() -> None:
+def test_who_does_not_go_by_the_clock_is_sent_no_tick() -> None:
     plain = Task(TaskSpec(task=TaskId("map-0"), job=1, attempt=AttemptId(1)), Config(), Parts())
     assert not plain.clocked
     with pytest.raises(ProtocolViolated, match="map-0 does not go by processing time"):

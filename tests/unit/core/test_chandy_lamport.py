@@ -47,7 +47,7 @@ def test_the_first_marker_makes_its_channel_empty_and_records_the_others() -> No
     assert recorder.on_marker(RIGHT, S, "again") == []
 
 
-def test_who_has_no_input_is_done_at_once_and_who_has_no_output_tells_nobody() -> None:
+def test_who_has_no_input_is_done_at_once_and_who_has_no_output_notifies_nobody() -> None:
     assert Recorder(P, [], []).begin(S, 7) == [_contribution(7)]
 
 
@@ -78,7 +78,7 @@ def test_two_snapshots_at_a_time_have_their_own_states_and_channels() -> None:
     assert recorder.on_marker(LEFT, S, "") == [_contribution("early", left=("one", "two", "three"))]
 
 
-def test_with_alignment_a_channel_is_set_aside_until_the_last_marker() -> None:
+def test_with_alignment_a_channel_is_blocked_until_the_last_marker() -> None:
     recorder = Recorder(P, [LEFT, RIGHT], [OUT], LastMarker())
     assert recorder.on_marker(LEFT, S, "early") == []
     assert (recorder.is_blocked(LEFT), recorder.is_blocked(RIGHT)) == (True, False)
@@ -111,7 +111,7 @@ class Large:
 def test_what_is_complete_is_handed_over_and_only_its_name_is_kept() -> None:
     """The name, so that nothing of it begins again."""
     state, message = Large(), Large()
-    gone = [weakref.ref(state), weakref.ref(message)]
+    forgotten = [weakref.ref(state), weakref.ref(message)]
     collector, recorder = Collector([P]), Recorder(P, [LEFT], [OUT])
     recorder.begin(S, state)
     recorder.on_message(LEFT, message)
@@ -120,7 +120,7 @@ def test_what_is_complete_is_handed_over_and_only_its_name_is_kept() -> None:
     assert collector.on_contribution(contribute.contribution) == (contribute.contribution,)
     del state, message, contribute
     gc.collect()
-    assert [one() for one in gone] == [None, None]
+    assert [one() for one in forgotten] == [None, None]
     with pytest.raises(ProtocolViolated, match="P contributed to S twice"):
         collector.on_contribution(Contribution(snapshot=S, process=P, state="again", channels={}))
     assert recorder.begin(S, "again") == recorder.on_marker(LEFT, S, "again") == []

@@ -171,7 +171,7 @@ def test_in_memory_it_is_durable_that_there_was_a_snapshot_before_anything_rests
     assert [type(effect) for effect in job.ack(2, state=TaskState())] == [Note, Store], "said once"
 
 
-def test_the_record_of_a_job_tells_of_snapshots_in_files_too() -> None:
+def test_the_record_of_a_job_names_snapshots_in_files_too() -> None:
     job = CoordinatorRig().up()
     (first,) = of(SaveJob, job.timer("checkpoint"))
     job.saved()

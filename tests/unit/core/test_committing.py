@@ -102,7 +102,7 @@ def restored(*committables: tuple[str, int]) -> TaskState:
 # -- the writer ----------------------------------------------------------------------------
 
 
-def test_a_writer_hands_on_what_it_sealed_ahead_of_the_barrier_and_keeps_nothing_of_it() -> None:
+def test_a_writer_hands_on_what_it_sealed_in_front_of_the_barrier_and_keeps_nothing_of_it() -> None:
     sink = up(writer())
     take(sink, row(1, 1))
     effects = take(sink, barrier(1))
@@ -137,7 +137,7 @@ def test_a_committer_holds_committables_in_its_state_until_their_checkpoint_is_c
     assert asked(deliver(task, complete(1))) == [finalise(A)]
 
 
-def test_what_is_final_is_handed_on_and_then_said_to_be_all() -> None:
+def test_what_is_final_is_handed_on_and_then_reported_to_be_all() -> None:
     task = up(committer())
     take(task, handed(A, 1))
     request = number(deliver(task, complete(1)), Finalise)
@@ -145,7 +145,7 @@ def test_what_is_final_is_handed_on_and_then_said_to_be_all() -> None:
     assert state_in(take(task, barrier(2))).transactions == []
 
 
-def test_a_committer_with_nothing_to_commit_says_that_nothing_is_left() -> None:
+def test_a_committer_with_nothing_to_commit_states_that_nothing_is_left() -> None:
     assert sent(deliver(up(committer()), complete(1))) == [(0, settled(1))]
 
 
@@ -217,7 +217,7 @@ def test_a_committer_with_another_behind_it_stays_until_the_end(last: bool, ende
 # -- the global committer --------------------------------------------------------------------
 
 
-def test_it_publishes_when_every_committer_has_said_that_all_is_there() -> None:
+def test_it_publishes_when_every_committer_has_reported_that_all_is_there() -> None:
     task = up(publisher())
     take(task, handed(A, 1), 0)
     assert take(task, settled(1), 0) == []
@@ -265,7 +265,7 @@ def test_what_comes_twice_is_kept_once() -> None:
     assert task.sealed == [Sealed(A, cp(1))]
 
 
-def test_a_restored_global_committer_waits_for_its_committers_anew() -> None:
+def test_a_restored_global_committer_waits_for_its_committers_again() -> None:
     task = publisher()
     effects = deliver(task, deploy(restored((A, 3)), checkpoint=3))
     assert asked(effects) == []

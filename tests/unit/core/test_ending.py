@@ -91,7 +91,7 @@ def test_input_that_ended_in_a_failed_attempt_must_end_again() -> None:
     assert of(SaveJob, job.ended(SOURCE, OP))
 
 
-def test_tasks_are_told_to_terminate_until_each_has_finished() -> None:
+def test_tasks_are_ordered_to_terminate_until_each_has_finished() -> None:
     job = CoordinatorRig().up()
     job.ended()
     job.saved()

@@ -94,7 +94,7 @@ def test_a_question_that_comes_again_is_answered_again_and_brings_nothing_more()
     assert sent_to_tasks(Assign, asks(rig, FIRST)) == first
 
 
-def test_what_was_not_confirmed_is_told_again() -> None:
+def test_what_was_not_confirmed_is_reported_again() -> None:
     rig = job(1).up()
     effects = asks(rig, FIRST)
     assert "assign" in timers(effects)
@@ -124,7 +124,7 @@ def test_a_split_is_given_when_it_is_discovered_to_who_waits() -> None:
     assert rig.timer("discover 1") == [], "it is discovered once"
 
 
-def test_whose_input_has_ended_is_told_nothing_again() -> None:
+def test_whose_input_has_ended_is_notified_of_nothing_again() -> None:
     rig = job(1).up()
     asks(rig, FIRST)
     takes(rig, FIRST, 1)
@@ -184,7 +184,7 @@ def test_what_waited_for_an_attempt_that_failed_does_not_begin() -> None:
     assert notes(takes(rig, FIRST, 1)) == []
 
 
-def test_a_checkpoint_says_who_has_which_split() -> None:
+def test_a_checkpoint_states_who_has_which_split() -> None:
     rig = job(3, 0, 0, 700).up()
     asks(rig, FIRST)
     takes(rig, FIRST, 1)
@@ -213,7 +213,7 @@ def test_what_readers_had_is_given_again_from_where_it_stood() -> None:
     assert given(asks(rig, SECOND, 2)) == [(SECOND, {0: 3, 2: 5})]
 
 
-def test_what_was_given_after_the_snapshot_is_given_anew() -> None:
+def test_what_was_given_after_the_snapshot_is_given_again() -> None:
     rig = job(1).up()
     asks(rig, FIRST)
     takes(rig, FIRST, 1)

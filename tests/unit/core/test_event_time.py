@@ -81,11 +81,11 @@ def test_an_idle_split_is_not_waited_for_until_it_is_read_again() -> None:
     assert watermarks(task, 2) == [9]
     assert sent(task.step(TimerFired("idle"))) == []
     assert watermarks(task, 1) == [19]
-    task._turn = 1
+    task._next_log = 1
     assert watermarks(task, 1) == []
     effects = task.step(TimerFired("idle"))
     assert effects == [SetTimer("idle", 50)]
-    task._turn = 1
+    task._next_log = 1
     task.step(Poll())
     assert sent(task.step(TimerFired("idle"))) == [Watermark(119)]
     assert sent(task.step(TimerFired("idle"))) == [Idle()]
@@ -120,7 +120,7 @@ def test_a_task_waits_for_its_slowest_input() -> None:
     assert task.fixed_state().times == [12, 20]
 
 
-def test_an_end_beside_an_idle_channel_leaves_nothing_to_wait_for_either() -> None:
+def test_an_end_and_an_idle_channel_leave_nothing_to_wait_for_either() -> None:
     """The idle one was told first: those downstream hear of it once the other has ended."""
     task = up(operator(inputs=2))
     assert times(task, (1, Idle()), (0, Watermark(10))) == [Watermark(10)]
@@ -171,7 +171,7 @@ def test_event_time_is_in_the_snapshot_and_taken_up_again() -> None:
     assert (again.operator.heap, again.operator.timers.pending()) == ({}, [])
 
 
-def test_without_event_time_a_state_says_nothing_of_it() -> None:
+def test_without_event_time_a_state_reports_nothing_of_it() -> None:
     state = up(operator()).snapshot_now().materialise()
     assert (state.watermark, state.times, state.timers) == (BEGINNING, [], [])
     assert state == TaskState(rotations=[0])

@@ -54,7 +54,7 @@ def test_only_a_message_of_the_job_that_runs_is_for_anybody(kind: type[Control])
 
 
 @pytest.mark.parametrize("kind", [kind for kind in get_args(ToCoordinator) if kind is not Ack])
-def test_nothing_that_a_task_of_another_job_says_is_heard(kind: type[Control]) -> None:
+def test_nothing_that_a_task_of_another_job_sends_is_taken(kind: type[Control]) -> None:
     """Though it names the attempt that runs."""
     job = CoordinatorRig(job=2).up()
     job.trigger()
@@ -73,7 +73,7 @@ def test_what_an_acknowledgement_of_another_job_carries_is_discarded() -> None:
     assert pending.acknowledged == {}
 
 
-def test_a_coordinator_says_of_which_job_its_orders_are() -> None:
+def test_a_coordinator_names_the_job_of_its_orders() -> None:
     job = CoordinatorRig(job=3)
     job.start()
     orders = [effect.message for effect in job.saved() if isinstance(effect, SendToTask)]

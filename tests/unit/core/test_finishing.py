@@ -22,7 +22,7 @@ from unit.core.coordinator_rig import (
     stored,
     timers,
 )
-from unit.core.finishing import gone, one_each
+from unit.core.finishing import one_each, tasks_finish
 from unit.core.machines import (
     END,
     ENDED,
@@ -67,7 +67,7 @@ def graph(partitioning: str = "hash", sources: tuple[str, ...] = ("short", "long
 # -- a task ------------------------------------------------------------------------------------------------------
 
 
-def test_a_snapshot_says_whether_all_input_had_ended() -> None:
+def test_a_snapshot_states_whether_all_input_had_ended() -> None:
     task = up(source(1))
     task.step(Poll())
     amid = only(Persist, deliver(task, trigger(1)))
@@ -118,7 +118,7 @@ def test_a_task_that_starts_a_checkpoint_first_takes_what_was_sent() -> None:
     assert deliver(task, trigger(5)) == [], "told again"
 
 
-def test_who_has_finished_only_says_so() -> None:
+def test_who_has_finished_only_reports_it() -> None:
     task = up(operator())
     take(task, END)
     deliver(task, terminate(1))
@@ -168,7 +168,7 @@ def test_who_acknowledged_after_all_its_input_may_go() -> None:
 
 def test_a_checkpoint_after_that_goes_on_without_it() -> None:
     job = CoordinatorRig(graph=graph()).up()
-    gone(job, 1, SHORT)
+    tasks_finish(job, 1, SHORT)
     assert addressed(Trigger, job.trigger()) == [LONG]
     (snapshot,) = stored(job.ack(2, LONG, OP_0, OP_1, SINK))
     assert snapshot.finished == (SHORT,)
@@ -176,9 +176,9 @@ def test_a_checkpoint_after_that_goes_on_without_it() -> None:
     assert addressed(Complete, job.stored(2)) == [LONG, OP_0, OP_1, SINK]
 
 
-def test_a_task_without_a_running_sender_is_told_as_a_source_would_be() -> None:
+def test_a_task_without_a_running_sender_is_notified_as_a_source_would_be() -> None:
     job = CoordinatorRig(graph=one_each()).up()
-    gone(job, 1, "source-0")
+    tasks_finish(job, 1, "source-0")
     assert addressed(Trigger, job.trigger()) == ["source-1", "op-0"]
 
 
@@ -214,7 +214,7 @@ def test_what_is_older_than_the_checkpoint_that_a_task_rests_on_does_not_go_on_w
 def test_a_task_counts_as_finished_once_all_that_send_to_it_do() -> None:
     """What the one before it said of its own end may be lost: it is told again, and until then nothing is deduced."""
     job = CoordinatorRig(graph=one_each()).up()
-    gone(job, 1, "op-0")
+    tasks_finish(job, 1, "op-0")
     assert job.machine.checkpoints.finished_tasks == ()
     assert addressed(Trigger, job.trigger()) == ["source-0", "source-1"]
     job.finished("source-0")
@@ -266,7 +266,7 @@ def test_what_a_finished_task_still_acknowledges_is_discarded() -> None:
 
 def test_a_finished_tasks_last_state_lives_as_long_as_a_snapshot_refers_to_it() -> None:
     job = CoordinatorRig(graph=one_each()).up()
-    gone(job, 1, "source-0")
+    tasks_finish(job, 1, "source-0")
     job.trigger()
     job.ack(2, "source-1", "op-0", "op-1", "sink-0")
     assert handle(1, "source-0") not in discarded(job.stored(2))
@@ -300,7 +300,7 @@ def test_a_record_that_is_being_written_keeps_what_it_refers_to() -> None:
 
 def test_a_failure_brings_finished_operators_up_finished() -> None:
     job = CoordinatorRig(graph=graph()).up()
-    gone(job, 1, SHORT)
+    tasks_finish(job, 1, SHORT)
     job.trigger()
     job.ack(2, LONG, OP_0, OP_1, SINK)
     job.stored(2)
@@ -316,7 +316,7 @@ def test_a_failure_brings_finished_operators_up_finished() -> None:
 
 def test_the_tasks_of_an_operator_that_goes_on_come_up_with_their_last_state() -> None:
     job = CoordinatorRig(graph=one_each()).up()
-    gone(job, 1, "source-0")
+    tasks_finish(job, 1, "source-0")
     job.trigger()
     job.ack(2, "source-1", "op-0", "op-1", "sink-0")
     job.stored(2)
@@ -342,7 +342,7 @@ def test_a_state_in_the_coordinators_memory_goes_on_in_later_snapshots_as_well()
 
 def test_a_stop_waits_for_those_who_are_still_there() -> None:
     job = CoordinatorRig(graph=graph()).up()
-    gone(job, 1, SHORT)
+    tasks_finish(job, 1, SHORT)
     job.command("stop-with-savepoint")
     job.saved()
     job.ack(2, LONG, OP_0, OP_1, SINK)
@@ -350,7 +350,7 @@ def test_a_stop_waits_for_those_who_are_still_there() -> None:
     assert end(job.finished(LONG, OP_0, OP_1, SINK)) == ("stopped", 2, "")
 
 
-def test_when_all_have_gone_the_job_ends_by_a_record_alone() -> None:
+def test_when_all_have_finished_the_job_ends_by_a_record_alone() -> None:
     """The news that their input had ended was lost: that they finished tells as much."""
     job = CoordinatorRig(graph=graph()).up()
     job.trigger()

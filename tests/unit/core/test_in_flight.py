@@ -135,7 +135,7 @@ class Noting(Capture):
         return ()
 
 
-def test_what_is_put_back_is_told_apart_until_it_has_been_taken() -> None:
+def test_what_is_put_back_is_distinguished_until_it_has_been_taken() -> None:
     capture = Noting()
     book = InFlight(capture)
     assert book.put_back({0: pack((A, B)), 1: pack((C,))}) == [

@@ -40,7 +40,7 @@ def test_of_each_old_channel_comes_first_what_lay_at_the_receiver() -> None:
     assert Before(1, receivers, senders).lanes(Redistribution().in_order) == [[A, D, C], [B, A, (5,)]]
 
 
-def test_what_was_put_back_most_often_is_dealt_first_whoever_sent_it() -> None:
+def test_what_was_put_back_most_often_is_redistributed_first_whoever_sent_it() -> None:
     """Sender 0 goes on with what sender 1 had read before: C and D of the latter come before A and B, which are new."""
     old = TaskState(queued={0: [A], 1: [C, D]}, replays={1: [2, 1]})
     receivers = [Piece(handle=None, state=old, gates=(0, 0), finished=False)]
@@ -57,12 +57,12 @@ def test_a_mark_of_being_idle_is_something() -> None:
     assert not Before(0, states(TaskState(), gates=(0,)), states(TaskState())).is_anything()
 
 
-def test_nothing_of_another_input_is_dealt() -> None:
+def test_nothing_of_another_input_is_redistributed() -> None:
     receivers = states(TaskState(queued={0: [A]}), gates=(0, 1))
     assert Before(1, receivers, states(TaskState())).lanes(Redistribution().in_order) == [[]]
 
 
-def test_the_time_is_the_least_that_some_sender_had_said_last() -> None:
+def test_the_time_is_the_least_that_some_sender_had_reported_last() -> None:
     """The one said 9, under way; of the other 4 was heard, and 7 is under way to one of two."""
     receivers = states(
         TaskState(queued={0: [(9,)]}, times=[3, 4]), TaskState(queued={0: [(9,)]}, times=[3, 4]), gates=(0, 0)
@@ -71,7 +71,7 @@ def test_the_time_is_the_least_that_some_sender_had_said_last() -> None:
     assert Before(0, receivers, senders).last_watermark() == 4
 
 
-def test_no_time_is_said_where_none_was() -> None:
+def test_no_time_is_reported_where_none_was() -> None:
     assert Before(0, states(TaskState(queued={0: [A]}), gates=(0,)), states(TaskState())).last_watermark() == BEGINNING
 
 
@@ -115,7 +115,9 @@ LANES = ((0, 1, 12, 6, 7, 13), (2, 3, 14, 8, 9, 15), (4, 5, 16, 10, 11, 17))
 
 @pytest.mark.parametrize("how", ["hash", "rebalance"])
 @pytest.mark.parametrize(("wide", "new_senders"), [(1, 2), (3, 2), (2, 7), (7, 3)])
-def test_each_record_is_dealt_once_and_each_sender_s_stay_in_order(how: str, wide: int, new_senders: int) -> None:
+def test_each_record_is_redistributed_once_and_each_sender_s_stay_in_order(
+    how: str, wide: int, new_senders: int
+) -> None:
     found = shares(wide, how, new_senders)
     rows = [one for mine in found for passing in mine.values() for one in passing if is_record(one)]
     assert Counter(one[4] for one in rows) == Counter(range(18))
@@ -131,7 +133,7 @@ def test_each_record_is_dealt_once_and_each_sender_s_stay_in_order(how: str, wid
             assert [len(one) > 1 for one in passing[:-1]] == [True] * (len(passing) - 1)
 
 
-def test_a_sender_s_records_lie_in_one_channel_behind_one_another() -> None:
+def test_a_sender_s_records_are_in_one_channel_behind_one_another() -> None:
     """Old sender 1 had 2 and 3 at the first receiver, 14 for it, 8 and 9 at the second, 15 for that."""
     single = shares(1, "rebalance", 3)[0]
     assert [one[4] for one in single[1][:-1]] == [2, 3, 14, 8, 9, 15]

@@ -187,7 +187,7 @@ def rig(**settings: Any) -> CoordinatorRig:
     return CoordinatorRig(failover="local", **settings)
 
 
-def test_a_lost_task_comes_up_alone_in_the_channels_of_the_others() -> None:
+def test_a_lost_task_recovers_locally_in_the_channels_of_the_others() -> None:
     job = rig().up()
     job.checkpoint(1)
     assert addressed(Cancel, job.lose(OP)) == [OP]
@@ -203,7 +203,7 @@ def test_a_lost_task_comes_up_alone_in_the_channels_of_the_others() -> None:
     assert notes(job.running(OP)) == [("attempt-running", None)]
 
 
-def test_it_is_told_what_was_given_up_when_it_was_lost() -> None:
+def test_it_is_notified_of_what_was_given_up_when_it_was_lost() -> None:
     job = rig().up()
     job.trigger()
     given_up = job.lose(OP)
@@ -237,7 +237,7 @@ def test_the_channels_are_those_of_the_newest_attempt_of_all() -> None:
     assert deployed(job.saved())[OP].channels_of == 2
 
 
-def test_a_task_that_may_have_said_that_nothing_follows_restarts_all() -> None:
+def test_a_task_that_may_have_sent_its_end_of_data_restarts_all() -> None:
     job = rig().up()
     job.ended(SOURCE)
     job.trigger()
@@ -260,7 +260,7 @@ def test_those_downstream_wait_for_no_barrier_that_was_given_up() -> None:
     assert called_off(Deploy(job=1, attempt=ATTEMPT, checkpoint=3, channels_of=1, given_up=3)) == []
 
 
-def test_a_task_that_comes_up_alone_takes_no_part_in_what_was_given_up() -> None:
+def test_a_task_that_recovers_locally_takes_no_part_in_what_was_given_up() -> None:
     task = operator(inputs=2)
     cancels = [(0, CancelBarrier(CheckpointId(number))) for number in (1, 2, 3)]
     assert sent(deliver(task, IN_PLACE)) == cancels
@@ -269,7 +269,7 @@ def test_a_task_that_comes_up_alone_takes_no_part_in_what_was_given_up() -> None
     assert deliver(task, IN_PLACE) == [], "once is enough"
 
 
-def test_a_task_that_comes_up_alone_goes_on_in_the_logs_of_the_one_before() -> None:
+def test_a_task_that_recovers_locally_goes_on_in_the_logs_of_the_one_before() -> None:
     described = msgspec.structs.replace(operator(inputs=2).spec, channels_of=AttemptId(7))
     logged = Config(failover="local", spilling="continuous")
     task = OperatorTask(described, logged, Parts(), Map(lambda key, value: (key, value)))
@@ -281,7 +281,7 @@ def test_a_task_that_comes_up_alone_goes_on_in_the_logs_of_the_one_before() -> N
     assert task.step(Came(1, Watermark(2))) == [Append(f"{folder}/1", 0, Watermark(2))]
 
 
-def test_a_source_that_comes_up_alone_begins_none_that_was_given_up() -> None:
+def test_a_source_that_recovers_locally_begins_none_that_was_given_up() -> None:
     task = source(3)
     deliver(task, IN_PLACE)
     assert deliver(task, trigger(3)) == []

@@ -15,7 +15,7 @@ def logs_from(effects: list[Effect]) -> list[int | None]:
     return [news.logs_from for _, news in sent_to_tasks(Complete, effects)]
 
 
-def test_tasks_hear_which_checkpoint_may_still_ask_for_what_is_in_their_logs() -> None:
+def test_tasks_are_notified_which_checkpoint_may_still_ask_for_what_is_in_their_logs() -> None:
     job = persistent(retained_checkpoints=2)
     for checkpoint, oldest in ((1, 1), (2, 1), (3, 2)):
         job.trigger()
@@ -59,7 +59,7 @@ def test_whoever_goes_on_alone_from_a_savepoint_finds_what_came_since() -> None:
         assert job.machine.checkpoints.logs_from == oldest, failover
 
 
-def test_the_logs_of_one_that_came_up_alone_are_those_of_the_attempt_of_all() -> None:
+def test_the_logs_of_one_that_recovered_locally_are_those_of_the_attempt_of_all() -> None:
     job = CoordinatorRig(spilling="continuous", failover="local").up()
     job.checkpoint(1)
     job.lose(OP)

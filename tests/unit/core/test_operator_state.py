@@ -183,7 +183,7 @@ def orders(of: JobGraph, initial: CompletedSnapshot) -> dict[str, Deploy]:
     return {task: order for task, order in sent_to_tasks(Deploy, effects) if task.startswith("op")}
 
 
-def test_who_holds_a_union_is_told_of_what_all_held_the_finished_included() -> None:
+def test_who_holds_a_union_is_notified_of_what_all_held_the_finished_included() -> None:
     pieces = tuple(Piece(handle=Handle(f"of op-{n}"), gates=(0,), finished=n == 1) for n in range(2))
     found = orders(graph(2), snapshot(graph(2)))
     assert {task: (order.handle, order.pieces) for task, order in found.items()} == {
@@ -200,7 +200,7 @@ def test_a_union_of_which_a_finished_subtasks_part_is_missing_is_refused(wide: i
     assert job.unsaved[-1].reason == "checkpoint 5 holds no state of op-1"
 
 
-def test_the_states_in_the_coordinators_memory_are_told_as_they_are() -> None:
+def test_the_states_in_the_coordinators_memory_are_reported_as_they_are() -> None:
     whole = snapshot(graph(2))
     states = {TaskId(f"op-{n}"): counts(n) for n in range(2)}
     found = orders(graph(2), msgspec.structs.replace(whole, states=states))

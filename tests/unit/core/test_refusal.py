@@ -87,11 +87,11 @@ def refusal(new: JobGraph, initial: CompletedSnapshot) -> str:
         "new before a finished one, and wider",
     ],
 )
-def test_what_does_not_fit_is_refused_by_its_operators(old: CompletedSnapshot, new: JobGraph, reason: str) -> None:
+def test_what_is_incompatible_is_refused_by_its_operators(old: CompletedSnapshot, new: JobGraph, reason: str) -> None:
     assert refusal(new, old) == reason
 
 
 @pytest.mark.parametrize("wide", [1, 2, 3])
-def test_what_fits_is_not(wide: int) -> None:
+def test_what_is_compatible_is_not(wide: int) -> None:
     assert refusal(graph("count", "join", wide=wide), savepoint(graph("count", "join"))) == ""
     assert refusal(graph("count", wide=wide), savepoint(graph("count"), "source-0", "count-0", "count-1")) == ""

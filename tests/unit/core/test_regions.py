@@ -85,7 +85,7 @@ def test_a_region_is_what_channels_join() -> None:
 
 
 @pytest.mark.parametrize("partitioning", ["hash", "rebalance"])
-def test_any_edge_that_deals_rows_out_joins_all(partitioning: str) -> None:
+def test_any_edge_that_distributes_rows_joins_all(partitioning: str) -> None:
     assert regions(graph(partitioning=partitioning)) == [("source-0", "source-1", "sink-0", "sink-1")]
 
 
@@ -150,7 +150,7 @@ def test_what_a_region_cannot_do_alone_all_do(settings: dict[str, str]) -> None:
     assert len(addressed(Cancel, rig(**settings).up().lose("sink-1"))) == 4
 
 
-def test_what_is_pending_is_given_up_and_the_survivors_hear_it() -> None:
+def test_what_is_pending_is_given_up_and_the_survivors_are_notified() -> None:
     job = rig().up()
     job.trigger()
     job.ack(1, "source-0")
@@ -374,7 +374,7 @@ def test_a_survivor_that_finishes_meanwhile_stays_finished() -> None:
     assert addressed(Trigger, job.trigger()) == ["source-1"]
 
 
-def test_a_region_forgets_that_it_had_ended_and_is_told_to_finish_later() -> None:
+def test_a_region_forgets_that_it_had_ended_and_is_ordered_to_finish_later() -> None:
     job = rig().up()
     job.checkpoint(1)
     job.ended(*B)

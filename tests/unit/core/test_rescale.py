@@ -142,7 +142,7 @@ def test_states_from_the_coordinators_memory_need_no_reading() -> None:
     assert sorted(only(Restored, effects).state.entries) == [(0, 1, 1, 0), (0, 2, 1, 0)]
 
 
-def test_a_source_reads_on_where_whoever_had_the_split_stopped_and_tells_its_watermark() -> None:
+def test_a_source_reads_on_where_whoever_had_the_split_stopped_and_reports_its_watermark() -> None:
     logs = [SplitLog(split=split, records=[(1, 1, n) for n in range(9)], times=range(9)) for split in (0, 1)]
     source = SourceTask(spec("source-0", 0, 1, splits=(0, 1)), Config(), Parts(), logs, event_time=EventTime())
     effects = deliver(
@@ -197,7 +197,7 @@ def resumed(new: JobGraph, initial: CompletedSnapshot) -> list[Effect]:
     return [*job.start(), *job.saved()]
 
 
-def test_each_subtask_is_told_of_all_that_its_operator_left_the_finished_included() -> None:
+def test_each_subtask_is_notified_of_all_that_its_operator_left_the_finished_included() -> None:
     orders = dict(sent_to_tasks(Deploy, resumed(graph(3), savepoint(graph(2), "op-1", stateless=()))))
     pieces = tuple(Piece(handle=Handle(f"of op-{n}"), gates=(0,), finished=n == 1) for n in range(2))
     assert {task: order.pieces for task, order in orders.items() if task.startswith("op")} == {

@@ -112,7 +112,7 @@ def test_an_abort_that_is_answered_first_does_not_open_a_sink_that_still_commits
     assert running("sink-0")[0] in answered(sink, number(effects, Commit))
 
 
-def test_what_recovery_aborts_is_gone_before_the_sink_finishes() -> None:
+def test_what_recovery_aborts_is_deleted_before_the_sink_finishes() -> None:
     left = f"{OLD}6"
     sink, effects = restored(unfinished=((left, 6),))
     aborting = number(effects, AbortTransaction)
@@ -125,7 +125,7 @@ def test_what_recovery_aborts_is_gone_before_the_sink_finishes() -> None:
     assert answered(sink, number(dropping, AbortTransaction)) == finished("sink-0")
 
 
-def test_recovery_fails_when_what_it_must_commit_is_gone() -> None:
+def test_recovery_fails_when_what_it_must_commit_is_lost() -> None:
     sink, effects = restored(Sealed(OLD, 5))
     assert "refused: gone" in reason(answered(sink, number(effects, Commit), Denied(reason="gone")))
 

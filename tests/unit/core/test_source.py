@@ -72,11 +72,11 @@ def test_a_record_goes_out_with_its_origin() -> None:
     assert task.step(Poll()) == [Send(0, row(1, 11, tag=101, origin=1 << 40 | 1 << 8))]
 
 
-def test_splits_are_read_in_turn() -> None:
+def test_splits_are_read_round_robin() -> None:
     assert read(up(source(2, 3, 0)), 5) == [(0, 0), (1, 0), (0, 1), (1, 1), (1, 2)]
 
 
-def test_a_bounded_input_ends_once_and_says_so_until_it_is_answered() -> None:
+def test_a_bounded_input_ends_once_and_reports_it_until_it_is_answered() -> None:
     task = up(source(1))
     read(task)
     assert task.step(Poll()) == [Send(0, END), ended("source-0"), SetTimer("ended", 12_000), Rest()]
@@ -241,7 +241,7 @@ def test_a_split_that_the_snapshot_does_not_know_is_read_from_its_start() -> Non
     assert read(up(source(2, 2), TaskState(positions={0: 1}, rotations=[0]), 1), 3) == [(0, 1), (1, 0), (1, 1)]
 
 
-def test_a_turn_beyond_the_splits_wraps() -> None:
+def test_a_position_beyond_the_splits_wraps() -> None:
     assert read(up(source(2, 2), TaskState(positions={}, turn=3, rotations=[0]), 1)) == [(1, 0)]
 
 

@@ -47,7 +47,7 @@ def test_continuously_a_buffer_is_spilled_as_it_comes_and_not_again() -> None:
     assert machine.copies_of(1) == (Copy(0, 0),)
 
 
-def test_only_a_buffer_that_waited_is_spilled_ahead_of_a_checkpoint() -> None:
+def test_only_a_buffer_that_waited_is_spilled_before_a_checkpoint() -> None:
     machine = _with(spilling_after(5), 3)
     assert machine.waited(0) == [Spill(Copy(0, 0))]
     assert machine.waited(0) == []

@@ -78,7 +78,7 @@ def test_an_older_answer_is_no_answer() -> None:
     assert task.step(TimerFired("ask")) == question(2)
 
 
-def test_it_reads_what_it_is_given_in_turn_and_asks_for_more() -> None:
+def test_it_reads_what_it_is_given_in_order_and_asks_for_more() -> None:
     task = reader(2, 1, 1)
     assert deliver(task, assign(1, {0: 0, 2: 0})) == [taken(1), PollAgain()]
     assert read(task, 3) == [(0, 0), (2, 0), (0, 1)]

@@ -80,7 +80,7 @@ def test_a_record_that_could_be_read_the_second_time_is_used() -> None:
     assert job.timer("list") == []
 
 
-def test_when_its_memory_died_with_it_the_job_fails_and_says_so() -> None:
+def test_when_its_memory_died_with_it_the_job_fails_and_reports_it() -> None:
     """It never starts from nothing silently (ABS-14), and aborts nothing that may be promised."""
     job, effects = took_over(memory=True)
     (save,) = of(SaveJob, effects)

@@ -74,7 +74,7 @@ def test_a_record_is_worked_on_and_sent() -> None:
     assert take(task, row(1, 5, tag=9, origin=3)) == [Send(0, row(1, 6, tag=9, origin=3))]
 
 
-def test_the_operator_is_told_its_input() -> None:
+def test_the_operator_receives_the_name_of_its_input() -> None:
     """Channels 0 and 1 are its left input, channel 2 its right one."""
     described = spec("op-0", gates=(0, 0, 1), outputs=(output("forward", 0),))
     task = up(OperatorTask(described, Config(), Parts(), Join()))
@@ -235,7 +235,7 @@ def test_the_state_is_restored_before_any_input() -> None:
     assert sent(take(task, row(7, 0))) == [(0, row(7, 3))]
 
 
-def test_what_it_says_it_restored_is_what_it_holds() -> None:
+def test_what_it_reports_to_have_restored_is_what_it_holds() -> None:
     """Not what it was given: an operator that forgets on restore is seen to."""
 
     class Forgetful(Count):
@@ -287,7 +287,7 @@ def test_hash_goes_to_the_owner_of_the_key_group() -> None:
     assert set(wanted) == {5, 6, 7}
 
 
-def test_rebalance_goes_round_and_the_turn_is_in_the_snapshot() -> None:
+def test_rebalance_goes_round_and_its_position_is_in_the_snapshot() -> None:
     task = up(operator(outputs=(output("rebalance", 0, 1, 2),)))
     assert channels(task, [row(1, 0)] * 5) == [0, 1, 2, 0, 1]
     state = only(Persist, take(task, barrier(1))).snapshot.materialise()
@@ -296,7 +296,7 @@ def test_rebalance_goes_round_and_the_turn_is_in_the_snapshot() -> None:
     assert channels(again, [row(1, 0)] * 2) == [2, 0]
 
 
-def test_a_state_without_turns_leaves_them_at_the_start() -> None:
+def test_a_state_without_rotations_leaves_them_at_the_start() -> None:
     again = up(operator(outputs=(output("rebalance", 0, 1),)), TaskState(), 1)
     assert channels(again, [row(1, 0)] * 2) == [0, 1]
 

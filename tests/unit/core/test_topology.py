@@ -82,7 +82,7 @@ def test_a_gate_is_the_number_of_the_input() -> None:
     assert [(wire.sender, wire.gate) for wire in wires] == [("left-0", 0), ("right-0", 1)]
 
 
-def test_splits_are_dealt_out_in_turn() -> None:
+def test_splits_are_distributed_round_robin() -> None:
     spec = node("in", parallelism=2, splits=(3, 4, 5), role="source")
     assert [graph(spec).splits_of(spec, subtask) for subtask in (0, 1)] == [(3, 5), (4,)]
 

@@ -71,7 +71,7 @@ def test_what_has_been_discarded_cannot_be_restored(position: int | None, checkp
     assert not task.running
 
 
-def test_the_coordinator_says_which_snapshot_is_the_oldest() -> None:
+def test_the_coordinator_states_which_snapshot_is_the_oldest() -> None:
     job = CoordinatorRig(retained_checkpoints=2).up()
     oldest = [
         {message.oldest for _, message in sent_to_tasks(Complete, job.checkpoint(number))} for number in (1, 2, 3)

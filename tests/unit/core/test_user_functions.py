@@ -173,7 +173,7 @@ def test_a_state_that_is_not_declared_or_not_so_is_refused_by_name(function: typ
         operator(function).resume(state_of(worker))
 
 
-def test_another_parallelism_deals_out_what_is_held_by_key() -> None:
+def test_another_parallelism_redistributes_what_is_held_by_key() -> None:
     first = operator(Waits)
     for number, key in enumerate((None, 1, 2, 3, 4, 5, 6, 7)):
         take(first, at(key, number, value=number + 1))
@@ -289,7 +289,7 @@ def crowds(wide: int) -> list[UserOperator]:
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 2), (7, 2)])
-def test_what_is_of_no_key_is_dealt_and_kept_by_the_functions_rule(before: int, after: int) -> None:
+def test_what_is_of_no_key_is_redistributed_and_kept_by_the_functions_rule(before: int, after: int) -> None:
     old, new = crowds(before), crowds(after)
     for number in range(24):
         owned = next(one for one in old if one.place.owns(number % 12))
@@ -314,7 +314,7 @@ def test_a_union_without_a_rule_is_refused() -> None:
         operator(Lawless)
 
 
-def test_a_rule_that_raises_is_told_by_name() -> None:
+def test_a_rule_that_raises_is_reported_by_name() -> None:
     class Raises(Crowd):
         def keeps(self, name: str, item: Any, place: Place) -> bool:
             raise KeyError(item)

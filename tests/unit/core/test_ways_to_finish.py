@@ -99,7 +99,7 @@ def test_other_tasks_hold_no_end_back() -> None:
     assert sent(take(up(operator(finishing="one-by-one")), END)) == [(0, END)]
 
 
-def test_one_that_had_finished_says_both_ends_once() -> None:
+def test_one_that_had_finished_sends_both_ends_once() -> None:
     for how in ("together", "one-by-one"):
         assert sent(two_phase(finishing=how).stay_finished()) == [(0, END), (0, ENDED)]
 

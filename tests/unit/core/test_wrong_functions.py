@@ -95,7 +95,7 @@ def test_a_chain_of_timers_for_the_same_time_never_ends_either(monkeypatch: pyte
         (5, "gave 5, which is not a number of rows"),
     ],
 )
-def test_what_is_no_row_is_told_with_the_functions_name(given: Any, words: str) -> None:
+def test_what_is_no_row_is_reported_with_the_functions_name(given: Any, words: str) -> None:
     class Wrong(Function):
         def on_record(self, record: Taken, context: Context) -> Any:
             return given

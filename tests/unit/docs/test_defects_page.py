@@ -22,7 +22,7 @@ def test_every_entry_stands_once() -> None:
     assert ids == sorted(ids)
 
 
-def test_every_entry_says_what_became_of_it() -> None:
+def test_every_entry_states_what_became_of_it() -> None:
     assert [row for row in statuses(TEXT) if not row[1].startswith(KINDS)] == []
 
 
@@ -62,12 +62,12 @@ def test_every_planted_defect_has_its_rate_on_processes_or_is_named() -> None:
     assert {defect: difference for defect, _, difference in rows} == ON_PROCESSES
 
 
-def test_how_many_shrunk_files_show_is_as_the_table_says_here_and_in_the_readme() -> None:
+def test_how_many_shrunk_files_show_is_as_the_table_states_here_and_in_the_readme() -> None:
     shown = [shown for shown, _ in as_shrunk(TEXT)]
     always, never = shown.count(3), shown.count(0)
-    told = f"{always} of the {len(shown)} show there always, {len(shown) - always - never} sometimes, {never} never"
-    assert told in " ".join(TEXT.split())
-    assert told in " ".join((PAGE.parents[1] / "README.md").read_text(encoding="utf-8").split())
+    sentence = f"{always} of the {len(shown)} show there always, {len(shown) - always - never} sometimes, {never} never"
+    assert sentence in " ".join(TEXT.split())
+    assert sentence in " ".join((PAGE.parents[1] / "README.md").read_text(encoding="utf-8").split())
     assert all((otherwise == "-") is (shown == 3) for shown, otherwise in as_shrunk(TEXT))
 
 

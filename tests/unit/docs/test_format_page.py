@@ -34,7 +34,7 @@ def _run(history: History, task: str, attempt: int) -> contract.TaskRun:
     return next(run for run in history.runs if (run.task, run.attempt) == (task, attempt))
 
 
-def test_the_worked_example_holds_as_the_page_says() -> None:
+def test_the_worked_example_holds_as_the_page_states() -> None:
     verdicts = _judged().verdicts
     held = {name for name, verdict in verdicts.items() if isinstance(verdict, Holds)}
     assert held == {
@@ -83,7 +83,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_violates_what_the_page_says(change: str) -> None:
+def test_a_change_violates_what_the_page_states(change: str) -> None:
     row = re.search(rf"^\| {re.escape(change)}.* \| ([a-z, -]+) \|$", TEXT, flags=re.MULTILINE)
     assert row is not None
     assert set(_judged(CHANGES[change]).violated) == set(row[1].split(", "))
@@ -133,22 +133,22 @@ def test_origins_are_as_the_page_computes_them() -> None:
 @pytest.mark.parametrize(
     "entry", ["TaskRun", "Mark", "Loaded", "Channel", "Stored", "Completed", "Transaction", "Written", "Read"]
 )
-def test_every_field_of_an_entry_is_told(entry: str) -> None:
-    told = set(re.findall(r"`(\w+)`", TEXT)) | {"events"}
-    assert set(getattr(contract, entry).__struct_fields__) <= told
+def test_every_field_of_an_entry_is_documented(entry: str) -> None:
+    documented = set(re.findall(r"`(\w+)`", TEXT)) | {"events"}
+    assert set(getattr(contract, entry).__struct_fields__) <= documented
 
 
-def test_every_part_of_a_history_is_told() -> None:
-    told = set(re.findall(r"`(\w+)`", TEXT))
-    assert set(History.__struct_fields__) - told == set()
+def test_every_part_of_a_history_is_documented() -> None:
+    documented = set(re.findall(r"`(\w+)`", TEXT))
+    assert set(History.__struct_fields__) - documented == set()
 
 
-def test_every_event_of_the_journal_is_told() -> None:
+def test_every_event_of_the_journal_is_documented() -> None:
     known = {str(event.__struct_config__.tag) for event in contract.AnyJournalEntry.__args__}
     assert known - set(re.findall(r"`([\w-]+)`", TEXT)) == set()
 
 
-def test_every_invariant_says_what_it_needs() -> None:
+def test_every_invariant_states_what_it_needs() -> None:
     table = TEXT.partition("## What each invariant needs")[2].partition("`channels`, `reads` and")[0]
     named = {name for cell in re.findall(r"^\| ([a-z, -]+) \|", table, flags=re.MULTILINE) for name in cell.split(", ")}
     assert named == set(INVARIANTS)

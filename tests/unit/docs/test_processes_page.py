@@ -25,10 +25,10 @@ def _section(title: str) -> str:
     return re.split(r"^## ", text, maxsplit=1, flags=re.MULTILINE)[0]
 
 
-def test_every_fault_has_one_row_that_says_what_counts_as_fired() -> None:
+def test_every_fault_has_one_row_that_states_what_counts_as_fired() -> None:
     rows = re.findall(r"^\| (`.+?`) \| .+ \| .+ \|$", _section("Faults"), flags=re.MULTILINE)
-    told = Counter(kind for row in rows for kind in re.findall(r"`([\w-]+)`", row))
-    assert told == Counter(list(KINDS))
+    documented = Counter(kind for row in rows for kind in re.findall(r"`([\w-]+)`", row))
+    assert documented == Counter(list(KINDS))
 
 
 def test_every_toxic_of_the_table_is_one_of_toxiproxys() -> None:
@@ -65,19 +65,19 @@ def test_frames_that_it_names_are_frames() -> None:
 
 
 @pytest.mark.parametrize("entry", ["node", "coordinator"])
-def test_what_it_says_processes_run_is_what_the_launcher_starts(entry: str) -> None:
+def test_what_it_lists_is_what_the_launcher_starts(entry: str) -> None:
     module, _, function = launcher.ENTRIES[entry].partition(":")
     assert callable(getattr(importlib.import_module(module), function))
     assert (f"`{module}`" if entry == "node" else f"`.{entry}`") in TEXT
 
 
-def test_the_named_place_is_where_the_page_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_named_place_is_where_the_page_states(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert places.runs() == tmp_path / "cutproof" / "runs"
     assert "in `cutproof/runs`" in TEXT
 
 
-def test_both_stores_begin_with_the_argument_that_the_page_says_they_have() -> None:
+def test_both_stores_begin_with_the_argument_that_the_page_states_they_have() -> None:
     assert "Both files begin with the argument why no zombie escapes" in TEXT
     for name in ("database.py", "transaction_files.py"):
         source = (DOCS.parent / "reference_impl" / "processes" / name).read_text(encoding="utf-8")

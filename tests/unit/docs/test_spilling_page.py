@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from cutproof.harness.examples.pipelines.tables import (
-    figures_of_cells,
+    figures_of_comparisons,
     figures_of_durations,
     figures_of_recoveries,
     figures_of_rounds,
     figures_of_steadiness,
     figures_of_stores,
 )
-from cutproof.harness.reference_engine.pipelines.crashing import EVERY_US, INTERVALS_US, RATES, cell, circle, rounds
+from cutproof.harness.reference_engine.pipelines.crashing import EVERY_US, INTERVALS_US, RATES, circle, compared, rounds
 from cutproof.harness.reference_engine.pipelines.measures import PRESSURES, WAYS
 from cutproof.harness.reference_engine.pipelines.run import measured
 from cutproof.reference_impl.simulated.pipeline_plan import MB
@@ -75,6 +75,6 @@ def test_the_winners_are(number: int, every_us: int | None) -> None:
     """A third of the table a turn."""
     third = len(INTERVALS_US) * len(RATES)
     head, *rows = WINNERS
-    found = [cell(rate, interval_us, every_us) for interval_us in INTERVALS_US for rate in RATES]
-    assert _rows(figures_of_cells(found)) == [head, *rows[number * third : (number + 1) * third]]
+    found = [compared(rate, interval_us, every_us) for interval_us in INTERVALS_US for rate in RATES]
+    assert _rows(figures_of_comparisons(found)) == [head, *rows[number * third : (number + 1) * third]]
     assert len(rows) == third * len(EVERY_US)

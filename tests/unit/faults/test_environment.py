@@ -96,7 +96,7 @@ def test_the_engine_and_the_plan_name_the_same_messages() -> None:
     assert {str(kind.__struct_config__.tag) for kind in union.__args__} == set(CONTROL_MESSAGES)
 
 
-def test_every_point_and_phase_says_what_it_is() -> None:
+def test_every_point_and_phase_states_what_it_is() -> None:
     for name, reason_text in {**POINTS, **PHASES}.items():
         assert name == name.lower()
         assert reason_text.split()[0] in ("a", "an", "the", "some", "no", "all"), name

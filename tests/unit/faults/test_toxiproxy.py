@@ -12,7 +12,7 @@ from cutproof.faults.injectors.toxiproxy import Active, Proxy
 from unit.faults.proxies import NAME, Echo, Server, connect, receive, silent, transmit
 
 
-def test_a_proxy_listens_where_it_says_and_passes_everything_on(server: Server, echo: Echo, proxy: Proxy) -> None:
+def test_a_proxy_listens_where_it_reports_and_passes_everything_on(server: Server, echo: Echo, proxy: Proxy) -> None:
     assert (proxy.name, proxy.upstream_port) == (NAME, echo.port)
     with connect(proxy) as connection:
         assert transmit(connection, b"x" * 100_000) == b"x" * 100_000

@@ -56,7 +56,7 @@ def test_two_servers_in_one_process_are_kept_apart(server: Server, own: Server, 
     there.delete()
 
 
-def test_proxy_settings_of_the_environment_are_not_heard(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_settings_of_the_environment_are_ignored(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(variable, "http://127.0.0.1:1")
     monkeypatch.delenv("no_proxy", raising=False)
@@ -182,7 +182,7 @@ def test_what_was_made_from_here_is_ours_whatever_was_done_to_it(server: Server,
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "told", "says"),
+    ("method", "path", "body", "message"),
     [
         (
             "POST",
@@ -209,9 +209,9 @@ def test_what_was_made_from_here_is_ours_whatever_was_done_to_it(server: Server,
     ids=["a proxy", "one with a mark's name", "another upstream", "closed", "a toxic", "gone"],
 )
 def test_what_somebody_else_did_is_seen(
-    own: Server, echo: Echo, method: str, path: str, told: dict[str, object] | None, says: str
+    own: Server, echo: Echo, method: str, path: str, body: dict[str, object] | None, message: str
 ) -> None:
     own.control.proxy(NAME, echo.port)
     assert lists(own) == ""
-    requests.request(method, f"http://127.0.0.1:{own.control.port}{path}", json=told, timeout=5).raise_for_status()
-    assert re.search(says, lists(own))
+    requests.request(method, f"http://127.0.0.1:{own.control.port}{path}", json=body, timeout=5).raise_for_status()
+    assert re.search(message, lists(own))

@@ -84,7 +84,7 @@ def test_several_can_wait_for_the_same(clock: Clock) -> None:
     assert clock.done == ["first", "second"]
 
 
-def test_it_says_which_points_it_waits_for(clock: Clock) -> None:
+def test_it_names_the_points_it_waits_for(clock: Clock) -> None:
     clock.wait("a", AtPoint(point="ack-sent", task="a-0"))
     clock.wait("b", AtPoint(point="record-read", side="before"))
     assert clock.triggers.points == {"ack-sent", "record-read"}

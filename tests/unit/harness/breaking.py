@@ -45,13 +45,13 @@ class Breaking(Copying):
         return super().copy(heap)
 
 
-class Gone(BaseException):
+class Ended(BaseException):
     """What no engine takes for an error of its own, so that the process ends."""
 
 
 def _once(note: Path, build: Callable[[], Operator]) -> Callable[[], Operator]:
     def made() -> Operator:
-        break_once(note, Gone)
+        break_once(note, Ended)
         return build()
 
     return made

@@ -79,14 +79,14 @@ class PuppetLauncher:
         self.puppets: list[Puppet] = []
         self.exits: list[Exited] = []
         self.script: Script = iter(())  # type: ignore[assignment]
-        self.stays_away: tuple[str, ...] = ()
+        self.stay_silent: tuple[str, ...] = ()
         """who does not come up"""
         self._news: list[Exited] = []
 
     def fork(self, name: str, entry: str, config: bytes, sockets: tuple[str, ...]) -> int:
         kind = {"coordinator": Configuration, "node": NodeConfiguration}[entry]
         decoded = msgspec.msgpack.decode(config, type=kind)
-        puppet = Puppet(1_000_000 + len(self.puppets), decoded, decoded.process not in self.stays_away)
+        puppet = Puppet(1_000_000 + len(self.puppets), decoded, decoded.process not in self.stay_silent)
         self.puppets.append(puppet)
         return puppet.pid
 

@@ -59,9 +59,9 @@ class FakeNode:
         return [frame.message for frame in self.peer.all(f.ForTask)]
 
 
-def submit(process: CoordinatorProcess, attempt: int = 1, checkpoint: int = 1, **told: object) -> None:
-    initial = told.get("initial", ())
-    process.harness.send(f.Submit(now(), 1, AttemptId(attempt), checkpoint, initial, bool(told.get("recall"))))  # type: ignore[arg-type]
+def submit(process: CoordinatorProcess, attempt: int = 1, checkpoint: int = 1, **fields: object) -> None:
+    initial = fields.get("initial", ())
+    process.harness.send(f.Submit(now(), 1, AttemptId(attempt), checkpoint, initial, bool(fields.get("recall"))))  # type: ignore[arg-type]
 
 
 def working(process: CoordinatorProcess, attempt: int = 1) -> None:

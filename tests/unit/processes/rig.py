@@ -73,8 +73,8 @@ class Raising(Startup):
 
 def make_job(options: bytes) -> Job:
     """source -> map -> sink, one task each unless told otherwise."""
-    told = msgspec.msgpack.decode(options, type=JobOptions)
-    width, splits = told.width, tuple(range(told.width))
+    chosen = msgspec.msgpack.decode(options, type=JobOptions)
+    width, splits = chosen.width, tuple(range(chosen.width))
 
     def behind(sender: str) -> tuple[EdgeSpec, ...]:
         return (EdgeSpec(sender=sender, partitioning="forward"),)
@@ -92,10 +92,10 @@ def make_job(options: bytes) -> Job:
         ),
         8,
     )
-    records = [(1, number, number) for number in range(told.records)]
+    records = [(1, number, number) for number in range(chosen.records)]
     logs = tuple(SplitLog(split=split, records=records) for split in splits)
-    parts = Parts(startup=Raising()) if told.raises else Parts()
-    return Job(graph=graph, config=told.config, parts=parts, logs=logs)
+    parts = Parts(startup=Raising()) if chosen.raises else Parts()
+    return Job(graph=graph, config=chosen.config, parts=parts, logs=logs)
 
 
 # -- whom a process speaks with --------------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ class Process:
         self.close()
 
 
-def _common(job: JobOptions, told: dict[str, Any]) -> dict[str, Any]:
+def _common(job: JobOptions, chosen: dict[str, Any]) -> dict[str, Any]:
     return {
         "factory": f"{__name__}:make_job",
         "job": msgspec.msgpack.encode(job),
@@ -289,7 +289,7 @@ def _common(job: JobOptions, told: dict[str, Any]) -> dict[str, Any]:
         "epoch_us": monotonic_us(),
         "heartbeat_us": 20_000,
         "heartbeat_timeout_us": 60_000_000,
-        **told,
+        **chosen,
     }
 
 
@@ -299,7 +299,7 @@ class Node(Process):
     world: NodeWorld
 
     def __init__(
-        self, folder: Path, *tasks: str, job: JobOptions | None = None, starts: bool = True, **told: Any
+        self, folder: Path, *tasks: str, job: JobOptions | None = None, starts: bool = True, **chosen: Any
     ) -> None:
         """Without `starts` somebody else runs it."""
         self._at_coordinator = socket.create_server(("127.0.0.1", 0))
@@ -316,7 +316,7 @@ class Node(Process):
                 tasks=tuple(TaskId(task) for task in tasks),
                 coordinator_port=int(self._at_coordinator.getsockname()[1]),
                 routes=routes,
-                **_common(job or JobOptions(), {**places, **told}),
+                **_common(job or JobOptions(), {**places, **chosen}),
             )
             return NodeWorld(configuration, listener)
 
@@ -353,9 +353,9 @@ class CoordinatorProcess(Process):
 
     world: CoordinatorWorld
 
-    def __init__(self, folder: Path, *, job: JobOptions | None = None, **told: Any) -> None:
+    def __init__(self, folder: Path, *, job: JobOptions | None = None, **chosen: Any) -> None:
         def make(places: dict[str, Any], listener: socket.socket) -> CoordinatorWorld:
-            everything = {"processes": dict.fromkeys(TASKS, "node-0"), **places, **told}
+            everything = {"processes": dict.fromkeys(TASKS, "node-0"), **places, **chosen}
             configuration = CoordinatorConfiguration(
                 process="coordinator", incarnation=0, **_common(job or JobOptions(), everything)
             )

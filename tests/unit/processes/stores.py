@@ -181,8 +181,8 @@ class Processes:
             found: list[tuple[str, str, int | None]] = self.reader.unfinished()
             return found
         accounts = self.simulated.accounts.values()
-        told = {"open": "open", "prepared": "prepared", "final": "prepared"}
-        return [(one.name, told[one.status], one.sealed_for) for one in accounts if one.status in told]
+        states = {"open": "open", "prepared": "prepared", "final": "prepared"}
+        return [(one.name, states[one.status], one.sealed_for) for one in accounts if one.status in states]
 
     def expire(self, name: str) -> bool:
         """The store gives a transaction up by itself."""
@@ -206,8 +206,8 @@ class Asker:
     def __call__(
         self, kind: type[Any], name: str | None = None, attempt: int = 1, writer: str = "sink-0", **more: Any
     ) -> Outcome:
-        told = {"writer": writer, "attempt": attempt, **({} if name is None else {"name": name}), **more}
-        outcome: Outcome = self.store.handle(kind(**told))
+        request = {"writer": writer, "attempt": attempt, **({} if name is None else {"name": name}), **more}
+        outcome: Outcome = self.store.handle(kind(**request))
         return outcome
 
     def written(self, name: str, *rows: Row, **who: Any) -> None:

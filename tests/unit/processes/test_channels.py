@@ -95,7 +95,7 @@ def test_an_end_without_good_bye_breaks_the_receiver(ends: Ends) -> None:
     ends.until(lambda: sender.is_full)
 
 
-def test_what_is_felt_tells_how_long_an_element_was_under_way(ends: Ends) -> None:
+def test_what_is_felt_shows_how_long_an_element_was_under_way(ends: Ends) -> None:
     felt: list[tuple[int, int]] = []
     sender, receiver = ends.sender(), ends.receiver(capacity=4)
     receiver.on_felt = lambda transit_us, pieces: felt.append((transit_us, pieces))

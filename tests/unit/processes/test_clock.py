@@ -51,7 +51,7 @@ def test_a_stamp_from_too_far_ahead_is_refused_and_moves_nothing() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.none() | st.integers(0, 100))))
-def test_stamps_only_grow_whatever_the_machine_says(steps: list[tuple[int, int | None]]) -> None:
+def test_stamps_only_grow_whatever_the_machines_clock_shows(steps: list[tuple[int, int | None]]) -> None:
     now = 0
     clock = Clock(lambda: now)
     floor = 0

@@ -28,7 +28,7 @@ class Side:
         self.ends: list[str] = []
         self.connection = Connection(own or pair, CODEC, self.outbox, self.arrived.append, self.ends.append)
 
-    def says(self, frame: SupervisionFrame) -> None:
+    def sends(self, frame: SupervisionFrame) -> None:
         """The other end does."""
         self.other.sendall(CODEC.encode(frame))
 
@@ -55,17 +55,17 @@ def side() -> Iterator[Side]:
     made.close()
 
 
-def test_last_words_are_heard_though_what_was_sent_to_the_dead_is_lost(side: Side) -> None:
+def test_last_words_are_received_though_what_was_sent_to_the_dead_is_lost(side: Side) -> None:
     side.connection.send(Echo(1, 1))
     side.connection.flush()
-    side.says(Echo(2, 7))
+    side.sends(Echo(2, 7))
     side.other.close()  # with something in it that it has not read
     side.connection.send(Echo(3, 2))
     side.until_it_ends()
     assert [frame.number for frame in side.arrived] == [7]  # type: ignore[attr-defined]
 
 
-def test_whom_nobody_listens_to_hears_of_the_end() -> None:
+def test_whom_nobody_listens_to_is_notified_of_the_end() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = int(taken.getsockname()[1])
     refused = Side(dial(port))

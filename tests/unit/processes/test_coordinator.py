@@ -71,7 +71,7 @@ def test_tasks_of_one_process_are_deployed_there_together(process: CoordinatorPr
     assert [message.attempt for message in node.messages if isinstance(message, Deploy)] == [7] * len(TASKS)
 
 
-def test_the_numbers_of_a_job_begin_where_it_is_told(process: CoordinatorProcess) -> None:
+def test_the_numbers_of_a_job_begin_where_its_order_names(process: CoordinatorProcess) -> None:
     node = FakeNode(process)
     submit(process, attempt=5, checkpoint=12)
     node.runs(5)
@@ -115,7 +115,7 @@ def test_a_replaced_incarnation_is_turned_away_and_nothing_is_deployed_there(pro
     assert older.messages == []
 
 
-def test_what_an_older_incarnation_says_counts_for_nothing(process: CoordinatorProcess) -> None:
+def test_what_an_older_incarnation_sends_counts_for_nothing(process: CoordinatorProcess) -> None:
     older = FakeNode(process)
     submit(process)
     older.runs()
@@ -174,7 +174,7 @@ def test_one_that_gives_no_sign_of_life_is_given_up_exactly_once(tmp_path: Path)
         assert len(losses(process)) == len(TASKS)
 
 
-def test_one_that_was_given_up_and_speaks_again_is_told_so(tmp_path: Path) -> None:
+def test_one_that_was_given_up_and_sends_again_is_notified_of_it(tmp_path: Path) -> None:
     with CoordinatorProcess(tmp_path, **QUICK) as process:
         zombie = FakeNode(process)
         submit(process)

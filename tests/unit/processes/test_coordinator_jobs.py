@@ -38,7 +38,9 @@ def process(tmp_path: Path) -> Iterator[CoordinatorProcess]:
 # -- checkpoints and commands ----------------------------------------------------------------------------------------
 
 
-def test_a_checkpoint_that_all_have_acknowledged_is_complete_and_everybody_hears(process: CoordinatorProcess) -> None:
+def test_a_checkpoint_that_all_have_acknowledged_is_complete_and_everybody_is_notified(
+    process: CoordinatorProcess,
+) -> None:
     submit(process)
     node = FakeNode(process).runs()
     working(process)
@@ -90,7 +92,7 @@ def test_while_it_is_frozen_no_checkpoint_is_triggered(tmp_path: Path) -> None:
         node.peer.expect(f.ForTask, message=Trigger(job=1, attempt=AttemptId(1), checkpoint=CheckpointId(1)))
 
 
-def test_a_job_that_ends_is_told_to_harness_and_nodes(process: CoordinatorProcess) -> None:
+def test_a_job_that_ends_is_reported_to_harness_and_nodes(process: CoordinatorProcess) -> None:
     submit(process)
     node = FakeNode(process).runs()
     working(process)

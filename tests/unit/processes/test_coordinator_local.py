@@ -51,7 +51,7 @@ def is_order(frame: f.Frame) -> bool:
     return isinstance(frame, f.ForTask) and isinstance(frame.message, Deploy)
 
 
-def test_who_comes_later_hears_before_its_orders_who_has_come_up_alone(process: CoordinatorProcess) -> None:
+def test_who_comes_later_learns_before_its_orders_who_has_recovered_locally(process: CoordinatorProcess) -> None:
     nodes = all_run(process)
     lost(process, nodes[MAP])
     FakeNode(process, MAP, 1).peer.expect(f.ForTask, task=MAP)
@@ -59,11 +59,11 @@ def test_who_comes_later_hears_before_its_orders_who_has_come_up_alone(process: 
     newcomer = FakeNode(process, SINK, 1)
     newcomer.peer.expect(f.Moved, task=MAP, attempt=2)
     until(lambda: orders(newcomer))
-    told = [frame for frame in newcomer.peer.arrived if isinstance(frame, f.Moved) or is_order(frame)]
-    assert told[0] == newcomer.peer.all(f.Moved, task=MAP)[0]
+    received = [frame for frame in newcomer.peer.arrived if isinstance(frame, f.Moved) or is_order(frame)]
+    assert received[0] == newcomer.peer.all(f.Moved, task=MAP)[0]
 
 
-def test_when_all_have_come_up_again_nobody_has_come_up_alone(process: CoordinatorProcess) -> None:
+def test_when_all_have_come_up_again_nobody_recovers_locally(process: CoordinatorProcess) -> None:
     nodes = all_run(process)
     lost(process, nodes[MAP])
     again = FakeNode(process, MAP, 1)

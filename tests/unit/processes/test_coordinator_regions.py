@@ -40,7 +40,9 @@ def arrived(node: FakeNode) -> list[tuple[type, int]]:
     return [(type(message), message.attempt) for message in node.messages]  # type: ignore[attr-defined]
 
 
-def test_the_region_of_a_lost_node_waits_for_another_and_the_others_hear_nothing(process: CoordinatorProcess) -> None:
+def test_the_region_of_a_lost_node_waits_for_another_and_the_others_are_not_notified(
+    process: CoordinatorProcess,
+) -> None:
     survivor, lost = both_run(process)
     lost.peer.sock.close()
     process.harness.expect(f.JobFacts, stage="partialfailover", attempt=2)

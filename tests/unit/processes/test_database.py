@@ -206,7 +206,7 @@ def test_a_session_that_was_lost_while_idle_is_replaced_unseen(
     assert Counter(world.rows()) == Counter([*ROWS, (3, 3, 3, 3)])
 
 
-def test_a_server_that_says_nothing_is_no_answer_in_bounded_time(
+def test_a_server_that_reports_nothing_is_no_answer_in_bounded_time(
     server: RunningServer, world: Processes, sink: Asker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database_sessions, "TIMEOUT_S", 0.2)
@@ -257,23 +257,23 @@ def test_parallel_runs_do_not_meet(server: RunningServer, world: Processes, sink
 
 
 def test_purge_leaves_nothing(server: RunningServer, tmp_path: Path) -> None:
-    gone = Processes("database", tmp_path, server.dsn)
-    asker = gone.process()
+    ended = Processes("database", tmp_path, server.dsn)
+    asker = ended.process()
     asker.sealed("sealed")
     asker.written("open")
     done(asker(Upsert, identity=(1,), row=(1, 1, 1, 1)))
-    gone.reader.purge()
-    gone.reader.purge()
+    ended.reader.purge()
+    ended.reader.purge()
     with psycopg.connect(server.dsn) as look:
         query = (
             "SELECT (SELECT count(*) FROM pg_prepared_xacts WHERE starts_with(gid, %(run)s)),"
             " (SELECT count(*) FROM pg_stat_activity WHERE starts_with(application_name, %(run)s || '|')),"
             " (SELECT count(*) FROM pg_namespace WHERE nspname = %(run)s)"
         )
-        assert look.execute(query, {"run": gone.run}).fetchone() == (0, 0, 0)
+        assert look.execute(query, {"run": ended.run}).fetchone() == (0, 0, 0)
     denied(asker(PreCommit, "open", checkpoint=1))
     denied(asker(Begin, "new"))
-    gone.close()
+    ended.close()
 
 
 def test_rows_come_in_the_order_of_commits_not_of_names(world: Processes, sink: Asker) -> None:

@@ -51,7 +51,7 @@ def test_the_next_attempt_finds_what_was_written(folder: Path) -> None:
     assert second.restored == {1: 7}
 
 
-def test_what_was_not_written_is_gone(folder: Path) -> None:
+def test_what_was_not_written_is_lost(folder: Path) -> None:
     first = writing(folder, (0, 0))
     first.take_down((1, 0))
     assert taken(attempt(folder, 2)) == ((0, 0),)
@@ -109,7 +109,7 @@ def test_half_a_write_counts_for_nothing(folder: Path) -> None:
     assert taken(attempt(folder, 3)) == ((0, 0),)
 
 
-def test_what_is_altered_is_told(folder: Path) -> None:
+def test_what_is_altered_is_reported(folder: Path) -> None:
     writing(folder, (0, 0))
     path = next(folder.glob("00000001.*"))
     data = bytearray(path.read_bytes())
@@ -119,9 +119,7 @@ def test_what_is_altered_is_told(folder: Path) -> None:
         attempt(folder, 2)
 
 
-def test_a_long_file_is_written_anew_without_what_is_needed_no_more(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_file_is_rewritten_without_what_is_needed_no_more(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(determinants, "REWRITTEN_BEHIND", 100)
     order = attempt(folder, 1)
     for number in range(60):
@@ -168,9 +166,7 @@ def test_an_attempt_comes_up_once(folder: Path) -> None:
     assert taken(attempt(folder, 3)) == ((0, 0), (0, 1))
 
 
-def test_a_file_that_is_written_anew_as_it_is_looked_for_is_found(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_rewritten_as_it_is_looked_for_is_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     zombie = writing(folder, (0, 0))
     sync = determinants.sync
 

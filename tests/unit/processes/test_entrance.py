@@ -139,7 +139,7 @@ def test_one_that_breaks_off_in_a_true_proof_is_none_of_the_foreign() -> None:
 # -- at a port -------------------------------------------------------------------------------------------------------
 
 
-def test_a_foreign_frame_is_not_heard_and_moves_no_clock(ends: Ends, stranger: Callable[[], Stranger]) -> None:
+def test_a_foreign_frame_is_not_received_and_moves_no_clock(ends: Ends, stranger: Callable[[], Stranger]) -> None:
     receiver = ends.receiver()
     lying = stranger()
     lying.transmit(OPENING)
@@ -157,7 +157,7 @@ def test_a_foreign_frame_is_not_heard_and_moves_no_clock(ends: Ends, stranger: C
     [b"\x01\xff\xff\xff\xff" * 8, b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", bytes(1 << 16), OPENING * 500],
     ids=["a gigantic length", "another protocol", "zeros", "many frames"],
 )
-def test_whatever_a_foreign_one_says_is_closed_and_the_run_goes_on(
+def test_whatever_a_foreign_one_sends_it_is_closed_and_the_run_goes_on(
     ends: Ends, stranger: Callable[[], Stranger], reason_text: bytes
 ) -> None:
     lying = stranger()
@@ -167,7 +167,7 @@ def test_whatever_a_foreign_one_says_is_closed_and_the_run_goes_on(
     assert passes_a_record(ends)
 
 
-def test_one_that_says_too_little_is_closed_in_time_and_holds_nobody_up(
+def test_one_that_sends_too_little_is_closed_in_time_and_holds_nobody_up(
     ends: Ends, stranger: Callable[[], Stranger], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(entrance, "GREETED_WITHIN_US", 300_000)
@@ -179,7 +179,9 @@ def test_one_that_says_too_little_is_closed_in_time_and_holds_nobody_up(
     assert ends.outbox.foreign == 1, "who has said nothing may have been one of the run"
 
 
-def test_a_crowd_that_says_nothing_is_bounded_and_holds_nobody_up(ends: Ends, stranger: Callable[[], Stranger]) -> None:
+def test_a_crowd_that_reports_nothing_is_bounded_and_holds_nobody_up(
+    ends: Ends, stranger: Callable[[], Stranger]
+) -> None:
     crowd = [stranger() for _ in range(entrance.MOST_CALLERS + 20)]
     ends.until(lambda: sum(each.is_closed() for each in crowd) >= 20)
     assert passes_a_record(ends)
@@ -187,7 +189,7 @@ def test_a_crowd_that_says_nothing_is_bounded_and_holds_nobody_up(ends: Ends, st
     assert ends.outbox.foreign == 0
 
 
-def test_a_sender_that_comes_upon_somebody_else_hears_nothing_of_what_that_says(ends: Ends) -> None:
+def test_a_sender_that_comes_upon_somebody_else_takes_nothing_of_what_that_sends(ends: Ends) -> None:
     """Whoever got a port in the moment in which the proxy that had it was dead."""
     with socket.create_server(("127.0.0.1", 0)) as theirs:
         theirs.setblocking(False)
@@ -211,7 +213,7 @@ def test_a_sender_that_comes_upon_somebody_else_hears_nothing_of_what_that_says(
     assert passes_a_record(ends)
 
 
-def test_one_of_the_run_that_says_an_impossible_time_is_not_heard(ends: Ends) -> None:
+def test_one_of_the_run_that_sends_an_impossible_time_is_not_taken(ends: Ends) -> None:
     receiver, sender = ends.receiver(), ends.sender()
     ends.until(lambda: not sender.is_full)
     assert sender._connection is not None
@@ -228,10 +230,10 @@ def test_the_oldest_of_a_crowd_may_speak_in_the_moment_in_which_it_has_to_go(
     """What it said and the next connection are heard in one turn of the loop."""
     crowd = [stranger() for _ in range(entrance.MOST_CALLERS)]
     ends.until(lambda: all(_has_a_challenge(each) for each in crowd))
-    for turn in range(entrance.MOST_CALLERS):
+    for number in range(entrance.MOST_CALLERS):
         crowd.append(stranger())
-        crowd[turn].transmit(OPENING)
-        ends.until(crowd[turn].is_closed)
+        crowd[number].transmit(OPENING)
+        ends.until(crowd[number].is_closed)
     assert passes_a_record(ends)
 
 
@@ -245,12 +247,12 @@ def test_a_process_without_descriptors_rests_and_takes_connections_again(
     tries = 0
     accept = socket.socket.accept
 
-    def none_left(sock: socket.socket) -> tuple[socket.socket, object]:
+    def no_descriptors(sock: socket.socket) -> tuple[socket.socket, object]:
         nonlocal tries
         tries += 1
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(socket.socket, "accept", none_left)
+    monkeypatch.setattr(socket.socket, "accept", no_descriptors)
     sender, receiver = ends.sender(), ends.receiver()
     over = time.monotonic() + 0.5
     ends.until(lambda: time.monotonic() > over)

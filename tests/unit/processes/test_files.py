@@ -72,7 +72,7 @@ def test_an_altered_file_is_named(files: DiskFiles) -> None:
         files.read(HANDLE)
 
 
-def test_a_torn_record_is_named_and_the_others_are_told(files: DiskFiles, tmp_path: Path) -> None:
+def test_a_torn_record_is_named_and_the_others_are_reported(files: DiskFiles, tmp_path: Path) -> None:
     for checkpoint in (2, 3, 10):
         files.store(snapshot(checkpoint))
     assert files.survey() == ((snapshot(2), snapshot(3), snapshot(10)), ())
@@ -164,7 +164,7 @@ def test_a_loss_of_power_takes_what_these_tasks_had_not_synced(files: DiskFiles,
         files.finish(drafts["count-1"])
 
 
-def test_a_draft_that_is_lost_between_sync_and_rename_is_told(
+def test_a_draft_that_is_lost_between_sync_and_rename_is_reported(
     files: DiskFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draft = files.begin(HANDLE, STATE)
@@ -246,25 +246,25 @@ def test_a_file_and_its_folder_may_go_before_the_folder_is_synced(
 
 def test_writers_and_sweepers_do_not_disturb_each_other(files: DiskFiles, tmp_path: Path) -> None:
     rounds = 60
-    told = tmp_path / "told"
+    names = tmp_path / "names"
 
     def written() -> None:
         for number in range(rounds):
             write(files, f"job-1/chk-{number % 3}/count-1-{number}")
 
     def swept() -> None:
-        gone: list[str] = []
-        while f"job-2/{rounds}" not in gone:
-            gone += files.sweep(())
-        told.write_text("\n".join(gone), encoding="utf-8")
+        deleted: list[str] = []
+        while f"job-2/{rounds}" not in deleted:
+            deleted += files.sweep(())
+        names.write_text("\n".join(deleted), encoding="utf-8")
 
     writer, sweeper = forked(written), forked(swept)
     ended = end(writer)
     write(files, f"job-2/{rounds}")
     assert (ended, end(sweeper)) == (0, 0)
-    gone = told.read_text(encoding="utf-8").splitlines() + list(files.sweep(()))
+    deleted = names.read_text(encoding="utf-8").splitlines() + list(files.sweep(()))
     wanted = [f"job-1/chk-{number % 3}/count-1-{number}" for number in range(rounds)]
-    assert sorted(gone) == sorted([*wanted, f"job-2/{rounds}"]), "each went once, and none was lost"
+    assert sorted(deleted) == sorted([*wanted, f"job-2/{rounds}"]), "each went once, and none was lost"
     assert list((tmp_path / "snapshots").iterdir()) == []
 
 

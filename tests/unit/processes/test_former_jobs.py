@@ -129,7 +129,7 @@ def test_a_command_for_a_former_job_is_answered_that_it_has_ended(process: Coord
     assert process.world.runner_now.machine.is_running
 
 
-def test_a_coordinator_that_does_not_know_a_job_yet_does_not_say_that_it_has_ended(process: CoordinatorProcess) -> None:
+def test_a_coordinator_that_does_not_know_a_job_yet_does_not_report_its_end(process: CoordinatorProcess) -> None:
     """It has just come up in the place of one that was killed."""
     process.harness.send(f.Issue(now(), 1, 7, "cancel", False))
     process.answers()
@@ -158,7 +158,7 @@ def test_an_acknowledgement_of_a_former_job_counts_for_nothing(process: Coordina
     assert process.harness.all(f.Completed) == []
 
 
-def test_a_node_that_missed_the_end_of_its_job_is_told_of_it(process: CoordinatorProcess) -> None:
+def test_a_node_that_missed_the_end_of_its_job_is_notified_of_it(process: CoordinatorProcess) -> None:
     """What it says to live there is not the next job's, and its end no loss of that."""
     resumed(process)
     peer = process.connect(CONTROL)

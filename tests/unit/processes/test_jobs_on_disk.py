@@ -92,8 +92,8 @@ def test_nothing_is_saved_behind_the_back_of_a_newer_attempt(jobs: DiskJobs) -> 
             first = saved.read(4)
             (found,) = jobs.load_positions((0,), attempt=attempt + 1).values()
             assert end(child) == 0
-            told = first + saved.read()
-        assert int.from_bytes(told[-4:], "big") == found, "the last one that was granted is the one that is found"
+            written = first + saved.read()
+        assert int.from_bytes(written[-4:], "big") == found, "the last one that was granted is the one that is found"
 
 
 def test_a_log_begins_where_it_was_discarded_up_to(jobs: DiskJobs, tmp_path: Path) -> None:

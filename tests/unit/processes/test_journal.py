@@ -138,9 +138,9 @@ def test_what_a_task_did_comes_back_with_its_run(journal: Journal, path: Path) -
     second.marked(CHECKPOINT, [1], [])
     journal.close()
 
-    told = [(type(entry).__name__, fields(entry)) for entry in read_journal(path)[2:]]
+    recorded = [(type(entry).__name__, fields(entry)) for entry in read_journal(path)[2:]]
 
-    assert told == [
+    assert recorded == [
         ("RecordRead", (0, 0, 7)),
         ("RecordApplied", (1, 1, 512)),
         ("ReadUndone", (0,)),
@@ -163,7 +163,7 @@ def test_a_log_knows_how_much_is_in_it(journal: Journal) -> None:
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: type(request).__name__)
 @pytest.mark.parametrize(
-    ("outcome", "told"),
+    ("outcome", "answered_"),
     [
         (t.Done(unfinished=(("x", CHECKPOINT), ("y", None))), ("done", "", (("x", 3), ("y", None)))),
         (t.Denied(reason="fenced"), ("denied", "fenced", ())),
@@ -171,7 +171,7 @@ def test_a_log_knows_how_much_is_in_it(journal: Journal) -> None:
     ],
 )
 def test_a_request_and_its_answer_come_back(
-    journal: Journal, path: Path, request_: t.AnyRequest, outcome: t.Outcome, told: tuple[Any, ...]
+    journal: Journal, path: Path, request_: t.AnyRequest, outcome: t.Outcome, answered_: tuple[Any, ...]
 ) -> None:
     journal.transacting(request_)
     journal.transacted(request_, outcome, 5)
@@ -180,7 +180,7 @@ def test_a_request_and_its_answer_come_back(
     asked, answered = read_journal(path)
 
     assert fields(asked) == (request_,)
-    assert fields(answered) == (request_, *told, 5)
+    assert fields(answered) == (request_, *answered_, 5)
 
 
 def test_a_fault_of_another_process_keeps_that_process_s_stamp(journal: Journal, path: Path) -> None:

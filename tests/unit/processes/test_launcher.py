@@ -22,7 +22,7 @@ def launcher() -> Iterator[Launcher]:
         yield made
 
 
-def test_a_killed_process_is_reaped_and_told_when_the_call_returns(launcher: Launcher) -> None:
+def test_a_killed_process_is_reaped_and_reported_when_the_call_returns(launcher: Launcher) -> None:
     pid = launcher.fork("node-1", "pauser", b"")
     assert state(pid) in "RS"
     launcher.signal(pid, signal.SIGKILL)
@@ -52,7 +52,7 @@ def test_a_stopped_process_can_be_killed(launcher: Launcher) -> None:
     assert [each.how for each in launcher.exits] == ["SIGKILL"]
 
 
-def test_an_exit_is_told_without_being_asked_for(launcher: Launcher) -> None:
+def test_an_exit_is_reported_without_being_asked_for(launcher: Launcher) -> None:
     arrived: list[Exited] = []
     launcher._on_exit = arrived.append
     pid = launcher.fork("node-1", "leaver", b"7")
@@ -138,7 +138,7 @@ def test_a_program_runs_as_another_user_where_that_is_allowed_and_still_dies_wit
     assert wait_for_end(pid, WITHIN_S)
 
 
-def test_what_cannot_be_done_is_said_and_the_launcher_goes_on(launcher: Launcher) -> None:
+def test_what_cannot_be_done_is_reported_and_the_launcher_goes_on(launcher: Launcher) -> None:
     pid = launcher.fork("node-1", "pauser", b"")
     launcher.listen("taken")
     with pytest.raises(LauncherFailed, match=r"^unknown entry 'nobody': there are descriptors, echo, "):
@@ -171,12 +171,12 @@ def test_a_process_has_not_ended_because_an_earlier_one_of_its_number_has(launch
     assert [each.pid for each in launcher.exits] == [pid]
 
 
-def test_a_launcher_that_cannot_start_says_why() -> None:
+def test_a_launcher_that_cannot_start_reports_why() -> None:
     with pytest.raises(LauncherFailed, match=r"^the launcher has ended with 1: .*No module named unit\.nowhere$"):
         Launcher(module="unit.nowhere")
 
 
-def test_a_launcher_that_is_killed_is_told_and_takes_its_children_along(launcher: Launcher) -> None:
+def test_a_launcher_that_is_killed_is_reported_and_takes_its_children_along(launcher: Launcher) -> None:
     folder, pid = launcher.folder(), launcher.fork("node-1", "pauser", b"")
     launcher.signal(pid, signal.SIGSTOP)
     os.kill(launcher.pid, signal.SIGKILL)

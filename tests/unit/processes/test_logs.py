@@ -96,7 +96,7 @@ def test_whoever_writes_a_deleted_log_writes_into_nothing(tmp_path: Path, whole_
     assert DiskLogs(tmp_path, whole_files=whole_files).read(Ref(LOG, 0, 9)) == []
 
 
-def test_a_torn_end_is_left_out_and_an_altered_frame_is_told(tmp_path: Path) -> None:
+def test_a_torn_end_is_left_out_and_an_altered_frame_is_reported(tmp_path: Path) -> None:
     flushed(DiskLogs(tmp_path, whole_files=False), range(2), range(2, 4)).lose(LOG)
     (path,) = (tmp_path / "logs" / LOG).iterdir()
     data = path.read_bytes()
@@ -108,7 +108,7 @@ def test_a_torn_end_is_left_out_and_an_altered_frame_is_told(tmp_path: Path) -> 
 
 
 @BOTH
-def test_what_was_not_written_is_gone_with_its_writer(tmp_path: Path, whole_files: bool) -> None:
+def test_what_was_not_written_is_lost_with_its_writer(tmp_path: Path, whole_files: bool) -> None:
     store = flushed(DiskLogs(tmp_path, whole_files=whole_files), range(2))
     store.append(LOG, 2, Watermark(2))
     store.lose(LOG)
@@ -164,7 +164,7 @@ def test_it_trims_what_the_one_before_wrote(tmp_path: Path) -> None:
     assert numbers(store) == [3, 4, 5]
 
 
-def test_who_is_fenced_does_not_make_a_deleted_log_anew(tmp_path: Path) -> None:
+def test_who_is_fenced_does_not_make_a_deleted_log_again(tmp_path: Path) -> None:
     store = DiskLogs(tmp_path, whole_files=False)
     store.take_over(LOG, lambda end: None, lambda: True)
     flushed(store, range(2))

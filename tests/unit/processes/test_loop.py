@@ -34,7 +34,7 @@ def test_a_while_of_the_machines_clock_is_not_scaled() -> None:
     assert loop._heap[0][0] <= 2, "two of its own µs are two seconds"
 
 
-def test_sockets_that_are_ready_are_heard_between_actions() -> None:
+def test_sockets_that_are_ready_are_served_between_actions() -> None:
     loop = Loop(1, monotonic_us())
     ours, theirs = socket.socketpair()
     arrived: list[bytes] = []
@@ -61,7 +61,7 @@ def test_before_it_waits_everything_is_let_go() -> None:
     assert "flush" in calls[calls.index("step") :]
 
 
-def test_an_action_that_is_very_late_says_that_the_machine_is_slow() -> None:
+def test_an_action_that_is_very_late_states_that_the_machine_is_slow() -> None:
     loop = Loop(1, monotonic_us() - 10 * LATE_US)
     late: list[int] = []
     loop.on_late = late.append
@@ -71,7 +71,7 @@ def test_an_action_that_is_very_late_says_that_the_machine_is_slow() -> None:
     assert late[0] >= 10 * LATE_US
 
 
-def test_a_socket_that_an_earlier_callback_of_the_same_turn_has_closed_is_not_called() -> None:
+def test_a_socket_that_an_earlier_callback_of_the_same_round_has_closed_is_not_called() -> None:
     loop = Loop(1, monotonic_us())
     pairs = [socket.socketpair() for _ in range(2)]
     called = []

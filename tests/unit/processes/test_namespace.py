@@ -54,7 +54,7 @@ def test_sockets_are_handed_to_its_owner_alone(launcher: Launcher) -> None:
         assert stat.S_IMODE(door.parent.stat().st_mode) in (0o700, 0o711)
 
 
-def test_where_one_is_demanded_and_cannot_be_had_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_one_is_demanded_and_cannot_be_had_it_reports_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine's answer is played by a module that the launcher finds in the place of the true one."""
     (tmp_path / "no_network.py").write_text(
         "from cutproof.reference_impl.processes import launcher, namespace\n"

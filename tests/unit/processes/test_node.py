@@ -70,14 +70,14 @@ def upstream(node: Node, attempt: int = 1, channel: str = INTO) -> Peer:
 # -- the coordinator -------------------------------------------------------------------------------------------------
 
 
-def test_it_says_hello_and_then_that_it_lives_again_and_again(node: Node) -> None:
+def test_it_sends_hello_and_then_heartbeats(node: Node) -> None:
     hello = node.coordinator.expect(f.Hello)
     assert (hello.process, hello.incarnation, hello.attempts) == ("node-0", 0, {MAP: 0})
     for _ in range(3):
         node.coordinator.expect(f.Heartbeat)
 
 
-def test_a_task_that_is_deployed_comes_up_and_says_so_to_both(node: Node) -> None:
+def test_a_task_that_is_deployed_comes_up_and_reports_it_to_both(node: Node) -> None:
     deploy(node, attempt=4, job=2)
     assert node.coordinator.expect(f.FromTask).message == Running(job=2, attempt=AttemptId(4), task=MAP)
     (started,) = node.entries(e.TaskStarted)
@@ -85,25 +85,25 @@ def test_a_task_that_is_deployed_comes_up_and_says_so_to_both(node: Node) -> Non
     assert (started.inputs, started.outputs) == ((INTO,), (OUT,))
 
 
-def test_what_it_has_seen_is_written_before_anybody_hears_of_it(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_it_has_seen_is_written_before_anybody_learns_of_it(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it writes that the task has started, nobody has been told yet."""
     write = os.write
-    told: list[int] = []
+    seen: list[int] = []
 
     def watched(file: int, data: bytes) -> int:
         if file == node.world.journal._file and b"TaskStarted" in bytes(data):
-            told.append(len(node.harness.all(f.Up)) + len(node.coordinator.all(f.FromTask)))
+            seen.append(len(node.harness.all(f.Up)) + len(node.coordinator.all(f.FromTask)))
         return write(file, data)
 
     monkeypatch.setattr(os, "write", watched)
     send(node, Deploy(job=1, attempt=AttemptId(1)))
-    until(lambda: told)
-    assert told == [0]
+    until(lambda: seen)
+    assert seen == [0]
     node.harness.expect(f.Up)
     node.coordinator.expect(f.FromTask)
 
 
-def test_a_connection_that_ends_is_made_again_and_tells_what_lives_there(node: Node) -> None:
+def test_a_connection_that_ends_is_made_again_and_reports_what_lives_there(node: Node) -> None:
     deploy(node, attempt=3)
     node.coordinator.sock.shutdown(socket.SHUT_RDWR)
     assert node.greeted().expect(f.Hello).attempts == {MAP: 3}
@@ -149,8 +149,8 @@ def test_messages_for_another_attempt_are_passed_over(node: Node) -> None:
 def test_when_the_job_is_over_nothing_of_it_runs_on(whole: Node) -> None:
     deploy(whole, *TASKS)
     whole.coordinator.send(f.JobOver(now(), 1))
-    gone = [whole.harness.expect(f.Down).task for _ in TASKS]
-    assert sorted(gone) == sorted(TASKS)
+    lost = [whole.harness.expect(f.Down).task for _ in TASKS]
+    assert sorted(lost) == sorted(TASKS)
     whole.answers()
 
 
@@ -203,7 +203,7 @@ def test_a_task_that_may_not_see_a_record_has_not_taken_it(tmp_path: Path) -> No
         node.harness.send(f.Go(now()))
 
 
-def test_facts_are_told_when_they_change_and_only_then(tmp_path: Path) -> None:
+def test_facts_are_reported_when_they_change_and_only_then(tmp_path: Path) -> None:
     """Here: the oldest transaction that a sink has sealed and not settled."""
     with Node(tmp_path, SINK, job=JobOptions(config=Config(sink="transactional"))) as node:
         deploy(node, SINK)
@@ -220,7 +220,7 @@ def test_facts_are_told_when_they_change_and_only_then(tmp_path: Path) -> None:
         assert len(node.harness.all(f.TaskFacts)) == 2
 
 
-def test_what_the_phase_depends_on_is_told_before_a_point(tmp_path: Path) -> None:
+def test_what_the_phase_depends_on_is_reported_before_a_point(tmp_path: Path) -> None:
     """A fault at that point is counted under the phase that it fires in."""
     job = JobOptions(config=Config(sink="transactional"))
     with Node(tmp_path, SINK, job=job, points=frozenset(["barrier-received"])) as node:
@@ -231,8 +231,8 @@ def test_what_the_phase_depends_on_is_told_before_a_point(tmp_path: Path) -> Non
         node.harness.expect(f.Reached, side="before")
         node.harness.send(f.Go(now()))
         node.harness.expect(f.Reached, side="after")
-        told = [frame for frame in node.harness.arrived if isinstance(frame, f.TaskFacts | f.Reached)]
-        assert [getattr(frame, "unsettled", None) for frame in told] == [None, 1, None]
+        seen = [frame for frame in node.harness.arrived if isinstance(frame, f.TaskFacts | f.Reached)]
+        assert [getattr(frame, "unsettled", None) for frame in seen] == [None, 1, None]
         node.harness.send(f.Go(now()))
 
 
@@ -269,7 +269,7 @@ def test_a_frame_of_another_conversation_is_not_understood(node: Node) -> None:
     node.answers()
 
 
-def test_a_connection_that_breaks_fails_its_receiver_and_is_told_to_everybody(node: Node) -> None:
+def test_a_connection_that_breaks_fails_its_receiver_and_is_reported_to_everybody(node: Node) -> None:
     deploy(node, attempt=2)
     sender = upstream(node, attempt=2)
     sender.sock.close()
@@ -286,7 +286,7 @@ def test_a_connection_that_breaks_fails_its_receiver_and_is_told_to_everybody(no
     assert (written.task, written.attempt, written.fault) == (MAP, 2, None)
 
 
-def test_it_tells_what_a_proxied_connection_let_it_feel(node: Node) -> None:
+def test_it_reports_what_a_proxied_connection_let_it_feel(node: Node) -> None:
     deploy(node)
     sender = upstream(node)
     sender.send(f.Data(now() - 300_000, Record(1, 2, 3, 0, 0)))
@@ -358,7 +358,7 @@ def test_what_a_machine_raises_fails_its_task_and_not_the_node(tmp_path: Path) -
         assert (written.reason, written.fault) == ("the engine raised RuntimeError: of its own", None)
 
 
-def test_a_poison_waits_for_the_next_attempt_if_there_is_none(node: Node) -> None:
+def test_an_injected_exception_waits_for_the_next_attempt_if_there_is_none(node: Node) -> None:
     node.harness.send(f.RaiseException(now(), MAP, 2, True))
     for attempt in (1, 2):
         deploy(node, attempt=attempt)

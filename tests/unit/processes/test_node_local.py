@@ -62,7 +62,7 @@ def cannot(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
 # -- what cannot be read or written ----------------------------------------------------------------
 
 
-def test_an_order_of_receipt_that_is_altered_is_a_failure_of_its_task(node: Node) -> None:
+def test_a_determinant_log_that_is_altered_is_a_failure_of_its_task(node: Node) -> None:
     comes_up(node)
     (path,) = node.folder.glob("**/order/00000001.*")
     data = bytearray(path.read_bytes())
@@ -72,7 +72,7 @@ def test_an_order_of_receipt_that_is_altered_is_a_failure_of_its_task(node: Node
     assert "the determinant log 00000001.0001 is altered" in failure(node, 2)
 
 
-def test_an_order_of_receipt_that_cannot_be_begun_is_a_failure_of_its_task(
+def test_a_determinant_log_that_cannot_be_begun_is_a_failure_of_its_task(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cannot(monkeypatch, "_begin")
@@ -104,7 +104,7 @@ def test_a_task_whose_beginning_cannot_be_written_leaves_nothing_open(
     downstream.sock.close()
 
 
-def test_an_order_of_receipt_that_cannot_be_trimmed_is_a_failure_of_its_task(
+def test_a_determinant_log_that_cannot_be_trimmed_is_a_failure_of_its_task(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     comes_up(node)
@@ -170,7 +170,7 @@ def test_whoever_has_come_too_late_leaves_nothing_open(node: Node, monkeypatch: 
     assert [order._file for order in made] == [-1]
 
 
-def test_nobody_comes_up_alone_between_channels_that_have_no_log(tmp_path: Path) -> None:
+def test_nobody_recovers_locally_between_channels_that_have_no_log(tmp_path: Path) -> None:
     with Node(tmp_path, MAP) as plain:
         with pytest.raises(ProtocolViolated, match="channels that have no log"):
             plain.world.come_up(MAP, AttemptId(2), channels_of=FIRST)

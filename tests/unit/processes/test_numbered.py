@@ -73,7 +73,7 @@ def test_a_connection_that_breaks_goes_on_where_it_was_with_barriers_too(rig: Ri
     assert len(rig.ends.broken) == 1
 
 
-def test_ends_are_said_to_each_receiver_and_taken_once(rig: Rig) -> None:
+def test_ends_are_sent_to_each_receiver_and_taken_once(rig: Rig) -> None:
     sender, receiver = rig.sends(), rig.receives()
     rig.knows(sender)
     sender.push(EndOfData())
@@ -93,7 +93,7 @@ def test_ends_are_said_to_each_receiver_and_taken_once(rig: Rig) -> None:
 # -- what is dropped -------------------------------------------------------------------------------
 
 
-def test_what_a_sender_that_came_up_alone_sends_again_is_dropped(rig: Rig) -> None:
+def test_what_a_sender_that_recovered_locally_sends_again_is_dropped(rig: Rig) -> None:
     sender, receiver = rig.sends(), rig.receives()
     rig.knows(sender)
     push(sender, 0, 1, 2)

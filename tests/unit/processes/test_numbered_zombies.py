@@ -31,7 +31,7 @@ def test_the_older_of_two_senders_is_shut_out(rig: Rig) -> None:
     assert receiver.sender_attempt == 2
 
 
-def test_of_another_sender_nothing_counts_as_heard(rig: Rig) -> None:
+def test_of_another_sender_nothing_counts_as_received(rig: Rig) -> None:
     sender, receiver = rig.sends(), rig.receives()
     rig.knows(sender)
     push(sender, 0, 1)
@@ -46,7 +46,7 @@ def test_of_another_sender_nothing_counts_as_heard(rig: Rig) -> None:
     assert queued(receiver)[2] == record(2)
 
 
-def test_what_nobody_has_heard_of_another_sender_is_sent_again_without_numbers_too(rig: Rig) -> None:
+def test_what_nobody_has_received_of_another_sender_is_sent_again_without_numbers_too(rig: Rig) -> None:
     sender, receiver = rig.sends(), rig.receives()
     rig.knows(sender)
     push(sender, 0, 1)
@@ -106,7 +106,7 @@ def test_a_sender_that_knows_of_a_later_receiver_takes_no_word_of_an_older(rig: 
     rig.knows(sender)
 
 
-def test_a_zombie_says_nothing_of_what_it_has_flushed(rig: Rig) -> None:
+def test_a_zombie_reports_nothing_of_what_it_has_flushed(rig: Rig) -> None:
     sender, zombie = rig.sends(), rig.receives()
     rig.knows(sender)
     push(sender, 0)
@@ -157,7 +157,7 @@ def test_a_receiver_that_cannot_look_for_fences_lets_nobody_in_until_it_can(
     assert receiver.sender_attempt == 1
 
 
-def test_a_receiver_that_cannot_look_for_fences_tells_nobody_what_is_durable(
+def test_a_receiver_that_cannot_look_for_fences_reports_to_nobody_what_is_durable(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sender, receiver = rig.sends(), rig.receives()

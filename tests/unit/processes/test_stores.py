@@ -134,7 +134,7 @@ def test_a_committed_one_may_have_been_open(world: Processes, sink: Asker) -> No
     assert Counter(world.rows()) == Counter(ROWS)
 
 
-def test_a_fence_tells_what_is_sealed_in_the_order_begun(world: Processes, sink: Asker) -> None:
+def test_a_fence_reports_what_is_sealed_in_the_order_begun(world: Processes, sink: Asker) -> None:
     done(sink(Fence))
     for number, name in enumerate(("c", "a", "b"), 1):
         sink.sealed(name, checkpoint=number)

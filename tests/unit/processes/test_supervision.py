@@ -34,7 +34,7 @@ class Supervised:
             self.supervision = Supervision(str(folder / "s"), self.outbox, self.obeyed.append)
             self.harness = Peer(listener.accept()[0], SUPERVISION)
 
-    def turn(self) -> None:
+    def run_once(self) -> None:
         """One turn of the process's loop, and of what has come by then."""
         self.loop.stopped = False
         self.loop.before_wait = self.outbox.flush
@@ -69,12 +69,12 @@ class Standing:
         return not self._thread.is_alive()
 
 
-def test_it_says_who_it_is(supervised: Supervised) -> None:
+def test_it_names_itself(supervised: Supervised) -> None:
     supervised.supervision.ready("node-1", 3)
     supervised.outbox.flush()
-    told = supervised.harness.expect(f.Ready)
-    assert (told.process, told.incarnation) == ("node-1", 3)
-    assert told.stamp > 0
+    hello = supervised.harness.expect(f.Ready)
+    assert (hello.process, hello.incarnation) == ("node-1", 3)
+    assert hello.stamp > 0
 
 
 def test_at_a_point_it_stands_still_until_it_may_go_on(supervised: Supervised) -> None:
@@ -89,7 +89,7 @@ def test_at_a_point_it_stands_still_until_it_may_go_on(supervised: Supervised) -
 
 
 @pytest.mark.parametrize("done", [True, False])
-def test_before_a_commit_it_stands_still_until_it_hears_whether_the_store_gave_it_up(
+def test_before_a_commit_it_stands_still_until_it_learns_whether_the_store_gave_it_up(
     supervised: Supervised, done: bool
 ) -> None:
     arrived: list[bool] = []
@@ -133,7 +133,7 @@ def test_faults_that_wait_are_armed_while_it_stands_and_other_orders_wait_for_th
     supervised.harness.send(f.Go(now()))
     assert standing.has_resumed()
     assert supervised.obeyed == at_once, "the step is not over before the loop has its turn"
-    supervised.turn()
+    supervised.run_once()
     assert supervised.obeyed == [*at_once, ask, issue]
 
 
@@ -152,7 +152,7 @@ def test_nothing_lies_behind_a_point(supervised: Supervised) -> None:
     assert standing.has_resumed()
 
 
-def test_a_process_that_dies_of_a_fault_says_first_what_it_had_to_say(supervised: Supervised) -> None:
+def test_a_process_that_dies_of_a_fault_first_sends_what_it_had_to_send(supervised: Supervised) -> None:
     def die() -> None:
         supervised.supervision.send(f.Fired(now(), 4, "half of it is written", None))
         supervised.supervision.die()
@@ -163,7 +163,7 @@ def test_a_process_that_dies_of_a_fault_says_first_what_it_had_to_say(supervised
 
 
 @pytest.mark.parametrize("stands", [False, True], ids=["at work", "at a point"])
-def test_a_process_whose_harness_is_gone_ends_at_once(tmp_path: Path, stands: bool) -> None:
+def test_a_process_whose_harness_has_ended_ends_at_once(tmp_path: Path, stands: bool) -> None:
     path = tmp_path / "s"
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(str(path))

@@ -182,7 +182,7 @@ def test_two_processes_of_one_attempt_finish_each_others_transactions(world: Pro
     assert world.reader.seen() == ["a"]
 
 
-def test_a_disk_that_reports_an_error_is_no_answer_and_the_transaction_is_gone(
+def test_a_disk_that_reports_an_error_is_no_answer_and_the_transaction_is_lost(
     world: Processes, sink: Asker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done(sink(Begin, "a"))

@@ -106,7 +106,7 @@ def test_what_is_sent_leaves_after_what_was_seen(tmp_path: Path, monkeypatch: py
 # -- what is told ----------------------------------------------------------------------------------------------------
 
 
-def test_a_defect_that_was_reached_is_told_once(tmp_path: Path) -> None:
+def test_a_defect_that_was_reached_is_reported_once(tmp_path: Path) -> None:
     with Node(tmp_path, MAP) as node:
         node.answers()
         assert node.entries(e.DefectReached) == []
@@ -120,7 +120,7 @@ def test_a_defect_that_was_reached_is_told_once(tmp_path: Path) -> None:
         assert len(node.entries(e.DefectReached)) == 1
 
 
-def test_a_loop_that_is_late_says_so(tmp_path: Path) -> None:
+def test_a_loop_that_is_late_reports_it(tmp_path: Path) -> None:
     with Node(tmp_path, MAP) as node:
         node.world.loop.on_late(777_000)
         node.answers()

@@ -127,13 +127,13 @@ def remaining(mark: str, within_s: float) -> list[int]:
     return found
 
 
-def ends_abruptly(mark: str, told: Connection) -> None:
+def ends_abruptly(mark: str, note: Connection) -> None:
     """What a worker of the harness does that is not given the time for a last word.  (Here, and not beside its test,
     since a spawned process imports it by the name of its module.)"""
     os.environ[MARK] = mark
     launcher = Launcher(module=MODULE)
     launcher.fork("node-1", "pauser", b"")
-    told.send(str(launcher.folder()))
+    note.send(str(launcher.folder()))
     os._exit(0)
 
 

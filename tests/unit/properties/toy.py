@@ -129,8 +129,10 @@ class Toy(Dataflow):
                     task.pending.remove(sealed)
 
     def delete(self, checkpoint: int, handles: list[str]) -> None:
-        gone = {name for entry in self.seen.journal if isinstance(entry, SnapshotDeleted) for name in entry.handles}
-        left = [name for name in handles if name not in gone]
+        deleted_handles = {
+            name for entry in self.seen.journal if isinstance(entry, SnapshotDeleted) for name in entry.handles
+        }
+        left = [name for name in handles if name not in deleted_handles]
         if left:
             self.note(SnapshotDeleted, checkpoint=checkpoint, handles=left)
 
@@ -288,9 +290,9 @@ class Toy(Dataflow):
             elif dice < 0.98:
                 self.look()
             for number in [number for number in self.pending if self.acknowledged(number)]:
-                told = self.draw.random() < 0.8 or not kills
-                self.complete(number, notify=told)
-                if not told:
+                notified = self.draw.random() < 0.8 or not kills
+                self.complete(number, notify=notified)
+                if not notified:
                     kills -= 1
                     self.kill(self.draw.choice(sorted(self.tasks)))
                     self.restart()

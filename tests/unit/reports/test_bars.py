@@ -9,7 +9,7 @@ import pytest
 
 from cutproof.reports import bars, grid
 from cutproof.reports.bars import LEFT, Bar, Bars
-from cutproof.reports.example_report import FiguresView, render_figures
+from cutproof.reports.example_report import ExampleView, render_example
 from cutproof.reports.grid import Cell, Grid
 
 BARS = Bars(
@@ -61,8 +61,8 @@ def test_a_grid_has_a_cell_for_each_column(rows: tuple[tuple[str, tuple[Cell, ..
         grid.drawn(Grid(title="Who wins", caption="", corner="", columns=GRID.columns, rows=rows))
 
 
-def test_they_stand_on_the_page_in_their_order_and_are_told_in_words() -> None:
-    page = render_figures(FiguresView(name="it", about="it", document="it", claims=(), charts=(GRID, BARS)))
+def test_they_stand_on_the_page_in_their_order_and_are_reported_in_words() -> None:
+    page = render_example(ExampleView(name="it", about="it", document="it", claims=(), charts=(GRID, BARS)))
     assert page.index("By &lt;rate&gt;.") < page.index("As &lt;much&gt; as there is.")
     assert Xml.fromstring(grid.drawn(GRID).picture).findtext("title") == "Who wins. By <rate>."
     assert Xml.fromstring(bars.drawn(BARS).picture).findtext("title") == "Held. As <much> as there is."

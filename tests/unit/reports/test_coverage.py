@@ -55,7 +55,7 @@ def test_the_lead_counts_and_is_silent_without_coverage() -> None:
     assert not coverage_lead(Coverage())
 
 
-def test_empty_cells_are_named_up_to_a_dozen() -> None:
+def test_targets_without_hits_are_named_up_to_a_dozen() -> None:
     assert targets_not_hit(COVERAGE) == (
         "kill-node at ack-sent, finished, aligned",
         "kill-node at ack-sent, failed, aligned",
@@ -68,7 +68,7 @@ def test_empty_cells_are_named_up_to_a_dozen() -> None:
     assert targets_not_hit(many)[-1] == "and 8 more"
 
 
-def test_each_way_to_end_a_job_tells_what_hit_it() -> None:
+def test_each_way_to_end_a_job_counts_what_hit_it() -> None:
     drain, resume = stop_lines(SUMMARY)
     assert (drain.name, resume.name) == (WAYS["drain"], "resume (2 with a checkpoint, 6 with a savepoint)")
     assert drain.by == "fail-write 3 (finishing 3); kill-task 8 (committing 2, finishing 6)"

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from cutproof.reports.curves import FLOOR, LEFT, LIFT, WIDTH, Chart, Curve, drawn
-from cutproof.reports.example_report import Figures, FiguresView, Statement, render_figures
+from cutproof.reports.example_report import ExampleView, Figures, Statement, render_example
 
 
 def _chart(*curves: Curve, logarithmic: bool = False) -> Chart:
@@ -43,7 +43,7 @@ def test_a_logarithmic_axis_begins_at_the_least_positive_value_above_the_floor()
     assert line.get("d") == f"M{LEFT} {FLOOR - LIFT}L{middle} {FLOOR - LIFT}L{WIDTH} 14"
 
 
-def test_a_chart_says_in_words_what_it_shows() -> None:
+def test_a_chart_states_in_words_what_it_shows() -> None:
     assert Xml.fromstring(drawn(_chart(ONE)).picture).findtext("title") == "Taken. It <grows>."
 
 
@@ -52,7 +52,7 @@ def test_no_point_no_picture() -> None:
         drawn(_chart(Curve(name="none", points=())))
 
 
-VIEW = FiguresView(
+VIEW = ExampleView(
     name="it",
     about="what <it> is",
     document="the text",
@@ -66,7 +66,7 @@ VIEW = FiguresView(
 
 
 def test_the_page_shows_claims_tables_and_curves_and_is_escaped() -> None:
-    page = render_figures(VIEW)
+    page = render_example(VIEW)
     assert "1 of 2 claims of the text showed" in page
     assert "What &lt;it&gt; is" in page
     assert "<td>NO</td><td>it goes on</td>" in page
@@ -76,4 +76,4 @@ def test_the_page_shows_claims_tables_and_curves_and_is_escaped() -> None:
 
 
 def test_the_same_view_gives_the_same_page() -> None:
-    assert render_figures(VIEW) == render_figures(VIEW)
+    assert render_example(VIEW) == render_example(VIEW)

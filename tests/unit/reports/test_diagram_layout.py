@@ -64,7 +64,7 @@ def test_the_record_that_crosses_the_cut_is_found_and_no_other() -> None:
     assert [one.crossing for one in drawing_of(stories.long_history()).messages if one.crossing] == []
 
 
-def test_a_record_left_in_flight_by_the_cut_is_told_apart() -> None:
+def test_a_record_left_in_flight_by_the_cut_is_distinguished() -> None:
     builder = stories.TimelineBuilder({"source-0": [], "count-0": ["source-0"]})
     builder.start()
     builder.send("source-0", "count-0")
@@ -110,7 +110,7 @@ def test_what_is_too_much_to_read_is_left_out_and_counted() -> None:
     assert 10 in {cut.checkpoint for cut in drawing.cuts}
 
 
-def test_without_a_time_line_the_snapshots_and_failures_are_drawn() -> None:
+def test_without_a_timeline_the_snapshots_and_failures_are_drawn() -> None:
     drawing = drawing_of(_without_timeline(stories.premature_snapshot()))
     assert drawing.coarse
     assert [cut.checkpoint for cut in drawing.cuts] == [1]
@@ -133,7 +133,7 @@ def _as_arrivals(history: History) -> History:
     return msgspec.structs.replace(history, timeline=timeline)
 
 
-def test_what_the_time_line_leaves_out_the_other_witnesses_tell() -> None:
+def test_what_the_timeline_leaves_out_the_other_witnesses_report() -> None:
     whole, lean = drawing_of(stories.premature_snapshot()), drawing_of(_as_arrivals(stories.premature_snapshot()))
     assert not lean.coarse
     assert lean.cuts

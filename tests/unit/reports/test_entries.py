@@ -24,7 +24,7 @@ def _history(**parts: object) -> History:
     return msgspec.structs.replace(History(subject="s", guarantee="exactly-once", sink="plain"), **parts)
 
 
-def test_what_two_witnesses_tell_happens_once() -> None:
+def test_what_two_witnesses_report_happens_once() -> None:
     history = _history(
         journal=[
             CheckpointTriggered(order=1, at_us=10, checkpoint=1, job=1, attempt=1),
@@ -50,7 +50,7 @@ def test_what_two_witnesses_tell_happens_once() -> None:
     ]
 
 
-def test_snapshots_and_completions_are_told_once_whoever_tells() -> None:
+def test_snapshots_and_completions_are_reported_once_whoever_reports() -> None:
     history = stories.premature_snapshot()
     with_timeline = Counter(entry.what for entry in entries_of(history))
     without = Counter(entry.what for entry in entries_of(msgspec.structs.replace(history, timeline=[])))
@@ -58,7 +58,7 @@ def test_snapshots_and_completions_are_told_once_whoever_tells() -> None:
         assert with_timeline[what] == without[what] > 0
 
 
-def test_the_store_tells_of_transactions() -> None:
+def test_the_store_reports_transactions() -> None:
     sealed = Transaction(name="t1", task="sink-0", attempt=1, begun=1, checkpoint=1, prepared=3, committed=5)
     empty = Transaction(name="t2", task="sink-0", attempt=1, begun=2, aborted=6)
     aborted = Transaction(name="t3", task="sink-0", attempt=1, begun=2, aborted=7, rows=[(1, 1, 1, 0)])
@@ -70,7 +70,7 @@ def test_the_store_tells_of_transactions() -> None:
     ]
 
 
-def test_commands_are_told_with_what_was_asked() -> None:
+def test_commands_are_reported_with_what_was_asked() -> None:
     history = _history(journal=[CommandIssued(order=1, at_us=1, command=0, kind="stop-with-savepoint", drain=True)])
     assert [with_task(entry) for entry in entries_of(history)] == [
         "coordinator is commanded (stop-with-savepoint with drain)"

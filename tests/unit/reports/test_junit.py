@@ -35,7 +35,7 @@ def test_a_case_for_each_invariant_and_each_counterexample() -> None:
     }
 
 
-def test_a_failure_tells_the_story_and_the_way_back() -> None:
+def test_a_failure_prints_the_story_and_the_way_back() -> None:
     failure = _suite(stories.summary()).find("testcase/failure")
     assert failure is not None
     assert stories.counterexample().story in (failure.text or "")

@@ -38,7 +38,7 @@ def _known(invariant: str) -> Counterexample:
         (Summary(invariants=BROKEN, failures=["x"], interrupted=True), "order and progress were", "violated"),
     ],
 )
-def test_the_headline_says_the_worst(summary: Summary, text_shown: str, marked: str) -> None:
+def test_the_headline_states_the_worst(summary: Summary, text_shown: str, marked: str) -> None:
     assert headline(summary).startswith(text_shown)
     assert outcome(summary) == marked
 
@@ -71,7 +71,7 @@ def test_a_phase_that_nobody_knows_gets_a_column() -> None:
     assert heat_map(summary).phases[-1] == "dreaming"
 
 
-def test_what_was_never_reached_is_said() -> None:
+def test_what_was_never_reached_is_reported() -> None:
     text_shown = " ".join(never(stories.summary()))
     assert "Planned, but never fired: tear-write." in text_shown
     assert "No fault fired while the job was: deploying." in text_shown

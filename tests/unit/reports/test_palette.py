@@ -24,7 +24,7 @@ def contrast(one: Colour, other: Colour) -> float:
     return (lighter + 0.05) / (darker + 0.05)
 
 
-def test_contrast_is_reckoned_as_the_standard_has_it() -> None:
+def test_contrast_is_computed_as_the_standard_has_it() -> None:
     assert contrast(_colour("#000000"), _colour("#ffffff")) == pytest.approx(21)
     assert contrast(_colour("#777777"), _colour("#ffffff")) == pytest.approx(4.48, abs=0.01)
 

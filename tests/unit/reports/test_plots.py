@@ -9,7 +9,7 @@ def test_no_sample_no_plot() -> None:
     assert histogram([], "checkpoint") is None
 
 
-def test_a_plot_says_in_words_what_it_shows() -> None:
+def test_a_plot_states_in_words_what_it_shows() -> None:
     plot = histogram([1_000, 2_000, 3_000, 9_000], "recovery")
     assert plot
     assert plot.caption == "4 recoveries: half took up to 2.5 ms, 95 % up to 9.0 ms, the longest 9.0 ms."

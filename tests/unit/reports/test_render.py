@@ -78,9 +78,9 @@ def test_nothing_is_loaded_and_nothing_runs() -> None:
 
 def test_every_reference_within_the_page_leads_somewhere() -> None:
     page = Page(render_html(stories.report()))
-    aimed = {value.removeprefix("#") for name, value in page.attributes if name == "href" and value.startswith("#")}
+    linked = {value.removeprefix("#") for name, value in page.attributes if name == "href" and value.startswith("#")}
     named = {value for name, value in page.attributes if name in ("aria-labelledby", "for")}
-    assert aimed | named <= set(page.ids)
+    assert linked | named <= set(page.ids)
 
 
 def test_a_run_that_held_has_no_counterexamples() -> None:
@@ -89,7 +89,7 @@ def test_a_run_that_held_has_no_counterexamples() -> None:
     assert "Nothing was violated, but the run fell short of what it had to show." in text
 
 
-def test_who_saw_a_violation_and_where_pyspark_was_not_asked_are_said() -> None:
+def test_who_saw_a_violation_and_where_pyspark_was_not_asked_are_reported() -> None:
     view = msgspec.structs.replace(stories.counterexample(), judges=1, not_asked=LOCAL_RECOVERY)
     text = render_html(ReportView(summary=stories.summary(), counterexamples=(view,)))
     plain = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "|", text))
@@ -102,13 +102,13 @@ def test_who_saw_a_violation_and_where_pyspark_was_not_asked_are_said() -> None:
     assert "saw it" not in render_html(ReportView(summary=stories.summary(), counterexamples=(unsaid,)))
 
 
-def test_of_every_violated_scenario_it_says_how_many_judges_saw_it() -> None:
+def test_of_every_violated_scenario_it_states_how_many_judges_saw_it() -> None:
     plain = re.sub(r"<[^>]*>", "", render_html(stories.report()))
     text_shown = "consistent-cut: sent after, applied before (one judge); exactly-once: repeated row (both)"
     assert plain.count(text_shown) == len(stories.report().violated)
 
 
-def test_a_run_that_is_not_judged_by_shares_says_why() -> None:
+def test_a_run_that_is_not_judged_by_shares_states_why() -> None:
     summary = Summary(scenarios=ScenarioCounts(run=4, held=4), not_judged_by_shares="The run had 4 of 9 scenarios.")
     page = render_html(ReportView(summary=summary))
     assert "The run had 4 of 9 scenarios." in page

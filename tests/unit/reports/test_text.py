@@ -100,20 +100,20 @@ def test_many_rows_show_those_that_differ() -> None:
     assert text.endswith("(18 rows not shown)")
 
 
-def test_who_saw_a_violation_and_where_pyspark_was_not_asked_are_said() -> None:
-    said = " ".join(render_text(stories.summary(), verbose=True).split())
-    assert f"One judge saw it: {NEITHER}." in said
+def test_who_saw_a_violation_and_where_pyspark_was_not_asked_are_reported() -> None:
+    printed = " ".join(render_text(stories.summary(), verbose=True).split())
+    assert f"One judge saw it: {NEITHER}." in printed
     assert (
         "PySpark computed the expected rows in 930 of 1,000 scenarios; it was not asked in the others: "
         f"{RESCALED} (50); {LOCAL_RECOVERY} (20)."
-    ) in said
+    ) in printed
     table = {line.split()[0]: line.split()[-1] for line in render_text(stories.summary()).splitlines()[1:6]}
     assert table == {
         "consistent-cut": "700", "exactly-once": "650", "no-data-loss": "0", "at-most-once": "-", "progress": "-"
     }  # fmt: skip
 
 
-def test_a_run_that_is_not_judged_by_shares_says_why_and_names_no_shortfall() -> None:
+def test_a_run_that_is_not_judged_by_shares_states_why_and_names_no_shortfall() -> None:
     why = "The run had 4 of the 1,500 scenarios of the profile default: whether it exercised enough is not judged."
     text = render_text(Summary(scenarios=ScenarioCounts(run=4, held=4), not_judged_by_shares=why))
     assert why in " ".join(text.split())
@@ -122,7 +122,7 @@ def test_a_run_that_is_not_judged_by_shares_says_why_and_names_no_shortfall() ->
 
 
 @pytest.mark.parametrize("verbose", [False, True])
-def test_who_else_came_to_the_ports_is_told_in_a_sentence(verbose: bool) -> None:
+def test_who_else_came_to_the_ports_is_reported_in_a_sentence(verbose: bool) -> None:
     text = " ".join(render_text(Summary(foreign_connections=1_200), verbose=verbose).split())
     assert "1,200 connections to the runs' ports came from another program of this machine and were closed" in text
     assert "another program" not in render_text(Summary())

@@ -69,10 +69,10 @@ def at(point: str, side: str, shape: str) -> AtPoint:
     return AtPoint(point=point, side=side, occurrence=first, task=None if point in COORDINATOR_POINTS else task)
 
 
-def given_up(told: Scenario, first: AnyFault) -> History:
+def given_up(drawn: Scenario, first: AnyFault) -> History:
     """The second checkpoint came to nothing by a fault, and a crash has what came behind it restored."""
     crash = KillTask(trigger=AtPoint(point="checkpoint-completed", occurrence=3), task="sink-0")
-    result = run(SimulatedSubject(), replace(told, faults=(first, crash)))
+    result = run(SimulatedSubject(), replace(drawn, faults=(first, crash)))
     history = result.history
     fired = {entry.fault: entry.at_us for entry in journal(FaultFired, history)}
     assert set(fired) == {0, 1}

@@ -24,8 +24,8 @@ SELDOM = {"checkpoint_interval_us": 5_000}
 
 
 def cancelled(task: str, at_us: int, workload: Workload = COUNTED) -> Scenario:
-    told = scenario(killed_at(task, LATE), workload=workload, **SELDOM)
-    return replace(told, commands=(Cancel(trigger=AtTime(at_us=at_us)),))
+    planned = scenario(killed_at(task, LATE), workload=workload, **SELDOM)
+    return replace(planned, commands=(Cancel(trigger=AtTime(at_us=at_us)),))
 
 
 def amount(run: TaskRun) -> int:
@@ -56,14 +56,14 @@ def test_a_job_that_is_cancelled_amid_a_replay(task: str, workload: Workload) ->
 def test_a_job_whose_restarts_are_used_up_by_a_second_death_amid_a_replay() -> None:
     seen = 0
     for at_us in range(LATE + 500, LATE + 4_000, 200):
-        told = scenario(killed_at("source-0", LATE), killed_at("source-0", at_us), restart_attempts=1, **SELDOM)
-        result = result_of(told)
+        planned = scenario(killed_at("source-0", LATE), killed_at("source-0", at_us), restart_attempts=1, **SELDOM)
+        result = result_of(planned)
         assert violated(result) == {}
         seen += result.history.journal[-1].__class__.__name__ == "JobEnded" and behind(result, "source-0")
     assert seen > 2
 
 
-def test_who_says_that_it_has_caught_up_answers_for_it() -> None:
+def test_who_reports_that_it_has_caught_up_answers_for_it() -> None:
     """The same history, but for a word that the replay is done."""
     found = (result_of(cancelled("source-0", at_us)) for at_us in range(LATE + 100, LATE + 4_000, 150))
     result = next(one for one in found if len(runs_of(one, "source-0")) > 1 and behind(one, "source-0"))
@@ -76,7 +76,7 @@ def test_who_says_that_it_has_caught_up_answers_for_it() -> None:
     assert segments[-1].run.attempt == last
 
 
-def test_it_says_that_it_runs_when_all_that_it_did_again_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_reports_that_it_runs_when_all_that_it_did_again_has_been_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a barrier could overtake what others have, and a snapshot hold it as still to be sent."""
     free_us = 20_000
     plain = Outlet.is_full.fget
@@ -89,7 +89,7 @@ def test_it_says_that_it_runs_when_all_that_it_did_again_has_left(monkeypatch: p
         return plain(outlet) or (waits and sender is not None and sender.world.loop.now < free_us)
 
     monkeypatch.setattr(Outlet, "is_full", property(is_full))
-    told = Run(scenario(killed_at("count-0", LATE), **SELDOM), Parts(), timeline=False)
-    told.world.loop.at(free_us, lambda *_: [one.drain() for one in told.world.live()])
-    runs = {entry.attempt: entry.at_us for entry in told.history().journal if isinstance(entry, AttemptRunning)}
+    planned = Run(scenario(killed_at("count-0", LATE), **SELDOM), Parts(), timeline=False)
+    planned.world.loop.at(free_us, lambda *_: [one.drain() for one in planned.world.live()])
+    runs = {entry.attempt: entry.at_us for entry in planned.history().journal if isinstance(entry, AttemptRunning)}
     assert runs[2] >= free_us

@@ -73,9 +73,9 @@ def scenario(committing: str, *faults: AnyFault, drain: bool = False) -> Scenari
     )
 
 
-def judged(told: Scenario) -> tuple[History, dict[str, Verdict]]:
-    history = SimulatedSubject().run(told)
-    return history, judge(told.workload, told.topology, history).verdicts
+def judged(drawn: Scenario) -> tuple[History, dict[str, Verdict]]:
+    history = SimulatedSubject().run(drawn)
+    return history, judge(drawn.workload, drawn.topology, history).verdicts
 
 
 def last_end(history: History) -> JobEnded:
@@ -175,10 +175,10 @@ def test_an_expired_transaction_stops_the_job_which_names_it(committing: str) ->
 
 
 def test_to_go_on_after_an_expiry_is_a_violation() -> None:
-    told = scenario("global", plan.FailCommit(trigger=AtTime(at_us=0), how="expired"))
-    history = SimulatedSubject().run(told)
+    drawn = scenario("global", plan.FailCommit(trigger=AtTime(at_us=0), how="expired"))
+    history = SimulatedSubject().run(drawn)
     history.journal[-1] = msgspec.structs.replace(last_end(history), status="finished", reason="")
-    assert "exactly-once" in judge(told.workload, told.topology, history).violated
+    assert "exactly-once" in judge(drawn.workload, drawn.topology, history).violated
 
 
 # -- the judge -------------------------------------------------------------------------------------
@@ -196,10 +196,10 @@ def shown_in_part(history: History) -> Transaction:
 
 def test_half_a_checkpoint_seen_is_a_violation_behind_a_global_committer_alone() -> None:
     for committing in ("committer", "global"):
-        told = scenario(committing)
-        history = SimulatedSubject().run(told)
+        drawn = scenario(committing)
+        history = SimulatedSubject().run(drawn)
         shown_in_part(history)
-        verdict = judge(told.workload, told.topology, history).verdicts["visibility"]
+        verdict = judge(drawn.workload, drawn.topology, history).verdicts["visibility"]
         assert (isinstance(verdict, Violated) and verdict.difference == "half a checkpoint seen") is (
             committing == "global"
         )
@@ -207,10 +207,10 @@ def test_half_a_checkpoint_seen_is_a_violation_behind_a_global_committer_alone()
 
 def test_a_snapshot_that_lost_a_committable_is_seen() -> None:
     """Of the committers' own snapshots: one that holds a transaction which is not committed yet is emptied."""
-    told = scenario("global", plan.FailCommit(trigger=AtTime(at_us=0), how="unavailable", times=40))
-    history = SimulatedSubject().run(told)
+    drawn = scenario("global", plan.FailCommit(trigger=AtTime(at_us=0), how="unavailable", times=40))
+    history = SimulatedSubject().run(drawn)
     kept = [entry for entry in history.stored if entry.task.startswith("committer-") and "transactions" in entry.state]
     assert kept
     for entry in kept:
         entry.state = "{}"
-    assert "consistent-cut" in judge(told.workload, told.topology, history).violated
+    assert "consistent-cut" in judge(drawn.workload, drawn.topology, history).violated

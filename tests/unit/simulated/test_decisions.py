@@ -21,7 +21,7 @@ def test_what_nobody_named_is_never_late_and_costs_nothing() -> None:
     assert lateness.next() == 70
 
 
-def test_what_never_came_is_told() -> None:
+def test_what_never_came_is_reported() -> None:
     decisions = Decisions([("step a-0", 1, 70), ("step a-0", 3, 5), ("read b-0", 1, 9)])
     decisions.late("step a-0")
     assert decisions.unapplied() == ["step a-0, occurrence 3", "read b-0, occurrence 1"]

@@ -221,7 +221,7 @@ def test_a_raising_function_fails_its_task_once() -> None:
     assert fault == 0
 
 
-def test_a_poison_record_ends_the_job_with_its_reason() -> None:
+def test_a_record_that_always_raises_ends_the_job_with_its_reason() -> None:
     raising = plan.RaiseInOperator(trigger=EARLY, task="op0-0", always=True)
     history = run(job(faults=(raising,), restart_attempts=3))
     status, reason = ended(history)

@@ -125,7 +125,7 @@ def loose() -> Scenario:
 
 
 @pytest.mark.parametrize("operator", ["source", "op0"])
-def test_a_watermark_that_what_was_heard_belies_is_seen(operator: str) -> None:
+def test_a_watermark_that_what_was_received_belies_is_seen(operator: str) -> None:
     scenario = loose()
     history = run(scenario)
     case = Case(scenario.workload, scenario.topology, history)

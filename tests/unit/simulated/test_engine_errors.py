@@ -60,7 +60,7 @@ def test_a_coordinator_whose_machine_raises_is_down_without_a_fault_and_followed
     assert difference(history) == "unexplained failure"
 
 
-def test_an_assertion_of_the_engine_is_told_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_assertion_of_the_engine_is_reported_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not only what a decision raises: also what the machine holds impossible."""
 
     def impossible(self: Committing, sealed: list[Sealed], completed: CheckpointId) -> list[Sealed]:
@@ -75,7 +75,7 @@ def test_an_assertion_of_the_engine_is_told_alike(monkeypatch: pytest.MonkeyPatc
 def test_an_attempt_that_cannot_be_made_has_failed_without_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever its machine's making raises, also a user's function: the run goes on, and says so."""
 
-    def unknown(self: Machines, *told: object) -> Task:
+    def unknown(self: Machines, *arguments: object) -> Task:
         raise KeyError("op0-0")
 
     monkeypatch.setattr(Machines, "_machine", unknown)
@@ -108,7 +108,7 @@ def test_a_state_that_cannot_be_put_into_words_fails_its_task(store: str, monkey
 def test_what_the_harness_raises_is_not_taken_for_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Here as it takes down that a task has started: the run ends, for nothing that it shows can be believed."""
 
-    def broken(self: Recorder, *told: object) -> object:
+    def broken(self: Recorder, *arguments: object) -> object:
         raise RuntimeError("the harness's own")
 
     monkeypatch.setattr(Recorder, "task_started", broken)

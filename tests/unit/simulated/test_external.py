@@ -35,8 +35,8 @@ class Store:
         self.store = TransactionStore()
 
     def __call__(self, kind: type[Request], name: str | None = None, attempt: int = 1, **more: Any) -> Outcome:
-        told = {"writer": "sink-0", "attempt": attempt, **({"name": name} if name else {}), **more}
-        return self.store.handle(kind(**told))
+        request = {"writer": "sink-0", "attempt": attempt, **({"name": name} if name else {}), **more}
+        return self.store.handle(kind(**request))
 
     def written(self, name: str, *rows: Row) -> None:
         assert isinstance(self(Begin, name), Done)
@@ -130,7 +130,7 @@ def test_a_fence_is_one_writers_own(store: Store) -> None:
     assert isinstance(store(Begin, "u", attempt=1, writer="sink-1"), Done)
 
 
-def test_a_fence_tells_what_its_writer_left_unfinished(store: Store) -> None:
+def test_a_fence_reports_what_its_writer_left_unfinished(store: Store) -> None:
     store.sealed("sealed", *ROWS, checkpoint=4)
     store.written("open", *ROWS)
     store.sealed("done", *ROWS)
@@ -164,7 +164,7 @@ def test_an_upsert_replaces_by_identity(store: Store) -> None:
     assert store.store.rows() == [(1, 11, 0, 0), (2, 20, 0, 0)]
 
 
-def test_what_is_committed_aside_is_not_seen_by_the_reader_of_the_output() -> None:
+def test_what_is_committed_elsewhere_is_not_seen_by_the_reader_of_the_output() -> None:
     passed_on = Store()
     passed_on.store = TransactionStore([TaskId("sink-0")])
     passed_on.sealed("t", *ROWS)

@@ -68,7 +68,7 @@ def holds(result: Result) -> Result:
     return result
 
 
-def test_a_bounded_input_ends_beside_one_that_does_not() -> None:
+def test_a_bounded_input_ends_while_another_does_not() -> None:
     result = mixed()
     assert result.judgement.violated == {}
     with_all, *after = result.history.completed
@@ -116,7 +116,7 @@ SIDES = pytest.mark.parametrize("side", ["before", "after"])
 @ENDS
 @SIDES
 @pytest.mark.parametrize("occurrence", [1, 2])
-def test_a_crash_at_each_end_of_a_source_beside_an_endless_one(point: str, side: str, occurrence: int) -> None:
+def test_a_crash_at_each_end_of_a_source_while_another_is_endless(point: str, side: str, occurrence: int) -> None:
     """It says so to each of two channels."""
     at = AtPoint(point=point, side=side, occurrence=occurrence)
     result = mixed(KillTask(trigger=at, task="short-0"))

@@ -27,7 +27,7 @@ NARROWER = dict.fromkeys(("source", "op0", "op1", "sink"), 1)
 REGRESSIONS = Path(__file__).parents[2] / "regressions"
 
 
-def followed(message: str, task: str, *, narrower: bool, at_us: int, by_us: int, **told: Any) -> Scenario:
+def followed(message: str, task: str, *, narrower: bool, at_us: int, by_us: int, **settings: Any) -> Scenario:
     """A job of two subtasks everywhere is cancelled, or stopped for a message that only a stop has, and resumed at
     once; a message of a kind is late by then."""
     stop = message in ("terminate", "finished", "ended")
@@ -35,7 +35,7 @@ def followed(message: str, task: str, *, narrower: bool, at_us: int, by_us: int,
     again = Resume(trigger=AtTime(at_us=0), parallelism=NARROWER if narrower else {})
     sent_us = 0 if message in ("deploy", "running") else 1_000
     late = LateMessage(trigger=AtTime(at_us=sent_us), message=message, task=task, by_us=by_us)
-    return job(60, width=2, splits=2, commands=(end, again), faults=(late,), **told)
+    return job(60, width=2, splits=2, commands=(end, again), faults=(late,), **settings)
 
 
 def held(result: Result) -> bool:
@@ -89,7 +89,7 @@ def test_the_coordinator_of_a_former_job_does_nothing_any_more() -> None:
     assert not former.alive
 
 
-def test_that_a_task_of_a_former_job_is_lost_is_not_told_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_that_a_task_of_a_former_job_is_lost_is_not_reported_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     world = started(job(width=2), 4_000)
     runner = world.latest("op0-0")
     assert runner is not None

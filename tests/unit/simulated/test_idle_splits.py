@@ -54,8 +54,8 @@ def test_a_split_that_is_left_out_too_soon_is_seen(width: int) -> None:
     history = run(scenario)
     source = next(one for one in history.runs if one.reads and one.reads[-1 if width > 1 else 1][0] == 1)
     last = max(number for number, (split, _) in enumerate(source.reads) if split == 1)
-    told = [channel for channel in history.channels if channel.name.startswith(f"{source.task}>")]
-    moments = [at for channel in told for at in channel.idle_at] or source.advanced_at[-1:]
+    outputs = [channel for channel in history.channels if channel.name.startswith(f"{source.task}>")]
+    moments = [at for channel in outputs for at in channel.idle_at] or source.advanced_at[-1:]
     for number in range(last, len(source.reads)):
         source.read_at[number] = max(source.read_at[number], moments[0] - 1)
     found = next(idle_too_soon(case(scenario, history), source, scenario.workload.inputs[0]))
@@ -76,7 +76,7 @@ def test_a_channel_is_waited_for_from_its_next_record_on() -> None:
     assert found.difference == "watermark differs"
 
 
-def test_no_moments_are_told_where_nothing_can_be_idle() -> None:
+def test_no_moments_are_reported_where_nothing_can_be_idle() -> None:
     history = run(job(20))
     assert not any(one.read_at or one.advanced_at for one in history.runs)
     assert not any(channel.idle_at for channel in history.channels)

@@ -58,7 +58,7 @@ def result_of(scenario: Scenario, defect: str | None = None) -> Result:
     return run(subject_called("simulated", defect), scenario)
 
 
-def told(history: History) -> list[tuple[str, str]]:
+def endings(history: History) -> list[tuple[str, str]]:
     return [(end.status, end.reason) for end in journal(JobEnded, history)]
 
 
@@ -73,7 +73,7 @@ def told(history: History) -> list[tuple[str, str]]:
 def test_it_is_refused_by_name_and_goes_on_as_it_was(behind: str, reason: str) -> None:
     scenario = job(STOP, with_new(behind), AGAIN)
     result = result_of(scenario)
-    assert told(result.history) == [("stopped", ""), ("failed", reason), ("finished", "")]
+    assert endings(result.history) == [("stopped", ""), ("failed", reason), ("finished", "")]
     assert {start.job for start in journal(AttemptStarted, result.history)} == {1, 3}
     assert not result.judgement.violated
     for invariant in ("exactly-once", "restored-state", "progress"):
@@ -84,7 +84,7 @@ def test_it_is_refused_by_name_and_goes_on_as_it_was(behind: str, reason: str) -
 
 def test_several_are_all_named() -> None:
     result = result_of(job(STOP, with_new("both", newer="sink"), AGAIN))
-    assert told(result.history)[1] == (
+    assert endings(result.history)[1] == (
         "failed",
         "checkpoint 4 is of a job without fresh, newer: it holds no state to begin with",
     )
@@ -98,7 +98,7 @@ def test_a_coordinator_that_dies_meanwhile_leaves_the_refusal_to_the_next() -> N
     killed = msgspec.structs.replace(scenario, faults=(kill,))
     result = result_of(killed)
     assert result.history.unapplied == []
-    assert told(result.history) == [("stopped", ""), ("failed", FINISHED), ("finished", "")]
+    assert endings(result.history) == [("stopped", ""), ("failed", FINISHED), ("finished", "")]
     assert not result.judgement.violated
     (incompatible,) = [stop for stop in stops_of(killed, result.history) if stop.kind == "unfit-resume"]
     assert (incompatible.finished, [hit.fault for hit in incompatible.hits]) == (True, ["kill-coordinator"])
@@ -110,7 +110,7 @@ def test_a_job_that_fails_for_another_reason_was_not_refused() -> None:
     kill = KillCoordinator(trigger=AtTime(at_us=refused.at_us - 100), down_us=3_000)
     killed = msgspec.structs.replace(scenario, faults=(kill,))
     history = result_of(killed).history
-    assert "in the memory of the coordinator that died" in told(history)[1][1]
+    assert "in the memory of the coordinator that died" in endings(history)[1][1]
     (incompatible,) = [stop for stop in stops_of(killed, history) if stop.kind == "unfit-resume"]
     assert not incompatible.finished
 
@@ -126,10 +126,10 @@ def test_an_engine_that_answers_the_command_with_an_error_has_refused_it_too() -
     assert [stop.finished for stop in stops_of(scenario, history) if stop.kind == "unfit-resume"] == [True]
 
 
-def test_without_a_snapshot_there_is_none_to_fit_and_nothing_is_resumed() -> None:
+def test_without_a_snapshot_there_is_none_to_be_incompatible_with_and_nothing_is_resumed() -> None:
     at_once = Cancel(trigger=AtTime(at_us=100))
     history = result_of(job(at_once, with_new("count"), AGAIN)).history
-    assert told(history) == [("cancelled", "by its user")]
+    assert endings(history) == [("cancelled", "by its user")]
     assert history.unapplied == ["resume", "resume"]
 
 
@@ -145,7 +145,7 @@ def begun(behind: str) -> Case:
     return Case(scenario.workload, scenario.topology, result.history)
 
 
-def test_a_job_that_begins_with_one_before_a_finished_one_is_seen_and_nothing_else_said_of_it() -> None:
+def test_a_job_that_begins_with_one_before_a_finished_one_is_seen_and_nothing_else_reported_of_it() -> None:
     case = begun("count")
     verdicts = judge(case.workload, case.submitted, case.history).verdicts
     found = verdicts.pop("restored-state")
@@ -168,7 +168,7 @@ def test_of_a_job_with_operators_that_nobody_described_nothing_is_known() -> Non
 @pytest.mark.parametrize(
     "reason", ["", "it does not fit", "checkpoint 4 does not fit fresh", "fresh-0, before count-0"]
 )
-def test_who_is_refused_is_told_of_which_operators(reason: str) -> None:
+def test_who_is_refused_is_notified_of_which_operators(reason: str) -> None:
     scenario = job(STOP, with_new("count"), AGAIN)
     history = result_of(scenario).history
     journal(JobEnded, history)[1].reason = reason
@@ -205,7 +205,7 @@ def test_what_had_finished_is_that_of_the_layout_of_old() -> None:
     wider = msgspec.structs.replace(AGAIN, parallelism=dict.fromkeys(job().topology.parallelism, 3))
     scenario = job(stop, wider, msgspec.structs.replace(STOP, trigger=AtTime(at_us=35_000)), with_new("count"), AGAIN)
     result = result_of(scenario)
-    statuses = [status for status, _ in told(result.history)]
+    statuses = [status for status, _ in endings(result.history)]
     assert statuses == ["stopped", "stopped", "failed", "finished"]
     case = Case(scenario.workload, scenario.topology, result.history)
     assert case.layouts[2].parallelism["count"] == 3 > case.submitted.parallelism["count"]
@@ -253,7 +253,7 @@ def test_a_job_that_was_not_asked_to_bring_anything_has_no_such_excuse() -> None
 
 
 @pytest.mark.parametrize("mutation", COMPATIBILITY_MUTATIONS)
-def test_lies_about_it_are_seen(mutation: str) -> None:
+def test_mutations_of_it_are_seen(mutation: str) -> None:
     scenario = job(STOP, with_new("count"), AGAIN)
     history = result_of(scenario).history
     (tampered,) = [

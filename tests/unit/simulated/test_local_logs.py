@@ -29,8 +29,8 @@ LOST = "op0-0"
 
 def locally(*faults: AnyFault, **settings: Any) -> Scenario:
     """Records lie in the channels when barriers come; who is lost comes up alone."""
-    told = {"spilling": "continuous", "failover": "local", "nodes": 3, "records": 120, **settings}
-    return crowded(faults=faults, **told)
+    drawn = {"spilling": "continuous", "failover": "local", "nodes": 3, "records": 120, **settings}
+    return crowded(faults=faults, **drawn)
 
 
 def lost(task: str = LOST, behind: int = 2) -> KillTask:
@@ -38,8 +38,8 @@ def lost(task: str = LOST, behind: int = 2) -> KillTask:
     return KillTask(trigger=AtPoint(point="checkpoint-completed", occurrence=behind), task=task)
 
 
-def result_of(told: Scenario, defect: str | None = None) -> Result:
-    return run(subject_called("simulated", defect), told)
+def result_of(drawn: Scenario, defect: str | None = None) -> Result:
+    return run(subject_called("simulated", defect), drawn)
 
 
 def violated(result: Result) -> dict[str, Violated]:
@@ -77,7 +77,7 @@ def first_numbers(result: Result) -> Iterator[tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_snapshots_of_one_that_came_up_alone_name_what_lies_in_the_logs_of_the_one_before(store: str) -> None:
+def test_snapshots_of_one_that_recovered_locally_name_what_lies_in_the_logs_of_the_one_before(store: str) -> None:
     result = result_of(locally(lost(), spill_store=store))
     assert recovered_locally(result) == [LOST]
     assert {log.name.rpartition("/")[0].rpartition("-")[2] for log in result.history.logs} == {"1"}
@@ -143,10 +143,10 @@ def test_what_was_durable_nowhere_is_made_again(alignment: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["at-once", "continuous"])
-def test_what_was_in_flight_when_a_job_is_given_up_amid_a_recovery_is_not_owed(way: str) -> None:
+def test_what_was_in_flight_when_a_job_is_given_up_amid_a_recovery_is_not_expected(way: str) -> None:
     """Found by the search: the newest checkpoint is that which a source had gone back to alone."""
-    gone = KillCoordinator(trigger=AtPoint(point="state-loaded", task="source-0"))
-    result = result_of(locally(lost("source-0", 1), gone, spilling=way, snapshot_store="memory"))
+    coordinator_dies = KillCoordinator(trigger=AtPoint(point="state-loaded", task="source-0"))
+    result = result_of(locally(lost("source-0", 1), coordinator_dies, spilling=way, snapshot_store="memory"))
     assert recovered_locally(result) == ["source-0"]
     newest = Lineages(result.history).in_flight(max(one.checkpoint for one in result.history.completed))
     assert [channel for channel, held in newest.items() if held.origins and channel.startswith("source-0>")]
@@ -155,16 +155,16 @@ def test_what_was_in_flight_when_a_job_is_given_up_amid_a_recovery_is_not_owed(w
 
 def test_no_drawn_run_that_reads_logs_is_accused() -> None:
     draw = scenario_of(Drawing(templates=("local",), max_records=60))
-    told = [one for one in (draw(3, number) for number in range(40)) if one.engine.spilling == "continuous"]
-    results = [result_of(one) for one in told]
-    assert [one.seed for one, result in zip(told, results, strict=True) if violated(result)] == []
+    drawn = [one for one in (draw(3, number) for number in range(40)) if one.engine.spilling == "continuous"]
+    results = [result_of(one) for one in drawn]
+    assert [one.seed for one, result in zip(drawn, results, strict=True) if violated(result)] == []
     assert sum(bool(recovered_locally(result)) for result in results) >= 5
 
 
 # -- wrong code --------------------------------------------------------------------------------------------------
 
 
-def test_a_log_that_is_begun_anew_is_seen_in_the_snapshots_that_refer_to_it() -> None:
+def test_a_log_that_is_begun_again_is_seen_in_the_snapshots_that_refer_to_it() -> None:
     result = result_of(locally(lost()), "P08")
     assert result.history.defect_reached
     assert "consistent-cut" in violated(result)
@@ -241,7 +241,7 @@ def test_another_receiver_finds_what_is_durable_and_what_the_sender_has() -> Non
     assert rig.channel.entered == 3
 
 
-def test_what_both_had_and_nobody_made_durable_is_owed_and_taken_in_when_it_is_sent_again() -> None:
+def test_what_both_had_and_nobody_made_durable_is_expected_and_taken_in_when_it_is_sent_again() -> None:
     rig = Rig()
     for number in range(3):
         rig.outlet.push(record(number))
@@ -260,7 +260,7 @@ def test_what_both_had_and_nobody_made_durable_is_owed_and_taken_in_when_it_is_s
     assert not rig.channel.is_expected(3)
 
 
-def test_an_end_is_said_again_to_one_that_did_not_take_it_and_to_no_other() -> None:
+def test_an_end_is_reported_again_to_one_that_did_not_take_it_and_to_no_other() -> None:
     rig = Rig()
     rig.outlet.push(EndOfData())
     rig.outlet.sender.alive = False  # type: ignore[union-attr]

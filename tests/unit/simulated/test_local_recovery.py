@@ -60,8 +60,8 @@ def scenario(*faults: AnyFault, workload: Workload = COUNTED, **settings: object
     return Scenario(workload=workload, topology=topology, engine=engine, faults=faults)
 
 
-def result_of(told: Scenario, defect: str | None = None) -> Result:
-    return run(subject_called("simulated", defect), told)
+def result_of(drawn: Scenario, defect: str | None = None) -> Result:
+    return run(subject_called("simulated", defect), drawn)
 
 
 def killed_at(task: str, at_us: int = AMID) -> KillTask:
@@ -194,7 +194,7 @@ def test_before_any_checkpoint_it_begins_at_the_beginning() -> None:
     assert not violated(result)
 
 
-def test_one_that_is_sent_back_to_where_nothing_is_known_any_more_fails_and_says_so() -> None:
+def test_one_that_is_sent_back_to_where_nothing_is_known_any_more_fails_and_reports_it() -> None:
     result = result_of(scenario(killed_at("count-0")), defect="E12")
     reasons = [one.reason for one in result.history.journal if isinstance(one, TaskFailed) and one.attempt > 1]
     assert set(reasons) == {"the place in its determinant log at which it began is not known"}
@@ -203,8 +203,8 @@ def test_one_that_is_sent_back_to_where_nothing_is_known_any_more_fails_and_says
 
 
 def test_a_coordinator_that_dies_on_top_has_everything_restart() -> None:
-    gone = KillCoordinator(trigger=AtTime(at_us=AMID + 200))
-    result = result_of(scenario(killed_at("count-0"), gone))
+    coordinator_dies = KillCoordinator(trigger=AtTime(at_us=AMID + 200))
+    result = result_of(scenario(killed_at("count-0"), coordinator_dies))
     assert starts(result)[-1][1] == []
     assert not violated(result)
 
@@ -254,7 +254,7 @@ def test_a_snapshot_is_written_when_the_order_that_it_follows_from_is_durable(mo
     silent = Workload(name="silent", inputs=(SOURCE,), nodes=(dedup,))  # what takes and says nothing is not held up
     usual = simulated.settings
     slow = {"determinant_us": 1_500, "snapshot_write_us": 10}
-    monkeypatch.setattr(simulated, "settings", lambda told: msgspec.structs.replace(usual(told), **slow))
+    monkeypatch.setattr(simulated, "settings", lambda drawn: msgspec.structs.replace(usual(drawn), **slow))
     events = [
         one
         for one in run(SimulatedSubject(), scenario(workload=silent), timeline=True).history.timeline
@@ -275,13 +275,13 @@ def test_a_job_that_cannot_is_refused_in_one_line() -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_no_drawn_run_is_accused_and_tasks_do_come_up_alone() -> None:
+def test_no_drawn_run_is_accused_and_tasks_do_recover_locally() -> None:
     draw = scenario_of(Drawing(templates=("local",), max_records=40))
     locally = dropped = 0
     for number in range(20):
-        told = draw(12, number)
-        result = result_of(told)
-        assert not violated(result), told.seed
+        drawn = draw(12, number)
+        result = result_of(drawn)
+        assert not violated(result), drawn.seed
         locally += any(tasks for _, tasks in starts(result))
         dropped += bool(repeats(result))
     assert locally >= 8
@@ -327,13 +327,13 @@ def _in_channels_of_its_own(history: History) -> None:
         (_in_channels_of_its_own, "no-data-loss"),
     ],
 )
-def test_what_is_wrong_about_a_task_that_came_up_alone_is_seen(
+def test_what_is_wrong_about_a_task_that_recovered_locally_is_seen(
     mutate: Callable[[History], None], invariant: str
 ) -> None:
-    told = counted()
-    history = msgspec.json.decode(msgspec.json.encode(told.history), type=History)
+    drawn = counted()
+    history = msgspec.json.decode(msgspec.json.encode(drawn.history), type=History)
     mutate(history)
-    verdict = judge_case(Case(told.case.workload, told.case.topology, history)).verdicts[invariant]
+    verdict = judge_case(Case(drawn.case.workload, drawn.case.topology, history)).verdicts[invariant]
     assert isinstance(verdict, Violated)
 
 

@@ -35,7 +35,7 @@ def test_only_what_was_appended_before_a_flush_began_is_durable_when_it_is_done(
 
 
 @BOTH
-def test_a_writer_that_is_gone_takes_along_what_was_not_flushed(whole_files: bool) -> None:
+def test_a_writer_that_has_ended_takes_along_what_was_not_flushed(whole_files: bool) -> None:
     shelf = flushed(LogShelf(whole_files=whole_files), range(2))
     shelf.append("log", 2, Watermark(2))
     mark = shelf.begin("log")

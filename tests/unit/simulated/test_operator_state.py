@@ -185,7 +185,7 @@ class HalfAUnion(Redistribution):
 
 
 @pytest.mark.parametrize("wrong", [LosesOne(), ToEverybody(), HalfAUnion()], ids=lambda wrong: type(wrong).__name__)
-def test_what_is_dealt_wrongly_is_seen_at_once_and_in_the_output(wrong: Redistribution) -> None:
+def test_what_is_wrongly_redistributed_is_seen_at_once_and_in_the_output(wrong: Redistribution) -> None:
     scenario = counting(2, STOP, resume(3))
     history = Run(scenario, Parts(redistribution=wrong), False).history()
     violated = judge(scenario.workload, scenario.topology, history).violated
@@ -198,7 +198,7 @@ def test_half_a_union_is_seen_in_the_old_layout_too() -> None:
     assert "restored-state" in judge(scenario.workload, scenario.topology, history).violated
 
 
-def beside_an_endless_input(wide: int) -> Scenario:
+def with_an_endless_input(wide: int) -> Scenario:
     """What ends is counted; one of its two tallies goes long before the other, whose end is told late."""
     records = tuple((n % 12, n, n + 1) for n in range(48))
     short = Input(name="short", splits=(records[:12], records[12:24]))
@@ -222,7 +222,7 @@ def beside_an_endless_input(wide: int) -> Scenario:
 @pytest.mark.parametrize("wide", [2, 3])
 def test_a_union_of_which_a_subtask_has_finished_is_whole_all_the_same(wide: int) -> None:
     """FIN-1: its last state is in the record, and is offered to all, in the old layout and in another."""
-    scenario = beside_an_endless_input(wide)
+    scenario = with_an_endless_input(wide)
     history = run(scenario)
     began = newest(history)
     assert "tally-0" in began.finished
@@ -236,7 +236,7 @@ def test_a_union_of_which_a_subtask_has_finished_is_whole_all_the_same(wide: int
 @pytest.mark.parametrize("wide", [2, 3])
 def test_a_union_without_the_part_of_a_subtask_that_has_finished_is_refused(wide: int) -> None:
     """J06: it is found as the checkpoint completes, and nobody goes on from half a union."""
-    scenario = beside_an_endless_input(wide)
+    scenario = with_an_endless_input(wide)
     history = SimulatedSubject("J06").run(scenario)
     violated = judge(scenario.workload, scenario.topology, history).violated
     assert "consistent-cut" in violated

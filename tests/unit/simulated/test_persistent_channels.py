@@ -135,7 +135,7 @@ def _refs(state: StoredState) -> list[tuple[str, int, int]]:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 2), (7, 2)])
-def test_what_is_referred_to_is_dealt_to_new_owners(before: int, after: int, way: str) -> None:
+def test_what_is_referred_to_is_redistributed_to_new_owners(before: int, after: int, way: str) -> None:
     commands = (
         Cancel(trigger=AtPoint(point="checkpoint-completed", occurrence=2)),
         Resume(trigger=AtTime(at_us=500), parallelism=dict.fromkeys(("op0", "op1", "sink"), after)),
@@ -163,12 +163,12 @@ def test_several_at_a_time_in_memory_amid_savepoints_and_while_a_task_stands_sti
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "problem"),
     [
         ({"spilling": "often"}, "engine.spilling is 'often'; it can be at-once, continuous, buffer-timeout"),
         ({"spill_store": "tape"}, "engine.spill_store is 'tape'; it can be log, files"),
         ({"spill_after_us": 0}, "engine.spill_after_us is 0; at least 1 µs"),
     ],
 )
-def test_settings_that_make_no_sense_are_told(settings: dict[str, object], told: str) -> None:
-    assert [one for one in problems_of(job(**settings)) if one.startswith(told)]
+def test_settings_that_make_no_sense_are_reported(settings: dict[str, object], problem: str) -> None:
+    assert [one for one in problems_of(job(**settings)) if one.startswith(problem)]

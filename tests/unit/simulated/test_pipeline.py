@@ -86,9 +86,9 @@ def test_a_full_log_takes_as_long_to_catch_up_as_its_backlog() -> None:
     """After a crash the source reads faster than data come, so a task that kept up is backpressured."""
     stages = (Stage(name="source", rate=100 * MB, arrives=9 * MB), Stage(name="sink", rate=10 * MB, inputs=("source",)))
     run = judged(Pipeline(stages=stages, crashes_us=(10 * SECOND,), restart_us=SECOND, until_us=200 * SECOND))
-    (told,) = run.outcome.recoveries
-    assert told.caught_up_us is not None
-    assert told.caught_up_us - told.crashed_us == pytest.approx(10 * SECOND, rel=0.01)
+    (recovery,) = run.outcome.recoveries
+    assert recovery.caught_up_us is not None
+    assert recovery.caught_up_us - recovery.crashed_us == pytest.approx(10 * SECOND, rel=0.01)
     assert run.for_good == pytest.approx(200 * 9 * MB, rel=0.01)
 
 
@@ -125,7 +125,7 @@ def test_what_is_stored_is_trimmed() -> None:
 # -- barriers ----------------------------------------------------------------------------
 
 
-def test_alignment_sets_a_channel_aside_and_overtaking_none() -> None:
+def test_alignment_blocks_a_channel_and_overtaking_none() -> None:
     assert max(judged(_tree(ALIGNED)).outcome.blocked_us.values()) > SECOND
     for way in (AT_ONCE, CONTINUOUS):
         assert max(judged(_tree(way)).outcome.blocked_us.values()) == 0
@@ -141,12 +141,12 @@ def test_a_barrier_that_waits_long_enough_overtakes_and_one_that_does_not_stays_
 
 
 def test_a_barrier_is_downstream_before_the_synchronous_part_unless_aligned() -> None:
-    for way, ahead in ((AT_ONCE, True), (ALIGNED, False)):
+    for way, early in ((AT_ONCE, True), (ALIGNED, False)):
         run = judged(_tree(way))
         marks = {(mark.checkpoint, mark.task): mark for mark in run.outcome.marks}
         for one in run.complete:
             join, sink = marks[one.number, "join"], marks[one.number, "sink"]
-            assert (sink.first_barrier_us < (join.sync_ended_us or 0)) is ahead
+            assert (sink.first_barrier_us < (join.sync_ended_us or 0)) is early
 
 
 # -- everything once ---------------------------------------------------------------------
@@ -267,7 +267,7 @@ def test_a_planted_error_loses_repeats_or_turns_bytes_round(name: str) -> None:
 
 def test_what_is_never_trimmed_piles_up() -> None:
     plan = _tree(CONTINUOUS)
-    kept = judged(plan, lambda told: ChannelSpilling(told.way, trimming=_TrimsNothing()))
+    kept = judged(plan, lambda recovery: ChannelSpilling(recovery.way, trimming=_TrimsNothing()))
     assert sum(kept.outcome.most_stored.values()) == pytest.approx(kept.written, rel=0.1)
     assert sum(judged(plan).outcome.most_stored.values()) < kept.written / 4
 
@@ -276,7 +276,9 @@ def test_a_part_that_counts_too_early_is_too_short() -> None:
     """The error shows in the figures as well: nothing takes no time."""
     plan = _line(way=AT_ONCE, interval_us=20 * SECOND)
     right = judged(plan).complete[0].took_us or 0
-    hasty = PipelineWorld(plan, lambda told: ChannelSpilling(told.way, completeness=_CountsWhatIsOrdered())).run()
+    hasty = PipelineWorld(
+        plan, lambda recovery: ChannelSpilling(recovery.way, completeness=_CountsWhatIsOrdered())
+    ).run()
     wrong = hasty.checkpoints[0].took_us or 0
     assert wrong < SECOND // 5 < SECOND < right
 
@@ -287,7 +289,7 @@ SOURCE, SINK = Stage(name="a", rate=1), Stage(name="b", rate=1, inputs=("a",))
 
 
 @pytest.mark.parametrize(
-    ("plan", "says"),
+    ("plan", "message"),
     [
         (Pipeline(stages=(SOURCE,)), "the sink reads nothing"),
         (Pipeline(stages=(SOURCE, SOURCE, SINK)), "stage 'a' is named twice"),
@@ -302,6 +304,6 @@ SOURCE, SINK = Stage(name="a", rate=1), Stage(name="b", rate=1, inputs=("a",))
         (Pipeline(stages=(SOURCE, SINK), interval_us=0), "interval_us is not positive"),
     ],
 )
-def test_what_cannot_run_is_refused(plan: Pipeline, says: str) -> None:
-    with pytest.raises(InvalidGraph, match=says):
+def test_what_cannot_run_is_refused(plan: Pipeline, message: str) -> None:
+    with pytest.raises(InvalidGraph, match=message):
         PipelineWorld(plan)

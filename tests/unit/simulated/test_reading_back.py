@@ -48,9 +48,9 @@ def _held(plan: Pipeline) -> PipelineRun:
 
 
 def _recovery(run: PipelineRun) -> Recovery:
-    (told,) = run.outcome.recoveries
-    assert told.restored_us is not None
-    return told
+    (recovery,) = run.outcome.recoveries
+    assert recovery.restored_us is not None
+    return recovery
 
 
 def _reads(run: PipelineRun) -> list[Read]:
@@ -64,9 +64,14 @@ def _up(plan: Pipeline) -> int:
 
 def test_all_that_the_checkpoint_had_in_flight_is_read_once_and_in_order() -> None:
     run = _held(_two_inputs())
-    told, reads = _recovery(run), _reads(run)
-    assert told.restores is not None
-    assert len(reads) * MB == told.replayed_bytes == run.outcome.checkpoints[told.restores - 1].stored_bytes > 60 * MB
+    recovery, reads = _recovery(run), _reads(run)
+    assert recovery.restores is not None
+    assert (
+        len(reads) * MB
+        == recovery.replayed_bytes
+        == run.outcome.checkpoints[recovery.restores - 1].stored_bytes
+        > 60 * MB
+    )
     for channel in ("a>left", "b>right"):
         numbers = [read.copy.number for read in reads if read.writer == channel]
         assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
@@ -74,10 +79,10 @@ def test_all_that_the_checkpoint_had_in_flight_is_read_once_and_in_order() -> No
 
 def test_tasks_are_up_when_the_last_buffer_was_read_and_reading_begins_after_the_restart() -> None:
     run = _held(_two_inputs())
-    told, reads = _recovery(run), _reads(run)
-    assert max(read.done_us for read in reads) == told.restored_us
+    recovery, reads = _recovery(run), _reads(run)
+    assert max(read.done_us for read in reads) == recovery.restored_us
     assert min(read.asked_us for read in reads) == CRASH + RESTART
-    assert (told.caught_up_us or 0) > (told.restored_us or 0)
+    assert (recovery.caught_up_us or 0) > (recovery.restored_us or 0)
 
 
 def test_a_store_reads_one_thing_at_a_time_and_channels_of_a_node_take_turns() -> None:
@@ -127,7 +132,7 @@ def _opens(read: Read) -> bool:
     return read.done_us - read.began_us > 80_000
 
 
-def test_a_crash_amid_the_reading_ends_it_and_it_begins_anew() -> None:
+def test_a_crash_amid_the_reading_ends_it_and_it_begins_again() -> None:
     whole = _reads(_held(_two_inputs()))
     amid = whole[len(whole) // 2].began_us + 1
     run = _held(replace(_two_inputs(), crashes_us=(CRASH, amid)))
@@ -152,10 +157,10 @@ class _CountsWhatIsOrdered(Completeness):
         return True
 
 
-def test_what_the_store_lost_is_told_and_does_not_stand_in_the_way_of_trimming() -> None:
+def test_what_the_store_lost_is_reported_and_does_not_stand_in_the_way_of_trimming() -> None:
     device, crash_us = Device(flush_us=300_000), 5 * SECOND + 200_000
     plan = replace(_two_inputs(CONTINUOUS, device=device), crashes_us=(crash_us,), until_us=120 * SECOND)
-    run = judged(plan, lambda told: ChannelSpilling(told.way, completeness=_CountsWhatIsOrdered()))
+    run = judged(plan, lambda recovery: ChannelSpilling(recovery.way, completeness=_CountsWhatIsOrdered()))
     assert isinstance(run.verdict, Violated)
     assert run.verdict.difference == "lost buffer"
     assert max(run.outcome.most_stored.values()) < 2 * max(_held(plan).outcome.most_stored.values())

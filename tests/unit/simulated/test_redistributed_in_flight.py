@@ -80,7 +80,9 @@ KINDS: dict[str, tuple[Callable[[int], Scenario], str, str]] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("before", "after"), WIDTHS)
-def test_what_was_in_flight_is_dealt_once_beside_each_kind_of_state(before: int, after: int, kind: str) -> None:
+def test_what_was_in_flight_is_redistributed_once_along_with_each_kind_of_state(
+    before: int, after: int, kind: str
+) -> None:
     """Each record in flight is one subtask's, in front of the state or, where that is broadcast, beside it."""
     build, operator, field = KINDS[kind]
     plain = build(before)

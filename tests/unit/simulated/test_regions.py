@@ -36,8 +36,8 @@ def scenario(*faults: Fault, splits: int = 2, failover: str = "region") -> Scena
     return Scenario(workload=workload, topology=forward_only(workload, splits), engine=engine, faults=faults)
 
 
-def result_of(told: Scenario) -> Result:
-    return run(subject_called("simulated", None), told)
+def result_of(planned: Scenario) -> Result:
+    return run(subject_called("simulated", None), planned)
 
 
 @cache
@@ -155,11 +155,11 @@ def _no_reason(history: History) -> None:
         (_no_reason, "progress"),
     ],
 )
-def test_what_is_wrong_beside_a_part_that_restarted_is_seen(mutate: Callable[[History], None], invariant: str) -> None:
-    told = killed()
-    history = msgspec.json.decode(msgspec.json.encode(told.history), type=History)
+def test_what_is_wrong_outside_a_part_that_restarted_is_seen(mutate: Callable[[History], None], invariant: str) -> None:
+    planned = killed()
+    history = msgspec.json.decode(msgspec.json.encode(planned.history), type=History)
     mutate(history)
-    verdict = judge_case(Case(told.case.workload, told.case.topology, history)).verdicts[invariant]
+    verdict = judge_case(Case(planned.case.workload, planned.case.topology, history)).verdicts[invariant]
     assert isinstance(verdict, Violated)
 
 

@@ -48,7 +48,7 @@ def test_a_job_goes_on_at_any_width(end: AnyCommand, wide: int) -> None:
 
 @pytest.mark.parametrize("name", ["source", "op1", "sink"])
 @pytest.mark.parametrize("wide", [1, 3])
-def test_one_operator_alone_is_laid_out_anew(name: str, wide: int) -> None:
+def test_one_operator_alone_is_rescaled(name: str, wide: int) -> None:
     scenario = job(STOP, resume(**{name: wide}))
     if name == "source":  # what forward edges join goes together
         scenario = job(STOP, resume(source=wide, op0=wide))
@@ -70,7 +70,7 @@ def test_others_keep_the_width_that_they_had_last() -> None:
 
 
 @pytest.mark.parametrize("task", ["source-0", "op1-2", "sink-1"])
-def test_a_failure_before_the_first_checkpoint_deals_it_out_once_more(task: str) -> None:
+def test_a_failure_before_the_first_checkpoint_distributes_it_once_more(task: str) -> None:
     kill = KillTask(trigger=AtPoint(point="state-loaded", task=task, occurrence=1), task=task)
     history = all_there(job(STOP, resume(**every(3)), faults=(kill,)))
     assert len([run for run in history.runs if run.task == task and run.job == 2]) == 2

@@ -54,7 +54,7 @@ def test_a_read_can_be_late() -> None:
     assert 0 < running(deviations=late) - running() <= LATE_US, "others may take longest"
 
 
-def test_a_deviation_that_never_came_is_told() -> None:
+def test_a_perturbation_that_never_came_is_reported() -> None:
     history = run(job(deviations=(Perturbation(what="write op1-0", occurrence=999, by_us=5),)))
     assert history.unapplied == ["write op1-0, occurrence 999"]
 
@@ -114,7 +114,7 @@ def test_nobody_commands_a_dead_coordinator() -> None:
     assert fired(history) == ["kill-coordinator"]
 
 
-def test_commands_that_were_never_given_are_told() -> None:
+def test_commands_that_were_never_given_are_reported() -> None:
     """The job finishes before the stop is due, and a finished job is not resumed."""
     late = AtTime(at_us=900_000)
     history = run(job(commands=(StopWithSavepoint(trigger=late), Resume(trigger=AtTime(at_us=1)))))

@@ -115,7 +115,7 @@ def test_in_memory_a_dead_task_is_restored() -> None:
     assert Counter(history.committed) == rows(scenario)
 
 
-def test_a_dead_coordinators_memory_is_gone_and_the_job_says_so() -> None:
+def test_a_dead_coordinators_memory_is_lost_and_the_job_reports_it() -> None:
     history = run(job(snapshot_store="memory", faults=(KillCoordinator(trigger=AtTime(at_us=6_000)),)))
     assert ended(history) == ("failed", "its snapshots were in the memory of the coordinator that died (ABS-14)")
     assert len(history.completed) > 0

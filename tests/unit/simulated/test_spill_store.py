@@ -22,14 +22,14 @@ def _store(kind: str = "log", open_us: int = 0) -> tuple[Loop, SpillStore, list[
 
 @pytest.mark.parametrize("kind", DEVICES)
 def test_a_flush_makes_durable_what_came_before_it_and_a_crash_takes_the_rest(kind: str) -> None:
-    loop, store, told = _store(kind)
-    store.write("it", A, (0, 0), MB, told.append)
-    store.flush("it", told.extend)
-    store.write("it", B, (0, 1), MB, told.append)
+    loop, store, durable = _store(kind)
+    store.write("it", A, (0, 0), MB, durable.append)
+    store.flush("it", durable.extend)
+    store.write("it", B, (0, 1), MB, durable.append)
     loop.run(SECOND + 1_000)
-    assert told == [A, A]  # written, then flushed
+    assert durable == [A, A]  # written, then flushed
     loop.run(2 * SECOND + 1_000)
-    assert told == [A, A, B]
+    assert durable == [A, A, B]
     store.crash()
     assert (store.kept("it", A), store.kept("it", B)) == ((0, 0), None)
     assert store.live == MB
@@ -54,9 +54,9 @@ def test_a_read_waits_for_what_was_asked_before_it_and_for_its_file() -> None:
 
 
 def test_after_a_crash_a_file_is_opened_again() -> None:
-    loop, store, told = _store("files", open_us=300_000)
-    store.write("it", A, (0, 0), MB, told.append)
-    store.flush("it", told.extend)
+    loop, store, durable = _store("files", open_us=300_000)
+    store.write("it", A, (0, 0), MB, durable.append)
+    store.flush("it", durable.extend)
     for _ in range(2):
         store.read("it", A, MB, lambda _: None)
         loop.run(loop.now + 5 * SECOND)
@@ -64,22 +64,22 @@ def test_after_a_crash_a_file_is_opened_again() -> None:
     assert [read.done_us - read.began_us for read in store.reads] == [310_000, 310_000]
 
 
-def test_what_is_being_written_at_a_crash_is_not_told_later() -> None:
-    loop, store, told = _store()
-    store.write("it", A, (0, 0), MB, told.append)
+def test_what_is_being_written_at_a_crash_is_not_reported_later() -> None:
+    loop, store, durable = _store()
+    store.write("it", A, (0, 0), MB, durable.append)
     loop.run(SECOND // 2)
     store.crash()
-    store.write("it", B, (0, 1), MB, told.append)
+    store.write("it", B, (0, 1), MB, durable.append)
     loop.run(5 * SECOND)
-    assert told == [B]
+    assert durable == [B]
     assert store.written == MB
 
 
 def test_a_file_takes_room_until_all_in_it_is_dropped() -> None:
-    loop, store, told = _store("files")
+    loop, store, durable = _store("files")
     for copy in (A, B):
-        store.write("it", copy, (0, copy.number), MB, told.append)
-    store.flush("it", told.extend)
+        store.write("it", copy, (0, copy.number), MB, durable.append)
+    store.flush("it", durable.extend)
     loop.run(5 * SECOND)
     store.drop("it", (A,))
     assert store.live == 2 * MB
@@ -108,7 +108,7 @@ PLAN = Pipeline(
 )
 
 
-def test_after_a_crash_checkpoints_begin_anew_and_the_old_ticks_are_over() -> None:
+def test_after_a_crash_checkpoints_begin_again_and_the_old_ticks_are_over() -> None:
     run = judged(replace(PLAN, crashes_us=(5 * SECOND,)))
     assert [one.begun_us // SECOND for one in run.outcome.checkpoints] == [4, 10, 14, 18, 22, 26, 30]
 

@@ -89,7 +89,7 @@ def test_complete_checkpoints_are_listed_oldest_first(files: Files) -> None:
     assert files.listed() == (snapshot(2), snapshot(9), snapshot(10))
 
 
-def test_deleting_tells_what_was_there(files: Files) -> None:
+def test_deleting_reports_what_was_there(files: Files) -> None:
     write(files, "job-1/a")
     write(files, "job-1/b")
     files.store(snapshot(2))

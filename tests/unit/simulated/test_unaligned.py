@@ -40,7 +40,7 @@ def test_a_checkpoint_takes_no_longer_where_channels_are_full() -> None:
 
 
 @pytest.mark.parametrize("snapshot_mode", ["asynchronous", "synchronous"])
-def test_no_channel_is_set_aside_and_the_barrier_goes_on_before_the_snapshot_is_written(snapshot_mode: str) -> None:
+def test_no_channel_is_blocked_and_the_barrier_goes_on_before_the_snapshot_is_written(snapshot_mode: str) -> None:
     """A task's barrier is out as its first one comes, and downstream before its state is at the store, however long
     that takes and if the task stands still meanwhile (FIG. 1 of the proposal)."""
     slow = DelayChannel(trigger=AtTime(at_us=600), sender="op0-1", receiver="op1-0", by_us=2_000, for_us=20_000)
@@ -104,7 +104,7 @@ def test_several_at_a_time_in_memory_and_while_a_task_stands_still(more: dict[st
 # -- edges that are kept aligned ---------------------------------------------------------------------------------
 
 
-def test_a_forward_edge_is_kept_aligned_and_so_is_its_receiver() -> None:
+def test_a_forward_edge_is_never_unaligned_and_so_is_its_receiver() -> None:
     history = all_there(job(partitioning="forward", faults=(kill(2),)))
     channels = channels_held(history)
     assert channels
@@ -176,7 +176,7 @@ def test_after_a_time_out_an_alignment_goes_on_unaligned() -> None:
     assert max(durations(timed_barriers)) < max(durations(aligned_for_long))
 
 
-def test_an_alignment_that_waits_for_a_slow_channel_loses_patience_too() -> None:
+def test_an_alignment_that_waits_for_a_slow_channel_times_out_too() -> None:
     """No barrier lies in a queue then: one has been taken, the other is still under way."""
     slow = DelayChannel(trigger=AtTime(at_us=600), sender="op0-0", receiver="op1-0", by_us=4_000, for_us=20_000)
     settings = {"apply_cost_us": 20, "channel_capacity": 64, "faults": (slow, kill(2))}
@@ -200,7 +200,7 @@ def _marked_us(history: History, task: str) -> int:
         {"spilling": "buffer-timeout", "spill_after_us": 10_000_000},
     ],
 )
-def test_patience_that_outlasts_the_job_does_not_keep_it_from_coming_to_rest(settings: dict[str, object]) -> None:
+def test_an_alignment_timeout_that_outlasts_the_job_does_not_keep_it_from_ending(settings: dict[str, object]) -> None:
     """Its timers are pending when all is over, and say nothing then."""
     found = run_and_judge(SimulatedSubject(), job(faults=(kill(2),), **settings))
     assert found.case.ended is not None
@@ -264,12 +264,12 @@ def test_there_and_back_again_with_a_crash_between() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "problem"),
     [
         ({"alignment": "sideways"}, "engine.alignment is 'sideways'; it can be aligned, unaligned, timeout, in-turn"),
         ({"guarantee": "at-least-once"}, "engine.alignment unaligned is for exactly-once: at-least-once"),
         ({"alignment": "timeout", "alignment_timeout_us": 0}, "engine.alignment_timeout_us is 0; at least 1 µs"),
     ],
 )
-def test_settings_that_make_no_sense_are_told(settings: dict[str, object], told: str) -> None:
-    assert [one for one in problems_of(job(**settings)) if one.startswith(told)]
+def test_settings_that_make_no_sense_are_reported(settings: dict[str, object], problem: str) -> None:
+    assert [one for one in problems_of(job(**settings)) if one.startswith(problem)]

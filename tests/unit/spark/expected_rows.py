@@ -26,7 +26,7 @@ from cutproof.properties.model.workload import (
     Union,
     Workload,
 )
-from cutproof.properties.spark.tables import Cut, OracleJob, Reckoned
+from cutproof.properties.spark.tables import Cut, OracleJob, QuickResult
 
 STATELESS: tuple[AnyOperator, ...] = (
     Map(multiply=-3, add=1),
@@ -92,7 +92,7 @@ def _chain(random: Random, nodes: list[Node], top: str, length: int) -> str:
     return top
 
 
-def brute_force(job: OracleJob) -> Reckoned:
+def brute_force(job: OracleJob) -> QuickResult:
     """Every record by epoch, split and offset, one at a time through the whole tree."""
     state: dict[str, Any] = {node.name: {} for node in job.workload.nodes}
     fed = {name: (node, side) for node in job.workload.nodes for side, name in enumerate(node.inputs)}
@@ -112,7 +112,7 @@ def brute_force(job: OracleJob) -> Reckoned:
                 rows[cut.name].extend(reached)
         begun = list(cut.positions)
         states[cut.name] = {node.name: _entries(node.operator, state[node.name]) for node in job.workload.nodes}
-    return Reckoned(rows=rows, states=states)
+    return QuickResult(rows=rows, states=states)
 
 
 def _apply(operator: AnyOperator, state: dict[Any, Any], row: Row, side: int) -> list[Row]:

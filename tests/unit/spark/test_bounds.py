@@ -51,7 +51,7 @@ def test_each_operator_adds_to_the_bound(operators: tuple[AnyOperator, ...], rec
     assert found == (f"numbers may leave 64 bits at {where}" if where else "")
 
 
-def test_records_taken_again_count_and_those_of_other_lines_do_not() -> None:
+def test_records_taken_again_count_and_those_of_other_lineages_do_not() -> None:
     assert problem(applied(job(Sum(), Sum()), n0=[3_000], n1=[3_000])) != ""
     assert problem(applied(job(Sum(), Sum()), n0=[2_000, 2_000, 1_500], n1=[2_000, 2_000, 1_500])) == ""
 

@@ -61,7 +61,7 @@ def test_both_reckonings_agree(spark_answers: dict[str, list[OracleAnswer]]) -> 
     assert sum(len(one.expected.held) for one in spark_answers["plain"] if one.expected) > 20
 
 
-def test_a_moment_that_one_reckoning_has_otherwise_is_a_disagreement(
+def test_a_moment_that_one_judge_has_otherwise_is_a_disagreement(
     spark_answers: dict[str, list[OracleAnswer]],
 ) -> None:
     assert all(one.disagreements for one in spark_answers["late"])

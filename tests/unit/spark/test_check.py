@@ -95,7 +95,7 @@ def test_counts_are_those_of_multisets(tables: Tables, seed: int, exact: bool) -
         ({"a": [[1, 2]]}, {"a": [[2, 1]]}),
     ],
 )  # fmt: skip
-def test_unequal_tables_are_told_apart(tables: Tables, one: Any, two: Any, exact: bool) -> None:
+def test_unequal_tables_are_distinguished(tables: Tables, one: Any, two: Any, exact: bool) -> None:
     assert not tables.check(one, two, exact=exact).equal
 
 
@@ -154,7 +154,7 @@ def test_a_guarantee_allows_what_it_does_not_rule_out(
 
 
 @BOTH_WAYS
-def test_a_key_tells_changed_rows(tables: Tables, exact: bool) -> None:
+def test_a_key_reports_changed_rows(tables: Tables, exact: bool) -> None:
     expected = {"id": [1, 2, 3, None], "v": [10, 20, 30, 40]}
     actual = {"id": [1, 2, 4, None], "v": [10, 21, 30, 41]}
     result = tables.check(expected, actual, key=("id",), exact=exact)
@@ -257,7 +257,7 @@ def test_many_rows_that_differ_may_have_columns_of_any_name(tables: Tables, monk
     assert counts(tables.check(one, other, key=("lost",))) == (1, 0, 1, 1)
 
 
-def test_a_condition_that_does_not_fit_is_told_once_and_in_a_line(
+def test_a_condition_that_does_not_fit_is_reported_once_and_in_a_line(
     tables: Tables, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(CheckInputError, match="the condition does not fit the expected table") as raised:

@@ -133,7 +133,7 @@ def spark_answers(spark: SparkSession) -> dict[str, list[OracleAnswer]]:
     return {name: [found[one.job.id] for one in questions] for name, questions in variants.items()}
 
 
-def test_rows_are_told_with_the_attempt_that_made_them() -> None:
+def test_rows_are_reported_with_the_attempt_that_made_them() -> None:
     questions = asked([one.case for one in results()], "")
     every = [one for question in questions for one in in_flight(question)]
     assert len(every) > 20
@@ -157,7 +157,7 @@ def test_a_row_that_is_looked_for_in_the_wrong_attempt_is_a_disagreement(
     assert differing == [bool(at_sink(one)) for one in asked([one.case for one in results()], "")]
 
 
-def test_rows_in_flight_that_one_reckoning_has_otherwise_are_a_disagreement(
+def test_rows_in_flight_that_one_judge_has_otherwise_are_a_disagreement(
     spark_answers: dict[str, list[OracleAnswer]],
 ) -> None:
     assert sum(bool(one.disagreements) for one in spark_answers["others"]) > RUNS // 2

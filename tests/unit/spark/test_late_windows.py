@@ -61,7 +61,7 @@ def test_both_reckonings_agree(spark_answers: dict[str, Answered]) -> None:
     assert sum(len(one.expected.held) for one in found if one.expected) > 100
 
 
-def test_a_watermark_that_one_reckoning_misses_is_a_disagreement(spark_answers: dict[str, Answered]) -> None:
+def test_a_watermark_that_one_judge_misses_is_a_disagreement(spark_answers: dict[str, Answered]) -> None:
     """Kind by kind: without the last advances windows stay open; received too late, late records are in time."""
     for mine in kinds_of(spark_answers["deaf"][1]).values():
         assert sum(bool(one.disagreements) for one in mine) > len(mine) // 2

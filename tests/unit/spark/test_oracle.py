@@ -12,7 +12,7 @@ from cutproof.properties.model.workload import AnyOperator, Batch, Input, Join, 
 from cutproof.properties.spark.cache import Cache
 from cutproof.properties.spark.operators import MEANINGS, kind_of
 from cutproof.properties.spark.oracle import Oracle
-from cutproof.properties.spark.tables import Cut, Difference, OracleJob, Reckoned
+from cutproof.properties.spark.tables import Cut, Difference, OracleJob, QuickResult
 from unit.spark.expected_rows import KEYED, STATELESS, brute_force, drawn_job, is_order_free
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def test_rows_have_the_epoch_of_the_first_cut_above_them() -> None:
     assert answer.expected.state(2) == {"total": {(0, 1, 12, 23): 1}}
 
 
-def test_records_beyond_the_last_cut_are_not_owed() -> None:
+def test_records_beyond_the_last_cut_are_not_expected() -> None:
     (answer,) = Oracle().judge_batch([small_job(cuts=(Cut(name=1, positions=(0,)), Cut(name=2, positions=(1,))))])
     assert answer.expected is not None
     assert answer.expected.rows == ((1, (1, 5, 11, 0)),)
@@ -110,7 +110,7 @@ def test_records_beyond_the_last_cut_are_not_owed() -> None:
 
 
 def test_disagreements_name_the_row_the_cut_and_the_count() -> None:
-    quick = Reckoned(rows={1: [(1, 5, 11, 0)] * 2, 2: []}, states={2: {"total": [(0, 1, 13, 23)]}})
+    quick = QuickResult(rows={1: [(1, 5, 11, 0)] * 2, 2: []}, states={2: {"total": [(0, 1, 13, 23)]}})
     (answer,) = Oracle().judge_batch([small_job()], {"small": quick})
     assert answer.disagreements == (
         Difference(cut=1, row=(1, 5, 11, 0), count=1),

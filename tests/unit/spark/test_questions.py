@@ -55,7 +55,7 @@ def test_both_reckonings_agree(guarantee: str) -> None:
 
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
-def test_an_application_that_one_reckoning_misses_is_a_disagreement(guarantee: str) -> None:
+def test_an_application_that_one_judge_misses_is_a_disagreement(guarantee: str) -> None:
     questions = [one for one in asked(guarantee) if any(one.job.applies.values())]
     for one in questions:
         for node, applies in one.job.applies.items():
@@ -64,7 +64,7 @@ def test_an_application_that_one_reckoning_misses_is_a_disagreement(guarantee: s
     assert sum(bool(answer.disagreements) for answer in answers) > len(questions) // 2
 
 
-def test_what_a_key_had_applied_is_told_attempt_by_attempt_though_it_moved() -> None:
+def test_what_a_key_had_applied_is_reported_attempt_by_attempt_though_it_moved() -> None:
     """Three subtasks became one: what the second and the third did came before all that the one did since."""
     result = run_scenario(SimulatedSubject(), read_scenario(REGRESSIONS / "keys-that-moved-in-a-weaker-mode.json"))
     (job,) = [one.job for one in questions_of(result.case, "it") if one.job.applies]
@@ -104,7 +104,7 @@ def drained(*, resumed: bool) -> Case:
 
 
 @pytest.mark.usefixtures("spark")
-def test_of_windows_is_asked_what_was_owed_up_to_a_drain() -> None:
+def test_of_windows_is_asked_what_was_expected_up_to_a_drain() -> None:
     """What is behind it is late; whether anybody went on there, or the job failed at its end, is of no account."""
     asked: list[Question] = []
     for resumed in (True, False):

@@ -161,7 +161,7 @@ def test_a_partitioned_table_is_read_with_its_parts(spark: SparkSession, server:
 
 
 @pytest.mark.parametrize(
-    ("table", "says"),
+    ("table", "message"),
     [
         ("nowhere.kept", "there is no table nowhere.kept"),
         ("none", "there is no table none"),
@@ -173,7 +173,7 @@ def test_a_partitioned_table_is_read_with_its_parts(spark: SparkSession, server:
         ("odd_date", "odd_date holds a value that cannot be read: date too large"),
     ],
 )
-def test_what_cannot_be_read_is_bad_input(spark: SparkSession, server: RunningServer, table: str, says: str) -> None:
+def test_what_cannot_be_read_is_bad_input(spark: SparkSession, server: RunningServer, table: str, message: str) -> None:
     run(
         server,
         "DROP VIEW IF EXISTS seen",
@@ -186,7 +186,7 @@ def test_what_cannot_be_read_is_bad_input(spark: SparkSession, server: RunningSe
         "CREATE TABLE odd_nan AS SELECT 'NaN'::numeric AS n",
         "CREATE TABLE odd_date AS SELECT 'infinity'::date AS d",
     )
-    with pytest.raises(CheckInputError, match=says) as raised:
+    with pytest.raises(CheckInputError, match=message) as raised:
         read_table(spark, at(server, table))
     assert len(str(raised.value).splitlines()) == 1
 
@@ -195,9 +195,9 @@ def test_a_database_a_user_and_a_column_that_are_not_there(spark: SparkSession, 
     run(server, "CREATE TABLE one (a bigint)", "CREATE ROLE poor LOGIN")
     with pytest.raises(CheckInputError, match='database "none" does not exist'):
         read_table(spark, at(server, "one", "none"))
-    for user, says in (("nobody", 'role "nobody" does not exist'), ("poor", "may not be read by this user")):
+    for user, message in (("nobody", 'role "nobody" does not exist'), ("poor", "may not be read by this user")):
         dsn = f"{server.dsn} user={user}".replace("user=cutproof ", "")
-        with pytest.raises(CheckInputError, match=says):
+        with pytest.raises(CheckInputError, match=message):
             read_table(spark, PostgresTable.at(dsn, schema="public", table="one"))
     with pytest.raises(CheckInputError, match=r"public\.one has no column b; it has a"):
         read_table(spark, PostgresTable.at(server.dsn, schema="public", table="one", columns=("b",)))
@@ -263,7 +263,7 @@ def test_a_damaged_parquet_file_is_bad_input(spark: SparkSession, tmp_path: Path
     assert len(str(raised.value).splitlines()) == 1
 
 
-def test_a_committed_folder_is_read_by_the_columns_it_is_said_to_have(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_committed_folder_is_read_by_the_columns_it_is_declared_to_have(spark: SparkSession, tmp_path: Path) -> None:
     where = CommittedFiles(folder=tmp_path / "committed", columns={"key": "bigint", "value": "bigint"})
     with pytest.raises(CheckInputError, match="there is no folder"):
         committed_rows(spark, where)

@@ -13,10 +13,10 @@ import pytest
 from cutproof.harness.reference_engine.functions import SHIPPED
 from cutproof.harness.workloads.user_functions import UserFunction, known
 from cutproof.properties.model.workload import AnyOperator, Count, Filter, Input, Node, Sum, User, Workload
-from cutproof.properties.quick_checker.expected import reckon
+from cutproof.properties.quick_checker.expected import compute
 from cutproof.properties.semantics.user_functions import CounterpartFailed, counterpart, judge_by
 from cutproof.properties.spark.oracle import Oracle
-from cutproof.properties.spark.tables import Cut, OracleJob, Reckoned
+from cutproof.properties.spark.tables import Cut, OracleJob, QuickResult
 from unit.user_examples import examples_known
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -53,9 +53,9 @@ def drawn_job(seed: int, *operators: AnyOperator) -> OracleJob:
     return OracleJob(id=f"job-{seed}", workload=workload, cuts=(*cuts, Cut(name=99, positions=(30, 30))))
 
 
-def quick(job: OracleJob) -> Reckoned:
+def quick(job: OracleJob) -> QuickResult:
     cuts = [(cut.name, dict(enumerate(cut.positions))) for cut in job.cuts]
-    return Reckoned(rows=reckon(job.workload, cuts, rest=False).rows)
+    return QuickResult(rows=compute(job.workload, cuts, rest=False).rows)
 
 
 def differences(*jobs: OracleJob) -> list[int]:
@@ -112,8 +112,8 @@ ASKED = [function for function in SHIPPED if not function.function.clocked]
 
 def shipped_jobs() -> list[OracleJob]:
     """Each function alone, then amid others."""
-    alone = [drawn_job(seed, one.operator) for seed, one in enumerate(ASKED)]
-    return alone + [drawn_job(10 + seed, Filter(), one.operator, Count()) for seed, one in enumerate(ASKED)]
+    single = [drawn_job(seed, one.operator) for seed, one in enumerate(ASKED)]
+    return single + [drawn_job(10 + seed, Filter(), one.operator, Count()) for seed, one in enumerate(ASKED)]
 
 
 def test_both_counterparts_of_the_shipped_functions_agree_and_an_error_in_one_is_seen() -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from cutproof.properties.model.workload import AnyOperator
-from cutproof.properties.quick_checker.expected import reckon
+from cutproof.properties.quick_checker.expected import compute
 from cutproof.properties.spark.operators import MEANINGS, kind_of
 from cutproof.properties.spark.oracle import Oracle
 from cutproof.properties.spark.tables import OracleJob
@@ -28,19 +28,19 @@ def drawn_jobs(window: AnyOperator, count: int = 40) -> list[OracleJob]:
 
 
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
-def test_the_quick_checker_owes_what_the_definition_says(window: AnyOperator) -> None:
+def test_the_quick_checker_expects_what_the_definition_states(window: AnyOperator) -> None:
     for job in drawn_jobs(window, 150):
         expected = expected_of(job)
         drained = frozenset(cut.name for cut in job.cuts if cut.drained)
         cuts = [(cut.name, dict(enumerate(cut.positions))) for cut in job.cuts]
-        found = reckon(job.workload, cuts, rest=False, drained=drained)
+        found = compute(job.workload, cuts, rest=False, drained=drained)
         for cut in job.cuts:
             assert Counter(found.rows[cut.name]) == Counter(expected.rows[cut.name])
             assert Counter(found.states[cut.name]["window"]) == Counter(expected.states[cut.name]["window"])
 
 
 @pytest.mark.usefixtures("spark")
-def test_pyspark_owes_what_the_definition_says() -> None:
+def test_pyspark_expects_what_the_definition_states() -> None:
     jobs = [job for window in WINDOWS for job in drawn_jobs(window)]
     answers = Oracle().judge_batch(jobs, {job.id: expected_of(job) for job in jobs})
     assert [(answer.id, answer.problem, answer.disagreements) for answer in answers] == [

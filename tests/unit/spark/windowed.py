@@ -17,7 +17,7 @@ from cutproof.properties.model.workload import (
     Window,
     Workload,
 )
-from cutproof.properties.spark.tables import Cut, OracleJob, Reckoned
+from cutproof.properties.spark.tables import Cut, OracleJob, QuickResult
 
 WINDOWS: tuple[AnyOperator, ...] = (
     Tumbling(size=7),
@@ -68,7 +68,7 @@ def _record(random: Random) -> InputRecord:
     return random.choice([None, 0, 1, 2]), random.choice([None, *range(-6, 7)]), random.getrandbits(40)
 
 
-def expected_of(job: OracleJob) -> Reckoned:
+def expected_of(job: OracleJob) -> QuickResult:
     """A window's rows at the first cut that finishes it, and at each cut the windows that are not gone."""
     window = job.workload.node("window").operator
     assert isinstance(window, Window)
@@ -88,7 +88,7 @@ def expected_of(job: OracleJob) -> Reckoned:
         }
         for cut, mark in zip(job.cuts, marks, strict=True)
     }
-    return Reckoned(rows=rows, states=states)
+    return QuickResult(rows=rows, states=states)
 
 
 def _below(job: OracleJob, cut: Cut) -> list[Timed]:

@@ -64,7 +64,9 @@ def pair(tmp_path: Path) -> tuple[str, ...]:
     return "--expected", expected, "--actual", actual
 
 
-def test_what_differs_is_told_by_kind_and_by_column(pair: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_differs_is_reported_by_kind_and_by_column(
+    pair: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
     code, out, _ = asked(capsys, *pair, "--key", "id")
     assert code == 1
     for line in (

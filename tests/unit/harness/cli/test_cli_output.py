@@ -37,7 +37,7 @@ def test_quiet_leaves_errors_and_json() -> None:
     assert json.loads(stdout.getvalue()) == {"format": "cutproof-error/1", "error": "no such file", "exit_code": 2}
 
 
-def test_an_error_is_one_line_whatever_it_says() -> None:
+def test_an_error_is_one_line_whatever_its_text() -> None:
     output, _, stderr = _output()
     assert output.error(HarnessFailed("first\n  second")) is ExitCode.HARNESS_FAILED
     assert stderr.getvalue() == "cutproof: first second\n"
@@ -72,7 +72,7 @@ def test_json_means_the_same_in_any_encoding() -> None:
     assert json.loads(stdout.getvalue()) == {"unit": "µs", "clef": "\U0001d11e"}
 
 
-def test_a_files_name_that_is_no_text_can_be_told() -> None:
+def test_a_files_name_that_is_no_text_can_be_printed() -> None:
     output, stdout, stderr = _output(json=True)
     output.result({"scenario": "a\udcff.json", "more": [{"b\udcff": 1}]})
     assert json.loads(stdout.getvalue()) == {"scenario": "a\\udcff.json", "more": [{"b\\udcff": 1}]}

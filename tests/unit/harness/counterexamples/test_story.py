@@ -74,7 +74,7 @@ def test_faults(fault: AnyFault, words: str) -> None:
     assert fault_in_words(fault) == words
 
 
-def test_commands_and_deviations() -> None:
+def test_commands_and_perturbations() -> None:
     assert len({command_in_words(kind(trigger=NOW)) for kind in COMMANDS.values()}) == len(COMMANDS)
     assert command_in_words(StopWithSavepoint(trigger=NOW, drain=True)).endswith("and drained")
     late = Perturbation(what="control ack map-0", occurrence=3, by_us=2_000)
@@ -97,7 +97,7 @@ def test_what_ran() -> None:
     assert engine_in_words(chain()) == ("exactly-once, a checkpoint every 800 µs, asynchronous snapshots into files")
 
 
-def test_a_run_that_holds_is_told_in_order() -> None:
+def test_a_run_that_holds_is_described_in_order() -> None:
     replayed = replay(SimulatedSubject(), chain())
     ran, happened, cut, out = replayed.story.paragraphs
     assert ran.startswith("What ran: source")
@@ -110,7 +110,7 @@ def test_a_run_that_holds_is_told_in_order() -> None:
     assert replayed.story.sentence.endswith("and everything that could be judged holds.")
 
 
-def test_a_run_that_fails_says_what_is_lost_and_what_would_hold() -> None:
+def test_a_run_that_fails_states_what_is_lost_and_what_would_hold() -> None:
     subject = Lossy()
     replayed = replay(subject, chain())
     assert "exactly-once is violated" in replayed.story.sentence
@@ -131,7 +131,7 @@ def test_a_failure_without_a_cause_has_no_neighbour() -> None:
     assert nearest_passing(chain(), lambda _: True) is None
 
 
-def test_the_resumed_job_is_told() -> None:
+def test_the_resumed_job_is_reported() -> None:
     stopped = msgspec.structs.replace(
         chain(),
         faults=(),
@@ -142,7 +142,7 @@ def test_the_resumed_job_is_told() -> None:
     assert "the job is started again" in story.paragraphs[1]
 
 
-def test_a_violation_without_a_fault_is_not_told_as_if_nothing_were_wrong() -> None:
+def test_a_violation_without_a_fault_is_not_reported_as_if_nothing_were_wrong() -> None:
     quiet = msgspec.structs.replace(chain(), faults=(), deviations=(), commands=())
     held = replay(SimulatedSubject(), quiet).story.sentence
     assert held == "Without any fault, everything that could be judged holds."

@@ -21,7 +21,7 @@ from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubjec
 from cutproof.harness.runtime.exit_codes import ExitCode
 from cutproof.harness.search import oracle
 from cutproof.properties.model.verdict import Holds, Unknown, Violated
-from cutproof.reports.example_report import render_figures
+from cutproof.reports.example_report import render_example
 from unit.harness.subjects import Agreeing
 
 DOCUMENTED = Path(__file__).parents[4] / "docs" / "protocol.md"
@@ -51,7 +51,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> str:
     return page_of("three-2pc-chain", tmp_path_factory.mktemp("chain"))
 
 
-def test_every_claim_stands_beside_what_was_found_and_every_verdict_below(chain: str) -> None:
+def test_every_claim_stands_with_what_was_found_and_every_verdict_below(chain: str) -> None:
     text = text_of(chain)
     example = EXAMPLES["three-2pc-chain"]
     assert f"{len(example.claims)} of {len(example.claims)} claims of {example.document} showed" in text
@@ -64,7 +64,7 @@ def test_every_claim_stands_beside_what_was_found_and_every_verdict_below(chain:
     assert "http" not in chain.replace("http-equiv", "")
 
 
-def test_one_final_checkpoint_beside_three_and_none(chain: str) -> None:
+def test_one_final_checkpoint_compared_with_three_and_none(chain: str) -> None:
     rows = rows_of(chain, "A chain of three two-phase commits")
     assert {way: cells[1] for way, cells in rows.items()} == {
         "way": "checkpoints",
@@ -126,14 +126,14 @@ LOST = {"exactly-once": Violated(difference="lost row", message="a row is missin
         (replace(EXAMPLE_RUN, disagreements=["one more row"]), "✗", "The two judges disagree. one more row"),
     ],
 )
-def test_the_head_says_what_came_of_it(example_run: ExampleRun, sign: str, words: str) -> None:
-    text = text_of(render_figures(view_of(example_run, Measured(times="Times are made up"))))
+def test_the_head_states_what_came_of_it(example_run: ExampleRun, sign: str, words: str) -> None:
+    text = text_of(render_example(view_of(example_run, Measured(times="Times are made up"))))
     assert f"{sign} it What it is." in text
     assert words in text
     assert "Times are made up; everything shown was read off a run." in text
 
 
-def test_it_runs_by_name_and_says_where_its_page_is(
+def test_it_runs_by_name_and_states_where_its_page_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

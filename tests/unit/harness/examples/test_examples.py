@@ -23,7 +23,7 @@ def _not_shown(example: Example, history: History) -> set[str]:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_it_holds_and_all_that_the_text_says_shows(name: str) -> None:
+def test_it_holds_and_all_that_the_text_states_shows(name: str) -> None:
     example, history = EXAMPLES[name], _history(name)
     assert judge(example.scenario.workload, example.scenario.topology, history).outcome == "held"
     assert history.unapplied == []

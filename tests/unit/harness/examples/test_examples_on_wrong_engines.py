@@ -50,7 +50,7 @@ def test_there_is_a_defect_for_every_example() -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_on_the_engine_as_it_is_nothing_is_violated_but_what_the_text_says(name: str) -> None:
+def test_on_the_engine_as_it_is_nothing_is_violated_but_what_the_text_states(name: str) -> None:
     found = tried(name, None)
     assert found.exit_code == ExitCode.HELD
     assert {one.name: dict(one.against) for one in found.companions} == {
@@ -106,7 +106,7 @@ class Choosy:
         return SimulatedSubject().run(scenario, timeline=timeline)
 
 
-def test_a_variant_that_cannot_be_run_is_told_and_what_rests_on_it_is_not_shown() -> None:
+def test_a_variant_that_cannot_be_run_is_reported_and_what_rests_on_it_is_not_shown() -> None:
     example = EXAMPLES["two-ways-to-finish"]
     found, _ = run_example(Trials(Choosy()), example, Agreeing())
     problems = {one.name: one.problem for one in found.companions if one.outcome == "not run"}

@@ -43,7 +43,7 @@ def as_it_should_be(scenario: Scenario) -> Scenario:
         ("drain-after-savepoint", {0, 1}),
     ],
 )
-def test_beside_a_run_in_which_nothing_is_otherwise(name: str, claims: set[int]) -> None:
+def test_the_companion_is_a_run_in_which_nothing_is_otherwise(name: str, claims: set[int]) -> None:
     assert not_shown(name, run(EXAMPLES[name].scenario), as_it_should_be) == claims
 
 
@@ -211,7 +211,7 @@ def test_on_processes_what_operators_commit_stands_apart_from_the_output() -> No
 @pytest.mark.parametrize(
     ("drain", "words"), [(True, "without drain 5 windows fired"), (False, "not each window fired")]
 )
-def test_a_stop_that_lets_windows_go_otherwise_than_its_drain_says_is_seen(drain: bool, words: str) -> None:
+def test_a_stop_that_lets_windows_go_otherwise_than_its_drain_states_is_seen(drain: bool, words: str) -> None:
     stopped, drained = (run(finishing._windowed(drain=on)) for on in (False, True))
     assert "5 open windows without drain none fired" in finishing._windows_let_go(stopped, drained)
     with pytest.raises(NotShown, match=words):

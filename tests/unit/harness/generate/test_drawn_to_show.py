@@ -38,7 +38,7 @@ def _follows_applies(scenario: Scenario) -> bool:
     return scenario.engine.alignment != "aligned" or scenario.engine.guarantee != "exactly-once"
 
 
-def test_rows_that_nobody_could_tell_apart_are_seldom_dealt_out(drawn: list[Scenario]) -> None:
+def test_rows_that_nobody_could_distinguish_are_seldom_distributed(drawn: list[Scenario]) -> None:
     following = [one for one in drawn if _follows_applies(one)]
     left_open = [one for one in following if not is_determined(one.workload, one.topology, every_attempt=True)]
     assert 0 < len(left_open) < len(following) // 25

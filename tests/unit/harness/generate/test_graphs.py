@@ -133,7 +133,7 @@ def test_a_message_that_passes_the_marker_in_front_of_it_is_received_and_not_sen
     assert isinstance(run_and_judge(late).verdict, Holds)
 
 
-def test_a_marker_that_comes_twice_says_nothing_new() -> None:
+def test_a_marker_that_comes_twice_reports_nothing_new() -> None:
     judged = run_and_judge(replace(TWO, breaches=(Breach(kind="repeat", channel="fro", number=2),)))
     history, verdict = judged.history, judged.verdict
     assert history.fired == (0,)

@@ -30,7 +30,7 @@ def engine_of(scenario: Scenario, **changes: object) -> Scenario:
     return msgspec.structs.replace(scenario, engine=msgspec.structs.replace(scenario.engine, **settings))
 
 
-def dealt_out(scenario: Scenario) -> Scenario:
+def rebalanced(scenario: Scenario) -> Scenario:
     """The scenario with no edge that is kept aligned."""
     edges = tuple(
         msgspec.structs.replace(edge, partitioning="rebalance") if edge.partitioning == "forward" else edge
@@ -59,9 +59,9 @@ def ruled() -> Scenario:
     ("scenario", "expected"),
     [
         (engine_of(chain()), "source>map (forward)"),
-        (engine_of(dealt_out(chain())), "no edge"),
+        (engine_of(rebalanced(chain())), "no edge"),
         (engine_of(chain(), alignment="timeout"), "source>map (forward)"),
-        (engine_of(dealt_out(chain()), committing="committer", alignment="in-turn"), "sink>committer (to its commit)"),
+        (engine_of(rebalanced(chain()), committing="committer", alignment="in-turn"), "sink>committer (to its commit)"),
         (
             engine_of(chain(), committing="global"),
             "source>map (forward), sink>committer (to its commit), committer>global-committer (to its commit)",
@@ -73,8 +73,8 @@ def test_which_and_why(scenario: Scenario, expected: str) -> None:
     assert never_unaligned_in_words(scenario) == f"Never unaligned: {expected}."
 
 
-@pytest.mark.parametrize("scenario", [chain(), join(), ruled(), dealt_out(chain())])
-def test_a_job_that_aligns_says_nothing_of_it(scenario: Scenario) -> None:
+@pytest.mark.parametrize("scenario", [chain(), join(), ruled(), rebalanced(chain())])
+def test_a_job_that_aligns_reports_nothing_of_it(scenario: Scenario) -> None:
     assert never_unaligned_in_words(scenario) == ""
 
 
@@ -91,7 +91,7 @@ def test_it_is_what_the_engine_does() -> None:
     assert some > DRAWN // 3
 
 
-def test_the_report_of_a_counterexample_says_it() -> None:
+def test_the_report_of_a_counterexample_states_it() -> None:
     failed = replay(Lossy(), engine_of(chain()))
     report = report_of(failed, "lossy", "cutproof replay it.json")
     assert "Never unaligned: source&gt;map (forward)." in render_html(report)
@@ -104,11 +104,11 @@ def test_the_report_of_a_counterexample_says_it() -> None:
     ("scenario", "expected"),
     [
         (engine_of(chain()), "Never unaligned: source>map (forward)."),
-        (engine_of(dealt_out(chain())), "Never unaligned: no edge."),
+        (engine_of(rebalanced(chain())), "Never unaligned: no edge."),
         (chain(), ""),
     ],
 )
-def test_a_story_says_it_in_a_line(
+def test_a_story_states_it_in_a_line(
     scenario: Scenario, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_scenario(tmp_path / "it.json", scenario)
@@ -118,7 +118,7 @@ def test_a_story_says_it_in_a_line(
     )
 
 
-def test_an_edge_beside_two_that_are_kept_aligned_names_one_of_them() -> None:
+def test_an_edge_next_to_two_that_are_never_unaligned_names_one_of_them() -> None:
     edges = tuple(
         Edge(sender=name, receiver="join", partitioning=how) for name, how in (("left", "hash"), ("right", "forward"))
     )

@@ -85,7 +85,7 @@ def test_some_jobs_of_several_regions_restart_by_region(drawn: list[Scenario]) -
     assert {one.engine.failover for one in drawn if not has_regions(one.topology)} <= {"full", "local"}
 
 
-def test_in_some_jobs_tasks_recover_alone_from_the_logs_that_the_subject_has(drawn: list[Scenario]) -> None:
+def test_in_some_jobs_tasks_recover_locally_from_the_logs_that_the_subject_has(drawn: list[Scenario]) -> None:
     local = [one for one in drawn if one.engine.failover == "local"]
     assert SIZE // 20 <= len(local) <= SIZE // 2
     assert {one.engine.spilling for one in local} == {"continuous"}
@@ -107,7 +107,7 @@ def test_a_job_that_loses_a_transaction_to_its_store_restarts_a_few_times_only()
     assert {one.engine.restart_attempts for one in expired} == {FEW_RESTARTS}
 
 
-def test_most_faults_are_aimed_at_points(drawn: list[Scenario]) -> None:
+def test_most_faults_strike_at_points(drawn: list[Scenario]) -> None:
     triggers = Counter(type(fault.trigger) for one in drawn for fault in one.faults)
     assert triggers[AtPoint] > 0.8 * triggers.total()
 
@@ -128,11 +128,11 @@ def test_every_kind_that_the_simulator_has_fires_in_a_run_of_the_profiles_size(s
     assert set(fired) == set(COMMON_KINDS)
 
 
-def test_turns_are_taken_evenly() -> None:
+def test_nodes_get_tasks_evenly() -> None:
     leads = leads_of(ABLE)
     assert Counter(kind for lead in leads for kind in lead) == dict.fromkeys(KINDS, 2)
-    turns = Counter(lead_of(index, leads) for index in range(8 * len(leads)))
-    assert turns == {(): len(leads), **dict.fromkeys(leads, 7)}
+    shares = Counter(lead_of(index, leads) for index in range(8 * len(leads)))
+    assert shares == {(): len(leads), **dict.fromkeys(leads, 7)}
     assert leads_of(replace(ABLE, faults=frozenset({"kill-task"}))) == (("kill-task",),)
     assert lead_of(0, leads_of(replace(ABLE, faults=frozenset()))) == ()
 

@@ -139,7 +139,7 @@ def test_retractions_take_back_what_stands(drawn: list[Scenario]) -> None:
     assert taken_back.total() > 80
 
 
-def test_lists_and_unions_are_drawn_and_laid_out_anew(drawn: list[Scenario]) -> None:
+def test_lists_and_unions_are_drawn_and_rescaled(drawn: list[Scenario]) -> None:
     """Rows wait behind everything keyed; some of the jobs that hold either are resumed at another parallelism."""
     held = Counter[str]()
     for one in drawn:
@@ -157,7 +157,7 @@ def test_most_scenarios_are_exactly_once_into_transactions(drawn: list[Scenario]
     assert shares["exactly-once", "transactional"] > SCENARIOS * 7 // 10
 
 
-def test_checkpoints_after_a_finish_are_rarely_left_out_and_never_beside_an_endless_input(
+def test_checkpoints_after_a_finish_are_rarely_left_out_and_never_with_an_endless_input(
     drawn: list[Scenario],
 ) -> None:
     without = [one for one in drawn if not one.engine.checkpoints_after_finish]
@@ -191,12 +191,12 @@ def test_faults_that_need_a_moment_mostly_meet_it(drawn: list[Scenario], kind: s
     """Of thousands a third of the losses of power find something unsynced; these are a few dozen."""
     planned = fired = 0
     for scenario in drawn[:300] if kind == "kill-task" else drawn:
-        aimed = {number for number, fault in enumerate(scenario.faults) if kind_of(fault) == kind}
-        if not aimed:
+        targeted = {number for number, fault in enumerate(scenario.faults) if kind_of(fault) == kind}
+        if not targeted:
             continue
         journal = SimulatedSubject().run(scenario).journal
-        planned += len(aimed)
-        fired += len(aimed & {entry.fault for entry in journal if isinstance(entry, FaultFired)})
+        planned += len(targeted)
+        fired += len(targeted & {entry.fault for entry in journal if isinstance(entry, FaultFired)})
     assert planned >= 10
     assert fired * 100 >= per_cent * planned
 

@@ -120,7 +120,7 @@ def test_scenario_files_are_collected(pytester: pytest.Pytester) -> None:
     assert "PySpark was not asked, because only the quick checker was asked for." in result.stdout.str()
 
 
-def test_a_collected_file_that_says_what_is_not_so_of_a_function_is_refused(pytester: pytest.Pytester) -> None:
+def test_a_collected_file_that_states_what_is_not_so_of_a_function_is_refused(pytester: pytest.Pytester) -> None:
     """What it owes would be reckoned by what the file says, and the engine accused."""
     draw = scenario_of(Drawing(templates=("user-function",)))
     timed = next(text for text in (text_of(draw(1, index)) for index in range(40)) if '"timed": true' in text)

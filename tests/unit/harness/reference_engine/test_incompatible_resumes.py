@@ -47,7 +47,7 @@ def brought(again: Scenario) -> list[dict[str, str]]:
         ({"../fresh": "count"}, "'../fresh' cannot be the name of a new operator (letters, digits, - and _"),
     ],
 )
-def test_what_cannot_be_brought_is_told_in_a_line(
+def test_what_cannot_be_brought_is_reported_in_a_line(
     inserted: dict[str, str], problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = scenario(inserted)
@@ -58,7 +58,7 @@ def test_what_cannot_be_brought_is_told_in_a_line(
     assert problem in line
 
 
-def test_a_job_that_begins_with_no_snapshot_has_none_to_fit() -> None:
+def test_a_job_that_begins_with_no_snapshot_has_none_to_be_incompatible_with() -> None:
     assert list(problems_of(scenario({"fresh": "count"}))) == []
     (problem,) = problems_of(scenario({"fresh": "count"}, guarantee="at-most-once", sink="plain"))
     assert "an at-most-once job begins with no snapshot" in problem
@@ -76,7 +76,7 @@ def test_they_stand_one_behind_the_other_before_what_they_are_brought_to_and_in_
 
 
 @pytest.mark.parametrize("partitioning", ["forward", "rebalance"])
-def test_what_they_send_is_dealt_out_as_what_came_there_was(partitioning: str) -> None:
+def test_what_they_send_is_distributed_as_what_came_there_was(partitioning: str) -> None:
     again = scenario({"fresh": "sink"})
     first, last = again.topology.edges
     layout = replace(again.topology, edges=(first, replace(last, partitioning=partitioning)))

@@ -105,7 +105,7 @@ def test_a_search_keeps_all_only_on_request(tmp_path: Path) -> None:
         assert len(subject.there) == keep_histories
 
 
-def test_a_search_says_where_the_run_is_that_its_judge_crashed_on(
+def test_a_search_states_where_the_run_is_that_its_judge_crashed_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     subject = Saves(tmp_path, SimulatedSubject())

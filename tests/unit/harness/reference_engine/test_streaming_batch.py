@@ -152,12 +152,12 @@ def test_where_the_two_may_differ_it_is_unknown() -> None:
         msgspec.structs.replace(job(Count()), commands=(Cancel(trigger=AtTime(at_us=3_000)),))
     )
     assert "plain" in why_unknown(job(Count(), sink="plain"))
-    dealt = job(Count())
-    edges = [msgspec.structs.replace(edge, partitioning="rebalance") for edge in dealt.topology.edges[-1:]]
-    topology: Topology = msgspec.structs.replace(dealt.topology, edges=(*dealt.topology.edges[:-1], *edges))
-    assert "dealt out" in why_unknown(msgspec.structs.replace(dealt, topology=topology))
-    empty = msgspec.structs.replace(dealt.workload, inputs=(Input(name="in", splits=((),)),))
-    assert "no row" in why_unknown(msgspec.structs.replace(dealt, workload=empty))
+    rebalanced = job(Count())
+    edges = [msgspec.structs.replace(edge, partitioning="rebalance") for edge in rebalanced.topology.edges[-1:]]
+    topology: Topology = msgspec.structs.replace(rebalanced.topology, edges=(*rebalanced.topology.edges[:-1], *edges))
+    assert "dealt out" in why_unknown(msgspec.structs.replace(rebalanced, topology=topology))
+    empty = msgspec.structs.replace(rebalanced.workload, inputs=(Input(name="in", splits=((),)),))
+    assert "no row" in why_unknown(msgspec.structs.replace(rebalanced, workload=empty))
 
 
 def test_without_pyspark_only_the_two_are_compared() -> None:

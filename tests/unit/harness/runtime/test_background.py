@@ -96,7 +96,7 @@ def test_the_end_waits_for_what_is_under_way() -> None:
 
 
 @pytest.mark.usefixtures("no_spark")
-def test_what_it_raises_is_told_and_the_thread_is_over() -> None:
+def test_what_it_raises_is_reported_and_the_thread_is_over() -> None:
     def fail() -> None:
         raise ZeroDivisionError
 

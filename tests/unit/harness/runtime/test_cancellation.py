@@ -81,7 +81,7 @@ def test_a_worker_that_is_only_being_started_ends_in_order(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_worker_that_hears_nothing_is_killed_and_what_it_had_started_is_waited_for(
+def test_a_worker_that_receives_nothing_is_killed_and_what_it_had_started_is_waited_for(
     pool: ProcessPoolExecutor, tmp_path: Path
 ) -> None:
     begin(pool, deaf, tmp_path / "a")

@@ -237,7 +237,7 @@ def test_an_engine_that_runs_in_circles_violates_progress(engine: type[World], m
     assert verdict.difference == "no rest"
 
 
-def test_an_engine_that_runs_in_circles_over_a_large_scenario_is_not_told_from_a_large_run(
+def test_an_engine_that_runs_in_circles_over_a_large_scenario_is_not_distinguished_from_a_large_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(simulated, "World", Circling)

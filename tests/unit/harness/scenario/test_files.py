@@ -171,7 +171,7 @@ def test_a_fault_that_hits_nothing(changed: Any, words: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["message map-0>sink-0", "control gossip map-0", "write nobody-0", "nap map-0", ""])
-def test_a_deviation_that_names_nothing(what: str) -> None:
+def test_a_perturbation_that_names_nothing(what: str) -> None:
     perturbation = Perturbation(what=what, occurrence=1, by_us=1)
     assert "names no message" in refused(encode_scenario(replace(chain(), deviations=(perturbation,))))
 
@@ -187,7 +187,7 @@ def test_a_deviation_that_names_nothing(what: str) -> None:
         "write coordinator",
     ],
 )
-def test_a_deviation_that_names_something(what: str) -> None:
+def test_a_perturbation_that_names_something(what: str) -> None:
     scenario = replace(chain(), deviations=(Perturbation(what=what, occurrence=1, by_us=1),))
     assert decode_scenario(encode_scenario(scenario)) == scenario
 

@@ -226,7 +226,7 @@ def dropped(raw: Any, event: str, field: str) -> Any:
         ("command-issued", "parallelism", r"journal\[8\].parallelism is missing: map ran with 2 subtasks, not 3"),
     ],
 )
-def test_what_the_tasks_say_otherwise_is_missing_in_the_journal(event: str, field: str, complaint: str) -> None:
+def test_what_the_tasks_report_otherwise_is_missing_in_the_journal(event: str, field: str, complaint: str) -> None:
     scenario, raw = drawn(*DRAWN["rescaled"])
     assert re.search(complaint, refusal(scenario, dropped(raw, event, field)))
 
@@ -236,7 +236,7 @@ def test_a_savepoint_that_succeeded_made_a_checkpoint() -> None:
     assert "checkpoint is missing: the" in refusal(scenario, dropped(raw, "command-returned", "checkpoint"))
 
 
-def test_a_checkpoint_without_what_finished_tasks_held_says_that_they_had_finished() -> None:
+def test_a_checkpoint_without_what_finished_tasks_held_states_that_they_had_finished() -> None:
     scenario, raw = drawn(*DRAWN["rescaled"])
     assert re.search(
         r"completed\[2\].finished is missing: left-0 finished",

@@ -49,7 +49,7 @@ def test_a_file_of_one_scenario_is_read_as_ever(tmp_path: Path) -> None:
         ("scenarios.jsonl:0", b'{"index":1,"scenario":{}}\n{"ind', "has no scenario 0 .*: line 2 is cut off"),
     ],
 )
-def test_what_is_not_there_or_none_is_said_in_one_line(
+def test_what_is_not_there_or_none_is_reported_in_one_line(
     place: str, content: bytes | None, words: str, run_folder: Path
 ) -> None:
     if content is not None:

@@ -66,7 +66,7 @@ def test_most_drawn_jobs_leave_the_same_and_none_does_not() -> None:
     assert sum(isinstance(one, Holds) for one in verdicts) > 20
 
 
-def test_they_are_counted_and_told(tmp_path: Path) -> None:
+def test_they_are_counted_and_reported(tmp_path: Path) -> None:
     summary = verified(tmp_path / "run").summary
     assert (summary.batches.run, summary.batches.violated) == (1, 0)
     assert "1 job ran as a batch too" in companion_lead(summary)

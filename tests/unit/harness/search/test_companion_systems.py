@@ -60,7 +60,7 @@ def systems_of(chunk: Chunk) -> list[SystemOutcome]:
 # -- what is run ----------------------------------------------------------------------------------
 
 
-def test_one_stands_beside_every_so_many_scenarios_however_they_are_shared_out() -> None:
+def test_one_accompanies_every_so_many_scenarios_however_they_are_shared_out() -> None:
     at_once = systems_of(Worker(PLAN, SimulatedSubject()).chunk(0, 2 * EVERY + 1))
     worker = Worker(PLAN, SimulatedSubject())
     in_pieces = [one for first in range(0, 2 * EVERY, 7) for one in systems_of(worker.chunk(first, first + 7))]
@@ -91,7 +91,7 @@ def test_none_is_run_where_other_things_are_asked_for() -> None:
     assert not found_with(2, Plan(seed=3, drawing=PLAN.drawing)).tally.ran["system"]
 
 
-def test_progress_names_them_beside_the_bar() -> None:
+def test_progress_names_them_next_to_the_bar() -> None:
     notes: list[str] = []
 
     class Watcher(Silent):

@@ -90,7 +90,7 @@ def test_the_ending_is_that_of_the_job_that_was_hit_not_of_the_one_after(
     assert hit(one) == [replace(KILLED, ending=ending, point="record-read")]
 
 
-def test_a_fault_that_no_point_set_off_or_whose_job_never_ended_has_no_cell() -> None:
+def test_a_fault_that_no_point_set_off_or_whose_job_never_ended_has_no_target() -> None:
     fired = FaultFired(order=1, at_us=1, fault=0, kind="kill-task", phase="running")
     ended = JobEnded(order=2, at_us=2, job=1, status="finished")
     history = History(subject="x", guarantee="exactly-once", sink="transactional", journal=[fired, ended])
@@ -179,11 +179,11 @@ def test_the_rules_speak_of_at_most_once_alone() -> None:
 
 def test_what_a_subject_cannot_is_not_asked_of_it() -> None:
     modest = Capabilities(faults=frozenset({"kill-task", "fail-commit"}), sinks=frozenset({"plain"}))
-    cells = possible_targets(modest)
-    assert {target.ending for target in cells} == {"finished", "failed"}
-    assert {target.alignment for target in cells} == {"aligned"}
-    assert {target.fault for target in cells} == {"kill-task"}
-    assert not {target.point for target in cells} & TRANSACTION_POINTS
+    targets = possible_targets(modest)
+    assert {target.ending for target in targets} == {"finished", "failed"}
+    assert {target.alignment for target in targets} == {"aligned"}
+    assert {target.fault for target in targets} == {"kill-task"}
+    assert not {target.point for target in targets} & TRANSACTION_POINTS
     able = replace(modest, sinks=frozenset({"transactional"}))
     assert "row-written" not in {target.point for target in possible_targets(able)}
 
@@ -191,7 +191,7 @@ def test_what_a_subject_cannot_is_not_asked_of_it() -> None:
 # -- counting up ---------------------------------------------------------------------
 
 
-def test_a_cell_that_is_called_impossible_and_fired_is_told_in_one_line() -> None:
+def test_a_target_that_is_called_impossible_and_fired_is_reported_in_one_line() -> None:
     tally = CoverageTally()
     tally.add([KILLED, FORBIDDEN], 3)
     assert tally.contradictions() == [
@@ -202,7 +202,7 @@ def test_a_cell_that_is_called_impossible_and_fired_is_told_in_one_line() -> Non
     assert [row.fired for row in fired] == [{"kill-task": 1}], "it is shown all the same"
 
 
-def test_the_rows_hold_every_possible_cell_and_what_fired() -> None:
+def test_the_rows_hold_every_possible_target_and_what_fired() -> None:
     tally = CoverageTally()
     tally.add([KILLED, KILLED], 5)
     coverage = tally.coverage(CAPABILITIES)
@@ -220,7 +220,7 @@ def test_the_rows_hold_every_possible_cell_and_what_fired() -> None:
     assert not tally.contradictions()
 
 
-def test_every_cell_is_possible_impossible_or_not_asked() -> None:
+def test_every_target_is_possible_impossible_or_not_asked() -> None:
     for capabilities in (CAPABILITIES, replace(CAPABILITIES, guarantees=frozenset({"exactly-once"}))):
         coverage = CoverageTally().coverage(capabilities)
         counted = coverage.possible + sum(rule.cells for rule in coverage.impossible)
@@ -232,8 +232,8 @@ def test_the_order_of_adding_is_nothing() -> None:
     other = replace(KILLED, point="record-read")
     one, two = CoverageTally(), CoverageTally()
     for tally, parts in ((one, ([KILLED], [other, KILLED])), (two, ([other, KILLED], [KILLED]))):
-        for cells in parts:
-            tally.add(cells, len(cells))
+        for targets in parts:
+            tally.add(targets, len(targets))
     encode = msgspec.json.encode
     assert encode(one.coverage(CAPABILITIES)) == encode(two.coverage(CAPABILITIES))
 
@@ -241,18 +241,20 @@ def test_the_order_of_adding_is_nothing() -> None:
 # -- the drawing ---------------------------------------------------------------------
 
 
-def test_the_template_hits_what_it_aims_at() -> None:
+def test_the_template_hits_its_targets() -> None:
     """Mostly; and many cells in few scenarios, of every alignment and way of ending."""
     subject = SimulatedSubject()
     draw = scenario_of(Drawing(templates=("cells",), max_records=60, max_faults=6, capabilities=CAPABILITIES))
     found: set[CoverageTarget] = set()
-    aimed = 0
+    targeted = 0
     for index in range(80):
         one = draw(3, index)
         found.update(targets_hit(one, subject.run(one)))
-        aimed += len({(fault.trigger.point, type(fault)) for fault in one.faults if isinstance(fault.trigger, AtPoint)})
+        targeted += len(
+            {(fault.trigger.point, type(fault)) for fault in one.faults if isinstance(fault.trigger, AtPoint)}
+        )
     assert len(found) > 150
-    assert len(found) > aimed * 0.85
+    assert len(found) > targeted * 0.85
     assert {target.ending for target in found} == set(ENDINGS)
     assert {target.alignment for target in found} == set(MODES)
     assert {target.point for target in found} == set(POINTS)

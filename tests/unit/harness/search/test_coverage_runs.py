@@ -50,7 +50,7 @@ def campaign_of(profile: Profile, scenarios: int, template: str = "cells") -> Ca
     return Campaign(plan=plan, budget=Budget(scenarios=scenarios), profile=profile)
 
 
-def test_an_empty_cell_is_a_shortfall_from_the_size_of_the_profile_on() -> None:
+def test_a_target_without_hits_is_a_shortfall_from_the_size_of_the_profile_on() -> None:
     subject = SimulatedSubject()
     for scenarios, code in ((SMALL.scenarios - 1, ExitCode.HELD), (SMALL.scenarios, ExitCode.FELL_SHORT)):
         done = verify_campaign(campaign_of(SMALL, scenarios), subject=subject, oracle=Agreeing())
@@ -109,7 +109,7 @@ def test_what_was_called_impossible_and_fired_is_a_failure_of_the_harness() -> N
     assert done.exit_code is ExitCode.HARNESS_FAILED
 
 
-def test_workers_count_the_same_cells_as_this_process() -> None:
+def test_workers_count_the_same_targets_as_this_process() -> None:
     plan = Plan(seed=5, drawing=Drawing(max_records=30, templates=("cells",)))
     pool = Processes(plan, 2)
     try:

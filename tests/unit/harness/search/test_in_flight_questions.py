@@ -48,7 +48,7 @@ def test_rows_in_flight_are_asked_about_though_one_attempt_sent_them_and_another
     assert any(one.made_by is not None for one in applies) is crashes
 
 
-def test_rows_that_follow_what_was_applied_are_not_asked_about_where_a_task_came_up_alone() -> None:
+def test_rows_that_follow_what_was_applied_are_not_asked_about_where_a_task_recovered_locally() -> None:
     """A survivor has rows of several attempts of its sender, and a question names one."""
     orders = GENERAL["orders"][1]()
     laid_out = lay_out(orders, {"orders": 2})

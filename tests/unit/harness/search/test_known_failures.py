@@ -33,7 +33,7 @@ def test_a_known_failure_is_expected_to_its_last_day(tmp_path: Path) -> None:
     assert known.expired(KNOWN) == ""
 
 
-def test_after_its_day_it_is_red_and_says_so(tmp_path: Path) -> None:
+def test_after_its_day_it_is_red_and_reports_it(tmp_path: Path) -> None:
     known = read(_path(tmp_path), DAY + datetime.timedelta(days=1))
     assert known.reason(KNOWN) == ""
     assert known.expired(KNOWN) == "ENGINE-123 (expired on 2026-06-30)"

@@ -62,7 +62,7 @@ def test_a_failed_environment_ends_the_campaign_with_its_one_line() -> None:
     assert (ran.summary.scenarios.run, ran.summary.scenarios.violated, subject.refused) == (5, 0, 1)
 
 
-def test_a_subject_that_cannot_be_driven_is_told_and_does_not_end_it(tmp_path: Path) -> None:
+def test_a_subject_that_cannot_be_driven_is_reported_and_does_not_end_it(tmp_path: Path) -> None:
     subject = Failing(2, SubjectFailed("the engine\ndoes not start"))
     with RunFolder(tmp_path / "run") as folder:
         ran = verified(subject, folder)
@@ -74,7 +74,7 @@ def test_a_subject_that_cannot_be_driven_is_told_and_does_not_end_it(tmp_path: P
     assert read_scenario(tmp_path / "run" / "counterexamples" / "undriven-2.json").workload.records() > 0
 
 
-def test_workers_that_say_the_same_are_told_once() -> None:
+def test_workers_that_report_the_same_are_printed_once() -> None:
     class Two(Here):
         """Two workers, one behind the other."""
 
@@ -104,7 +104,7 @@ def test_a_counterexample_in_real_time_has_a_rate() -> None:
     assert first.confirmed
 
 
-def test_what_was_seen_once_is_told_as_it_was_recorded() -> None:
+def test_what_was_seen_once_is_reported_as_it_was_recorded() -> None:
     ran = verified(InRealTime(every=1, at_most=1))
     assert ran.exit_code is ExitCode.VIOLATED
     (finding,) = ran.findings
@@ -114,7 +114,7 @@ def test_what_was_seen_once_is_told_as_it_was_recorded() -> None:
     assert not ran.summary.failures
 
 
-def test_repeating_tells_the_first_run_that_shows_it() -> None:
+def test_repeating_reports_the_first_run_that_shows_it() -> None:
     subject = InRealTime()
     scenario, difference = lost_row(subject)
     subject.runs = 1  # the next run holds
@@ -129,7 +129,7 @@ def test_repeating_tells_the_first_run_that_shows_it() -> None:
 # -- shrinking -------------------------------------------------------------------------------------
 
 
-def test_shrinking_is_bounded_in_seconds_and_says_so() -> None:
+def test_shrinking_is_bounded_in_seconds_and_reports_it() -> None:
     def slowly(scenario: Scenario) -> bool:
         deadline = time.monotonic() + 0.02
         while time.monotonic() < deadline:
@@ -285,7 +285,7 @@ def test_each_worker_closes_its_subject_when_it_ends(engine: Path, end: Callable
     assert list(engine.glob("closed-*"))
 
 
-def test_a_worker_whose_environment_fails_at_once_says_so(engine: Path) -> None:
+def test_a_worker_whose_environment_fails_at_once_reports_it(engine: Path) -> None:
     fails = "raise HarnessFailed('no home folder')"
     text = f"from cutproof.harness.runtime.exit_codes import HarnessFailed\n\ndef make():\n    {fails}\n"
     (engine / "failing_engine.py").write_text(text)

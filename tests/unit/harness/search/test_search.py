@@ -123,7 +123,7 @@ def test_a_disagreement_is_a_failure_of_the_harness() -> None:
     assert found.failures == ["the two judges disagree about scenario 4: one row more"]
 
 
-def test_a_subject_that_cannot_be_driven_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_a_subject_that_cannot_be_driven_is_reported_and_the_rest_goes_on(tmp_path: Path) -> None:
     with RunFolder(tmp_path / "run") as folder:
         found, outcomes = search(Budget(scenarios=20), subject=Broken(), folder=folder)
     assert found.tally.undriven + found.tally.run == 20
@@ -137,7 +137,7 @@ def test_a_subject_that_cannot_be_driven_is_told_and_the_rest_goes_on(tmp_path: 
     assert read_scenario(kept[0]).workload.records() % 2 == 1
 
 
-def test_scenarios_that_could_not_be_run_are_told_with_their_replay_commands_wherever_a_run_is_told(
+def test_scenarios_that_could_not_be_run_are_reported_with_their_replay_commands_wherever_a_run_is_reported(
     tmp_path: Path,
 ) -> None:
     with RunFolder(tmp_path / "run") as folder:
@@ -170,7 +170,7 @@ def test_what_could_not_be_run_does_not_hide_a_violation() -> None:
 
 
 @pytest.mark.parametrize("answer", [None, {"journal": []}, SystemExit(3)])
-def test_what_is_no_history_is_told_as_such(answer: object) -> None:
+def test_what_is_no_history_is_reported_as_such(answer: object) -> None:
     class Careless(SimulatedSubject):
         def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
             if isinstance(answer, SystemExit):
@@ -248,7 +248,7 @@ def test_what_counts_of_a_search_that_stops_is_what_was_drawn_up_to_the_first_vi
         assert (found.stopped, found.oracle.workloads) == (True, last + 1)
 
 
-def test_a_run_that_stops_at_the_first_says_so_and_falls_short_of_nothing(tmp_path: Path) -> None:
+def test_a_run_that_stops_at_the_first_reports_it_and_falls_short_of_nothing(tmp_path: Path) -> None:
     stopping = msgspec.structs.replace(campaign(120), budget=Budget(scenarios=120, stop_at_first=True))
     with RunFolder(tmp_path / "run") as folder:
         done = verify_campaign(stopping, subject=Lossy(), oracle=Agreeing(), folder=folder)
@@ -362,7 +362,7 @@ def test_exit_codes(summary: Summary, confirmed: bool, code: ExitCode) -> None:
     assert exit_code_of(summary, confirmed=confirmed) is code
 
 
-def test_a_run_of_full_size_that_falls_short_says_so() -> None:
+def test_a_run_of_full_size_that_falls_short_reports_it() -> None:
     demanding = Profile(
         name="demanding", scenarios=10, max_records=30, max_faults=2, shares={"exactly-once": 101}, every_fault=True
     )
@@ -373,7 +373,7 @@ def test_a_run_of_full_size_that_falls_short_says_so() -> None:
     assert not verified.summary.not_judged_by_shares
 
 
-def test_a_smaller_run_is_not_judged_by_shares_and_says_so(tmp_path: Path) -> None:
+def test_a_smaller_run_is_not_judged_by_shares_and_reports_it(tmp_path: Path) -> None:
     demanding = Profile(
         name="demanding", scenarios=10, max_records=30, max_faults=2, shares={"exactly-once": 101}, every_fault=True
     )

@@ -50,7 +50,7 @@ def test_a_job_that_was_stopped_did_not_end_by_itself() -> None:
     assert not seen(scenario(commands=(STOP,)))["natural-end"].finished
 
 
-def test_a_resume_says_what_it_went_on_from() -> None:
+def test_a_resume_states_what_it_went_on_from() -> None:
     assert seen(scenario(commands=(STOP, AGAIN)))["resume"].begins_with == "savepoint"
     late = Cancel(trigger=AtTime(at_us=4_000))
     assert seen(scenario(commands=(late, AGAIN)))["resume"].begins_with == "checkpoint"
@@ -93,7 +93,7 @@ def test_a_cancel_is_hit_from_the_asking_on_and_not_by_what_fired_before() -> No
     assert seen(scenario(before, commands=(CANCEL,), endless=True))["cancel"] == Stop(kind="cancel", finished=True)
 
 
-def test_a_cancel_that_the_coordinator_never_heard_of_was_hit_and_is_not_finished() -> None:
+def test_a_cancel_that_the_coordinator_never_received_was_hit_and_is_not_finished() -> None:
     deaf = KillCoordinator(trigger=AtPoint(point="savepoint-requested", side="before"))
     cancel = seen(scenario(deaf, commands=(CANCEL,), endless=True))["cancel"]
     assert [hit.fault for hit in cancel.hits] == ["kill-coordinator"]
@@ -151,7 +151,7 @@ def test_counts_add_up_by_kind_of_fault_phase_and_point() -> None:
     assert counts["resume"].begins_with == {"savepoint": 1}
 
 
-def test_what_a_subject_knows_and_nothing_hit_is_told() -> None:
+def test_what_a_subject_knows_and_nothing_hit_is_reported() -> None:
     tally = StopTally()
     amid = Hit(fault="kill-task", phase="finishing")
     tally.add([Stop(kind="stop", finished=True, hits=(amid,)), Stop(kind="resume"), Stop(kind="resume")])

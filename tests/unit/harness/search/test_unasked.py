@@ -93,7 +93,7 @@ GAP = Unasked(rows=unasked.LOCAL_RECOVERY, state=unasked.OFF_LINEAGE)
 
 
 @pytest.mark.parametrize(
-    ("invariant", "verdict", "why", "alone_because"),
+    ("invariant", "verdict", "why", "one_judge_because"),
     [
         ("exactly-once", violated("repeated row"), ASKED, ""),
         ("exactly-once", violated("repeated row"), GAP, unasked.LOCAL_RECOVERY),
@@ -124,9 +124,9 @@ GAP = Unasked(rows=unasked.LOCAL_RECOVERY, state=unasked.OFF_LINEAGE)
     ],
 )
 def test_a_verdict_is_that_of_both_judges_where_pyspark_computed_what_it_compares_with(
-    invariant: str, verdict: Verdict, why: Unasked, alone_because: str
+    invariant: str, verdict: Verdict, why: Unasked, one_judge_because: str
 ) -> None:
-    assert one_judge(invariant, verdict, why) == alone_because
+    assert one_judge(invariant, verdict, why) == one_judge_because
 
 
 def test_what_is_unknown_is_nobodys_verdict() -> None:

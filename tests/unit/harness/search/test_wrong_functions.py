@@ -131,7 +131,7 @@ def test_a_workload_with_an_unknown_function_is_bad_input() -> None:
         ("top-two", {"clocked": True}, "the function 'top-two' is not clocked, and the workload declares otherwise"),
     ],
 )
-def test_a_function_that_is_said_to_be_another_is_bad_input(
+def test_a_function_that_is_declared_to_be_another_is_bad_input(
     name: str, declared: dict[str, bool], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What it owes would be reckoned by what the workload says, and the engine accused."""
@@ -146,7 +146,7 @@ def test_a_function_that_is_said_to_be_another_is_bad_input(
         campaign_of(Request(seed=0, workload=loaded_workload(own)))
 
 
-def test_that_the_order_matters_may_be_said_of_any(tmp_path: Path) -> None:
+def test_that_the_order_matters_may_be_declared_of_any(tmp_path: Path) -> None:
     known([top_two(ordered=False)])
     write_scenario(tmp_path / "own.json", scenario())
     assert entry.main(["replay", str(tmp_path / "own.json"), "--quick"]) == ExitCode.HELD

@@ -126,7 +126,7 @@ class Sometimes(SimulatedSubject):
         return engine.run(scenario, timeline=timeline)
 
 
-def test_elsewhere_it_is_caught_if_it_shows_at_all_and_its_rate_is_told(found: DefectRun) -> None:
+def test_elsewhere_it_is_caught_if_it_shows_at_all_and_its_rate_is_reported(found: DefectRun) -> None:
     assert found.scenario is not None
     result = reproduce(found, found.scenario, Sometimes("I06"), SimulatedSubject(), 7)
     assert (result.caught, result.reached, result.rate) == (True, True, Rate(reproduced=2, runs=7))
@@ -183,7 +183,7 @@ def one_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("one_breaks")
-def test_a_hunt_that_breaks_is_told_and_the_others_go_on() -> None:
+def test_a_hunt_that_breaks_is_reported_and_the_others_go_on() -> None:
     wanted = [Named(id="E03", upstream="", invariant="no-leaks"), LEAK]
     broken, found = run_defects(wanted, Field(seed=0, scenarios=60, shrinks=False), workers=1)
     assert (broken.id, broken.caught, broken.reached, broken.error) == ("E03", False, False, "KeyError: 0")
@@ -213,7 +213,7 @@ def test_the_command_reports_the_others_and_calls_it_a_failure_of_the_harness(
     assert "raise self.error\nKeyError: 0\n" in capsys.readouterr().err
 
 
-def test_what_a_hunt_says_as_it_breaks_is_one_short_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_hunt_prints_as_it_breaks_is_one_short_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Breaking, "error", SubjectFailed("refused\n" * 2_000))
     monkeypatch.setattr("cutproof.harness.self_check.defects.SimulatedSubject", Breaking)
     result = attempted(LEAK, Field(scenarios=1)).error

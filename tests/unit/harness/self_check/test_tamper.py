@@ -29,7 +29,7 @@ def _tamper(draw: Draw, scenarios: int = 12) -> TamperReport:
     return tamper(SUBJECT, draw, seed=5, scenarios=scenarios)
 
 
-def test_every_lie_that_is_told_is_seen(draw: Draw) -> None:
+def test_every_mutation_that_is_made_is_seen(draw: Draw) -> None:
     report = _tamper(draw, 40)
     assert [mutation.name for mutation in report.tamperings] == list(MUTATIONS)
     assert report.caught == sum(mutation.tried for mutation in report.tamperings) > 300
@@ -37,7 +37,7 @@ def test_every_lie_that_is_told_is_seen(draw: Draw) -> None:
     assert report.has_teeth
 
 
-def test_a_judge_that_never_says_violated_has_no_teeth(draw: Draw, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_judge_that_never_finds_a_violation_has_no_teeth(draw: Draw, monkeypatch: pytest.MonkeyPatch) -> None:
     def toothless(workload: Workload, topology: Topology, history: History) -> Judgement:
         verdicts = judge(workload, topology, history).verdicts
         return Judgement(
@@ -56,14 +56,14 @@ def test_a_judge_that_never_says_violated_has_no_teeth(draw: Draw, monkeypatch: 
     assert max(len(mutation.missed) for mutation in report.tamperings) == module.MISSES_KEPT
 
 
-def test_a_lie_that_no_history_has_a_place_for_is_not_reached(draw: Draw, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mutation_that_no_history_has_a_place_for_is_not_reached(draw: Draw, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "tamperings", lambda case: [])
     report = _tamper(draw, 2)
     assert report.not_reached == list(MUTATIONS)
     assert not report.has_teeth
 
 
-def test_a_scenario_that_cannot_be_run_is_told_and_ends_nothing(draw: Draw) -> None:
+def test_a_scenario_that_cannot_be_run_is_reported_and_ends_nothing(draw: Draw) -> None:
     report = tamper(Broken(), draw, seed=5, scenarios=12)
     assert report.scenarios == 12
     odd = [number for number in range(12) if draw(5, number).workload.records() % 2]

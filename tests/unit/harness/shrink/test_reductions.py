@@ -83,7 +83,7 @@ def test_the_inputs_of_a_union_become_the_splits_of_one() -> None:
     assert merged.faults[0] == KillTask(trigger=AtTime(at_us=1), task="left-0")
 
 
-def test_a_narrower_layout_moves_what_was_aimed_at_its_tasks() -> None:
+def test_a_narrower_layout_moves_what_targeted_its_tasks() -> None:
     fewer = valid(reductions.with_parallelism(chain(), dict.fromkeys(chain().topology.parallelism, 1)))
     kill, cut = fewer.faults
     assert isinstance(kill, KillTask)
@@ -173,8 +173,8 @@ def test_what_has_rules_gets_smaller_and_its_rules_stay_broadcast() -> None:
     assert shorter.topology.edge("right", "rules").partitioning == "broadcast"
     assert valid(reductions.without_node(shorter, "count")).topology.edge("right", "rules").partitioning == "broadcast"
     for kept in ("left", "map"):
-        kept_alone = valid(reductions.without_branch(whole, "rules", kept))
-        assert {edge.partitioning for edge in kept_alone.topology.edges} <= {"forward", "hash"}
+        without_rules = valid(reductions.without_branch(whole, "rules", kept))
+        assert {edge.partitioning for edge in without_rules.topology.edges} <= {"forward", "hash"}
     merged = valid(reductions.with_inputs_merged(shorter, "rules"))
     assert merged.topology.edge("left", "count").partitioning == "hash"
     one = valid(reductions.with_parallelism(whole, dict.fromkeys(topology.parallelism, 1)))

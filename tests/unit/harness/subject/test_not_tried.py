@@ -29,7 +29,7 @@ class Engine:
 
 
 @pytest.mark.parametrize("ability", FLAGS)
-def test_each_ability_is_told_where_it_is_missing_and_nowhere_else(ability: str) -> None:
+def test_each_ability_is_reported_where_it_is_missing_and_nowhere_else(ability: str) -> None:
     able = SimulatedSubject().capabilities
     lacking = msgspec.structs.replace(able, **{ability: False})
     named = set(not_tried(Engine(lacking))) - set(not_tried(Engine(able)))

@@ -118,7 +118,7 @@ def test_a_function_that_forgets_is_caught() -> None:
     assert any("exactly-once" in found for found in violated)
 
 
-def test_a_node_says_what_its_function_is() -> None:
+def test_a_node_states_what_its_function_is() -> None:
     from silence import SILENCE
     from top_two import TOP_TWO
 
@@ -150,7 +150,7 @@ def test_an_entry_that_leads_nowhere_is_refused_in_one_line(entry: str, words: s
     assert words in str(raised.value)
 
 
-def test_one_that_lives_in_this_process_is_not_told_to_others() -> None:
+def test_one_that_lives_in_this_process_is_not_sent_to_others() -> None:
     from silence import SILENCE
 
     assert entries_of(["silence:SILENCE"]) == ("silence:SILENCE",)
@@ -158,7 +158,7 @@ def test_one_that_lives_in_this_process_is_not_told_to_others() -> None:
         entries_of([SILENCE])
 
 
-def test_the_processes_of_a_job_are_told_where_its_functions_are() -> None:
+def test_the_processes_of_a_job_receive_where_its_functions_are() -> None:
     subject = SimulatedSubject()
     scenario = scenario_of(Drawing(capabilities=subject.capabilities, workload=workload("silence")))(3, 0)
     described = process_job.describe(scenario, None, 1)
@@ -199,7 +199,7 @@ def test_a_keyed_operator_does_not_stand_before_timers() -> None:
     assert "the keyed operator total stands before a window" in problems(behind, Topology(parallelism={}, edges=()))
 
 
-def test_a_counterpart_that_takes_a_row_away_is_told_by_name() -> None:
+def test_a_counterpart_that_takes_a_row_away_is_reported_by_name() -> None:
     from top_two import TOP_TWO
 
     known([msgspec.structs.replace(TOP_TWO, expected=lambda records, _: [(len(records), 0, 0)])])
@@ -209,7 +209,7 @@ def test_a_counterpart_that_takes_a_row_away_is_told_by_name() -> None:
         worker.take_at((1, 2, 3, 0), 0, 0)
 
 
-def test_a_counterpart_that_raises_is_told_by_name() -> None:
+def test_a_counterpart_that_raises_is_reported_by_name() -> None:
     from top_two import TOP_TWO
 
     known([msgspec.structs.replace(TOP_TWO, expected=lambda records, _: 1 // 0)])
@@ -250,7 +250,7 @@ def test_a_function_that_is_woken_at_another_moment_is_caught() -> None:
     assert any("exactly-once" in found for found in violated)
 
 
-def test_a_function_goes_by_one_time_alone_and_says_so() -> None:
+def test_a_function_goes_by_one_time_alone_and_reports_it() -> None:
     from headcount import HEADCOUNT
     from silence import SILENCE
 
@@ -267,7 +267,7 @@ def test_a_function_goes_by_one_time_alone_and_says_so() -> None:
         Context(cast(UserOperator, worker), 1).wake_at(5)
 
 
-def test_at_the_end_each_wake_is_told_once_and_none_that_is_asked_for_then() -> None:
+def test_at_the_end_each_wake_is_reported_once_and_none_that_is_asked_for_then() -> None:
     class Again(Function):
         clocked = True
 

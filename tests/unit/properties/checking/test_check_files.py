@@ -62,7 +62,7 @@ def test_one_table_is_equal_however_it_was_written(expected: str, actual: str) -
     assert result.engine == "arrow"
 
 
-def test_conversions_are_said_by_column() -> None:
+def test_conversions_are_reported_by_column() -> None:
     result = checked(WRITTEN / "pandas.csv", WRITTEN / "duckdb.parquet", key=("id",))
     assert result.conversions == (
         "columns id, n: text in expected read as bigint, as actual has it",
@@ -231,7 +231,7 @@ BIG = 12345678901234567890
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "says"),
+    ("name", "content", "message"),
     [
         ("b.jsonl", b'{"a":1}\n{"a":2,,}\n', "b.jsonl: line 2: no JSON"),
         ("b.jsonl", b'{"a":1}\n{"a":', "b.jsonl: line 2: no JSON"),
@@ -253,10 +253,10 @@ BIG = 12345678901234567890
         ("b.parquet", b"PAR1" + b"x" * 100, "b.parquet cannot be read as Parquet"),
     ],
 )  # fmt: skip
-def test_what_is_broken_is_named_by_file_and_line(write: Any, name: str, content: bytes, says: str) -> None:
+def test_what_is_broken_is_named_by_file_and_line(write: Any, name: str, content: bytes, message: str) -> None:
     with pytest.raises(CheckInputError) as raised:
         checked(write("a.parquet", {"a": [1], "b": [1]} if b"b\n" in content else {"a": [1]}), write(name, content))
-    assert says in str(raised.value)
+    assert message in str(raised.value)
     assert len(str(raised.value).splitlines()) == 1
     assert len(str(raised.value)) <= 500
 
@@ -352,7 +352,7 @@ def test_files_of_a_folder_may_have_other_fields_in_their_json_objects(tmp_path:
     assert checked(tmp_path / "a", tmp_path / "b.jsonl").equal
 
 
-def test_a_list_of_numbers_beside_an_object_has_no_hint_that_does_not_help(write: Any) -> None:
+def test_a_list_of_numbers_along_with_an_object_has_no_hint_that_does_not_help(write: Any) -> None:
     with pytest.raises(CheckInputError, match="unlike types") as raised:
         checked(write("a.parquet", {"v": [{"a": 1}]}), write("b.jsonl", '{"v": [1]}\n'))
     assert "--cast" not in str(raised.value)
@@ -386,7 +386,7 @@ def test_a_cast_is_proposed_that_can_be(write: Any) -> None:
         checked(write("a.csv", "k,v\n1,yes\n"), write("b.parquet", {"k": [1], "v": [True]}))
 
 
-def test_why_a_column_stays_text_is_said_of_the_side_that_it_stands_on(write: Any) -> None:
+def test_why_a_column_stays_text_is_reported_of_the_side_that_it_stands_on(write: Any) -> None:
     result = checked(write("a.csv", "v\n1\n"), write("b.csv", "v\nx\n"))
     assert result.conversions == (
         "column v: bigint in expected compared as text: actual has 'x', which is not a whole number",
@@ -400,7 +400,7 @@ def test_a_json_number_greater_than_any_double_is_refused(write: Any) -> None:
     assert checked(infinite, infinite).equal
 
 
-def test_numbers_that_a_double_would_round_are_not_read_as_doubles_beside_an_exponent(write: Any) -> None:
+def test_numbers_that_a_double_would_round_are_not_read_as_doubles_among_exponents(write: Any) -> None:
     """As pandas writes decimals: a small one has an exponent."""
     one = write("a.csv", "id,m\n1,1234567890123456.67\n3,1E-7\n")
     assert checked(one, write("same.csv", "id,m\n1,1234567890123456.67\n3,1E-7\n"), key=("id",)).equal

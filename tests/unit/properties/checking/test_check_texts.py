@@ -57,7 +57,7 @@ def test_empty_texts_and_null(
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "beside"),
+    ("one", "other", "opposite"),
     [
         ("123456789012345678", "123456789012345679", "1.5"),
         ("12345678901234567", "12345678901234568", "1.5"),
@@ -66,8 +66,8 @@ def test_empty_texts_and_null(
         ("9007199254740992", "9007199254740993", "inf"),
     ],
 )
-def test_long_numbers_of_two_csv_files_are_not_rounded(tmp_path: Path, one: str, other: str, beside: str) -> None:
-    result = checked(csv_of(tmp_path / "a.csv", one, beside), csv_of(tmp_path / "b.csv", other, beside), key=("k",))
+def test_long_numbers_of_two_csv_files_are_not_rounded(tmp_path: Path, one: str, other: str, opposite: str) -> None:
+    result = checked(csv_of(tmp_path / "a.csv", one, opposite), csv_of(tmp_path / "b.csv", other, opposite), key=("k",))
     assert (result.held, result.changed) == (False, 1)
 
 
@@ -79,7 +79,7 @@ def test_long_numbers_in_one_file_of_a_folder_are_not_rounded(tmp_path: Path) ->
     assert not checked(tmp_path / "a", tmp_path / "b").held
 
 
-def test_a_whole_number_that_no_double_is_is_refused_beside_doubles(tmp_path: Path) -> None:
+def test_a_whole_number_that_no_double_is_is_refused_among_doubles(tmp_path: Path) -> None:
     actual = parquet_of(tmp_path / "b.parquet", [9007199254740992.0, 1.5])
     with pytest.raises(CheckInputError, match="holds '9007199254740993', which no double is"):
         checked(csv_of(tmp_path / "a.csv", "9007199254740993", "1.5"), actual)
@@ -103,7 +103,7 @@ def test_every_writing_of_infinity_is_one_value(tmp_path: Path) -> None:
     assert checked(one, csv_of(tmp_path / "b.csv", "Infinity", "-INF", "1.5")).equal
 
 
-def test_texts_beside_floats_of_32_bits_are_read_as_such(tmp_path: Path) -> None:
+def test_texts_compared_with_floats_of_32_bits_are_read_as_such(tmp_path: Path) -> None:
     actual = parquet_of(tmp_path / "b.parquet", np.array([0.1, 0.2, 3.3], dtype="float32"))
     result = checked(csv_of(tmp_path / "a.csv", "0.1", "0.2", "3.3"), actual)
     assert result.equal

@@ -60,7 +60,7 @@ def test_a_true_cut_holds_with_what_is_under_way() -> None:
         (msgspec.structs.replace(_with(q={"channels": {"to": (2,)}}), events=EVENTS[:6]), "lost from a channel"),
     ],
 )
-def test_a_lie_is_seen(history: GraphHistory, difference: str) -> None:
+def test_a_mutation_is_seen(history: GraphHistory, difference: str) -> None:
     verdict = check(history)
     assert isinstance(verdict, Violated)
     assert verdict.difference == difference
@@ -68,8 +68,8 @@ def test_a_lie_is_seen(history: GraphHistory, difference: str) -> None:
 
 def test_a_message_that_was_taken_twice_inside_is_seen() -> None:
     again = Event(process="Q", kind="receive", label="a", at_us=3, channel="to", message=0)
-    told = msgspec.structs.replace(HISTORY, events=(*EVENTS, again))
-    found = check(_at_once(told))
+    changed = msgspec.structs.replace(HISTORY, events=(*EVENTS, again))
+    found = check(_at_once(changed))
     assert isinstance(found, Violated)
     assert found.difference == "received twice"
 
@@ -83,7 +83,7 @@ def _at_once(history: GraphHistory) -> GraphHistory:
 
 
 @pytest.mark.parametrize("number", [0, len(EVENTS)])
-def test_a_cut_before_or_after_everything_says_nothing(number: int) -> None:
+def test_a_cut_before_or_after_everything_reports_nothing(number: int) -> None:
     inside = range(number)
     parts = tuple(
         Part(process=name, events=tuple(one for one in inside if EVENTS[one].process == name), channels={})

@@ -62,7 +62,7 @@ def test_counted_events_between_the_local_snapshots_decide_on_exercise(toy: Toy)
 
 
 @pytest.mark.parametrize("by", [-1, 1])
-def test_a_recorded_position_beside_the_reads(toy: Toy, by: int) -> None:
+def test_a_recorded_position_that_differs_from_the_reads(toy: Toy, by: int) -> None:
     def shift(state: StoredState) -> None:
         state.positions[0] += by
 
@@ -93,7 +93,7 @@ def test_a_position_of_a_dead_attempts_checkpoint_is_judged_too() -> None:
     assert difference(toy, history) == "position differs from reads"
 
 
-def test_a_record_read_twice_on_the_line(toy: Toy) -> None:
+def test_a_record_read_twice_on_the_lineage(toy: Toy) -> None:
     def mutation(history: History) -> None:
         reader = runs_of(history, "numbers")[-1]
         reader.reads.append(reader.reads[0])

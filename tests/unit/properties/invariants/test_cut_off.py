@@ -73,7 +73,7 @@ def test_a_job_that_ended_well_while_a_fault_lasted_has_achieved_its_end() -> No
 
 
 @pytest.mark.parametrize("bounded", [True, False])
-def test_a_run_that_the_harness_cut_short_owes_no_rest(bounded: bool) -> None:
+def test_of_a_run_that_the_harness_cut_short_no_rest_is_expected(bounded: bool) -> None:
     toy = recovered(counting(bounded=bounded))
     toy.seen.quiet, toy.seen.cut_short = False, True
     assert reason(toy) == "not observable"
@@ -91,7 +91,7 @@ def test_what_fails_in_a_run_that_was_cut_short_is_found() -> None:
 # -- a job that never ends ----------------------------------------------------------------------------------------
 
 
-def test_a_resumed_job_owes_a_checkpoint_though_all_its_input_was_covered_before() -> None:
+def test_a_checkpoint_is_expected_of_a_resumed_job_though_all_its_input_was_covered_before() -> None:
     toy = resting()
     toy.stop()
     toy.resume()
@@ -115,7 +115,7 @@ def test_a_checkpoint_from_before_healing_is_none_after_it() -> None:
     assert difference(toy) == "no checkpoint"
 
 
-def test_at_most_once_owes_no_checkpoint() -> None:
+def test_at_most_once_no_checkpoint_is_expected() -> None:
     toy = Toy(counting(bounded=False), guarantee="at-most-once")
     toy.start()
     toy.seen.quiet = False

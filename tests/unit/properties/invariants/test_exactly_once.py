@@ -48,11 +48,11 @@ def test_a_restore_amid_records_is_exercise() -> None:
 
 def test_a_lost_row() -> None:
     toy = finished()
-    gone = toy.history().committed[-1]
-    verdict = judged(toy, mutated(toy.history(), lambda history: history.committed.remove(gone)))
+    dropped = toy.history().committed[-1]
+    verdict = judged(toy, mutated(toy.history(), lambda history: history.committed.remove(dropped)))
     assert isinstance(verdict, Violated)
     assert verdict.difference == "lost row"
-    assert f"key {gone[0]}, value {gone[1]}, tag 0" in verdict.records
+    assert f"key {dropped[0]}, value {dropped[1]}, tag 0" in verdict.records
     assert verdict.tasks
 
 
@@ -85,7 +85,7 @@ def test_a_row_that_nobody_expected() -> None:
     assert verdict.difference == "unexpected row"
 
 
-def test_a_tail_that_was_never_read_is_lost_where_the_job_says_it_finished() -> None:
+def test_a_tail_that_was_never_read_is_lost_where_the_job_states_it_finished() -> None:
     toy = recovered(counting(per_split=8))
     toy.end("finished", checkpoint=toy.checkpoint_now())
     verdict = judged(toy)
@@ -93,7 +93,7 @@ def test_a_tail_that_was_never_read_is_lost_where_the_job_says_it_finished() -> 
     assert verdict.difference == "lost row"
 
 
-def test_a_cancelled_job_owes_its_newest_checkpoint_only() -> None:
+def test_of_a_cancelled_job_only_the_newest_checkpoint_is_expected() -> None:
     toy = recovered(counting(per_split=8))
     toy.end("cancelled")
     assert isinstance(judged(toy), Holds)
@@ -184,7 +184,7 @@ def test_no_committed_row_shows_nothing() -> None:
     assert judged(toy, history) == Unknown(reason="not exercised", detail="no row was committed")
 
 
-def test_a_transaction_that_its_store_gave_up_breaks_the_assumption_only_if_the_job_says_so() -> None:
+def test_a_transaction_that_its_store_gave_up_breaks_the_assumption_only_if_the_job_reports_it() -> None:
     toy = recovered(counting(per_split=8))
     number = toy.trigger()
     toy.settle()

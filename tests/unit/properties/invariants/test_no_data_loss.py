@@ -85,7 +85,7 @@ def test_a_message_that_its_receiver_never_took() -> None:
     assert verdict.tasks[0].startswith("numbers-")
 
 
-def test_a_message_in_flight_when_the_job_said_it_had_finished() -> None:
+def test_a_message_in_flight_when_the_job_reported_its_end() -> None:
     toy = recovered(counting(per_split=8))
     toy.read_all()
     toy.checkpoint_now()

@@ -150,12 +150,12 @@ def test_a_file_of_a_subsumed_checkpoint() -> None:
     toy = recovered()
     toy.checkpoint_now()
     history = toy.history()
-    gone = next(entry for entry in history.journal if isinstance(entry, SnapshotDeleted)).handles[0]
-    history.residue.files.append(gone)
+    handle = next(entry for entry in history.journal if isinstance(entry, SnapshotDeleted)).handles[0]
+    history.residue.files.append(handle)
     verdict = accused(toy, history)
     assert verdict.difference == "file left"
-    assert gone in verdict.message
-    assert any("snapshot deleted" in told for told in verdict.events)
+    assert handle in verdict.message
+    assert any("snapshot deleted" in words for words in verdict.events)
 
 
 def test_a_file_that_nobody_knows() -> None:

@@ -53,7 +53,7 @@ def test_without_restore_or_alignment_nothing_is_known() -> None:
     )
 
 
-def test_an_alignment_that_set_a_channel_aside_is_exercise() -> None:
+def test_an_alignment_that_blocked_a_channel_is_exercise() -> None:
     toy = Toy(counting(splits=2, parallelism=1))
     toy.start()
     for _ in range(2):
@@ -171,9 +171,9 @@ def test_the_witness_shows_the_neighbours() -> None:
     verdict = judged(toy)
     assert isinstance(verdict, Violated)
     sent, took = verdict.events[:2]
-    offsets = [int(told.split("record ")[1].split(" ")[0]) for told in sent.split("; ")]
+    offsets = [int(words.split("record ")[1].split(" ")[0]) for words in sent.split("; ")]
     assert offsets == [1, 2, 3, 4, 5]
-    offsets = [int(told.split("record ")[1].split(" ")[0]) for told in took.split("; ")]
+    offsets = [int(words.split("record ")[1].split(" ")[0]) for words in took.split("; ")]
     assert offsets == [1, 2, 4, 3, 5]
 
 

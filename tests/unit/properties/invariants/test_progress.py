@@ -52,7 +52,7 @@ def test_without_any_fault_everything_counts() -> None:
     assert judged(toy) == Holds(exercised=2 + 4 + 1)
 
 
-def test_nothing_owed_after_healing() -> None:
+def test_nothing_expected_after_healing() -> None:
     toy = resting()
     toy.seen.healed = toy.order + 1
     assert reason(toy) == "not exercised"
@@ -77,7 +77,7 @@ def test_a_coordinator_that_falls_over_by_itself() -> None:
     assert isinstance(judged(toy), Holds)
 
 
-def test_a_job_that_failed_and_said_so_after_faults() -> None:
+def test_a_job_that_failed_and_reported_it_after_faults() -> None:
     toy = recovered()
     toy.end("failed", reason="restart attempts exhausted")
     verdict = judged(toy)
@@ -86,7 +86,7 @@ def test_a_job_that_failed_and_said_so_after_faults() -> None:
     assert "restart attempts exhausted" in verdict.detail
 
 
-def test_a_job_that_failed_and_said_nothing() -> None:
+def test_a_job_that_failed_and_reported_nothing() -> None:
     toy = recovered()
     toy.end("failed")
     assert difference(toy) == "job failed silently"
@@ -143,7 +143,7 @@ def test_snapshots_that_died_with_the_memory_they_were_in() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "told", "excused"),
+    ("kind", "end_reason", "excused"),
     [
         ("fail-read", "the record of checkpoint 1 cannot be read", True),
         ("fail-read", "the record of checkpoint 9 cannot be read", False),
@@ -151,11 +151,11 @@ def test_snapshots_that_died_with_the_memory_they_were_in() -> None:
         ("fail-write", "the record of checkpoint 1 cannot be read", False),
     ],
 )
-def test_a_snapshot_that_a_fault_made_unreadable_is_named(kind: str, told: str, excused: bool) -> None:
+def test_a_snapshot_that_a_fault_made_unreadable_is_named(kind: str, end_reason: str, excused: bool) -> None:
     toy = recovered()
     toy.seen.restart_attempts = 8
     toy.note(FaultFired, fault=1, kind=kind, phase="recovering")
-    toy.end("failed", reason=told)
+    toy.end("failed", reason=end_reason)
     assert isinstance(judged(toy), Unknown if excused else Violated)
 
 
@@ -219,7 +219,7 @@ def test_a_job_that_ended_is_at_rest_whatever_lingers() -> None:
     assert isinstance(judged(toy), Holds)
 
 
-def test_an_unbounded_job_that_is_cut_off_owes_what_was_offered() -> None:
+def test_of_an_unbounded_job_that_is_cut_off_what_was_offered_is_expected() -> None:
     toy = recovered(counting(bounded=False))
     toy.seen.quiet = False
     toy.read_all()
@@ -255,7 +255,7 @@ def test_a_commit_outstanding() -> None:
     assert verdict.tasks == (transaction.task,)
 
 
-def test_a_cancelled_job_owes_no_commit() -> None:
+def test_no_commit_is_expected_of_a_cancelled_job() -> None:
     toy = recovered()
     number = toy.trigger()
     toy.settle()
@@ -295,7 +295,7 @@ def test_input_that_no_snapshot_covers() -> None:
     assert isinstance(judged(toy), Holds)
 
 
-def test_at_most_once_owes_no_cover() -> None:
+def test_at_most_once_no_cover_is_expected() -> None:
     toy = recovered(counting(bounded=False), guarantee="at-most-once")
     toy.read_all()
     assert not isinstance(judged(toy), Violated)
@@ -347,7 +347,7 @@ def test_what_an_earlier_job_left_is_not_this_ones_debt() -> None:
 
 
 @pytest.mark.parametrize("complete", [True, False])
-def test_what_is_covered_is_told(complete: bool) -> None:
+def test_what_is_covered_is_reported(complete: bool) -> None:
     toy = Toy(counting(per_split=4, bounded=False))
     toy.start()
     toy.read("numbers-0")

@@ -93,8 +93,8 @@ def test_an_entry_that_changed() -> None:
     assert verdict.difference == "loaded state differs"
     assert verdict.tasks == (run.task,)
     assert verdict.checkpoint == 1
-    assert any("stored, not loaded" in told for told in verdict.records)
-    assert any("loaded, not stored" in told for told in verdict.records)
+    assert any("stored, not loaded" in words for words in verdict.records)
+    assert any("loaded, not stored" in words for words in verdict.records)
 
 
 def test_an_entry_loaded_twice_is_no_set_equality() -> None:
@@ -276,7 +276,7 @@ def test_files_of_a_subsumed_snapshot_are_not_missed() -> None:
     assert isinstance(check(Case(toy.workload, toy.topology, history)), Holds)
 
 
-def test_a_savepoint_that_completed_out_of_turn_is_not_the_newest() -> None:
+def test_a_savepoint_that_completed_out_of_order_is_not_the_newest() -> None:
     toy = recovered()
     savepoint = toy.trigger(savepoint=True)
     toy.settle()

@@ -10,7 +10,7 @@ from cutproof.properties.model.words import entry_in_words
 from cutproof.properties.model.workload import Topology, Workload, problems
 
 
-def test_a_history_says_of_no_defect_that_it_ran_unless_it_did() -> None:
+def test_a_history_states_of_no_defect_that_it_ran_unless_it_did() -> None:
     assert History(subject="mine", guarantee="exactly-once", sink="plain").defect_reached is False
 
 
@@ -20,12 +20,12 @@ def test_a_workload_without_inputs_cannot_be_run() -> None:
     ]
 
 
-def test_words_leave_out_what_says_nothing() -> None:
+def test_words_leave_out_what_means_nothing() -> None:
     drained = entry_in_words(CommandIssued(order=1, at_us=2, command=0, kind="stop", drain=True))
     assert "drain" not in entry_in_words(CommandIssued(order=1, at_us=2, command=0, kind="stop", drain=False))
     assert "drain" in drained
 
 
-def test_a_second_value_of_a_state_entry_is_told_where_there_is_one() -> None:
+def test_a_second_value_of_a_state_entry_is_reported_where_there_is_one() -> None:
     assert _entries(Counter({(0, 1, 2, 0): 1})) == "key 1: 2"
     assert _entries(Counter({(0, 1, 2, 3): 1})) == "key 1: 2, 3"

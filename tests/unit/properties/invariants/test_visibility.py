@@ -185,7 +185,7 @@ def test_a_reader_that_sees_more_than_the_newest_snapshot_covers() -> None:
     assert verdict.checkpoint == 1
 
 
-def test_a_read_off_the_line_is_not_judged() -> None:
+def test_a_read_off_the_lineage_is_not_judged() -> None:
     """A job resumed from an older savepoint promises nothing of what its predecessor showed."""
     toy = Toy(joining())
     toy.start()

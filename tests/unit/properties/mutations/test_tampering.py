@@ -44,11 +44,11 @@ def trials() -> tuple[Counter[tuple[str, bool]], Counter[str]]:
         case = Case(workload, topology, history)
         holding = held(case)
         for tampering in tamperings(case):
-            aimed = [name for name in tampering.invariants if name in holding]
-            if not aimed:
+            targeted = [name for name in tampering.invariants if name in holding]
+            if not targeted:
                 continue
-            lied = Case(workload, topology, tampering.apply(history))
-            turned = [name for name in aimed if isinstance(CHECKERS[name](lied), Violated)]
+            mutated_history = Case(workload, topology, tampering.apply(history))
+            turned = [name for name in targeted if isinstance(CHECKERS[name](mutated_history), Violated)]
             outcomes[tampering.name, bool(turned)] += 1
             caught_by.update(turned)
     return outcomes, caught_by
@@ -66,7 +66,7 @@ ELSEWHERE = (
 
 
 @pytest.mark.parametrize("mutation", [name for name in MUTATIONS if name not in ELSEWHERE])
-def test_every_lie_is_caught_wherever_its_invariant_held(
+def test_every_mutation_is_caught_wherever_its_invariant_held(
     mutation: str, trials: tuple[Counter[tuple[str, bool]], Counter[str]]
 ) -> None:
     outcomes, _ = trials
@@ -75,32 +75,34 @@ def test_every_lie_is_caught_wherever_its_invariant_held(
 
 
 @pytest.mark.parametrize("invariant", [name for name in INVARIANTS if name != "drain"])
-def test_every_invariant_catches_a_lie(invariant: str, trials: tuple[Counter[tuple[str, bool]], Counter[str]]) -> None:
+def test_every_invariant_catches_a_mutation(
+    invariant: str, trials: tuple[Counter[tuple[str, bool]], Counter[str]]
+) -> None:
     _, caught_by = trials
     assert caught_by[invariant] > 0
 
 
-def test_every_invariant_that_held_is_lied_to() -> None:
+def test_every_invariant_that_held_is_mutated() -> None:
     for case, history in correct_runs(range(2)):
         mutated_case = Case(*case, history)
         mutated = {name for tampering in tamperings(mutated_case) for name in tampering.invariants}
         assert held(mutated_case) <= mutated, (case[0].name, history.sink, history.guarantee)
 
 
-def test_a_lie_leaves_the_recorded_history_as_it_was() -> None:
+def test_a_mutation_leaves_the_recorded_history_as_it_was() -> None:
     toy = recovered()
     toy.finish()
     history = toy.history()
     case = Case(toy.workload, toy.topology, history)
     before = msgspec.json.encode(history)
     for tampering in tamperings(case):
-        lied = tampering.apply(history)
-        assert msgspec.json.encode(lied) != before, tampering.name
+        mutated_history = tampering.apply(history)
+        assert msgspec.json.encode(mutated_history) != before, tampering.name
         assert msgspec.json.encode(history) == before, tampering.name
-        assert msgspec.json.encode(tampering.apply(history)) == msgspec.json.encode(lied), tampering.name
+        assert msgspec.json.encode(tampering.apply(history)) == msgspec.json.encode(mutated_history), tampering.name
 
 
-def test_a_lie_is_still_a_history() -> None:
+def test_a_mutation_is_still_a_history() -> None:
     toy = recovered(counting(bounded=False))
     toy.checkpoint_now()
     history = toy.history()
@@ -109,7 +111,7 @@ def test_a_lie_is_still_a_history() -> None:
         assert isinstance(msgspec.json.decode(text, type=History), History)
 
 
-def test_only_what_is_promised_is_lied_about() -> None:
+def test_only_what_is_promised_is_mutated() -> None:
     toy = recovered(sink="plain", guarantee="at-least-once")
     case = Case(toy.workload, toy.topology, toy.history())
     found = tamperings(case)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cutproof.properties.model.workload import KEYED, Row, Workload
 from cutproof.properties.quick_checker.case import Case
-from cutproof.properties.quick_checker.expected import reckon
+from cutproof.properties.quick_checker.expected import compute
 from cutproof.properties.reconstruct.lineage import INFINITE
 from cutproof.properties.semantics.classes import classes
 from unit.properties.histories import counting, run
@@ -53,7 +53,7 @@ def test_classes_m_and_s_do_not_depend_on_the_merge(seed: int, merge: random.Ran
     for number in range(3):
         at = {split: merge.randint(at[split], len(records)) for split, _, records in workload.splits()}
         cuts.append((number, at))
-    found = reckon(workload, cuts)
+    found = compute(workload, cuts)
     grades = classes(workload, topology)
     ends = {split: len(records) for split, _, records in workload.splits()}
     rows: Counter[Row] = Counter()
@@ -93,7 +93,7 @@ def test_the_last_rows_are_those_of_the_last_epochs() -> None:
     assert {key: row[1] for key, row in case.expected.last_rows(first).items()} == counts
 
 
-def test_a_cut_off_the_line_has_a_state_too() -> None:
+def test_a_cut_off_the_lineage_has_a_state_too() -> None:
     toy_case = counting(per_split=9)
     for seed in range(40):
         case = Case(*toy_case, run(toy_case, seed=seed))

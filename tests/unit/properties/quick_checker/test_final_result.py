@@ -41,7 +41,7 @@ def test_a_final_sum_does_not_look_at_order_and_rows_that_do_are_not_fixed() -> 
     assert not is_fixed(*laid_out(SHARED, Sum(), Map()))
 
 
-def test_updates_that_are_dealt_out_do_not_tell_the_last() -> None:
+def test_updates_that_are_distributed_do_not_show_the_last() -> None:
     assert shows_last(*laid_out(SHARED, Sum()))
     assert not shows_last(*laid_out(SHARED, Sum(), edges="hr"))
     assert shows_last(*laid_out(SHARED, Map(), edges="hr"))

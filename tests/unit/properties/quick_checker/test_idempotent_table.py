@@ -56,9 +56,9 @@ def test_by_row_the_table_is_the_set_of_the_rows() -> None:
 
 
 def test_by_row_another_row_of_the_key_does_not_stand_in() -> None:
-    gone = table(by_row(), lambda history: history.committed.pop())
-    assert difference(check(gone)) == "lost row"
-    assert difference(no_data_loss(gone)) == "lost row"
+    dropped = table(by_row(), lambda history: history.committed.pop())
+    assert difference(check(dropped)) == "lost row"
+    assert difference(no_data_loss(dropped)) == "lost row"
 
 
 def test_by_row_nothing_shows_twice_or_unasked() -> None:
@@ -69,7 +69,7 @@ def test_by_row_nothing_shows_twice_or_unasked() -> None:
     assert difference(check(foreign)) == "unexpected row"
 
 
-def ahead() -> Toy:
+def beyond_the_cut() -> Toy:
     """A key-wise table with rows of a dead attempt beyond the savepoint that the job stopped with."""
     toy = Toy(counting(per_split=8, parallelism=1), sink="idempotent")
     toy.start()
@@ -87,14 +87,14 @@ def ahead() -> Toy:
     return toy
 
 
-def test_a_table_may_run_ahead_of_the_cut() -> None:
-    toy = ahead()
+def test_a_table_may_hold_more_than_the_cut() -> None:
+    toy = beyond_the_cut()
     assert isinstance(check(table(toy)), Holds)
     assert expected_table(table(toy)) != table(toy).committed
 
 
 def test_a_table_never_lags_behind_the_cut() -> None:
-    toy = ahead()
+    toy = beyond_the_cut()
     key, last, *_ = max(expected_table(table(toy)), key=lambda row: row[1] or 0)
     assert last is not None
     assert last > 1
@@ -111,7 +111,7 @@ def test_a_table_never_lags_behind_the_cut() -> None:
     assert difference(holding(99)) == "wrong row"
 
 
-def test_an_outdated_row_is_told_with_the_one_that_is_owed() -> None:
+def test_an_outdated_row_is_reported_with_the_one_that_is_expected() -> None:
     toy = recovered(counting(per_split=8), sink="idempotent")
     toy.finish()
     key, last = next((row[0], row[1]) for row in toy.history().committed if (row[1] or 0) > 1)

@@ -75,7 +75,7 @@ def saved(toy: Toy, *, begun: bool = True) -> int:
 
 
 @pytest.mark.parametrize("make", [stopped, drained, cancelled])
-def test_a_job_that_ends_as_told(make: Callable[[], Toy]) -> None:
+def test_a_job_that_ends_as_requested(make: Callable[[], Toy]) -> None:
     assert isinstance(judged(make()), Holds)
 
 

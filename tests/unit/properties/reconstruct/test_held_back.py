@@ -94,7 +94,7 @@ def test_every_row_comes_out_once_in_the_first_epoch_in_which_it_is_not_held(
     assert Counter(out[99]) == before + Counter([row(4)])
 
 
-def test_what_is_said_to_be_held_and_never_came_is_taken_from_nothing() -> None:
+def test_what_is_declared_held_and_never_came_is_taken_from_nothing() -> None:
     assert let_out({1: [row(1)]}, (1,), {1: Counter([row(2)])}) == {1: [row(1)]}
 
 

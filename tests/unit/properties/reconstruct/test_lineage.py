@@ -87,7 +87,7 @@ def test_a_failed_attempt_is_cut_at_what_the_next_restored() -> None:
     assert (lineage.attempts, lineage.checkpoints) == ((1, 2), (1, 3))
 
 
-def test_an_attempt_that_nobody_built_on_is_off_the_line() -> None:
+def test_an_attempt_that_nobody_built_on_is_off_the_lineage() -> None:
     runs = [
         run(1, 7, mark(1, reads=2)),
         run(2, 3, mark(2, reads=3), loaded=1),
@@ -100,7 +100,7 @@ def test_an_attempt_that_nobody_built_on_is_off_the_line() -> None:
     assert lineages.of_checkpoint(2).checkpoints == (1, 2)
 
 
-def test_an_attempt_from_nothing_begins_a_line_of_its_own() -> None:
+def test_an_attempt_from_nothing_begins_a_lineage_of_its_own() -> None:
     lineage = Lineages(history([run(1, 7, mark(1, reads=2)), run(2, 3)], {1: 1}, {1: None, 2: None})).end
     assert (lineage.attempts, lineage.checkpoints) == ((2,), ())
     assert [segment.read_epochs() for segment in lineage.segments["in-0"]] == [[INFINITE] * 3]
@@ -115,7 +115,7 @@ def test_an_attempt_that_died_before_it_loaded_hangs_on_what_was_chosen_for_it()
     assert lineages.of_attempt(2).checkpoints == (1,)
 
 
-def test_what_no_completed_checkpoint_holds_cannot_be_gone_on_from() -> None:
+def test_what_no_completed_checkpoint_holds_cannot_be_continued_from() -> None:
     lineages = Lineages(history([run(1, 7, mark(1, reads=2)), run(2, 3, loaded=1)], {}, {1: None, 2: 1}))
     assert lineages.parent("in-0", 2) is None
     assert lineages.end.attempts == (2,)
@@ -127,7 +127,7 @@ def test_no_attempt_goes_on_from_its_own_snapshot() -> None:
     assert lineages.end.attempts == (1,)
 
 
-def test_a_checkpoint_completed_after_the_restore_point_is_off_the_line() -> None:
+def test_a_checkpoint_completed_after_the_restore_point_is_off_the_lineage() -> None:
     runs = [run(1, 7, mark(1, reads=2), mark(2, reads=5)), run(2, 4, loaded=1)]
     lineages = Lineages(history(runs, {1: 1, 2: 1}, {1: None, 2: 1}))
     assert lineages.end.checkpoints == (1,)
@@ -147,11 +147,11 @@ def test_applied_records_carry_origin_and_epoch() -> None:
     sink.inputs = ["in-0>sink-0"]
     sink.applies = [(0, 256), (0, 512)]
     lineages = Lineages(history([run(1, 2, mark(1, reads=1)), sink], {1: 1}))
-    told = [
+    changed = [
         (event.subtask, event.segment, event.sequence, event.origin, event.epoch)
         for event in lineages.end.applied("sink")
     ]
-    assert told == [(0, 1, 0, 256, 1), (0, 1, 1, 512, INFINITE)]
+    assert changed == [(0, 1, 0, 256, 1), (0, 1, 1, 512, INFINITE)]
     assert lineages.end.epoch_of_apply("sink-0", 1, 1) == 1
     assert lineages.end.epoch_of_apply("sink-0", 1, 2) == INFINITE
     assert lineages.end.epoch_of_apply("sink-0", 1, 3) is None
@@ -194,13 +194,13 @@ def partial() -> Lineages:
         run(3, 1, loaded=3, task="a-0"),
         run(3, 2, loaded=3, task="b-0"),
     ]
-    told = history(runs, {1: 1, 2: 2, 3: 2}, {1: None, 2: 1, 3: 3})
-    for entry in told.stored:
+    changed = history(runs, {1: 1, 2: 2, 3: 2}, {1: None, 2: 1, 3: 3})
+    for entry in changed.stored:
         if entry.task == "a-0":
             entry.attempt = 1
-    assert isinstance(told.journal[1], AttemptStarted)
-    told.journal[1].tasks = ["b-0"]
-    return Lineages(told)
+    assert isinstance(changed.journal[1], AttemptStarted)
+    changed.journal[1].tasks = ["b-0"]
+    return Lineages(changed)
 
 
 def test_a_task_that_goes_on_is_served_by_its_older_attempt() -> None:
@@ -217,7 +217,7 @@ def test_a_checkpoint_is_taken_by_each_task_in_the_attempt_it_is_in() -> None:
     assert lineages.taken_by("a-0", 2) == []
 
 
-def test_the_line_of_a_task_that_goes_on_is_cut_only_where_it_restarts_itself() -> None:
+def test_the_lineage_of_a_task_that_goes_on_is_cut_only_where_it_restarts_itself() -> None:
     lineages = partial()
     going_on, restarted = lineages.end.segments["a-0"], lineages.end.segments["b-0"]
     assert [(one.run.attempt, one.cut, one.reads) for one in going_on] == [(1, 3, 7), (3, None, 1)]
@@ -226,17 +226,17 @@ def test_the_line_of_a_task_that_goes_on_is_cut_only_where_it_restarts_itself() 
     assert going_on[0].read_epochs() == [1, 1, 2, 2, 2, 3, 3]
 
 
-def test_the_line_of_the_partial_attempt_itself_has_all_that_the_others_did() -> None:
+def test_the_lineage_of_the_partial_attempt_itself_has_all_that_the_others_did() -> None:
     lineage = partial().of_attempt(2)
     assert [(one.run.attempt, one.cut) for one in lineage.segments["a-0"]] == [(1, None)]
     assert lineage.checkpoints == (1, 2, 3)
 
 
-def test_a_checkpoint_of_the_attempt_that_restores_it_is_gone_back_to_once() -> None:
+def test_a_checkpoint_of_the_attempt_that_restores_it_is_restored_once() -> None:
     """As of an engine that gives a checkpoint's number away again after it has restored it."""
     runs = [run(1, 3, mark(1, reads=2)), run(2, 4, mark(1, reads=1), mark(4, reads=2), loaded=1)]
-    told = history(runs, {1: 2, 4: 2}, {1: None, 2: 1})
-    finished = [msgspec.structs.replace(one, finished=["other-0"]) for one in told.completed]
-    lineages = Lineages(msgspec.structs.replace(told, completed=finished))
+    changed = history(runs, {1: 2, 4: 2}, {1: None, 2: 1})
+    finished = [msgspec.structs.replace(one, finished=["other-0"]) for one in changed.completed]
+    lineages = Lineages(msgspec.structs.replace(changed, completed=finished))
     assert sorted(lineages.stored(4)) == ["in-0"]
     assert lineages.end.attempts == (2,)

@@ -107,7 +107,7 @@ def laid_out(*operators: AnyOperator, edges: str, joined: bool = False) -> tuple
 
 
 @pytest.mark.parametrize(
-    ("operators", "edges", "joined", "on_the_line", "in_every_attempt"),
+    ("operators", "edges", "joined", "on_the_lineage", "in_every_attempt"),
     [
         ((Map(),), "rr", False, True, True),
         ((FlatMap(), Map()), "rrr", False, True, True),
@@ -121,14 +121,14 @@ def laid_out(*operators: AnyOperator, edges: str, joined: bool = False) -> tuple
     ],
 )
 def test_what_a_rebalance_hides(
-    operators: tuple[AnyOperator, ...], edges: str, joined: bool, on_the_line: bool, in_every_attempt: bool
+    operators: tuple[AnyOperator, ...], edges: str, joined: bool, on_the_lineage: bool, in_every_attempt: bool
 ) -> None:
     pair = laid_out(*operators, edges=edges, joined=joined)
-    assert is_determined(*pair) is on_the_line
+    assert is_determined(*pair) is on_the_lineage
     assert is_determined(*pair, every_attempt=True) is in_every_attempt
 
 
 def test_a_single_receiver_hides_nothing() -> None:
     workload, topology = laid_out(Map(), edges="rh", joined=True)
-    alone = Topology(parallelism={**topology.parallelism, "op0": 1}, edges=topology.edges)
-    assert is_determined(workload, alone, every_attempt=True)
+    narrowed = Topology(parallelism={**topology.parallelism, "op0": 1}, edges=topology.edges)
+    assert is_determined(workload, narrowed, every_attempt=True)

@@ -198,7 +198,7 @@ def test_a_rule_that_one_subtask_takes_twice_is_seen(result: Result) -> None:
     assert found.difference == "applied twice"
 
 
-def test_a_row_of_the_data_is_owed_to_one_subtask_alone(result: Result) -> None:
+def test_a_row_of_the_data_is_expected_at_one_subtask_alone(result: Result) -> None:
     def alter(history: History) -> None:
         runs = [run for run in history.runs if run.operator == "rules" and run.attempt == history.runs[-1].attempt]
         channel = next(number for number, name in enumerate(runs[1].inputs) if name.startswith("data"))
@@ -222,8 +222,8 @@ def test_copies_that_differ_are_seen_though_both_are_whole(result: Result) -> No
         for one, state in zip(mine, states, strict=True):
             one.state = msgspec.json.encode(state).decode()
 
-    lied = altered(result, alter)
-    verdict = judge(lied.workload, lied.submitted, lied.history).verdicts["consistent-cut"]
+    mutated_case = altered(result, alter)
+    verdict = judge(mutated_case.workload, mutated_case.submitted, mutated_case.history).verdicts["consistent-cut"]
     assert isinstance(verdict, Violated)
     assert verdict.difference == "copies differ"
     assert all(task.startswith("rules-") for task in verdict.tasks)

@@ -63,7 +63,7 @@ def layout(of: Workload) -> Topology:
     return Topology(parallelism=dict.fromkeys(names, 1), edges=edges)
 
 
-def test_a_clock_tells_what_was_heard_at_positions() -> None:
+def test_a_clock_reports_what_was_received_at_positions() -> None:
     of = workload(Tumbling(size=4), inputs=(source("a", 5, 3, 9, delay=2), source("b", 7, bounded=False)))
     clock = Clock(of)
     assert splits_before(of, "op0") == (0, 1)
@@ -105,9 +105,9 @@ WRONG: list[tuple[Workload, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("wrong", "says"), WRONG, ids=[says for _, says in WRONG])
-def test_what_makes_no_sense_is_said(wrong: Workload, says: str) -> None:
-    assert [problem for problem in problems(wrong, layout(wrong)) if says in problem]
+@pytest.mark.parametrize(("wrong", "message"), WRONG, ids=[message for _, message in WRONG])
+def test_what_makes_no_sense_is_reported(wrong: Workload, message: str) -> None:
+    assert [problem for problem in problems(wrong, layout(wrong)) if message in problem]
 
 
 def test_what_makes_sense_is_not_complained_of() -> None:

@@ -73,14 +73,14 @@ def test_negative_numbers_are_floor_modulo() -> None:
     assert rows_of(machine(FlatMap(fan=2)), (0, -1, 5, 0)) == [(0, -1, 5, 0), (0, 0, 5, 0)]
 
 
-def test_what_is_told_of_the_key_only() -> None:
+def test_what_is_determined_of_the_key_only() -> None:
     assert rows_of(machine(Count()), (1, 5, 6, 7), (1, 5, 6, 7)) == [(1, 1, 0, 0), (1, 2, 0, 0)]
     assert rows_of(machine(Count(tagged=True)), (1, 5, 6, 7)) == [(1, 1, 6, 7)]
     assert rows_of(machine(Dedup()), (1, 5, 6, 7), (1, 8, 9, 0)) == [(1, 0, 0, 0)]
     assert rows_of(machine(Dedup(keys_only=False)), (1, 5, 6, 7), (1, 8, 9, 0)) == [(1, 5, 6, 7)]
 
 
-def test_what_is_taken_back_is_gone() -> None:
+def test_what_is_taken_back_is_removed() -> None:
     total, count = machine(Sum(signed=True)), machine(Count(signed=True))
     added, taken_back = (1, 5, 6, 0), (1, 5, -6, 0)
     assert rows_of(total, added, (1, 2, 3, 0), taken_back) == [

@@ -25,7 +25,7 @@ CIRCLE = VICIOUS_CIRCLE.pipeline
 
 
 @pytest.mark.parametrize("name", PIPELINE_EXAMPLES)
-def test_it_holds_and_all_that_the_text_says_shows_or_is_assumed(name: str) -> None:
+def test_it_holds_and_all_that_the_text_states_shows_or_is_assumed(name: str) -> None:
     example_run = run_pipeline_example(PIPELINE_EXAMPLES[name])
     assert [claim for claim in example_run.claims if not claim.shown and not claim.assumed] == []
     assert isinstance(example_run.verdicts["exactly-once"], Holds)

@@ -35,12 +35,12 @@ ARITHMETIC = ExampleRun(
 )
 
 
-def _two_cells(reported: Callable[[str], None] = lambda _: None) -> Iterator[Cell]:
+def _two_comparisons(reported: Callable[[str], None] = lambda _: None) -> Iterator[Comparison]:
     """Instead of all, which take the longest: in one overtaking wins, in the other alignment does."""
     written = dict.fromkeys(WAYS, 0)
     for rate, progress in ((10 * MB, {"aligned": 7, "continuous": 9}), (100 * MB, {"aligned": 9, "continuous": 7})):
         reported(f"{rate}")
-        yield judge_cell(rate, 10 * SECOND, 2 * MINUTE, {**written, **progress}, written)
+        yield judge_comparison(rate, 10 * SECOND, 2 * MINUTE, {**written, **progress}, written)
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_throughput_is_drawn_where_the_store_is_too_slow(benchmark: ModuleType) 
     assert all([at for at, _ in curve.points] == list(range(180)) for curve in chart.curves)
 
 
-def test_each_pressure_is_what_its_name_says() -> None:
+def test_each_pressure_is_what_its_name_means() -> None:
     """What comes a second, None: as much as is taken; and what the task does."""
     plans = {about: plan(WAYS["aligned"]).stages for about, plan in PRESSURES.items()}
     assert {about: (source.arrives, task.rate) for about, (source, task) in plans.items()} == {

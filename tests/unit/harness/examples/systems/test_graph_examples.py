@@ -27,7 +27,7 @@ CORPUS = Path(__file__).parents[4] / "corpus" / "graphs"
 
 
 @pytest.mark.parametrize("name", SYSTEM_EXAMPLES)
-def test_it_holds_and_all_that_the_text_says_shows(name: str) -> None:
+def test_it_holds_and_all_that_the_text_states_shows(name: str) -> None:
     example_run = run_system_example(SYSTEM_EXAMPLES[name])
     assert [claim for claim in example_run.claims if not claim.shown] == []
     assert isinstance(example_run.verdicts["consistent-cut"], Holds)

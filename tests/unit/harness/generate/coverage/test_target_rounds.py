@@ -31,7 +31,7 @@ CAPABILITIES = SimulatedSubject().capabilities
 GUARANTEES = {alignment: guarantee for alignment, (guarantee, _) in MODES.items()}
 
 
-def cells_of(group: TargetGroup) -> set[CoverageTarget]:
+def targets_of(group: TargetGroup) -> set[CoverageTarget]:
     return {
         CoverageTarget(alignment=group.alignment, ending=group.ending, point=point, fault=fault)
         for point, fault in group.pairs
@@ -45,11 +45,11 @@ def a_round(frame: Frame, number: int) -> list[TargetGroup]:
 
 @pytest.mark.parametrize("most", [1, 4, 6])
 @pytest.mark.parametrize("number", [0, 3_000_000])
-def test_a_round_aims_at_every_possible_cell_once(most: int, number: int) -> None:
+def test_a_round_has_every_possible_target_once(most: int, number: int) -> None:
     groups = a_round(Frame(capabilities=CAPABILITIES, max_faults=most), number)
-    aimed = Counter(target for group in groups for target in cells_of(group))
-    assert set(aimed) == set(possible_targets(CAPABILITIES))
-    assert set(aimed.values()) == {1}
+    targeted = Counter(target for group in groups for target in targets_of(group))
+    assert set(targeted) == set(possible_targets(CAPABILITIES))
+    assert set(targeted.values()) == {1}
     assert all(1 <= len(group.pairs) <= most for group in groups)
 
 
@@ -73,18 +73,18 @@ def test_a_write_is_looked_for_at_the_end_of_the_last_source_too() -> None:
         assert (fault.trigger.point, fault.trigger.occurrence) == (pair[0], occurrence)
 
 
-def test_the_next_round_mixes_them_anew() -> None:
+def test_the_next_round_mixes_them_again() -> None:
     frame = Frame(capabilities=CAPABILITIES, max_faults=6)
     one, two = ({group.pairs for group in a_round(frame, number) if len(group.pairs) > 3} for number in (0, 1))
     assert len(one & two) < len(one) // 10
 
 
-def test_the_page_tells_how_many_rounds_a_nightly_run_has() -> None:
+def test_the_page_reports_how_many_rounds_a_nightly_run_has() -> None:
     nightly = PROFILES["nightly"]
     number_of_groups = groups_in_a_round(Frame(capabilities=CAPABILITIES, max_faults=nightly.max_faults))
-    aimed = nightly.target_shares * SHARES[TARGETS]
+    targeted = nightly.target_shares * SHARES[TARGETS]
     others = sum(share for name, share in SHARES.items() if name != TARGETS)
-    rounds = nightly.scenarios * aimed / (aimed + others) / number_of_groups
+    rounds = nightly.scenarios * targeted / (targeted + others) / number_of_groups
     page = " ".join(FORMAT_PAGE.read_text().split())
     assert f"in `nightly` {number_of_groups:,} of them go through all that are possible once" in page
     assert f"there are {rounds:.1f} such rounds" in page
@@ -103,7 +103,7 @@ def test_where_the_first_blow_ends_the_job_it_strikes_alone() -> None:
     assert any(len(group.pairs) > 3 for group in failing), "what does not strike goes together"
 
 
-def test_no_two_blows_are_aimed_at_one_point() -> None:
+def test_no_two_restarting_faults_strike_at_one_point() -> None:
     """The first would be felt, and the others find nothing that is alive."""
     for group in a_round(Frame(max_faults=6), 0):
         blows = Counter(point for point, kind in set(group.pairs) if kind in UPSETTING)
@@ -111,10 +111,10 @@ def test_no_two_blows_are_aimed_at_one_point() -> None:
         assert not blows or len(blows) == len(set(group.pairs)), "nothing waits beside them"
 
 
-def test_what_is_not_possible_is_not_aimed_at() -> None:
+def test_what_is_not_possible_is_no_target() -> None:
     modest = Capabilities(faults=frozenset({"kill-task", "tear-write"}), sinks=frozenset({"plain"}))
     frame = Frame(capabilities=modest)
-    assert {target for group in a_round(frame, 0) for target in cells_of(group)} == set(possible_targets(modest))
+    assert {target for group in a_round(frame, 0) for target in targets_of(group)} == set(possible_targets(modest))
     assert {group.sink for group in a_round(frame, 0)} == {"plain"}
     nothing = Frame(capabilities=msgspec.structs.replace(modest, faults=frozenset({"pause-node"})))
     assert [group.pairs for group in a_round(nothing, 5)] == [()], "a fault that only machines suffer"
@@ -123,7 +123,7 @@ def test_what_is_not_possible_is_not_aimed_at() -> None:
 # -- by number -----------------------------------------------------------------------
 
 
-def test_turns_follow_one_another_in_their_share_of_the_numbers() -> None:
+def test_target_groups_follow_one_another_in_their_share_of_the_numbers() -> None:
     frame = Frame(capabilities=CAPABILITIES)
     number_of_groups = [number_of_group(frame, 7, index, 10, 105) for index in range(1_050)]
     taken = [group_number for group_number in number_of_groups if group_number is not None]
@@ -153,7 +153,7 @@ def test_a_scenario_is_had_again_by_its_seed_and_number_alone() -> None:
     assert {one.name == TARGETS for one in run} == {True, False}
 
 
-def test_a_scenario_has_the_faults_whose_turn_it_is() -> None:
+def test_a_scenario_has_the_faults_of_its_targets() -> None:
     draw = scenario_of(Drawing(templates=(TARGETS,), max_records=30, max_faults=5, capabilities=CAPABILITIES))
     frame = Frame(capabilities=CAPABILITIES, max_faults=5)
     for index in range(40):
@@ -187,7 +187,7 @@ def test_a_scenario_has_the_faults_whose_turn_it_is() -> None:
         ("in-turn", "drained", "snapshot-taken", "tear-write"),
     ],
 )
-def test_a_cell_that_is_hard_to_hit_is_hit_in_few_tries(
+def test_a_target_that_is_hard_to_hit_is_hit_in_few_tries(
     alignment: str, ending: str, point: str, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = CoverageTarget(alignment=alignment, ending=ending, point=point, fault=fault)

@@ -60,7 +60,7 @@ def test_each_is_hit_often(results: list[Result]) -> None:
     assert share(results, INCOMPATIBLE) > 0.12
 
 
-def test_a_cancel_is_hit_by_whoever_hears_of_it_and_whoever_is_told(results: list[Result]) -> None:
+def test_a_cancel_is_hit_by_whoever_learns_of_it_and_whoever_is_notified(results: list[Result]) -> None:
     kinds = Counter(kind for kind, _ in hits(results, "cancel").elements())
     assert kinds.keys() >= {"kill-task", "kill-node", "kill-coordinator", "pause-task", "cut-channel", "lose-message"}
     assert ("kill-coordinator", "") in hits(results, "cancel"), "some while after it was asked"
@@ -87,7 +87,9 @@ def test_nothing_is_violated(results: list[Result]) -> None:
 
 
 @pytest.mark.parametrize("most", [1, 2, 4])
-def test_they_come_beside_what_is_drawn_already_where_there_is_room(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_they_are_added_to_what_is_drawn_already_where_there_is_room(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     templates = (*TEMPLATES, "S1", "S8")
     monkeypatch.setattr(strategies, "with_stragglers", _unhit)  # what comes late goes by the faults that are there
     companions = drawn(120, max_faults=most, templates=templates)

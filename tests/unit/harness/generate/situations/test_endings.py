@@ -57,8 +57,8 @@ def test_inputs_end_at_different_times(apart: list[Scenario]) -> None:
     assert sum(map(uneven, apart)) > SCENARIOS * 7 // 10
     kinds = Counter(frozenset(source.bounded for source in one.workload.inputs) for one in apart)
     assert min(kinds[frozenset({True})], kinds[frozenset({False})], kinds[frozenset({True, False})]) > 10
-    ahead = [one for one in apart if len({source.bounded for source in one.workload.inputs}) == 2]
-    assert all(one.workload.inputs[0].bounded for one in ahead)
+    bounded_first = [one for one in apart if len({source.bounded for source in one.workload.inputs}) == 2]
+    assert all(one.workload.inputs[0].bounded for one in bounded_first)
 
 
 def test_subtasks_of_one_source_end_apart_over_forward_edges(apart: list[Scenario]) -> None:
@@ -132,7 +132,7 @@ def test_all_commands_that_can_race_do_so_in_either_order() -> None:
     assert 150 < sum(number for pair, number in pairs.items() if len(pair) == 2) < 300
 
 
-def test_races_come_at_once_at_a_step_and_later_and_often_beside_an_endless_input(stopped: list[Scenario]) -> None:
+def test_races_come_at_once_at_a_step_and_later_and_often_with_an_endless_input(stopped: list[Scenario]) -> None:
     races = [one for one in stopped if len(ending_of(one)) == 2]
     gaps = Counter(_gap(*one.commands[:2]) for one in races)
     assert min(gaps[gap] for gap in ("at once", "at a step", "later")) > 5

@@ -55,7 +55,7 @@ WIDER = {"source": 3, "count": 4, "sink": 3}
         ({"other": 1}, "there is no operator 'other'"),
     ],
 )
-def test_a_layout_that_cannot_be_is_told_in_a_line(
+def test_a_layout_that_cannot_be_is_reported_in_a_line(
     parallelism: dict[str, int], problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = scenario(**parallelism)
@@ -180,7 +180,7 @@ def test_a_share_that_is_lost_or_elsewhere_or_there_twice_is_seen(operator: str,
     assert verdict.difference == "loaded state differs"
 
 
-def test_that_it_was_laid_out_anew_is_the_users_word_and_not_the_engines() -> None:
+def test_that_it_was_rescaled_is_the_users_word_and_not_the_engines() -> None:
     """Were the command's word not there, the second job would have begun with the wrong states."""
     result = run(SimulatedSubject(), scenario(count=3))
     for entry in result.history.journal:

@@ -46,7 +46,7 @@ def overtaken(scenario: Scenario) -> set[str]:
     return {edge.receiver for edge in scenario.topology.edges} - kept
 
 
-def dealt(history: History) -> Iterator[tuple[str, TaskState]]:
+def redistributed(history: History) -> Iterator[tuple[str, TaskState]]:
     """(operator, state) of what the tasks of a resumed job began with, where records were in flight."""
     began = {one.job: one.attempt for one in reversed(history.journal) if isinstance(one, AttemptStarted)}
     for one in history.runs:
@@ -55,7 +55,7 @@ def dealt(history: History) -> Iterator[tuple[str, TaskState]]:
             yield one.task.rpartition("-")[0], state
 
 
-def test_it_is_drawn_beside_the_others() -> None:
+def test_it_is_drawn_among_the_others() -> None:
     assert SHARES["S5"] > 0
 
 
@@ -84,12 +84,12 @@ def test_somewhere_barriers_may_overtake(drawn: list[Scenario]) -> None:
     assert [one for one in drawn if not overtaken(one)] == []
 
 
-def test_in_most_runs_records_are_dealt_anew_few_or_many_and_none_over_edges_that_are_kept_aligned(
+def test_in_most_runs_records_are_redistributed_few_or_many_and_none_over_edges_that_are_never_unaligned(
     results: list[Result],
 ) -> None:
     counts = []
     for result in results:
-        found = list(dealt(result.history))
+        found = list(redistributed(result.history))
         assert {operator for operator, _ in found} <= overtaken(result.scenario)
         passing = [each for _, state in found for channel in state.queued.values() for each in channel]
         counts.append(sum(is_record(each) for each in passing))

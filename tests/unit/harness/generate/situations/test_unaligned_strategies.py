@@ -36,10 +36,10 @@ def test_unions_are_drawn_about_as_often_as_lists_and_broadcast_state(template: 
 @pytest.mark.parametrize("template", ["S3", "S4"])
 def test_one_snapshot_with_data_in_flight_is_now_and_then_restored_twice(template: str) -> None:
     """Where a fault waits for an attempt that comes up from one."""
-    aimed = [one for one in drawn(template) if any(is_amid_recovery(fault) for fault in one.faults)]
-    assert len(aimed) > DRAWN // 25
+    targeted = [one for one in drawn(template) if any(is_amid_recovery(fault) for fault in one.faults)]
+    assert len(targeted) > DRAWN // 25
     again = 0
-    for scenario in aimed[:RUNS]:
+    for scenario in targeted[:RUNS]:
         result = run(SimulatedSubject(), scenario)
         assert not result.judgement.violated
         again += bool(restored_twice(result.history))

@@ -79,7 +79,7 @@ def test_reads_that_overtook_each_other_still_saw_a_first_part() -> None:
 
 
 @pytest.mark.parametrize("ran", [False, True])
-def test_a_planted_defect_that_ran_is_told(script: Script, ran: bool) -> None:
+def test_a_planted_defect_that_ran_is_reported(script: Script, ran: bool) -> None:
     if ran:
         script.process("a-0").defect_reached()
 
@@ -216,7 +216,7 @@ def test_a_failure_of_a_superseded_attempt_is_nobody_s_concern(script: Script) -
     assert failures(script.history()) == []
 
 
-def test_whoever_goes_on_beside_a_part_that_restarted_fails_as_before(script: Script) -> None:
+def test_whoever_goes_on_outside_a_part_that_restarted_fails_as_before(script: Script) -> None:
     script.attempt(1, "a-0", "b-0", "a-1", "b-1")
     script.dies("b-1")
     script.attempt(2, "a-1", "b-1", incarnation=1, local=True)
@@ -329,7 +329,7 @@ def test_silence_of_a_process_that_was_stopped_is_the_fault_s(script: Script) ->
     assert not history.starved
 
 
-def test_silence_for_no_reason_says_that_the_machine_is_too_slow(script: Script) -> None:
+def test_silence_for_no_reason_states_that_the_machine_is_too_slow(script: Script) -> None:
     script.attempt(1, "a-0", "b-0")
     script.harness.stopped("b-0", 0, PAUSE)
     script.later(2_000_000)
@@ -342,7 +342,7 @@ def test_silence_for_no_reason_says_that_the_machine_is_too_slow(script: Script)
 
 
 @pytest.mark.parametrize(("by_us", "starved"), [(300_000, False), (1_500_000, True)])
-def test_a_loop_that_is_very_late_says_so_too(script: Script, by_us: int, starved: bool) -> None:
+def test_a_loop_that_is_very_late_reports_it_too(script: Script, by_us: int, starved: bool) -> None:
     script.attempt(1, "a-0")
     script.process("a-0").lagged(by_us)
 

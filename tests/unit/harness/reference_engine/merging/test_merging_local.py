@@ -121,7 +121,7 @@ def test_an_attempt_of_all_tasks_has_a_channel_of_its_own(script: Script) -> Non
     assert [(one.sent, one.repeated) for one in channels(script)] == [([5], []), ([5, 6], [])]
 
 
-def test_who_came_up_alone_is_told_and_older_failures_of_it_are_no_news(script: Script) -> None:
+def test_who_recovered_locally_is_reported_and_older_failures_of_it_are_no_news(script: Script) -> None:
     script.attempt(1, "a-0", "b-0")
     script.later()
     coordinator = script.process("coordinator")

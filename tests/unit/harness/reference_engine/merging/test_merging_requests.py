@@ -34,7 +34,7 @@ def statuses(history: h.History) -> dict[str, str]:
     return {one.name: one.status for one in history.transactions}
 
 
-def test_answers_that_were_heard_are_taken_as_they_are(script: Script) -> None:
+def test_answers_that_were_received_are_taken_as_they_are(script: Script) -> None:
     script.asks(*begun("x"), sealing("x"), committing("x"))
     script.asks(*begun("y"), aborting("y"))
     script.asks(committing("z"), answer=t.Denied(reason="it knows no transaction z"))
@@ -181,7 +181,7 @@ def test_what_the_output_does_not_show_is_committed_when_the_reader_lists_it(scr
     assert statuses(script.history(passing=["x"])) == {"x": "committed", "y": "prepared"}
 
 
-def test_what_expired_was_sealed_and_is_gone(script: Script) -> None:
+def test_what_expired_was_sealed_and_is_lost(script: Script) -> None:
     script.asks(*begun("x"))
     script.sends(sealing("x"))
     script.later()
@@ -341,7 +341,7 @@ def completions(script: Script) -> list[int]:
     return [one.checkpoint for one in script.history().completed]
 
 
-def test_a_completion_that_nobody_told_of_shows_in_what_is_restored(script: Script) -> None:
+def test_a_completion_of_which_nobody_was_notified_shows_in_what_is_restored(script: Script) -> None:
     completing(script, 3)
     script.dies("coordinator")
     script.attempt(2, restores=3)
@@ -366,7 +366,7 @@ def test_one_that_shows_nowhere_was_none(script: Script) -> None:
     assert completions(script) == []
 
 
-def test_one_that_was_told_counts_once(script: Script) -> None:
+def test_one_that_was_reported_counts_once(script: Script) -> None:
     completing(script, 3)
     script.process("coordinator").checkpoint_completed(snapshot(3))
     script.attempt(2, restores=3)

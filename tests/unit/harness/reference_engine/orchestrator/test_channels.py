@@ -166,7 +166,7 @@ def test_another_connection_that_breaks_is_not_of_the_cut(channels: Channels) ->
     assert channels.broke() == [], "its sender is gone: it broke of that"
 
 
-def test_a_break_told_from_before_is_not_of_the_cut(channels: Channels) -> None:
+def test_a_break_reported_from_before_is_not_of_the_cut(channels: Channels) -> None:
     channels.faults.cut(0, *ENDS)
     frame = f.Broke(channels.stage.now_us - 5, NAME, AttemptId(1), "it was closed")
     channels.faults.broke(frame)
@@ -256,7 +256,7 @@ def test_a_connection_can_only_be_cut_between_two_that_live(channels: Channels, 
     assert channels.faults.delay(0, *ENDS, 9, 9), "while a proxy can be told before anybody connects"
 
 
-def test_a_server_that_does_not_do_as_it_is_told_is_replaced_and_no_fault_was_applied(channels: Channels) -> None:
+def test_a_server_that_does_not_do_as_requested_is_replaced_and_no_fault_was_applied(channels: Channels) -> None:
     channels.stage.proxies.resists = True
     assert every(channels.faults, *ENDS) == [False] * 7
     assert channels.done == ["recover"] * 7
@@ -284,7 +284,7 @@ def test_the_proxies_are_looked_at_before_a_fault_kills_them(channels: Channels)
     assert channels.done[:2] == ["look", "kill"]
 
 
-def test_a_fault_is_told_with_the_stamp_of_who_felt_it(channels: Channels) -> None:
+def test_a_fault_is_reported_with_the_stamp_of_who_felt_it(channels: Channels) -> None:
     channels.faults.delay(2, *ENDS, 1_000, 5_000)
     channels.stage.pass_us(50_000)
     frame = f.Felt(channels.stage.now_us, NAME, AttemptId(1), 30_000, 0)

@@ -94,7 +94,7 @@ def test_a_node_that_is_killed_is_one_process_and_takes_all_its_tasks_along(
 
 
 @pytest.mark.parametrize("first", ["coordinator", "harness"])
-def test_whoever_sees_first_that_a_process_is_gone_its_end_is_told_as_the_harness_knows_it(
+def test_whoever_sees_first_that_a_process_has_ended_its_end_is_reported_as_the_harness_knows_it(
     tmp_path: Path, first: str
 ) -> None:
     script = Script(tmp_path)

@@ -104,7 +104,7 @@ def test_a_phase_sets_a_fault_off_some_time_after_it_was_entered(begin: Callable
     assert run.ended_names == ["count-1"]
 
 
-def test_what_did_not_come_is_told_as_unapplied(begin: Callable[..., Run]) -> None:
+def test_what_did_not_come_is_reported_as_unapplied(begin: Callable[..., Run]) -> None:
     run = begin(
         kill(AtTime(at_us=5)),
         kill(AtPoint(point="ack-sent", occurrence=9)),
@@ -138,7 +138,7 @@ def test_a_command_goes_to_the_coordinator_once_the_step_is_done(begin: Callable
     assert (issue.command, issue.kind, issue.drain) == (0, "stop-with-savepoint", True)
 
 
-def test_a_command_that_no_coordinator_hears_is_answered(begin: Callable[..., Run]) -> None:
+def test_a_command_that_no_coordinator_receives_is_answered(begin: Callable[..., Run]) -> None:
     run = begin(commands=(Savepoint(trigger=AtTime(at_us=5)),))
     run.stage.context.facts.coordinator(False)
     run.stage.pass_virtual(5)
@@ -147,7 +147,7 @@ def test_a_command_that_no_coordinator_hears_is_answered(begin: Callable[..., Ru
     assert (returned.command, returned.checkpoint, returned.error) == (0, None, "no coordinator answers")
 
 
-def test_a_process_that_starts_later_is_told_what_is_left_of_each_deviation(begin: Callable[..., Run]) -> None:
+def test_a_process_that_starts_later_receives_what_remains_of_each_perturbation(begin: Callable[..., Run]) -> None:
     run = begin(
         deviations=(
             Perturbation(what="step map-0", occurrence=3, by_us=9),
@@ -170,7 +170,7 @@ def test_a_task_that_does_not_live_cannot_be_killed(begin: Callable[..., Run]) -
     assert run.steering.unapplied() == ["fault 0: kill-task", "fault 1: kill-task"]
 
 
-def test_a_death_is_told_with_a_stamp_from_before_it(begin: Callable[..., Run]) -> None:
+def test_a_death_is_reported_with_a_stamp_from_before_it(begin: Callable[..., Run]) -> None:
     run = begin(kill(AtTime(at_us=1)))
     kill_now, killed = run.stage.processes.kill, []
 
@@ -232,7 +232,7 @@ def test_a_node_without_a_live_attempt_is_not_hit(begin: Callable[..., Run]) -> 
     assert (run.fired, run.ended_names) == ([], [])
 
 
-def test_the_coordinator_is_down_for_as_long_as_it_is_told(begin: Callable[..., Run]) -> None:
+def test_the_coordinator_is_down_for_as_long_as_requested(begin: Callable[..., Run]) -> None:
     run = begin(plan.KillCoordinator(trigger=AtTime(at_us=3), down_us=200))
     run.stage.pass_virtual(3)
     assert run.replaced == [(COORDINATOR, 0, 200 * 20)]
@@ -351,7 +351,7 @@ def test_two_sinks_of_one_node_are_armed_as_one(begin: Callable[..., Run]) -> No
     assert armed(run.stage.member("node-0")) == [("Arm", "refused", None, 0, 1)]
 
 
-def test_who_replaces_a_process_is_told_again_until_the_fault_has_fired(begin: Callable[..., Run]) -> None:
+def test_who_replaces_a_process_receives_it_again_until_the_fault_has_fired(begin: Callable[..., Run]) -> None:
     run = begin(plan.FailCommit(trigger=NOW, task="sink-0", how="refused", times=2))
     run.stage.pass_virtual(1)
     for remaining in (2, 1):
@@ -379,7 +379,7 @@ def test_what_one_process_has_met_no_other_meets(begin: Callable[..., Run]) -> N
         assert armed(newer) == again
 
 
-def test_a_poison_that_is_for_ever_is_told_again_for_ever(begin: Callable[..., Run]) -> None:
+def test_an_injected_exception_that_is_for_ever_is_sent_again_for_ever(begin: Callable[..., Run]) -> None:
     run = begin(plan.RaiseInOperator(trigger=NOW, task="count-0", always=True))
     run.stage.pass_virtual(1)
     for _ in range(3):
@@ -396,7 +396,7 @@ def test_only_operators_can_be_made_to_raise(begin: Callable[..., Run]) -> None:
     assert armed(run.stage.member("sink-0")) == []
 
 
-def test_a_fault_is_told_in_the_phase_it_fired_in(begin: Callable[..., Run]) -> None:
+def test_a_fault_is_reported_in_the_phase_it_fired_in(begin: Callable[..., Run]) -> None:
     run = begin(kill(NOW))
     run.stage.context.facts.job(job_facts(under_way=True))
     run.stage.pass_virtual(1)

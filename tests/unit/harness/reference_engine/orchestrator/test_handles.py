@@ -33,5 +33,5 @@ def test_the_last_words_are_those_that_say_what_was_wrong(log: list[str], words:
     assert last_words(tmp_path / "log") == words
 
 
-def test_a_program_without_a_log_has_said_nothing(tmp_path: Path) -> None:
+def test_a_program_without_a_log_has_reported_nothing(tmp_path: Path) -> None:
     assert last_words(tmp_path / "log") == "it has printed nothing"

@@ -83,7 +83,7 @@ def test_the_coordinators_stage_gives_the_phase(phases: Phases, job: dict[str, A
         ({}, {"newest": 3}, "running"),
     ],
 )
-def test_who_aligns_or_owes_a_commit(phases: Phases, task: dict[str, Any], job: dict[str, Any], phase: str) -> None:
+def test_who_aligns_or_must_commit(phases: Phases, task: dict[str, Any], job: dict[str, Any], phase: str) -> None:
     phases.facts.up("sink-0", 1)
     phases.facts.task(task_facts("sink-0", **task))
     phases.works(**job)
@@ -102,7 +102,7 @@ def test_a_phase_is_entered_when_it_changes_and_only_then(phases: Phases) -> Non
     assert phases.entered == ["running", "checkpointing", "aligning", "checkpointing", "running"]
 
 
-def test_what_a_dead_attempt_said_is_past(phases: Phases) -> None:
+def test_what_a_dead_attempt_reported_is_past(phases: Phases) -> None:
     phases.facts.up("map-0", 1)
     phases.works(under_way=True)
     phases.facts.task(task_facts("map-0", aligning=True))

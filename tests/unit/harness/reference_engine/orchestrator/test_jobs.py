@@ -103,7 +103,7 @@ def test_a_job_that_finished_is_not_resumed_nor_one_that_failed_without_a_snapsh
         assert len(jobs.unapplied) == 1
 
 
-def test_a_job_with_other_operators_is_told_of_in_the_journal_and_without_a_snapshot_not_asked_for(
+def test_a_job_with_other_operators_is_in_the_journal_and_without_a_snapshot_not_asked_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     incompatible = Resume(trigger=AtTime(at_us=0), inserted={"fresh": "map"})

@@ -24,7 +24,7 @@ EVER = AtTime(at_us=1_000_000)
 
 
 @pytest.mark.parametrize("survivors_run", [True, False])
-def test_only_those_are_told_as_killed_that_were(
+def test_only_those_are_reported_as_killed_that_were(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, survivors_run: bool
 ) -> None:
     node, apart = plan.KillNode(trigger=EVER, node=1), plan.KillTask(trigger=EVER, task="map-0")

@@ -119,7 +119,7 @@ def test_all_do_when_the_proxy_dies(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert len(placement.channels) == 10
 
 
-def test_sinks_write_where_the_seed_says_and_shrinking_does_not_change_it() -> None:
+def test_sinks_write_where_the_seed_states_and_shrinking_does_not_change_it() -> None:
     seeds = [str(number) for number in range(40)]
     full = [store_of(msgspec.structs.replace(chain(), seed=seed)) for seed in seeds]
     assert set(full) == {"database", "files"}
@@ -150,7 +150,7 @@ def test_only_points_that_something_waits_for_are_announced() -> None:
 # -- what a process is told ------------------------------------------------------------------------------------------
 
 
-def test_a_node_is_told_of_all_its_tasks_and_channels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_node_is_notified_of_all_its_tasks_and_channels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made = stage(monkeypatch, tmp_path, KILL_NODE, felt=["map-1>count-0", "map-1>count-1"])
     deviations = (("step map-1", 3, 50),)
     decoded = msgspec.msgpack.decode(
@@ -163,7 +163,7 @@ def test_a_node_is_told_of_all_its_tasks_and_channels(monkeypatch: pytest.Monkey
     assert (decoded.perturbations, decoded.heartbeat_timeout_us, decoded.scale) == (deviations, GIVEN_UP_US, 20)
 
 
-def test_the_coordinator_is_told_where_each_task_lives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_coordinator_receives_where_each_task_lives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for faults, wanted in (((), dict(zip(TASKS, TASKS, strict=True))), ((KILL_NODE,), None)):
         folder = tmp_path / str(len(faults))
         folder.mkdir()

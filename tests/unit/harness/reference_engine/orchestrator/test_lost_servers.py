@@ -97,7 +97,9 @@ def test_a_database_that_the_plan_still_holds_down_at_the_end_is_given_back(
 
 
 @pytest.mark.usefixtures("toxiproxy_server")
-def test_a_database_of_the_users_that_is_gone_at_the_end(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_of_the_users_that_is_unreachable_at_the_end(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever was seen of the run, it is not judged."""
     server = RunningServer()
     monkeypatch.setenv(postgres.DSN_VARIABLE, server.dsn)

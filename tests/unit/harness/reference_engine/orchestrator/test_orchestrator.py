@@ -64,7 +64,7 @@ def test_a_run_is_over_when_its_job_has_ended_and_everybody_has_parted(begin: Ca
     assert len(run.launcher.puppets) == 9
 
 
-def test_at_the_end_every_process_is_killed_and_told_of_by_nobody(begin: Callable[..., Run]) -> None:
+def test_at_the_end_every_process_is_killed_and_reported_by_nobody(begin: Callable[..., Run]) -> None:
     run = begin()
     run.run(whole)
     run.close()
@@ -85,7 +85,7 @@ def test_one_that_does_not_come_up_is_named_with_its_last_words(
 ) -> None:
     monkeypatch.setattr(module, "READY_WITHIN_US", 30_000)
     run = begin()
-    run.launcher.stays_away = ("map-1",)
+    run.launcher.stay_silent = ("map-1",)
     run.launcher.log("run.map-1").write_text("one\n\n  ImportError: no such thing \n\n")
     with pytest.raises(SubjectFailed, match=r"^map-1 did not come up: ImportError: no such thing$"):
         run.run(whole)
@@ -93,7 +93,7 @@ def test_one_that_does_not_come_up_is_named_with_its_last_words(
 
 def test_one_that_ends_at_its_start_ends_the_run(begin: Callable[..., Run]) -> None:
     run = begin()
-    run.launcher.stays_away = ("map-1",)
+    run.launcher.stay_silent = ("map-1",)
 
     def script(run: Run) -> Script:
         run.launcher.ends(run.newest("map-1"), code=70, last_line="KeyError: 'x'")
@@ -103,7 +103,7 @@ def test_one_that_ends_at_its_start_ends_the_run(begin: Callable[..., Run]) -> N
         run.run(script)
 
 
-def test_one_that_says_what_cannot_be_read_is_killed_for_it_and_replaced(begin: Callable[..., Run]) -> None:
+def test_one_that_sends_what_cannot_be_read_is_killed_for_it_and_replaced(begin: Callable[..., Run]) -> None:
     run = begin()
 
     def script(run: Run) -> Script:
@@ -122,7 +122,7 @@ def test_one_that_says_what_cannot_be_read_is_killed_for_it_and_replaced(begin: 
     assert run.named("map-1")[0].signals == [signal.SIGKILL]
 
 
-def test_what_is_not_its_to_say_ends_the_run(begin: Callable[..., Run]) -> None:
+def test_what_is_not_its_to_send_ends_the_run(begin: Callable[..., Run]) -> None:
     run = begin()
 
     def script(run: Run) -> Script:
@@ -141,7 +141,7 @@ def cut_off_within(monkeypatch: pytest.MonkeyPatch, *, standing_us: int, most_us
     monkeypatch.setattr(bound, "LOOK_US", 20_000)
 
 
-def test_a_job_that_stands_still_is_cut_off_and_owes_its_rest(
+def test_a_job_that_stands_still_is_cut_off_and_its_rest_is_expected(
     begin: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut_off_within(monkeypatch, standing_us=100_000)
@@ -159,7 +159,7 @@ def test_a_job_that_stands_still_is_cut_off_and_owes_its_rest(
     assert {puppet.signals[-1] for puppet in run.launcher.puppets} == {signal.SIGSTOP}
 
 
-def test_a_job_that_gets_on_has_until_the_harness_has_no_more_time_and_then_owes_nothing(
+def test_a_job_that_progresses_has_until_the_harness_has_no_more_time_and_then_nothing_is_expected_of_it(
     begin: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut_off_within(monkeypatch, standing_us=200_000, most_us=600_000)

@@ -58,7 +58,7 @@ def prune(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, int, l
     return code, printed["databases"], printed["failed"]
 
 
-def test_what_a_server_that_is_gone_keeps_is_named_and_removed_on_request(
+def test_what_a_server_that_has_ended_keeps_is_named_and_removed_on_request(
     subject: ProcessesSubject,
     server: RunningServer,
     monkeypatch: pytest.MonkeyPatch,
@@ -96,7 +96,7 @@ def test_what_a_server_that_is_gone_keeps_is_named_and_removed_on_request(
     assert doctor._bequests().found == "nothing of past runs is left"
 
 
-def test_while_a_run_is_under_way_its_note_is_nobodys_to_act_on_and_then_it_is_gone(
+def test_while_a_run_is_under_way_its_note_is_nobodys_to_act_on_and_then_it_is_deleted(
     subject: ProcessesSubject, server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     true = opening.Opened.close

@@ -101,7 +101,7 @@ def test_it_forwards_to_no_port_that_is_not_the_runs(services: Services) -> None
             services.proxies.make("x>a", port)
 
 
-def test_what_tells_it_from_others_is_on_no_command_line(services: Services) -> None:
+def test_what_distinguishes_it_from_others_is_on_no_command_line(services: Services) -> None:
     proxies = services.proxies
     mark = proxies._up._mark
     assert mark.encode() not in Path(f"/proc/{proxies.pid}/cmdline").read_bytes()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cutproof.harness.examples.pipelines.tables import as_text, figures_of_cells
-from cutproof.harness.reference_engine.pipelines.crashing import Cell, circle, crashes, judge_cell, rounds
+from cutproof.harness.examples.pipelines.tables import as_text, figures_of_comparisons
+from cutproof.harness.reference_engine.pipelines.crashing import Comparison, circle, crashes, judge_comparison, rounds
 from cutproof.harness.reference_engine.pipelines.measures import (
     MINUTE,
     SECOND,
@@ -99,14 +99,14 @@ def test_a_round_counts_only_checkpoints_that_were_complete_by_then() -> None:
     assert [one.covered for one in given] == sorted(one.covered for one in given)
 
 
-def _judged(progress: dict[str, int], written: dict[str, int]) -> Cell:
-    return judge_cell(MB, SECOND, None, progress, written)
+def _judged(progress: dict[str, int], written: dict[str, int]) -> Comparison:
+    return judge_comparison(MB, SECOND, None, progress, written)
 
 
 def test_the_winner_is_who_wrote_least_of_those_that_came_furthest() -> None:
     given = _judged({"a": 1_000, "b": 995, "c": 900}, {"a": 5, "b": 3, "c": 0})
     assert (given.winner, given.even) == ("b", ("b", "a"))
-    assert "b (a)" in as_text(figures_of_cells([replace(given, progress=dict.fromkeys(WAYS, 1_000))]))
+    assert "b (a)" in as_text(figures_of_comparisons([replace(given, progress=dict.fromkeys(WAYS, 1_000))]))
 
 
 def test_where_nobody_came_anywhere_nobody_wins() -> None:

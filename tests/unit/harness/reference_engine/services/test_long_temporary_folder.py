@@ -19,13 +19,15 @@ def of_length(bytes_long: int, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path(tempfile.gettempdir())
 
 
-@pytest.mark.parametrize(("too_long", "says"), [(1, "1 byte too long"), (8, "8 bytes too long")])
-def test_one_that_is_too_long_is_told_by_how_much(monkeypatch: pytest.MonkeyPatch, too_long: int, says: str) -> None:
+@pytest.mark.parametrize(("too_long", "message"), [(1, "1 byte too long"), (8, "8 bytes too long")])
+def test_one_that_is_too_long_is_reported_by_how_much(
+    monkeypatch: pytest.MonkeyPatch, too_long: int, message: str
+) -> None:
     monkeypatch.delenv(postgres.DSN_VARIABLE, raising=False)
     folder = of_length(LONGEST + too_long, monkeypatch)
     with pytest.raises(UsageError) as raised:
         ProcessesSubject().check()
-    assert str(raised.value) == f"TMPDIR ({folder}) is {says} for Unix sockets; name a shorter one"
+    assert str(raised.value) == f"TMPDIR ({folder}) is {message} for Unix sockets; name a shorter one"
 
 
 @pytest.mark.usefixtures("toxiproxy_server")

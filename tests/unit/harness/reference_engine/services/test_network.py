@@ -16,7 +16,7 @@ def nothing_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("name", "wanted"), [("", "any"), ("own", "own"), ("host", "host")])
-def test_it_is_one_of_their_own_unless_told_otherwise(name: str, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_one_of_their_own_unless_set_otherwise(name: str, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(network.VARIABLE, name)
     assert network.wanted() == wanted
 
@@ -36,7 +36,7 @@ def test_anything_else_is_bad_usage(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(str(raised.value)) < 300
 
 
-def test_doctor_says_which_it_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_states_which_it_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(namespace, "why_not", lambda: "")
     assert network.describe() == "one of their own"
     monkeypatch.setattr(namespace, "why_not", lambda: "Operation not permitted")

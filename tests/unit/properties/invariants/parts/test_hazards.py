@@ -15,7 +15,7 @@ def case_of(toy: Toy) -> Case:
     return Case(toy.workload, toy.topology, toy.history())
 
 
-def test_a_restore_tells_what_was_in_doubt() -> None:
+def test_a_restore_reports_what_was_in_doubt() -> None:
     toy = recovered(counting(per_split=8))
     (found,) = restores(case_of(toy))
     rows = sum(len(one.rows) for one in toy.seen.transactions if one.attempt == 1 and one.status == "aborted")
