@@ -148,7 +148,7 @@ def test_nothing_overtakes_what_is_to_be_committed(subject: Subject, committing:
     assert not any(state.unsent for _, operator, state in states(result.history) if operator == "sink")
 
 
-def test_what_is_in_flight_lies_in_the_coordinator_s_memory_too(subject: Subject) -> None:
+def test_what_is_in_flight_is_in_the_coordinator_s_memory_too(subject: Subject) -> None:
     asked = scenario("orders", KillTask(trigger=AMID, task="count-0"), snapshot_store="memory")
     result = conforms(subject, asked, *EXACTLY)
     assert committed(result) == expected_rows(asked.workload)

@@ -100,7 +100,7 @@ def test_what_was_prepared_survives_a_killed_server_unseen(
     assert _rows(spark, database) == Counter(COMMITTED)
 
 
-def test_check_judges_a_table_where_it_lies(
+def test_check_judges_a_table_in_place(
     command_here: Command, database: Processes, server: RunningServer, tmp_path: Path
 ) -> None:
     _write(database)

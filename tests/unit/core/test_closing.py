@@ -24,7 +24,7 @@ def test_the_first_writer_is_asked_first() -> None:
     assert STAGE.requests() == [fence("sink-0")]
 
 
-def test_each_writer_in_turn() -> None:
+def test_each_writer_after_the_other() -> None:
     unfinished = (("older", 4), ("covered", 5), ("newer", 6), ("open", None))
     first, effects = close_step(STAGE, Answered(FENCE, Done(unfinished=unfinished)), 30)
     assert effects == [drop("sink-0", "newer"), drop("sink-0", "open"), fence("sink-0")]

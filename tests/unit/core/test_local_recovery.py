@@ -88,7 +88,7 @@ def test_so_does_a_snapshots_place_behind_it() -> None:
         order.place(CheckpointId(2))
 
 
-def test_what_lies_before_the_oldest_checkpoint_is_forgotten_and_the_rest_keeps_its_place() -> None:
+def test_what_is_before_the_oldest_checkpoint_is_forgotten_and_the_rest_keeps_its_place() -> None:
     order = taken_down((0, 0), (1, 0), (0, 1), (1, 1), durable=4)
     order.mark(NO_CHECKPOINT, place(0))
     order.mark(CheckpointId(1), place(1))

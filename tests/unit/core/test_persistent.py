@@ -56,7 +56,7 @@ def test_what_a_barrier_overtook_is_found_in_the_ledger() -> None:
     assert [one.number if one is not None else None for one in book.passed(0, queue)] == [0, None, 1]
 
 
-def test_with_a_time_out_what_lies_from_one_look_to_the_next_is_spilled() -> None:
+def test_with_a_time_out_what_waits_from_one_look_to_the_next_is_spilled() -> None:
     book = ledger(after_us=500)
     assert book.came(0, record(1)) == [SetTimer(SPILL, 500)]
     assert book.came(0, record(2)) == []

@@ -114,7 +114,7 @@ def test_another_failover_is_refused() -> None:
 # -- lost and up again -------------------------------------------------------------------------------------------
 
 
-def test_a_lost_task_restarts_its_region_alone() -> None:
+def test_a_lost_task_restarts_only_its_region() -> None:
     job = rig().up()
     job.checkpoint(1)
     lost = job.lose("sink-1")
@@ -146,7 +146,7 @@ def test_without_the_setting_everything_restarts() -> None:
     [{"guarantee": "at-most-once", "sink": "plain"}, {"finishing": "one-by-one"}],
     ids=["no checkpoint to go back to", "tasks are gone before their time"],
 )
-def test_what_a_region_cannot_do_alone_all_do(settings: dict[str, str]) -> None:
+def test_what_a_region_cannot_do_by_itself_all_do(settings: dict[str, str]) -> None:
     assert len(addressed(Cancel, rig(**settings).up().lose("sink-1"))) == 4
 
 
@@ -345,7 +345,7 @@ def test_a_failure_amid_a_stop_restarts_everything() -> None:
     assert answer(effects)[2]
 
 
-def test_once_a_part_may_have_finished_nothing_restarts_alone() -> None:
+def test_once_a_part_may_have_finished_no_part_restarts_by_itself() -> None:
     """FLINK-21030: the part that has finished would be missing in what goes on (J21)."""
     job = rig().up()
     job.command("stop")

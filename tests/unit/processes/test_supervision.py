@@ -137,7 +137,7 @@ def test_faults_that_wait_are_armed_while_it_stands_and_other_orders_wait_for_th
     assert supervised.obeyed == [*at_once, ask, issue]
 
 
-def test_nothing_lies_behind_a_point(supervised: Supervised) -> None:
+def test_nothing_is_behind_a_point(supervised: Supervised) -> None:
     """What was seen and said before is out before the harness hears of the point."""
     seen: list[list[f.Reached]] = []
 

@@ -82,7 +82,7 @@ def test_a_failure_gives_each_its_copy_again(store: str) -> None:
     assert isinstance(result.judgement.verdicts["exactly-once"], Holds)
 
 
-def test_without_alignment_a_copy_may_be_ahead_and_nothing_is_lost() -> None:
+def test_without_alignment_copies_may_differ_and_nothing_is_lost() -> None:
     """In at-least-once mode a new subtask may take any of the copies, which need not be equal."""
     differing = 0
     for at_us in range(3_000, 9_000, 500):

@@ -77,7 +77,7 @@ def first_numbers(result: Result) -> Iterator[tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_snapshots_of_one_that_recovered_locally_name_what_lies_in_the_logs_of_the_one_before(store: str) -> None:
+def test_snapshots_of_one_that_recovered_locally_name_what_is_in_the_logs_of_the_one_before(store: str) -> None:
     result = result_of(locally(lost(), spill_store=store))
     assert recovered_locally(result) == [LOST]
     assert {log.name.rpartition("/")[0].rpartition("-")[2] for log in result.history.logs} == {"1"}

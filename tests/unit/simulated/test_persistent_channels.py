@@ -50,7 +50,7 @@ def test_the_same_is_in_flight_however_it_is_stored() -> None:
     assert not at_once.logs
 
 
-def test_with_a_time_out_only_what_lies_long_is_logged() -> None:
+def test_with_a_time_out_only_what_waits_long_is_logged() -> None:
     """A quick job without a checkpoint: everything is logged as it comes, nothing after a time-out."""
     quick = {"apply_cost_us": 1, "channel_capacity": 16, "checkpoint_interval_us": 100_000}
     assert run(job(spilling="continuous", **quick)).logs

@@ -131,7 +131,7 @@ def test_alignment_blocks_a_channel_and_overtaking_none() -> None:
         assert max(judged(_tree(way)).outcome.blocked_us.values()) == 0
 
 
-def test_a_barrier_that_waits_long_enough_overtakes_and_one_that_does_not_stays_in_line() -> None:
+def test_a_barrier_that_waits_long_enough_overtakes_and_one_that_does_not_keeps_its_place() -> None:
     aligned_for_long, hasty = (
         judged(_line(way=overtaking_after(us * SECOND), interval_us=20 * SECOND)) for us in (8, 2)
     )

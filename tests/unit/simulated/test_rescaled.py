@@ -48,7 +48,7 @@ def test_a_job_goes_on_at_any_width(end: AnyCommand, wide: int) -> None:
 
 @pytest.mark.parametrize("name", ["source", "op1", "sink"])
 @pytest.mark.parametrize("wide", [1, 3])
-def test_one_operator_alone_is_rescaled(name: str, wide: int) -> None:
+def test_only_one_operator_is_rescaled(name: str, wide: int) -> None:
     scenario = job(STOP, resume(**{name: wide}))
     if name == "source":  # what forward edges join goes together
         scenario = job(STOP, resume(source=wide, op0=wide))

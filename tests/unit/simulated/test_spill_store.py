@@ -120,7 +120,7 @@ def test_a_tasks_state_is_written_before_its_part_is_there() -> None:
     assert took[1] - took[0] == SECOND // 2 + 1_000
 
 
-def test_a_source_that_stays_in_line_sends_its_barrier_after_the_synchronous_part() -> None:
+def test_a_source_that_overtakes_nothing_sends_its_barrier_after_the_synchronous_part() -> None:
     source, sink = PLAN.stages
     slow = replace(PLAN, stages=(replace(source, sync_us=70_000), sink))
     marks = [mark for mark in judged(slow).outcome.marks if mark.checkpoint == 1 and mark.task == "source"]

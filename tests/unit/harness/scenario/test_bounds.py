@@ -169,7 +169,7 @@ def test_a_tower_of_flat_maps_is_refused_before_a_row_is_made() -> None:
     assert rows > bounds.ROWS.most
 
 
-def test_what_is_drawn_lies_far_below_every_bound() -> None:
+def test_what_is_drawn_is_far_below_every_bound() -> None:
     draw = scenario_of(Drawing(capabilities=SimulatedSubject().capabilities, max_records=240, max_faults=6))
     for index in range(60):
         scenario = draw(5, index)

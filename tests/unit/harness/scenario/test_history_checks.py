@@ -185,7 +185,7 @@ def test_a_list_that_is_there_and_empty_was_not_left_out(
     assert "is missing" in next(history_problems(scenario, history), ""), "and is, where nobody knows that it was there"
 
 
-def test_what_lies_in_channels_that_go_on_is_not_put_back_into_them() -> None:
+def test_what_is_in_channels_that_go_on_is_not_put_back_into_them() -> None:
     draw = scenario_of(Drawing(capabilities=SimulatedSubject().capabilities, templates=("local",)))
     scenario = draw(99, 3)
     assert refusal(scenario, json.loads(encoded(SimulatedSubject().run(scenario)))) == ""

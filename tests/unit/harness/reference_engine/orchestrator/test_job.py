@@ -204,7 +204,7 @@ def test_one_count_that_does_not_agree_is_no_rest(
     assert not made.rest.is_at_rest
 
 
-def test_a_part_that_restarted_alone_rests_in_an_attempt_of_its_own(
+def test_a_part_that_restarted_by_itself_rests_in_an_attempt_of_its_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     made = resting(monkeypatch, tmp_path)
