@@ -1,11 +1,11 @@
-"""Data channels over TCP: FIFO, with credits (ABS-12).
+"""Data channels over TCP: first in, first out, with credits (ABS-12).
 
-A sender may put in as many elements as the receiver has granted; it is granted
-one more for each of them that the receiver's task takes; what this was restored
-with and put back takes up no credit.  A barrier that overtakes asks for none: it
-goes at once, and the credits may fall below 0.  A sender connects again and
-again until the receiver's process has the attempt; from then on an end without a
-`Bye` is a failure, and it is the receiver that fails of it.
+A sender may put in as many elements as the receiver has granted.  The receiver grants one more for each element of the
+sender that its task takes.  Elements that were restored and put back into the channel use no credit.  A barrier that
+overtakes asks for no credit: it is sent at once, and the credits may fall below 0.
+
+A sender dials again and again until the receiver's process has the attempt.  Afterwards the end of the connection
+without a `Bye` is a failure, which the receiver reports as its own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CODEC: Codec[DataFrame] = Codec(DataFrame)
 RETRY_US = 4_000
 """of the machine's clock, between two tries to connect"""
 FELT_US = 5_000
-"""an element that was longer under way than this is worth a report"""
+"""an element that was under way for longer than this is reported"""
 
 
 class OutputChannel:
@@ -57,7 +57,7 @@ class OutputChannel:
         """the element that a schedule perturbation delays, and those behind it"""
         self._held_until = 0
         self._early: list[Element] = []
-        """barriers that overtook everything before anybody had accepted the connection"""
+        """barriers that overtook everything before the receiver had accepted the connection"""
         self._credits = 0
         self._accepted = False
         self._closed = False
@@ -74,7 +74,7 @@ class OutputChannel:
         return not self._held and not self._early
 
     def push(self, element: Element) -> None:
-        """Let an element enter; the caller saw that there is room, or it is a barrier that overtakes."""
+        """Put an element in; the caller has seen that there is room, or it is a barrier that overtakes."""
         self.sent += 1
         self._show(element, self.sent - 1)
         late = self._late.next() if self._late is not None else 0
@@ -86,7 +86,7 @@ class OutputChannel:
             self._put(element)
 
     def _show(self, element: Element, place: int) -> None:
-        """The network's log has it; `place` counts all that this attempt has sent."""
+        """Write the element into the network's log; `place` counts all elements that this attempt has sent."""
         if type(element) is Record:
             self._log.sent.append(element.origin)
         elif type(element) is Barrier:
@@ -97,7 +97,7 @@ class OutputChannel:
             show_sent(self.sender, self.name.partition(">")[2], self.name, place, element)
 
     def close(self) -> None:
-        """The sender is gone in order."""
+        """The sender ends in order."""
         self._closed = True
         if self._connection is not None:
             self._connection.send(Bye(self._outbox.clock.tick()))
@@ -150,7 +150,8 @@ class OutputChannel:
             self.sender.drain()
 
     def _ended(self, reason: str) -> None:
-        """Before it was accepted: try again.  Afterwards nothing more enters; the receiver tells."""
+        """Before the receiver accepted the connection: dial again.  Afterwards nothing more is put in; the receiver
+        reports the failure."""
         self._connection = None
         if not self._accepted:
             self._retry()
@@ -159,14 +160,14 @@ class OutputChannel:
 
 
 class Feeling:
-    """Tells of what is done to a connection, as the receiver of its elements feels it."""
+    """Reports what is done to a connection, as the receiver of its elements notices it."""
 
     def __init__(self) -> None:
         self.on_felt: Callable[[int, int], None] | None = None
         self._pieces = 0
 
     def feel(self, stamp: int, connection: Connection, clock: Clock) -> None:
-        """An element has come that was sent at a stamp."""
+        """An element has arrived that was sent at this stamp."""
         if self.on_felt is None:
             return
         transit_us = clock.tick() - stamp
@@ -180,10 +181,10 @@ class InputChannel(Feeling, InputQueue):
     """The receiving end of one channel of one attempt; `driver.ports.Inbound`."""
 
     is_ready = True
-    """whoever sends may connect"""
+    """a sender may connect at any time"""
 
     def __init__(self, name: str, capacity: int, outbox: Outbox, opened: Callable[[], ChannelLog]) -> None:
-        """`opened` gives the log into which goes what is put back, of a channel into which something is."""
+        """`opened` gives the log for the elements that are put back into the channel."""
         Feeling.__init__(self)
         InputQueue.__init__(self)
         self.name = name
@@ -196,7 +197,7 @@ class InputChannel(Feeling, InputQueue):
         self.receiver: TaskRunner | None = None
         self.connection: Connection | None = None
         self.is_over = False
-        """its sender said good-bye, or this end has been closed"""
+        """its sender has sent `Bye`, or this end has been closed"""
         self.on_broken: Callable[[str], None] = lambda reason: None
         self._capacity = capacity
         self._outbox = outbox
@@ -205,11 +206,11 @@ class InputChannel(Feeling, InputQueue):
         """elements that were put back and have not been taken again"""
 
     def admits(self, asked: Open) -> bool:
-        """Whether this sender is the one that is waited for."""
+        """Whether this is the sender that the channel waits for."""
         return not self.is_over and self.connection is None
 
     def accept(self, connection: Connection, asked: Open) -> None:
-        """The sender has connected: grant it the room there is."""
+        """The sender has connected: grant it credits for the room there is."""
         self.connection = connection
         connection.send(Accepted(self._outbox.clock.tick(), self._capacity))
 
@@ -228,13 +229,13 @@ class InputChannel(Feeling, InputQueue):
                 self.receiver.schedule(now)
 
     def ended(self, reason: str) -> None:
-        """The connection is gone: a failure, unless the sender said so before."""
+        """The connection has ended: a failure, unless the sender sent `Bye` before."""
         if not self.is_over:
             self.is_over = True
             self.on_broken(reason)
 
     def refill(self, elements: Sequence[Element], handed_over: HandOver, replays: Sequence[int] = ()) -> None:
-        """Put restored elements back; the room that the sender was granted stays its own."""
+        """Put restored elements back; they do not use the credits of the sender."""
         self._refilled += len(elements)
         self.put_back(elements, handed_over, self._opened(), replays)
         if self.receiver is not None:
@@ -245,9 +246,10 @@ class InputChannel(Feeling, InputQueue):
         self._grant()
 
     def was_taken(self) -> None:
-        """An element was taken in its turn: its sender has room for another, if it was the sender's.
+        """The task has taken an element: grant the sender one more credit, if the element was the sender's.
 
-        What was put back is counted first, wherever it stands: at the end the sender has been granted the same.
+        Elements that were put back are counted first, wherever they stand in the channel; in the end the sender has
+        been granted the same number.
         """
         if self._refilled:
             self._refilled -= 1
@@ -278,7 +280,7 @@ class _Peer:
 
 
 class AnyInput(Protocol):
-    """What a reception asks of the receiving end of a channel."""
+    """What `Reception` needs of the receiving end of a channel."""
 
     name: str
 
@@ -295,10 +297,10 @@ class AnyInput(Protocol):
 
 
 class Reception:
-    """Takes connections of senders and hands each to the channel that it asks for.
+    """Accepts connections of senders and hands each to the channel that the sender asks for.
 
-    One that comes before its attempt is deployed waits for it; one that comes after
-    its attempt was replaced is refused, and so is everyone once `closed` is set.
+    A sender that connects before the attempt of its receiver is deployed waits for it.  One that connects after that
+    attempt was replaced is refused; once `closed` is set, every sender is refused.
     """
 
     def __init__(self, listener: socket.socket, outbox: Outbox) -> None:
@@ -312,18 +314,18 @@ class Reception:
         _Guest(sock, self, self._outbox)
 
     def expect(self, channel: AnyInput, attempt: AttemptId) -> None:
-        """From now on this is the channel of that name, of this attempt of the receiver or of all tasks."""
+        """From now on this is the channel of that name, for this attempt of its receiver or of all tasks."""
         self._channels[channel.name] = (attempt, channel)
         self.look_again()
 
     def look_again(self) -> None:
-        """Some channel may be ready now."""
+        """Some channel may have become ready: try the waiting senders again."""
         waiting, self._waiting = self._waiting, []
         for asked, guest in waiting:
             self.place(asked, guest)
 
     def place(self, asked: Open, guest: _Guest) -> None:
-        """Where does a guest belong?"""
+        """Hand a connection to its channel, refuse it, or let it wait."""
         attempt, channel = self._channels.get(asked.channel, (AttemptId(0), None))
         of = asked.whole or asked.attempt
         early = of > attempt or (of == attempt and channel is not None and not channel.is_ready)
@@ -336,7 +338,7 @@ class Reception:
 
 
 class _Guest:
-    """A connection that has come in; it says first which channel it is."""
+    """A connection that has come in; its first frame names the channel that the sender wants."""
 
     def __init__(self, sock: socket.socket, reception: Reception, outbox: Outbox) -> None:
         self._reception = reception

@@ -36,9 +36,9 @@ def framed(elements: Sequence[object]) -> bytes:
 
 
 def unframed(data: bytes, decoder: msgspec.msgpack.Decoder[list[T]], what: str) -> list[T]:
-    """All that whole frames hold; a torn one at the end counts as not written.
+    """All elements that whole frames hold; a torn frame at the end counts as not written.
 
-    Raises CorruptSnapshot where `what`, as a person would call it, is altered.
+    Raises CorruptSnapshot where the data is altered; `what` names the data in that message.
     """
     found: list[T] = []
     try:

@@ -1,4 +1,5 @@
-"""The processes that a launcher has started: signalled while they are its own, reaped, and all ended at last."""
+"""The processes that a launcher has started: signalled as long as they are its children, reaped, and in the end all
+killed."""
 
 from __future__ import annotations
 
@@ -15,14 +16,14 @@ from .orders import Answer, Done, Exited, Failed, LauncherMessage, Refused, Sign
 from .segments import Lifetime, remove_those_of
 
 GENTLE_S = 3.0
-"""how long those that are asked to stop may take"""
+"""for how long processes that are asked to stop may go on"""
 SWEEP_S = 2.0
 """how long it may take to kill and reap the rest"""
 LOOK_AGAIN_S = 0.02
-"""Orphans of an orphan become ours without a signal."""
+"""An orphan that becomes a child of this process announces itself by no signal."""
 PERMITTED = (signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT, signal.SIGTERM, signal.SIGQUIT, signal.SIGINT)
 REMEMBERED = 1_000
-"""ended processes whose ends can still be told"""
+"""how many ended processes are remembered, so that their ends can still be reported"""
 
 
 class Child:
@@ -41,7 +42,7 @@ class Child:
 
 
 class Children:
-    """All children of this process.  `say` is told of every end, and answers what had to wait for one."""
+    """All children of this process.  `say` receives every end, and the answers that had to wait for one."""
 
     def __init__(self, report: Callable[[LauncherMessage], None]) -> None:
         self._report = report
@@ -61,7 +62,7 @@ class Children:
         return pid
 
     def signal(self, ask: Signal) -> Answer | None:
-        """None where the answer has to wait for the child; raises Refused for a process that is not there."""
+        """None where the answer has to wait for the child; raises Refused for one that has ended or is no child."""
         if ask.number not in PERMITTED:
             raise Refused(f"signal {ask.number} is none of {', '.join(each.name for each in PERMITTED)}")
         self.reap()
@@ -81,7 +82,7 @@ class Children:
         return Done(serial=ask.serial)
 
     def reap(self) -> None:
-        """Take in every change of state that the kernel has to tell."""
+        """Take in every change of state that the kernel has to report."""
         with contextlib.suppress(BlockingIOError):
             while self.woken.recv(1 << 12):
                 pass
@@ -111,7 +112,7 @@ class Children:
         if len(self._ended) >= REMEMBERED:
             del self._ended[next(iter(self._ended))]
         self._ended[child.pid] = whose = f"{child.name}, {exited.how}"
-        self._report(exited)  # before the answers, so that a client that killed knows of the end when its call returns
+        self._report(exited)  # before the answers: a client that killed a process has its end when the call returns
         for serial in child.end_wanted_by:
             self._report(Done(serial=serial))
         for serial in child.stop_wanted_by:
@@ -120,10 +121,14 @@ class Children:
             )
 
     def end(self) -> None:
-        """Leave no process, within GENTLE_S + SWEEP_S: no child; where the kernel helps, nothing it started;
-        nor what a database that was killed has left in memory."""
+        """Leave no process, within GENTLE_S + SWEEP_S: no child, and, where the kernel helps, nothing that a child has
+        started.
+
+        Shared memory that a killed database has left is removed too.
+        """
         for child in self._children.values():
-            # A database that is killed leaves shared memory behind; a stopped one would not hear that it is asked.
+            # A database that is killed leaves shared memory behind; one that is stopped would not take the request to
+            # end.
             for number in (signal.SIGQUIT, signal.SIGCONT) if child.gently else (signal.SIGKILL,):
                 _send(child.pid, number)
         self._wait_while(lambda: bool(self._children), GENTLE_S)
@@ -143,7 +148,8 @@ class Children:
             self.reap()
 
     def _kill_all(self) -> bool:
-        """Kill whatever is this process's child now; True while there is any.  What those leave is found next time."""
+        """Kill every child that this process has now; True while there is any.  Their orphans are found by the next
+        call."""
         found = sorted({*self._children, *offspring.children_of(os.getpid())})
         for pid in found:
             _send(pid, signal.SIGKILL)
@@ -151,7 +157,7 @@ class Children:
 
 
 def _send(pid: int, number: int) -> None:
-    """To a child that has not been reaped: it can be nobody else.  One that made itself another user's is out of
-    reach, and dies with the launcher."""
+    """Signal a child that has not been reaped, so its pid cannot be another process's.  A child that has become another
+    user's cannot be signalled; it dies with the launcher."""
     with contextlib.suppress(PermissionError):
         os.kill(pid, number)

@@ -1,12 +1,9 @@
-"""A hybrid logical clock: the machine's time, never earlier than what was heard of.
+"""A hybrid logical clock: the machine's time, but never earlier than a stamp that was received.
 
-Stamps are µs, so that they can be read as a time too; where two happenings
-stand in a cause and effect, the effect's stamp is the larger one (Kulkarni et
-al., Logical Physical Clocks, 2014; logical and physical part share one number).
-
-All processes read one machine's monotonic clock, so what an honest one says is
-hardly ahead of it.  A stamp that is far ahead is refused: nobody could say
-anything later that is more than a lie, and whoever hears it would lie too.
+Stamps are µs, so that they can be read as times too.  Where one event causes another, the effect's stamp is the larger
+one (Kulkarni et al., Logical Physical Clocks, 2014; here logical and physical part share one number).  All processes
+read the monotonic clock of one machine, so the stamps of a correct process are hardly ahead of it.  A stamp that is far
+ahead is refused: whoever took it over would stamp its own events with wrong times.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 MAX_LEAD_US = 1_000_000
-"""A stamp may be so far ahead of the machine's clock where it is heard."""
+"""How far a stamp may be ahead of the clock of the machine that receives it."""
 
 
 class StampRefused(Exception):
@@ -34,7 +31,7 @@ class Clock:
         return self._last
 
     def received(self, stamp: int) -> None:
-        """Something stamped so has arrived: what follows is later.  Raises StampRefused."""
+        """A message with this stamp has arrived: what follows gets a later stamp.  Raises StampRefused."""
         if stamp > self._last:
             lead_us = stamp - self._now_us()
             if lead_us > MAX_LEAD_US:

@@ -52,11 +52,11 @@ A = TypeVar("A", bound=Answer)
 
 
 class LauncherFailed(Exception):
-    """A launcher could not do what it was asked for, or is no more; one line."""
+    """A launcher could not do what was requested, or has ended; one line."""
 
 
 class ProcessTerminated(LauncherFailed):
-    """The process that was to be signalled has ended; its exit has been told."""
+    """The process that was to be signalled has ended; its exit has been reported."""
 
 
 class Launcher:
@@ -208,25 +208,30 @@ class Launcher:
             self._ports.pop(name, None)
 
     def signal(self, pid: int, number: int) -> None:
-        """Signal a process that this launcher started.  After SIGKILL it has been reaped, and `exits` has it; after
-        SIGSTOP it has really stopped.  Raises ProcessGone if it had ended before."""
+        """Signal a process that this launcher started.
+
+        After SIGKILL the process has been reaped, and `exits` has its end; after SIGSTOP it has really stopped.  Raises
+        ProcessTerminated if it had ended before.
+        """
         self._ask(Signal(serial=self._next(), pid=pid, number=int(number)), Done)
 
     def bequeath(self, name: str, entry: str, config: bytes) -> None:
-        """Have an entry run when everything else has ended, whatever this process dies of, unless it is revoked."""
+        """Have an entry run when all other processes have ended, whatever this one dies of, unless it is revoked."""
         self._ask(Bequeath(serial=self._next(), name=name, entry=entry, config=config), Done)
 
     def revoke(self, name: str) -> None:
-        """What was bequeathed under a name has been done."""
+        """The entry that was bequeathed under this name is not needed any more."""
         self._ask(Revoke(serial=self._next(), name=name), Done)
 
     def end_of(self, pid: int) -> Exited | None:
-        """How the process ended that was started last under that number, of which a machine has few; None while it
-        lives, as far as is known."""
+        """How the process ended that was started last under this pid; None while it lives, as far as is known.
+
+        A machine has few pids, and gives them again.
+        """
         return self._ends.get(pid)
 
     def poll(self) -> list[Exited]:
-        """Exits that no earlier `poll` has returned; does not wait.  Raises LauncherFailed if the launcher is gone."""
+        """Exits that no earlier `poll` has returned; does not wait.  Raises LauncherFailed if the launcher ended."""
         if not self._closed:
             while self._receive(0.0):
                 pass
@@ -247,7 +252,7 @@ class Launcher:
 
     def _let_go(self) -> None:
         deadline = time.monotonic() + END_S
-        with contextlib.suppress(OSError):  # it is gone already
+        with contextlib.suppress(OSError):  # the launcher has ended already
             self._control.shutdown(socket.SHUT_WR)
         with contextlib.suppress(LauncherFailed):  # the stream's end, which is what is waited for
             while self._receive(max(0.0, deadline - time.monotonic())):
@@ -259,7 +264,7 @@ class Launcher:
             self._process.wait()
         if self._folder is not None and self._folder.exists():
             try:
-                remove(self._folder)  # the launcher did not live to do it
+                remove(self._folder)  # the launcher ended before it could remove it
             except OSError as error:
                 raise LauncherFailed(f"{self._folder} is left, and cannot be removed: {error}") from error
 
@@ -296,7 +301,7 @@ class Launcher:
                 raise LauncherFailed(f"the launcher {what} within {within_s:g} s")
 
     def _receive(self, within_s: float) -> bool:
-        """Take in what the launcher has said; False if it says nothing in time.  Raises LauncherFailed at its end."""
+        """Read a message of the launcher; False if none comes in time.  Raises LauncherFailed at the stream's end."""
         self._control.settimeout(within_s)
         try:
             data = self._control.recv(CHUNK_BYTES)
@@ -328,7 +333,7 @@ class Launcher:
             self._answers[message.serial] = message
 
     def _launcher_ended(self, error: OSError | None) -> LauncherFailed:
-        """Says why as far as the launcher's own last line does."""
+        """The error for a launcher that has ended, with the last line that it wrote as the reason."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1.0)
         if self._process.returncode is None:
@@ -340,13 +345,16 @@ class Launcher:
 
 
 def _scratch() -> BinaryIO:
-    """A file without a name.  Not by tempfile where it can be helped: that tries a folder out with a file that has
-    one, and stays if this process is killed just then."""
+    """A file without a name.
+
+    Not by tempfile where that can be avoided: tempfile tries a folder with a named file, which stays if this process is
+    killed at that moment.
+    """
     if offspring.LINUX:
         return open(os.memfd_create("launcher"), "w+b")
     return cast(BinaryIO, tempfile.TemporaryFile())
 
 
 def _path() -> str:
-    """Where this process finds its modules: the launcher finds the same ones, however they came to be importable."""
+    """Where this process finds its modules; the launcher finds the same ones, however they became importable."""
     return os.pathsep.join(dict.fromkeys(str(each) or os.getcwd() for each in sys.path))

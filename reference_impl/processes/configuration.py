@@ -1,8 +1,7 @@
-"""What a process is told at its start, by the one who started it.
+"""What a process receives at its start from its parent.
 
-The job itself is user code: `factory` names the function ("module:function") that
-makes a `driver.machines.Job` of the bytes in `job`.  The name comes from the
-parent alone, never from a peer or a scenario file.
+The job itself is user code: `factory` names the function ("module:function") that makes a `driver.machines.Job` of the
+bytes in `job`.  The name comes from the parent, never from a peer or a scenario file.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ STORE, SINK, JOURNAL = "store", "sink", "journal"
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
-    """What every process of a run is told.
+    """What every process of a run receives.
 
-    `scale` is how many µs of the machine's clock one µs of `settings` and of the job's
-    configuration takes; `epoch_us` the machine's monotonic clock when that time began.
+    `scale` is how many µs of the machine's clock one µs of `settings` and of the job's configuration takes.  `epoch_us`
+    is the time of the machine's monotonic clock at which the run's time began.
     """
 
     process: str
@@ -38,14 +37,14 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     supervision: str
     """the Unix socket at which the harness listens"""
     secret: bytes
-    """of the run: what its processes know each other by"""
+    """of the run: its processes recognise each other by it"""
     factory: str
     job: bytes
     settings: Settings
     scale: int
     epoch_us: int
     points: frozenset[str] = frozenset()
-    """the protocol points that are waited for: no other is announced"""
+    """the protocol points that the harness waits for; no other is announced"""
     detailed: bool = False
     store: str = "files"
     """where sinks write: files, or database"""
@@ -60,18 +59,18 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeConfiguration(Configuration, frozen=True, kw_only=True):
-    """What a node is told."""
+    """What a node receives."""
 
     tasks: tuple[TaskId, ...]
     coordinator_port: int
     routes: dict[str, int]
     """the port, on this machine, at which each output channel of its tasks is reached"""
     felt: frozenset[str] = frozenset()
-    """input channels that go through a proxy: what is felt there is reported"""
+    """input channels that go through a proxy: what their receivers notice is reported"""
 
 
 class CoordinatorConfiguration(Configuration, frozen=True, kw_only=True):
-    """What the coordinator is told."""
+    """What the coordinator receives."""
 
     processes: dict[TaskId, str]
     """the process that each task lives in"""

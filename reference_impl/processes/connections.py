@@ -20,9 +20,9 @@ CHUNK = 1 << 16
 class Connection:
     """One connection; what is sent leaves with `flush`, after the journal was written.
 
-    `on_end(reason)` is called once when the other side is gone, resets, or talks
-    nonsense; not after `close`.  `greets`: this side has dialled, and both prove
-    first to be of the run; what is sent meanwhile leaves afterwards.
+    `on_end(reason)` is called once when the other side has ended, resets the connection, or sends what cannot be read;
+    it is not called after `close`.  `greets`: this side has dialled, and first both sides prove to be of the run; what
+    is sent meanwhile leaves afterwards.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Connection:
         self.sock = sock
         self.is_open = True
         self.nonsense = ""
-        """what could not be read, when that is what has ended it"""
+        """what could not be read, if that has ended the connection"""
         self.partial_reads = 0
         """how many reads ended within a frame"""
         self._codec = codec
@@ -53,13 +53,13 @@ class Connection:
         outbox.loop.watch(sock, self._ready)
 
     def send(self, frame: Frame) -> None:
-        """Put a frame in line."""
+        """Queue a frame."""
         if self.is_open:
             self._unsent += self._codec.encode(frame)
             self._outbox.add(self)
 
     def flush(self) -> None:
-        """Let go what the kernel takes; the rest when it takes more."""
+        """Write as much of the queue as the kernel takes; the rest when it takes more."""
         if not self.is_open or (self._greeting is not None and not self._greeting.proof):
             return
         try:
@@ -68,14 +68,14 @@ class Connection:
                 del self._unsent[:sent]
         except BlockingIOError:
             pass
-        except OSError:  # nobody reads any more; what they had said before is still to be read, and then the end
+        except OSError:  # the other side reads no more; what it sent before is still to be read, and then the end
             self._unsent.clear()
         if bool(self._unsent) != self._writing:
             self._writing = bool(self._unsent)
             self._outbox.loop.watch(self.sock, self._ready, writing=self._writing)
 
     def close(self) -> None:
-        """Let go what is in line, as far as the kernel takes it, and close."""
+        """Write as much of the queue as the kernel takes, and close."""
         if self.is_open:
             self.flush()
         if self.is_open:
@@ -144,14 +144,15 @@ class Connection:
 
 
 class Outbox:
-    """What all connections of a process share: the loop, the clock, the run's secret, and who has something in line."""
+    """What all connections of a process share: the loop, the clock, the run's secret, and the connections that have
+    frames queued."""
 
     def __init__(self, loop: Loop, clock: Clock, secret: bytes = b"") -> None:
-        """Without a secret nobody is dialled and nobody let in; sockets of the file system need none."""
+        """Without a secret nobody is dialled and nobody is let in; Unix sockets need none."""
         self.loop = loop
         self.clock = clock
         self.foreign = 0
-        """connections that were closed because whoever was at the other end is not of the run"""
+        """connections that were closed because the other end is not of the run"""
         self._secret = secret
         self._waiting: dict[Connection, None] = {}
 
@@ -161,7 +162,7 @@ class Outbox:
         return self._secret
 
     def met_foreign(self) -> None:
-        """Somebody is not of the run."""
+        """Count a connection whose other end is not of the run."""
         self.foreign += 1
 
     def add(self, connection: Connection) -> None:

@@ -1,9 +1,8 @@
 """The coordinator's process.
 
-It listens for nodes, and knows which process each task lives in.  A node whose
-connection ends is lost with its tasks; one that gives no sign of life is given up,
-and another is wanted in its place.  A deployment waits for a process that is not
-there yet; any other message to it is lost, as messages may be.
+It listens for nodes, and knows in which process each task lives.  A node whose connection ends is lost with its tasks.
+A node that sends no heartbeat is given up, and another one is expected in its place.  A deployment waits for a process
+that has not connected yet; any other message to it is lost, as messages may be.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ CODEC: Codec[ControlFrame] = Codec(ControlFrame)
 
 NO_HEARTBEAT = "no heartbeat"
 PROCESS_TERMINATED = "its process is gone"
-"""Why an attempt is lost, as the coordinator sees it; what made it so, others know."""
+"""Why an attempt is lost, as the coordinator sees it; others know what ended the process."""
 
 
 class Guest:
@@ -80,7 +79,7 @@ class Guest:
 
 
 class Nodes:
-    """The nodes that are there, and the control plane to their tasks; `driver.ports.Control`."""
+    """The nodes that are connected, and the control plane to their tasks; `driver.ports.Control`."""
 
     def __init__(self, world: CoordinatorWorld, listener: socket.socket) -> None:
         self.world = world
@@ -90,11 +89,11 @@ class Nodes:
         self._all: list[Guest] = []
         self._deployed: dict[TaskId, tuple[AttemptId, Guest]] = {}
         self._ordered: dict[TaskId, tuple[AttemptId, Guest]] = {}
-        """by task, its newest attempt that was ordered up, and where"""
+        """by task: the newest attempt that was ordered to start, and its node"""
         self._waiting: dict[TaskId, Deploy] = {}
         """deployments of tasks whose process is not there yet"""
         self._moved: dict[TaskId, AttemptId] = {}
-        """the newest attempts of those that came up alone since all tasks did"""
+        """the newest attempts of the tasks that recovered locally since all tasks were deployed together"""
         self._watched_us = monotonic_us()
         Entrance(listener, world.outbox, lambda sock: self._all.append(Guest(sock, self)))
         self._watch()
@@ -142,16 +141,16 @@ class Nodes:
             guest.send(ForTask(self.world.clock.tick(), task, message))
 
     def _is_late(self, task: TaskId, message: Deploy, guest: Guest | None) -> bool:
-        """An order to come up that another has followed since, or one repeated whose process is gone, and with it the
-        attempt: it comes up once."""
+        """An order to start that a later order has followed, or a repeated one whose process has ended, and the attempt
+        with it: each attempt starts once."""
         attempt, ordered = self._ordered.get(task, (AttemptId(0), None))
         if message.job != self.world.job_number or message.attempt != self.world.attempt_of(task):
             return True
         return attempt == message.attempt and ordered is not guest
 
     def _announce_move(self, task: TaskId, attempt: AttemptId) -> None:
-        """Those that send to it may still be connected with an attempt of it that stands still, and those that come up
-        later may come upon it."""
+        """Tell senders of the new attempt.  Its senders may still be connected with an earlier attempt that stands
+        still; those that start later may reach that one first."""
         self._moved[task] = attempt
         for guest in self._guests.values():
             guest.send(Moved(self.world.clock.tick(), task, attempt))
@@ -201,7 +200,7 @@ class Nodes:
                 self._deliver(task, waiting)
 
     def disconnected(self, guest: Guest) -> None:
-        """Its connection has ended: what was deployed there is lost."""
+        """A node's connection has ended: what was deployed there is lost."""
         if guest in self._all:
             self._all.remove(guest)
         if self._guests.get(guest.process) is guest:
@@ -233,7 +232,8 @@ class Nodes:
 
 
 class CoordinatorWorld(ProcessWorld):
-    """The world of the coordinator: jobs one after the other, each taken over where another died."""
+    """The world of the coordinator: jobs one after the other; a new process takes a job over where another coordinator
+    died."""
 
     def __init__(self, configuration: CoordinatorConfiguration, listener: socket.socket) -> None:
         super().__init__(configuration)
@@ -259,7 +259,7 @@ class CoordinatorWorld(ProcessWorld):
         return self._frozen_job == self.job_number
 
     def attempt_of(self, task: TaskId) -> AttemptId:
-        """The number that the coordinator has for a task: those that restart alone have one of their own."""
+        """The number that the coordinator has for a task; tasks that restart by themselves have one of their own."""
         return self.runner_now.machine.attempt_of(task) if self.runner_now is not None else AttemptId(0)
 
     # -- jobs ------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ class CoordinatorWorld(ProcessWorld):
         record: JobRecord | None,
     ) -> None:
         if self.runner_now is not None:
-            self.runner_now.alive = False  # no timer and no answer of a former job's does anything in this one
+            self.runner_now.alive = False  # from here on timers and answers of a former job have no effect in this one
         self.job_number = job
         machine = Coordinator(
             job,
@@ -309,7 +309,7 @@ class CoordinatorWorld(ProcessWorld):
             self.runner_now.feed(TaskLost(task, attempt, reason))
 
     def lose_coordinator(self, fault: int | None, down_us: int) -> None:
-        """This process is the coordinator: it dies, of a fault or of what its machine raised."""
+        """This process is the coordinator: it dies, of a fault or of an exception that its state machine raised."""
         if fault is None:
             traceback.print_exc()
             self.flush()
@@ -350,7 +350,7 @@ class CoordinatorWorld(ProcessWorld):
             self.supervision.send(msgspec.structs.replace(facts, stamp=self.clock.tick()))
 
     def shut_down(self) -> None:
-        """Nothing of it needs an end."""
+        """There is nothing to end in order."""
 
     # -- what the harness asks ---------------------------------------------------------------
 
@@ -359,7 +359,7 @@ class CoordinatorWorld(ProcessWorld):
         if order.job < self.job_number:
             self.command_returned(Return(order.command, error="the job has ended"))
         elif order.job > self.job_number or self.runner_now is None:
-            return  # it has just come up, and does not know the job yet
+            return  # this process has just started, and does not know the job yet
         elif self.point("savepoint-requested", None, "before", self.runner_now):
             self.runner_now.feed(Commanded(order.command, order.kind, order.drain))
             self.point("savepoint-requested", None, "after", self.runner_now)
@@ -369,12 +369,12 @@ class CoordinatorWorld(ProcessWorld):
         self._nodes.meddlings.waiting.append(Meddling(order.how, order.message, task, order.fault, order.by_us))
 
     def _freeze(self, order: Freeze) -> None:
-        if order.job >= self.job_number:  # who freezes a job may be heard before who submits it
+        if order.job >= self.job_number:  # the order to freeze a job may arrive before the one that submits it
             self._frozen_job = None if order.off else order.job
 
 
 def main(config: bytes, sockets: dict[str, socket.socket]) -> None:
-    """Be the coordinator until the harness says that it is over."""
+    """Be the coordinator until the harness ends the run."""
     configuration = msgspec.msgpack.decode(config, type=CoordinatorConfiguration)
     (listener,) = sockets.values()
     live(CoordinatorWorld(configuration, listener))

@@ -1,4 +1,4 @@
-"""What is said on a data channel: one connection from the sender's process to the receiver's; see `frames`."""
+"""The frames of a data channel: one connection from the sender's process to the receiver's; see `frames`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Accepted(Frame):
 
 
 class Refused(Frame):
-    """It has not, or not yet: ask again."""
+    """The receiver does not have the channel, or not yet: the sender is to ask again."""
 
     reason: str
 
@@ -42,26 +42,27 @@ class Credit(Frame):
 
 
 class Bye(Frame):
-    """This end is going in order, cancelled or finished: the end that follows is no failure."""
+    """The sender ends in order, cancelled or finished: the end of the connection that follows is no failure."""
 
 
 class Welcome(Frame):
-    """`Accepted` with local recovery: where an attempt of the receiver stands in the channel.  Numbers are
-    those of the sender."""
+    """`Accepted` with local recovery: where an attempt of the receiver stands in the channel.  The numbers are those of
+    the sender."""
 
     attempt: AttemptId
     expects: int
-    """the number behind the last that has come"""
+    """one more than the number of the last element that has arrived"""
     taken: int
-    """the number behind the last that was taken"""
+    """one more than the number of the last element that was taken"""
     durable: int
-    """below it all is in the channel's log"""
+    """every element below this number is in the channel's log"""
     received_place: int
-    """the place behind the last that has come of this attempt of the sender; -1: none has"""
+    """the place behind the last element that has arrived of this attempt of the sender; -1: none has"""
 
 
 class Numbered(Frame):
-    """One element of a channel that outlives the attempts at its ends; `place` counts all that this one has sent."""
+    """One element of a channel that outlives the attempts at its ends; `place` counts all elements that this attempt
+    has sent."""
 
     place: int
     number: int
@@ -70,14 +71,14 @@ class Numbered(Frame):
 
 
 class Taken(Frame):
-    """The receiver has taken what comes before this number, and received what comes before `expects`."""
+    """The receiver has taken every element below this number, and received every element below `expects`."""
 
     number: int
     expects: int
 
 
 class Durable(Frame):
-    """What comes before this number is durable in the channel's log: nobody will ask for it again."""
+    """Every element below this number is durable in the channel's log: nobody will ask for it again."""
 
     number: int
 

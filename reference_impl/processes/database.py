@@ -1,17 +1,15 @@
 """The external transaction store as a real one: PostgreSQL, with PREPARE TRANSACTION and COMMIT PREPARED.
 
-`Database.handle` means what `TransactionStore.handle` means in the simulator.
-Where a database differs: an open transaction lives in a session and ends with
-it, so that a fence hears of sealed ones only; rows are signed 64-bit integers.
+`Database.handle` means what `TransactionStore.handle` means in the simulator.  A database differs in two ways.  An open
+transaction lives in a session and ends with it, so a fence reports only sealed transactions.  Rows are signed 64-bit
+integers.
 
-Why no zombie escapes a fence.  A fence commits its row, then lists the sessions
-of older attempts (they carry their writer and attempt in application_name from
-the moment they connect), ends them and waits until the server has none left.
-A session that is not in the list gets its name after the list was made, so
-after the row was committed; it reads the fences before its first request, and
-sees that row.  A session in the list is ended by the server, however its
-process fares.  What it had under way is then done or undone, so that the list
-of prepared transactions, taken last, changes no more by its hand.
+Why no zombie escapes a fence.  A fence commits its row in the table `fences`.  Then it lists the sessions of older
+attempts, ends them, and waits until the server has none left.  (A session carries its writer and attempt in
+application_name from the moment it connects.)  A session that is not in the list got its name after the list was made,
+so after the row was committed.  It reads the fences before its first request, and sees that row.  A session in the list
+is ended by the server, whatever its process does.  What that session had under way is then done or undone.  So the list
+of prepared transactions, which the fence takes last, changes no more by the zombie.
 """
 
 from __future__ import annotations
@@ -48,12 +46,12 @@ from .database_writer import Shut, WriterSession
 __all__ = ["Database", "Reader", "create"]
 
 TRIES = 6
-"""How often one request is asked of a server that breaks off, within some 30 ms."""
+"""How often one request is sent again to a server that breaks the connection, within some 30 ms."""
 LONGEST_BACKLOG = 100_000
 """Plain and idempotent rows that may wait for a server that does not answer."""
 
 REFUSED = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
-"""What asking again does not change: a value that does not fit, a run whose tables are gone."""
+"""Errors that come again however often one asks: a value out of range, a run whose tables were dropped."""
 
 
 ACTIONS: dict[type, Callable[[WriterSession, Any], Outcome]] = {
@@ -72,20 +70,20 @@ ACTIONS: dict[type, Callable[[WriterSession, Any], Outcome]] = {
 
 
 class Database:
-    """One process's way into the store of a run; `create` makes the store.
+    """The access of one process to the store of a run; `create` makes the store.  Not for several threads.
 
-    Not for several threads.  A row whose `Append` or `Upsert` gets `NoAnswer` is kept and
-    goes in with a later request: it is not to be sent again, and `Flush` says when it is in.
+    A row whose `Append` or `Upsert` gets `NoAnswer` is kept and goes in with a later request: it is not to be sent
+    again, and `Flush` reports when it is in.
     """
 
     def __init__(self, dsn: str, run: str, passing: Collection[TaskId] = ()) -> None:
-        """`passing` are writers whose transactions a reader of the job's output is not shown."""
+        """`passing` are the writers whose transactions are not part of the job's output."""
         self._dsn, self._run = dsn, run
         self._passing = passing
         self._sessions: dict[tuple[TaskId, AttemptId], WriterSession] = {}
 
     def handle(self, request: AnyRequest) -> Outcome:
-        """Do what is asked, or deny it; `NoAnswer` when the server is away, within some TIMEOUT_S."""
+        """Do what is requested, or deny it; `NoAnswer` after some TIMEOUT_S, if the server does not answer."""
         key = (request.writer, request.attempt)
         if key not in self._sessions:
             self._sessions[key] = WriterSession(self._dsn, self._run, *key, passes_on=key[0] in self._passing)
@@ -112,8 +110,11 @@ class Database:
 
     @staticmethod
     def _ask_again(session: WriterSession, request: AnyRequest) -> Outcome:
-        """A connection that broke may have done so long ago: a new one shows why, or is asked
-        instead.  A fence that is under way may end that one too.  Each request may be asked again."""
+        """Ask again over a new connection.  The old one may have broken long ago; the new one is asked instead, or
+        shows why it broke.
+
+        A fence that is under way may end the new one too.  Each request may be asked again.
+        """
         action = ACTIONS[type(request)]
         for tried in range(TRIES - 1):
             try:

@@ -34,12 +34,15 @@ TABLES = (
         " key bigint, value bigint, tag bigint, tag2 bigint)"
     ),
 )
-"""`begun` is written before a transaction opens, `ledger` inside it: a name is visible there
-exactly when its rows are.  The ledger's names are not unique: a second transaction of the same
-name would have to wait for the first, which may be prepared and stay so.  Only plain rows have a
-name in `output`: one that is put in again, since nobody heard that it was in, is known by it.
-`final` names what is committed and not to be shown before it is published; `passed` has the rows that
-operators commit as they pass them on, which are none of the job's output (`aside` in the ledger)."""
+"""`begun` is written before a transaction opens, `ledger` inside it: a name is visible in `ledger` exactly when the
+rows of its transaction are.
+
+The names in `ledger` are not unique: a second transaction of the same name would have to wait for the first, which may
+be prepared and stay so.  Only plain rows have a name in `output`.  A plain row is put in again if nobody learned that
+it was in, and its name shows that it was.  `final` names the transactions that are committed and not shown before they
+are published.  `passed` has the rows that two-phase operators commit; they are not part of the job's output (`aside` in
+`ledger`).
+"""
 
 
 class Unreachable(Exception):
@@ -75,7 +78,7 @@ class Reader:
         return self._session
 
     def _ask(self, query: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Ask; once more over a new connection when the old one turns out to be gone."""
+        """Ask; once more over a new connection if the old one has ended."""
         for is_last in (False, True):
             try:
                 session = self._open()
@@ -97,8 +100,7 @@ class Reader:
         return [name for (name,) in self._ask(query)]
 
     def passing(self) -> list[str]:
-        """The names of committed transactions that the job's output does not show: what operators commit
-        as they pass it on."""
+        """The names of committed transactions that are not part of the job's output: those of two-phase operators."""
         return [name for (name,) in self._ask("SELECT name FROM ledger WHERE aside ORDER BY name")]
 
     def committed(self) -> list[tuple[str, Row]]:
@@ -145,11 +147,10 @@ class Reader:
         ]
 
     def purge(self) -> None:
-        """End the run's sessions, roll back what they prepared, drop what the run made.
+        """End the run's sessions, roll back the transactions that they prepared, and drop the run's schema.
 
-        The tables go while nobody holds them, so nothing can have been prepared in them and be
-        left: a session that comes in between makes it begin again, one that comes later finds
-        no tables.
+        The tables are dropped while nobody holds them, so no prepared transaction can remain.  A session that connects
+        in between makes this function begin again; one that connects later finds no tables.
         """
         for _ in range(PURGE_TRIES):
             try:
@@ -165,7 +166,7 @@ class Reader:
     def _clear(self, session: Session) -> None:
         end_sessions(session, sql.SQL("starts_with(application_name, {})").format(f"{self._run}|"))
         for gid in prepared(session, self._run):
-            with suppress(errors.UndefinedObject):  # it was committed at the last moment
+            with suppress(errors.UndefinedObject):  # it was committed in the meantime
                 session.execute(sql.SQL("ROLLBACK PREPARED {}").format(gid.text()))
         session.execute("SET lock_timeout = 200")
         session.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(self._run)))

@@ -1,4 +1,4 @@
-"""Sessions with PostgreSQL: bounded in time, named after their writer and attempt, ended by others."""
+"""Sessions with PostgreSQL: bounded in time, named after their writer and attempt, and ended by other sessions."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Answer = TypeVar("Answer")
 
 
 class Silent(psycopg.OperationalError):
-    """The server keeps the connection and says nothing."""
+    """The server keeps the connection and does not answer."""
 
 
 class Gid(msgspec.Struct, frozen=True, kw_only=True):
-    """A prepared transaction's name on the server, which all its databases share."""
+    """The name of a prepared transaction on the server, which all databases of the server share."""
 
     run: str
     writer: str
@@ -109,7 +109,7 @@ def prepared(session: Session, run: str) -> list[Gid]:
 
 
 def end_sessions(session: Session, which: sql.Composed) -> None:
-    """End the sessions that a condition names and wait until they are gone; raises `Silent`."""
+    """End the sessions that a condition names, and wait until the server has none left; raises `Silent`."""
     deadline = monotonic() + TIMEOUT_S
     end = sql.SQL(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"

@@ -1,4 +1,4 @@
-"""One writer's way into the store in PostgreSQL: its sessions, its transactions, its fences (see `database`)."""
+"""The access of one writer to the store in PostgreSQL: its sessions, its transactions, its fences (see `database`)."""
 
 from __future__ import annotations
 
@@ -47,22 +47,23 @@ class Held(msgspec.Struct, kw_only=True):
 
 
 class WriterSession:
-    """One attempt of one writer: a session for what is at once, one more for each open transaction."""
+    """One attempt of one writer: a session for requests that are done at once, and one for each open transaction."""
 
     def __init__(self, dsn: str, run: str, writer: TaskId, attempt: AttemptId, passes_on: bool = False) -> None:
-        """`passes_on`: a reader of the job's output is not shown what it commits."""
+        """`passes_on`: what it commits is not part of the job's output."""
         self.dsn, self.run, self.writer, self.attempt = dsn, run, writer, attempt
         self._passes_on = passes_on
         self.open: dict[str, Held] = {}
         self.backlog: deque[tuple[Any, ...]] = deque()
-        """Rows of plain and idempotent sinks that are not in yet: a name of its own each, what it replaces, the row."""
+        """Rows of plain and idempotent sinks that are not in yet: for each a name of its own, the identity that it
+        replaces, and the row."""
         self._names = (f"{token}|{number}" for token in (os.urandom(8).hex(),) for number in itertools.count())
         self._control: Session | None = None
         self._idle: list[Session] = []
         self._all: dict[int, Session] = {}
         """By the server's process."""
         self._lost: list[int] = []
-        """Server processes of connections that broke: they may not know it yet."""
+        """Server processes of broken connections: they may still run."""
 
     # -- sessions --------------------------------------------------------------------
 
@@ -94,14 +95,14 @@ class WriterSession:
         return session
 
     def drop_broken(self) -> None:
-        """Forget what broke; the server's side of it is ended before the next request."""
+        """Forget broken sessions; their server processes are ended before the next request."""
         self._lost += [process for process, session in self._all.items() if session.closed]
         self._all = {process: session for process, session in self._all.items() if not session.closed}
         self._idle = [session for session in self._idle if not session.closed]
         self.open = {name: held for name, held in self.open.items() if not held.session.closed}
 
     def give_up_sessions(self) -> None:
-        """Where one session broke the others may have, and not know it; those with a transaction stay."""
+        """Close the sessions without a transaction: where one broke, the others may have broken too, unnoticed."""
         for session in (self._control, *self._idle):
             if session is not None:
                 session.close()
@@ -129,9 +130,10 @@ class WriterSession:
     # -- transactions ----------------------------------------------------------------
 
     def status(self, name: str) -> Gid | str:
-        """The gid of a prepared transaction, or "committed" (it may be final and not visible yet) or "unknown"."""
+        """The gid of a prepared transaction, "committed" (which it is also while it is final and not visible) or
+        "unknown"."""
         session = self.control()
-        # In this order, and not in one statement: one that is committed in between is found by its row.
+        # In this order, and not in one statement: if it is committed in between, its row in the ledger shows it.
         found = [gid for gid in prepared(session, self.run) if gid.name == name]
         if found:
             return found[-1]
@@ -175,7 +177,7 @@ class WriterSession:
         return Done()
 
     def pre_commit(self, request: PreCommit) -> Outcome:
-        """Like the simulator's store it forgets a transaction without rows."""
+        """Forgets a transaction without rows, as the simulator's store does."""
         name = request.name
         if name not in self.open:
             return unknown(name) if self.status(name) == "unknown" else Done()
@@ -212,21 +214,22 @@ class WriterSession:
         if isinstance(status, Gid):
             try:
                 self.control().execute(sql.SQL("COMMIT PREPARED {}").format(status.text()))
-            except errors.UndefinedObject:  # somebody else was first
+            except errors.UndefinedObject:  # another session has done it in the meantime
                 status = self.status(name)
             else:
                 return Done()
         return Done() if status == "committed" else unknown(name)
 
     def _newest_of_id(self, name: str) -> str:
-        """What was begun last of all that is unfinished under the same transactional id; itself where nothing is."""
+        """The transaction that was begun last of all unfinished ones under the same transactional id; the given one if
+        there is none."""
         query = "SELECT name FROM begun WHERE split_part(name, %s, 1) = %s GROUP BY name ORDER BY max(serial)"
         begun = [one for (one,) in self.control().execute(query, (EPOCH, id_of(name))).fetchall()]
         unfinished = {*self.open, *(gid.name for gid in prepared(self.control(), self.run))}
         return next((one for one in reversed(begun) if one in unfinished), name)
 
     def finalise(self, request: Finalise) -> Outcome:
-        """It is committed, and listed as not to be shown from before that on."""
+        """Commit the transaction; before that, list it as not to be shown."""
         name = request.name
         status = self.status(name)
         if isinstance(status, Gid):
@@ -257,18 +260,21 @@ class WriterSession:
             self.release(name)
 
     def _roll_back_prepared(self, gid: Gid) -> None:
-        with suppress(errors.UndefinedObject):  # somebody else was first
+        with suppress(errors.UndefinedObject):  # another session has done it in the meantime
             self.control().execute(sql.SQL("ROLLBACK PREPARED {}").format(gid.text()))
 
     # -- rows that are visible at once -------------------------------------------------
 
     def wait_for(self, request: Append | Upsert) -> None:
-        """Have its row go in when what came before it has."""
+        """Queue its row: it goes in when all earlier rows have."""
         self.backlog.append((next(self._names), _identity(request), *request.row))
 
     def put_in(self, request: AnyRequest) -> Outcome:
-        """Bring in what waits, oldest first.  A row whose answer is lost goes in again, and shows once: a
-        plain one by its name, and one that replaces another by what it replaces."""
+        """Insert the queued rows, oldest first.
+
+        A row whose answer is lost is inserted again, and shows once: a plain row is recognised by its name, a row that
+        replaces another by its identity.
+        """
         while self.backlog:
             name, identity, *row = self.backlog[0]
             if identity is None:
@@ -321,5 +327,5 @@ def unknown(name: str) -> Denied:
 
 
 def _identity(request: Append | Upsert) -> str | None:
-    """By what a row replaces another; None where it does not."""
+    """The identity by which a row replaces another; None where it replaces none."""
     return msgspec.json.encode(request.identity).decode() if isinstance(request, Upsert) else None

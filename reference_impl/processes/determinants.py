@@ -39,7 +39,7 @@ from .checked import framed, unframed
 from .durable import NOT_THERE, TRIES, sync, sync_folders
 
 ORDER = "order"
-"""Beside the logs of the task's inputs, which are numbered."""
+"""In the folder that holds the numbered logs of the task's inputs."""
 REWRITTEN_BEHIND = 1 << 14
 """bytes of a file after which it is rewritten"""
 _NAME = re.compile(r"(\d{8})(?:\.(\d{4}))?")
@@ -63,7 +63,7 @@ class Took(Note, frozen=True):
 
 
 class Stood(Note, frozen=True):
-    """Where a snapshot was taken."""
+    """Where in the order a snapshot was taken."""
 
     checkpoint: CheckpointId
     place: Place
@@ -73,13 +73,14 @@ _decoder = msgspec.msgpack.Decoder(list[Began | Took | Stood])
 
 
 class DiskDeterminants(DurableDeterminants):
-    """The determinants of a task, as one attempt found them and continues them."""
+    """The determinants of a task: those that an attempt found, and those that it adds."""
 
     def __init__(self, folder: Path, top: Path, attempt: AttemptId, *, returns: bool) -> None:
         """Take the task's place: from now on no older attempt has it.  Raises OSError, and CorruptSnapshot.
 
-        With `returns` (a local recovery) the folder must exist; if not, the attempt `is_fenced` from the beginning.  So
-        is an attempt that has started before, since only its first process knows what it has sent.
+        With `returns` (a local recovery) the folder must exist; if it does not, the attempt `is_fenced` from the
+        beginning.  An attempt that has started before is fenced as well, since only its first process knows what it has
+        sent.
         """
         super().__init__()
         self.restored: dict[int, int] = {}
@@ -92,7 +93,7 @@ class DiskDeterminants(DurableDeterminants):
         self._generation = 0
         self._unwritten: list[Determinant] = []
         self._is_superseded = False
-        """the folder was deleted, or this very attempt has started before, in another process"""
+        """the folder was deleted, or this attempt has started before in another process"""
         if not returns:
             folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -116,7 +117,7 @@ class DiskDeterminants(DurableDeterminants):
             self._places[note.checkpoint] = note.place
 
     def _begin(self) -> None:
-        """Go on in another file, that holds all that is needed; those before it go."""
+        """Go on in a new file, with everything that is still needed; then delete the older files."""
         self._generation += 1
         began = [Began(self._trimmed, self.restored), Took(tuple(self._determinants))]
         notes: list[Note] = [*began, *(Stood(checkpoint, place) for checkpoint, place in self._places.items())]
@@ -146,15 +147,16 @@ class DiskDeterminants(DurableDeterminants):
 
     @property
     def is_fenced(self) -> bool:
-        """Another attempt has taken the task's place, or nobody needs it any more; raises OSError."""
+        """Another attempt has taken the task's place, or the folder was deleted because nobody needs it; raises
+        OSError."""
         return self._is_superseded or any(
             attempt > self._attempt for _, attempt, _ in _files(self._folder, superseded=1 << 62)
         )
 
     @property
     def surely_holds(self) -> bool:
-        """The task's place, as far as can be seen: whoever cannot look has nobody believe that it does, and fails as
-        it writes."""
+        """Whether the attempt still has the task's place.  Where that cannot be read, the answer is no, and the next
+        write fails."""
         try:
             return not self.is_fenced
         except OSError:
@@ -178,7 +180,7 @@ class DiskDeterminants(DurableDeterminants):
         return True
 
     def mark(self, checkpoint: CheckpointId, place: Place) -> None:
-        """At once: once the snapshot is durable it can be gone back to."""
+        """Written at once: as soon as the snapshot is durable, an attempt may restore it."""
         super().mark(checkpoint, place)
         self.write()
         self._append([Stood(checkpoint, place)])
@@ -209,8 +211,10 @@ class DiskDeterminants(DurableDeterminants):
 
 
 def _files(folder: Path, superseded: int = 0) -> list[tuple[str, int, int]]:
-    """(name, attempt, generation) of what is there, oldest first; the generation of a fence is 0.  One of the attempt
-    `gone` where the folder is no more."""
+    """(name, attempt, generation) of what is there, oldest first; the generation of a fence is 0.
+
+    When the folder has been deleted, one fence of the attempt `superseded`.
+    """
     try:
         found = [(name, _NAME.fullmatch(name)) for name in os.listdir(folder)]
     except NOT_THERE:
@@ -222,10 +226,10 @@ def _files(folder: Path, superseded: int = 0) -> list[tuple[str, int, int]]:
 
 
 def _newest(folder: Path, before: int) -> list[Began | Took | Stood]:
-    """What the newest file of an attempt before this one holds; raises CorruptSnapshot where it is altered.
+    """What the newest file of an earlier attempt holds; raises CorruptSnapshot where the file is altered.
 
-    The attempt before may be about to rewrite it: then it is looked for again, as often as it takes for
-    someone who looks for fences before he writes.
+    The earlier attempt may be rewriting the file just then.  Then the newest one is looked for again; an attempt that
+    looks for fences before it writes rewrites its file only a few times.
     """
     for _ in range(TRIES):
         names = [name for name, attempt, generation in _files(folder) if generation and attempt < before]

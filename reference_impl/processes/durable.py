@@ -1,9 +1,8 @@
 """Files that are there as a whole or not at all, whoever is killed and whenever the power fails.
 
-A file is written under a temporary name in a folder of its own, synced, renamed
-to its place, and the folders above it are synced (Pillai et al., All File Systems
-Are Not Created Equal, OSDI 2014).  A CRC-32 in front of its JSON tells what was
-torn or altered all the same.
+A file is written under a temporary name in a folder of its own, synced, and renamed to its place; then the folders
+above it are synced (Pillai et al., All File Systems Are Not Created Equal, OSDI 2014).  A CRC-32 in front of the file's
+JSON shows a file that is torn or altered nevertheless.
 """
 
 from __future__ import annotations
@@ -23,12 +22,13 @@ from ..core.errors import CorruptSnapshot, EngineError
 Kind = TypeVar("Kind")
 
 TRIES = 100
-"""Renames into a folder that others keep removing; each try needs another removal in between."""
+"""How often a file is renamed into a folder that other processes keep removing; each failure needs another removal in
+between."""
 NOT_THERE = (FileNotFoundError, NotADirectoryError)
 
 
 class DraftLost(EngineError):
-    """A draft's temporary file is gone: a loss of power took it."""
+    """A draft's temporary file was deleted: a loss of power took it."""
 
 
 class Temporaries:
@@ -50,7 +50,7 @@ class Temporaries:
         return path
 
     def listed(self, prefix: str = "") -> list[Path]:
-        """In the order of their names; `prefix` is of the task."""
+        """In the order of their names; `prefix` is the beginning of the task's name."""
         return sorted(path for path in self.folder.iterdir() if self.task(path).startswith(prefix))
 
     @staticmethod
@@ -69,7 +69,8 @@ class Temporaries:
 
     @staticmethod
     def place(temporary: Path, target: Path) -> None:
-        """Rename a temporary; its folder is made, again if somebody removes it while it is empty."""
+        """Rename a temporary file to its place.  The folder is made, and made again if another process removes it while
+        it is empty."""
         for _ in range(TRIES):
             try:
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -96,9 +97,9 @@ def make_folders(*folders: Path) -> None:
 
 
 def sync_folders(folder: Path, top: Path) -> None:
-    """From `folder` up to `top`; another process may have made them and not synced them yet."""
+    """From `folder` up to `top`: another process may have made them and not synced them yet."""
     while folder != top:
-        with suppress(FileNotFoundError):  # what was placed in it has been deleted already, and the folder too
+        with suppress(FileNotFoundError):  # the file that was placed in it has been deleted already, and the folder too
             sync(folder)
         folder = folder.parent
     sync(top)
@@ -115,7 +116,7 @@ def content(path: Path, what: str) -> bytes | None:
 
 
 def delete(path: Path) -> bool:
-    """Whether there was a file and it went; somebody else may be deleting it too."""
+    """Delete a file; whether there was one.  Another process may be deleting it too."""
     try:
         path.unlink()
     except (*NOT_THERE, IsADirectoryError):

@@ -1,4 +1,4 @@
-"""A listening socket's door: who connects proves first to be of the run, and only then is heard."""
+"""The accepting end of a listening socket: a connection first proves to be of the run, and only then is read."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from .connections import Outbox
 from .greeting import Accepting, ForeignPeer
 
 GREETED_WITHIN_US = 10_000_000
-"""of the machine's clock: for longer nobody is waited for who has not proved to be of the run"""
+"""of the machine's clock: how long a connection may take to prove that it is of the run"""
 MOST_CALLERS = 64
-"""who have not yet: for one more the oldest has to go"""
+"""connections that have not proved it yet; for one more the oldest is closed"""
 FULL_FOR_US = 100_000
-"""of the machine's clock: for how long nobody is taken in when the process has no descriptor left"""
+"""of the machine's clock: how long none is accepted after the process had no descriptor left"""
 
 
 class _Caller:
-    """Somebody who has connected."""
+    """A connection that has not proved yet that it is of the run."""
 
     def __init__(self, sock: socket.socket, secret: bytes) -> None:
         self.sock = sock
@@ -26,10 +26,11 @@ class _Caller:
 
 
 class Entrance:
-    """Takes connections and gives those of the run to `welcome`, with nothing read from them but their proof.
+    """Accepts connections and gives those of the run to `welcome`; nothing but the proof has been read from them.
 
-    A foreign one is closed and counted.  One that says nothing, or breaks off in the middle of a proof, is closed in
-    time and not counted: one of the run looks no different while its process stands still or its link is stalled.
+    A foreign connection is closed and counted.  One that sends nothing, or breaks off in the middle of its proof, is
+    closed in time and not counted: a connection of the run looks the same while its process stands still or its link is
+    stalled.
     """
 
     def __init__(self, listener: socket.socket, outbox: Outbox, welcome: Callable[[socket.socket], None]) -> None:
@@ -44,7 +45,7 @@ class Entrance:
         try:
             sock, _address = self._listener.accept()
         except (BlockingIOError, ConnectionAbortedError):
-            return  # another process shares the port and was faster, or the other side has gone
+            return  # another process shares the port and was faster, or the other side has closed
         except OSError:  # the process has no descriptor left
             self._make_room()
             self._rest()
@@ -61,19 +62,19 @@ class Entrance:
         self._send(caller, caller.greeting.challenge)
 
     def _rest(self) -> None:
-        """Take nobody in for a while: whoever waits to be would wake this process again and again."""
+        """Accept nobody for a while: the waiting connections would wake this process again and again."""
         loop = self._outbox.loop
         loop.unwatch(self._listener)
         loop.after_real(FULL_FOR_US, lambda *_: loop.watch(self._listener, self._accept))
 
     def _send(self, caller: _Caller, what: bytes) -> None:
-        """So little fits into what the kernel holds; who has gone meanwhile is heard to have."""
+        """So few bytes fit into the kernel's buffer; if the other side has closed, a read shows it."""
         with contextlib.suppress(OSError):
             caller.sock.send(what)
 
     def _receive(self, caller: _Caller) -> None:
         if caller not in self._callers:
-            return  # it had to go in this turn of the loop
+            return  # it was closed in this round of the loop
         greeting = caller.greeting
         try:
             data = caller.sock.recv(greeting.missing)  # no byte more: what follows is the connection's
@@ -111,7 +112,7 @@ class Entrance:
             self._give_up(oldest)
 
     def _give_up(self, caller: _Caller) -> None:
-        """No more will be heard of it."""
+        """Close the connection; nothing more is read from it."""
         try:
             caller.greeting.end()
         except ForeignPeer:

@@ -40,7 +40,7 @@ class RecordRead(Entry):
 
 
 class ReadUndone(Entry):
-    """The last record that it read counts for nothing."""
+    """The last record that the source read does not count."""
 
     run: int
 
@@ -71,15 +71,18 @@ class TimeAdvanced(Entry):
 
 
 class Ticked(Entry, tag="TimeTold"):
-    """It was told the processing time, or that this has ended: a tick of its history.
-    Journals of saved runs have it under its first name."""
+    """The task received the processing time, or its end: a tick of its history.
+
+    Journals of saved runs have it under its first name.
+    """
 
     run: int
     time: int
 
 
 class SplitsAssigned(Entry):
-    """All the splits that its enumerator has given to it, by position, as the message says that reached it."""
+    """All splits that the enumerator has assigned to the source, with positions, as the message has it that reached the
+    source."""
 
     run: int
     splits: dict[int, int]
@@ -107,7 +110,8 @@ class ChannelOpened(Entry):
 
 
 class ChannelRefilled(Entry):
-    """The receiver puts back what was in flight in it, whether its sender has opened it by then or not."""
+    """The receiver puts elements back that were in flight in the channel, whether or not the sender has opened it by
+    then."""
 
     channel: int
     name: str
@@ -122,12 +126,12 @@ class RecordRecovered(Entry):
 
 
 class WatermarkRecovered(Entry):
-    """The same of a watermark, or a mark of being idle."""
+    """The same for a watermark, or for a mark of being idle."""
 
     channel: int
     time: int | None
     before: int
-    """records put back that stand before it"""
+    """how many of the records that are put back come before it"""
 
 
 class RecordSent(Entry):
@@ -140,14 +144,14 @@ class WatermarkSent(Entry):
     time: int | None
     """None: the channel is idle from there"""
     before: int
-    """records that stand before it"""
+    """how many records come before it"""
 
 
 class BarrierSent(Entry):
     channel: int
     checkpoint: int
     before: int
-    """records that stand before it"""
+    """how many records come before it"""
 
 
 # -- the coordinator and the stores ------------------------------------------------------------------
@@ -160,7 +164,7 @@ class Noted(Entry):
     job: int
     detail: str
     tasks: tuple[TaskId, ...] = ()
-    """of a part that restarted: who"""
+    """the tasks of a part that restarted"""
 
 
 class TaskFailed(Entry):
@@ -184,15 +188,15 @@ class SnapshotStored(Entry):
 
 
 class CheckpointCompleting(Entry):
-    """The record of a checkpoint is about to be written; its writer can die before it has said so."""
+    """The record of a checkpoint is about to be written; its writer may die before it reports that it has."""
 
     snapshot: CompletedSnapshot
-    """without the states themselves"""
+    """without the states of the tasks"""
 
 
 class CheckpointCompleted(Entry):
     snapshot: CompletedSnapshot
-    """without the states themselves"""
+    """without the states of the tasks"""
 
 
 class SnapshotsDeleted(Entry):
@@ -225,7 +229,7 @@ class JobEnded(Entry):
 
 
 class Transacting(Entry):
-    """A request is about to go to the external store; its answer may never be heard."""
+    """A request is about to be sent to the external store; its answer may be lost."""
 
     request: AnyRequest
 
@@ -246,7 +250,7 @@ class CommitRequested(Entry):
 
 
 class Looked(Entry):
-    """A reader looked at the sink from the stamp `began` on, and saw so many rows."""
+    """A reader looked at the sink from the stamp `began` on, and saw this many rows."""
 
     began: int
     rows: int
@@ -258,7 +262,7 @@ class Seen(Entry):
     began: int
     names: tuple[str, ...]
     rows: int
-    """that belong to no transaction"""
+    """how many rows belong to no transaction"""
 
 
 # -- faults, and what only the harness knows -----------------------------------------------------------
@@ -276,7 +280,7 @@ class FaultHealed(Entry):
 
 
 class Died(Entry):
-    """A process is dead; `fault` is the one that killed it, None when it died by itself."""
+    """A process has died; `fault` is the one that killed it, None when it died by itself."""
 
     process: str
     incarnation: int
@@ -307,18 +311,18 @@ class Expired(Entry):
 
 
 class Outage(Entry):
-    """A fault takes the database away, or has given it back."""
+    """A fault stops the database, or has started it again."""
 
     fault: int
     began: bool
 
 
 class Closing(Entry):
-    """The harness ends the run: that processes now go is no news of it."""
+    """The harness ends the run: from now on the end of a process is no failure."""
 
 
 class Lagged(Entry):
-    """A loop did something this many µs too late."""
+    """A loop did something too late, by this many µs."""
 
     by_us: int
 
@@ -328,7 +332,7 @@ class DefectReached(Entry):
 
 
 class Timed(Entry):
-    """One event of the time line."""
+    """One event of the timeline."""
 
     what: str
     task: str

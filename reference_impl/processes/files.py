@@ -36,13 +36,13 @@ from ..driver import ports
 from .durable import NOT_THERE, Temporaries, content, delete, make_folders, sealed, sync, unsealed
 
 COORDINATOR = "coordinator"
-"""Whose temporaries the records of checkpoints and jobs are."""
+"""Temporaries with this prefix are the records of checkpoints and jobs."""
 _RECORD = re.compile(r"chk-(\d+)")
 _POSITION = re.compile(rb"(\d{20}) (\d{20}) ([0-9a-f]{8})\n")
 
 
 class BadHandle(CorruptSnapshot):
-    """A handle that would lead out of the store, or that no file can be called."""
+    """A handle that would name a file outside the store, or that no file can be called."""
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _writer(handle: Handle) -> str:
-    """The task that a handle names: its last part is the task and the attempt."""
+    """The task that a handle names; its last part holds the task and the attempt."""
     name = handle.rpartition("/")[2]
     return name.rpartition("-")[0] or name
 
@@ -82,7 +82,7 @@ class DiskFiles:
         return Draft(handle=handle, temporary=temporary, text=data[9:].decode())
 
     def finish(self, draft: ports.Draft) -> str:
-        """Make a draft durable; the text that its bytes hold.  Raises DraftLost when there is nothing left of it."""
+        """Make a draft durable; returns the text that its bytes hold.  Raises DraftLost when its file was deleted."""
         draft = expect(draft, Draft)
         self.temporaries.settle(draft.temporary, self.path(draft.handle), self.snapshots)
         return draft.text
@@ -91,7 +91,7 @@ class DiskFiles:
         expect(draft, Draft).temporary.unlink(missing_ok=True)
 
     def tear(self, handle: Handle, state: TaskState) -> None:
-        """Half of the bytes under the final name; not synced, for the writer is about to die."""
+        """Write half of the bytes under the final name; not synced, since the writer is about to die."""
         data = encode(state)
         target = self.path(handle)
         self.temporaries.place(self.temporaries.write(_writer(handle), data[: len(data) // 2]), target)
@@ -115,7 +115,7 @@ class DiskFiles:
         return tuple(record for checkpoint in self._recorded() if (record := self._read_record(checkpoint)))
 
     def survey(self) -> tuple[tuple[CompletedSnapshot, ...], tuple[CheckpointId, ...]]:
-        """As `listed`, and the checkpoints whose record is there and cannot be read: what SnapshotsListed tells."""
+        """As `listed`, and the checkpoints whose record cannot be read: the content of `SnapshotsListed`."""
         readable, unreadable = [], []
         for checkpoint in self._recorded():
             try:
@@ -146,9 +146,10 @@ class DiskFiles:
         return record
 
     def discard(self, handles: tuple[Handle, ...], checkpoint: CheckpointId | None) -> list[Handle]:
-        """Delete files and a checkpoint's record; the handles that were there.
+        """Delete files and a checkpoint's record; returns the handles that were there.
 
-        The record goes first, and for good: one that came back would point to nothing.
+        The record is deleted first, and durably: if it came back after a loss of power, it would refer to files that
+        are deleted.
         """
         paths = {handle: self.path(handle) for handle in handles}
         if checkpoint is not None and delete(self._record(checkpoint)):
@@ -159,7 +160,7 @@ class DiskFiles:
         return deleted
 
     def _remove_if_empty(self, folder: Path) -> None:
-        """And those above it; one that another process fills, or has removed, is left to it."""
+        """And the folders above it.  A folder that another process fills, or has removed, is left as it is."""
         while folder != self.snapshots:
             try:
                 folder.rmdir()
@@ -189,16 +190,17 @@ class DiskFiles:
                 yield Handle(path.relative_to(self.snapshots).as_posix())
 
     def sweep(self, keep: tuple[Handle, ...]) -> list[Handle]:
-        """Delete every file but the ones named; the handles that went.  Drafts are their writers' own."""
+        """Delete every file but those named; returns the deleted handles.  Drafts are deleted by their writers."""
         kept = frozenset(keep)
         return self.discard(tuple(handle for handle in self.handles() if handle not in kept), None)
 
     def unsynced(self, prefix: str = "") -> list[Path]:
-        """Temporary files of tasks that are called so; also those whose writer is dead."""
+        """Temporary files of the tasks whose names begin so, also of those whose writer is dead."""
         return self.temporaries.listed(prefix)
 
     def lose_unsynced(self, tasks: Sequence[str]) -> int:
-        """What a loss of power takes: temporary files of these tasks, whoever wrote them; how many there were."""
+        """Delete what a loss of power takes: temporary files of these tasks, whoever wrote them; returns how many there
+        were."""
         lost = [path for path in self.unsynced() if self.temporaries.task(path) in tasks]
         return sum(delete(path) for path in lost)
 
