@@ -316,7 +316,7 @@ class Launcher:
             while (body := self._frames.next()) is not None:
                 self._on_message(message_decoder.decode(body))
         except (BadFrame, msgspec.MsgspecError) as error:
-            raise LauncherFailed(f"the launcher says what cannot be read: {error}") from error
+            raise LauncherFailed(f"the launcher sent what cannot be read: {error}") from error
         return True
 
     def _on_message(self, message: LauncherMessage) -> None:

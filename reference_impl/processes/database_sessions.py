@@ -64,7 +64,7 @@ class Session(psycopg.Connection[tuple[Any, ...]]):
                 ready = yield wanted
                 if not ready and monotonic() > deadline:
                     self.pgconn.finish()
-                    raise Silent(f"PostgreSQL has said nothing for {TIMEOUT_S:g} s")
+                    raise Silent(f"PostgreSQL has not answered for {TIMEOUT_S:g} s")
                 wanted = gen.send(ready)
         except StopIteration as end:
             answer: Answer = end.value

@@ -1,7 +1,7 @@
 """Stores on disk: what several processes of one job write, read and delete at once.
 
-A reader sees all of a file or nothing (see `durable`); each carries a CRC-32 in front
-of its JSON, as `core.state` describes.  Below the root:
+A reader sees all of a file or nothing (see `durable`).  Each file carries a CRC-32 in
+front of its JSON, as `core.state` describes.  Below the root:
 
     snapshots/HANDLE        the state of one task, the handle's slashes are folders
     records/chk-N           the record that makes checkpoint N complete
@@ -11,8 +11,8 @@ of its JSON, as `core.state` describes.  Below the root:
     unsynced/TASK@UNIQUE    bytes on their way to one of the first three
 
 A snapshot costs 0.6 ms of syncing, a position 0.1 ms, on ext4 on a virtual disk;
-a disk of one's own may take some ms.  The caller waits for it, as its
-acknowledgement must.
+a real disk may take some ms.  The caller waits for it, because its acknowledgement
+must.
 """
 
 from __future__ import annotations
@@ -210,8 +210,8 @@ class DiskJobs:
 
     A position's file is one line of fixed length, "attempt position crc": a change is
     one small write in place, under a lock that the kernel releases when its owner dies.
-    It is synced after the lock is given back, so that one who is stopped while he syncs
-    keeps nobody out; nobody is told of a change before his own is synced.
+    The file is synced after the lock is released, so that a process that is stopped while
+    it syncs blocks no other; a caller returns when its own change is synced.
     """
 
     def __init__(self, root: Path) -> None:

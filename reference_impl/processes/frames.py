@@ -1,9 +1,8 @@
-"""What processes say to each other: data channels, the control plane, supervision.
+"""The frames that processes send each other: on data channels, on the control plane, in supervision.
 
-Every frame carries the clock of its sender (`stamp`, a hybrid logical clock in
-µs, see `clock`), so that what the processes wrote down can be put in one order
-that is consistent with causality.  Each of the three conversations has a union
-of its own; nothing of one is understood in another.
+Every frame carries the clock of its sender (`stamp`, a hybrid logical clock in µs, see `clock`).  So what the processes
+recorded can be put in one order that is consistent with causality.  Each of the three kinds of connection has a union
+of its own frames; a frame of one is not understood on another.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from .frame import Frame as Frame
 
 
 class Hello(Frame):
-    """A node is there; `attempts` are the live attempts of its tasks (0: none), of `job` (0: it knows of none)."""
+    """A node has connected; `attempts` are the live attempts of its tasks (0: none) in `job` (0: it knows of none)."""
 
     process: str
     incarnation: int
@@ -47,11 +46,11 @@ class FromTask(Frame):
 
 
 class Heartbeat(Frame):
-    """A node lives."""
+    """The node is alive."""
 
 
 class Failed(Frame):
-    """An attempt of a task has ended badly by itself."""
+    """An attempt of a task has failed by itself."""
 
     task: TaskId
     attempt: AttemptId
@@ -59,17 +58,17 @@ class Failed(Frame):
 
 
 class GivenUp(Frame):
-    """To a node that has been replaced: end what runs, and go."""
+    """To a node that has been replaced: end what runs, and then the process."""
 
 
 class JobOver(Frame):
-    """The job has ended: end what runs of it."""
+    """The job has ended: end its tasks."""
 
     job: int
 
 
 class Moved(Frame):
-    """To all nodes: a task recovers locally in its channels, in whatever process it lived before (UNA-4)."""
+    """To all nodes: a task recovers locally in its channels, in whichever process it lived before (UNA-4)."""
 
     task: TaskId
     attempt: AttemptId
@@ -82,14 +81,14 @@ ControlFrame = Hello | ForTask | FromTask | Heartbeat | Failed | GivenUp | JobOv
 
 
 class Ready(Frame):
-    """A process is up."""
+    """A process has started."""
 
     process: str
     incarnation: int
 
 
 class Reached(Frame):
-    """A watched protocol point; the process stands still until `Go`.  `side`: before or after."""
+    """The process has reached a watched protocol point, and stands still until `Go`.  `side`: before or after."""
 
     point: str
     task: str | None
@@ -97,8 +96,8 @@ class Reached(Frame):
 
 
 class Expiring(Frame):
-    """The process is about to ask for the commit of a transaction that a fault would have the store give up
-    before; it stands still until `Go`, which says whether that was done."""
+    """The process is about to request the commit of a transaction, and a fault is to have the store abort it before
+    that.  The process stands still until `Go`, which says whether the store did."""
 
     fault: int
     name: str
@@ -106,7 +105,7 @@ class Expiring(Frame):
 
 
 class Go(Frame):
-    """Go on; `done`: what stood still for it was done."""
+    """Go on; `done`: the harness has done what the process waited for."""
 
     done: bool = True
 
@@ -120,8 +119,8 @@ class Fired(Frame):
 
 
 class Felt(Frame):
-    """A channel's receiver felt what was done to its connection: `transit_us` is the longest that
-    an element was under way, `pieces` how many reads brought less than one whole frame."""
+    """What a channel's receiver noticed of a fault on its connection: `transit_us` is the longest time that an
+    element was under way, `pieces` how many reads brought less than one whole frame."""
 
     channel: str
     attempt: AttemptId
@@ -138,14 +137,14 @@ class Broke(Frame):
 
 
 class Up(Frame):
-    """An attempt of a task lives in this process."""
+    """An attempt of a task runs in this process."""
 
     task: TaskId
     attempt: AttemptId
 
 
 class Down(Frame):
-    """It has ended; `how`: finished, cancelled, failed."""
+    """The attempt has ended; `how`: finished, cancelled, failed."""
 
     task: TaskId
     attempt: AttemptId
@@ -153,20 +152,23 @@ class Down(Frame):
 
 
 class TaskFacts(Frame):
-    """What the phase of the job depends on, said again when it changes."""
+    """What the phase of the job depends on; sent again whenever it changes."""
 
     task: TaskId
     aligning: bool
-    """it has blocked a channel"""
+    """the task has blocked a channel"""
     unsettled: CheckpointId | None
-    """the oldest checkpoint with a sealed transaction that it has not settled"""
+    """the oldest checkpoint for which the task has a sealed transaction that is neither committed nor aborted"""
     is_handed: bool
-    """something of a complete checkpoint is on its way to it, for it to commit"""
+    """a part of a complete checkpoint is on its way to the task, which is to commit it"""
 
 
 class JobFacts(Frame):
-    """The coordinator's: `stage` is the name of its stage's type, in lower case (listing,
-    deploying, working, restarting, terminating, closing, ended)."""
+    """What the phase of the job depends on, in the coordinator.
+
+    `stage` is the name of its stage's type, in lower case (listing, deploying, working, restarting, terminating,
+    closing, ended).
+    """
 
     job: int
     attempt: AttemptId
@@ -199,40 +201,43 @@ class Ended(Frame):
 
 
 class Lost(Frame):
-    """The coordinator has given a node up that does not answer: it wants another in its place."""
+    """The coordinator has given up a node that does not answer, and expects another in its place."""
 
     process: str
     incarnation: int
 
 
 class Happened(Frame):
-    """A happening that a schedule perturbation waits for has happened once more (see `driver.decisions`)."""
+    """An event that a schedule perturbation waits for has occurred once more (see `driver.decisions`)."""
 
     what: str
 
 
 class Foreign(Frame):
-    """Connections were closed, `count` since this was said last, because whoever made them is not of the run."""
+    """Connections were closed because the other end is not of the run; `count` of them since the last report."""
 
     count: int
 
 
 class Count(Frame):
-    """The answer to `Ask`: what the task had done when it took its snapshot of the checkpoint
-    (records read and applied), what it has done now, and by channel what it sent and received."""
+    """The answer to `Ask`.
+
+    It has what the task had done when it took its snapshot of the checkpoint (records read and applied), what it has
+    done until now, and by channel what it sent and received.
+    """
 
     task: TaskId
     attempt: AttemptId
     at_mark: int
     now: int
     is_idle: bool
-    """it reads nothing, holds nothing back, and has nothing left to send"""
+    """the task reads nothing, buffers nothing, and has nothing left to send"""
     sent: dict[str, int]
     received: dict[str, int]
 
 
 class Arm(Frame):
-    """A fault waits for the next happening of its kind (`driver.arms`); `target` as there."""
+    """A fault waits for the next event of its kind (`driver.arms`); `target` as there."""
 
     kind: str
     target: str | None
@@ -241,7 +246,7 @@ class Arm(Frame):
 
 
 class Disarm(Frame):
-    """Another process has met the fault."""
+    """The fault has fired in another process: wait for it no more."""
 
     fault: int
 
@@ -265,7 +270,7 @@ class RaiseException(Frame):
 
 
 class Issue(Frame):
-    """A user asks the coordinator for something, of the job that he knows of."""
+    """A user requests something of the coordinator, for the job that the user knows of."""
 
     job: int
     command: int
@@ -274,8 +279,10 @@ class Issue(Frame):
 
 
 class Submit(Frame):
-    """To the coordinator: begin a job, with these snapshots to take over, from these numbers on.
-    With `recall` it takes over what the coordinator itself holds (snapshots in its memory)."""
+    """To the coordinator: begin a job, with these snapshots to take over, and with these numbers as the first.
+
+    With `recall` it takes over the snapshots that the coordinator holds in its own memory.
+    """
 
     job: int
     attempt: AttemptId
@@ -294,26 +301,26 @@ class TakeOver(Frame):
 
 
 class Ask(Frame):
-    """What has each task done since its snapshot of this checkpoint?  Answered by `Count`s."""
+    """To a node: what has each task done since its snapshot of this checkpoint?  Answered by `Count`s."""
 
     checkpoint: int
 
 
 class Freeze(Frame):
-    """The run is about to end: trigger no checkpoint of the job any more (or, with `off`, do so again)."""
+    """The run is about to end: trigger no more checkpoints of the job (or, with `off`, trigger them again)."""
 
     job: int
     off: bool
 
 
 class Echo(Frame):
-    """Said back, once everything that was there to be heard before it has been heard."""
+    """Sent back once the process has read everything that was sent to it before."""
 
     number: int
 
 
 class Close(Frame):
-    """End in order: everything that was observed is written."""
+    """End in order: everything that was observed is written first."""
 
 
 SupervisionFrame = (

@@ -1,13 +1,10 @@
-"""How two processes of a run know each other before either hears a frame: by the run's secret.
+"""How two processes of a run recognise each other before either reads a frame: by the run's secret.
 
-Any program of the machine can connect to a port of the loopback.  So whoever
-accepts a connection says a number first, drawn for it; whoever dialled answers
-with its proof, a keyed digest (HMAC, RFC 2104) of that number, and is then shown
-the other side's.  Only who has the secret can make one, nothing that was
-overheard proves anything to another connection, and the secret itself is never
-sent.  Proofs are compared in constant time.
-
-Sans-IO: nothing here reads or writes.
+Any program of the machine can connect to a port of the loopback.  So the side that accepts a connection first sends a
+number, drawn for this connection.  The side that has dialled answers with its proof, a keyed digest (HMAC, RFC 2104) of
+that number; then the accepting side sends its own proof.  Only a process that has the secret can make a proof.  A proof
+that was overheard proves nothing on another connection, and the secret itself is never sent.  Proofs are compared in
+constant time.  Sans-IO: nothing here reads or writes.
 """
 
 from __future__ import annotations
@@ -22,11 +19,11 @@ _DIALLED, _ACCEPTED = b"dialled ", b"accepted "
 
 
 class ForeignPeer(Exception):
-    """Whoever is at the other end does not know the run's secret."""
+    """The other end does not know the run's secret."""
 
 
 def new_secret() -> bytes:
-    """What the processes of one run know, and nobody else."""
+    """A secret for the processes of one run."""
     return secrets.token_bytes(SECRET_BYTES)
 
 
@@ -35,7 +32,7 @@ def _proof(secret: bytes, side: bytes, challenge: bytes) -> bytes:
 
 
 class _Proof:
-    """What the other side has to show, as it comes in, in pieces of any size."""
+    """The bytes that the other side has to send, as they come in, in pieces of any size."""
 
     def __init__(self, expected: bytes) -> None:
         self._expected = expected
@@ -47,8 +44,10 @@ class _Proof:
         return len(self._expected) - len(self._received)
 
     def take(self, data: bytes) -> bool:
-        """At most `missing` bytes more; whether that is all of it.  Raises ForeignPeer for a whole one that is wrong:
-        one that is told sooner could be guessed byte by byte."""
+        """Take at most `missing` bytes more; whether that is all.  Raises ForeignPeer for a proof that is wrong.
+
+        A proof is compared when it is complete: an earlier answer would let it be guessed byte by byte.
+        """
         self._received += data
         if self.missing:
             return False
@@ -56,13 +55,13 @@ class _Proof:
         return True
 
     def end(self) -> None:
-        """No more will come; raises ForeignPeer when what has come is not how a proof begins."""
+        """No more bytes will come; raises ForeignPeer if those that have come are not the beginning of a proof."""
         if not hmac.compare_digest(self._received, self._expected[: len(self._received)]):
             raise ForeignPeer("it does not know the run's secret")
 
 
 class Accepting(_Proof):
-    """The side that was dialled: says `challenge`, takes the other's proof, then says `proof`."""
+    """The side that was dialled: it sends `challenge`, takes the other's proof, then sends `proof`."""
 
     def __init__(self, secret: bytes) -> None:
         self.challenge = secrets.token_bytes(CHALLENGE_BYTES)
@@ -71,18 +70,18 @@ class Accepting(_Proof):
 
 
 class Dialling:
-    """The side that has dialled: takes a challenge, says `proof`, then takes the other's proof."""
+    """The side that has dialled: it takes a challenge, sends `proof`, then takes the other's proof."""
 
     def __init__(self, secret: bytes) -> None:
         self.proof = b""
-        """empty until it can be made; from then on frames may follow it"""
+        """empty until the challenge has come; from then on frames may follow it"""
         self._secret = secret
         self._challenge = b""
         self._theirs: _Proof | None = None
 
     @property
     def missing(self) -> int:
-        """How many bytes are still to come of what is taken now."""
+        """How many bytes are still to come of the challenge or the proof."""
         return CHALLENGE_BYTES - len(self._challenge) if self._theirs is None else self._theirs.missing
 
     def take(self, data: bytes) -> bool:

@@ -1,8 +1,7 @@
-"""A process's journal: what its world tells the observer, on disk before it can have an effect.
+"""A process's journal: what its world reports to the observer, on disk before it can have an effect.
 
-A journal is a file of batches, each a frame of the wire with a checksum.  What is
-observed waits in the process until `flush`, which is called before anything that
-was sent leaves: what a kill -9 takes along nobody has heard of.
+A journal is a file of batches, each a frame of the wire with a checksum.  What is observed waits in the process until
+`flush`, which is called before anything that was sent leaves.  So what a kill -9 destroys has reached nobody.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from .checked import CODEC, framed, is_whole
 from .clock import Clock
 
 BATCH = 1_000
-"""entries that wait at most: one more, and they are written without being asked for"""
+"""how many entries may wait; with one more they are written at once"""
 
 Item = TypeVar("Item")
 
@@ -33,11 +32,11 @@ _decoder = msgspec.msgpack.Decoder(list[e.AnyEntry])
 
 
 class CorruptJournal(EngineError):
-    """A journal that is altered; one that only ends too early is none."""
+    """A journal that is altered; one that only ends too early is not."""
 
 
 class Column(Generic[Item]):
-    """Fulfils `trace.Appendable` by writing; only how many there are is kept."""
+    """Fulfils `trace.Appendable` by writing; it keeps only the number of items."""
 
     __slots__ = ("_length", "_undo", "_write")
 
@@ -101,12 +100,13 @@ class RunJournal:
 
 
 class ChannelJournal:
-    """Fulfils `trace.ChannelLog`; the receiver's has only what is put back, the sender's only the rest."""
+    """Fulfils `trace.ChannelLog`; the receiver's has only the elements that are put back, the sender's only the
+    others."""
 
     def __init__(self, journal: Journal, channel: int) -> None:
         add, tick = journal.add, journal.clock.tick
         self._journal, self._channel = journal, channel
-        self.repeated: list[int] = []  # by their numbers the merge knows them
+        self.repeated: list[int] = []  # the merge identifies them by their numbers
         self.recovered: Column[int] = Column(lambda origin: add(e.RecordRecovered(tick(), channel, origin)), _never)
         self.recovered_watermarks: Column[tuple[int | None, int]] = Column(
             lambda watermark: add(e.WatermarkRecovered(tick(), channel, *watermark)), _never
@@ -120,7 +120,7 @@ class ChannelJournal:
         )
 
     def continued(self, whole: AttemptId, first: int, expects: int) -> None:
-        """Of a sender that came up alone: see `entries.ChannelContinued`."""
+        """For a sender that recovered locally: see `entries.ChannelContinued`."""
         journal = self._journal
         journal.add(e.ChannelContinued(journal.clock.tick(), self._channel, whole, first, expects))
 
@@ -133,7 +133,7 @@ class Journal:
     """Fulfils `trace.Observer` by writing to a file that is its own; not for several threads."""
 
     def __init__(self, path: Path, clock: Clock, *, detailed: bool = False) -> None:
-        """The file's folder must be there; a file that is there is continued."""
+        """The file's folder must exist; if the file exists, it is continued."""
         self.detailed = detailed
         self.clock = clock
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -161,7 +161,7 @@ class Journal:
         os.close(self._file)
 
     def order(self) -> int:
-        """A stamp, in the place of a number: the merge makes numbers of stamps."""
+        """A stamp instead of a number: the merge makes numbers of stamps."""
         return self.clock.tick()
 
     # -- tasks and channels ------------------------------------------------------------
@@ -186,7 +186,7 @@ class Journal:
         return ChannelJournal(self, channel)
 
     def channel_refilled(self, name: str, attempt: AttemptId) -> ChannelJournal:
-        """What was in flight in a channel, whose sender may live in another process, is about to be put back."""
+        """Elements in flight are about to be put back into a channel; its sender may live in another process."""
         channel, self._channels = self._channels, self._channels + 1
         self.add(e.ChannelRefilled(self.order(), channel, name, attempt))
         return ChannelJournal(self, channel)
@@ -247,7 +247,8 @@ class Journal:
     # -- the external store --------------------------------------------------------------
 
     def transacting(self, request: AnyRequest) -> None:
-        """A request is about to go to the external store; `transacted` follows, unless its asker dies."""
+        """A request is about to be sent to the external store; `transacted` follows, unless this process dies
+        before."""
         self.add(e.Transacting(self.order(), request))
 
     def transacted(self, request: AnyRequest, outcome: Outcome, applied: int) -> None:
@@ -263,8 +264,8 @@ class Journal:
         self.add(e.Looked(self.order(), began, rows))
 
     def seen(self, began: int, names: Sequence[str], rows: int = 0) -> None:
-        """A reader of the external store looked from the stamp `began` on, and saw these transactions,
-        and so many rows that belong to none."""
+        """A reader looked at the external store from the stamp `began` on, and saw these transactions, and this many
+        rows that belong to none."""
         self.add(e.Seen(self.order(), began, tuple(names), rows))
 
     # -- faults, and what only the harness knows -------------------------------------------
@@ -272,7 +273,7 @@ class Journal:
     def fault_fired(
         self, fault: int, phase: str, detail: str, attempt: int | None, *, stamp: int | None = None
     ) -> None:
-        """`stamp` is that of the process in which it fired, where that is another one."""
+        """`stamp` is that of the process in which the fault fired, if it is another one."""
         self.add(e.FaultFired(self.order() if stamp is None else stamp, fault, phase, detail, attempt))
 
     def fault_healed(self, fault: int) -> None:
@@ -291,19 +292,19 @@ class Journal:
         self.add(e.Breaks(self.order(), fault, channel))
 
     def outage(self, fault: int, began: bool) -> None:
-        """The database is dead by a fault, or back."""
+        """A fault has stopped the database, or it runs again."""
         self.add(e.Outage(self.order(), fault, began))
 
     def expired(self, fault: int, name: str, stamp: int) -> None:
-        """The external store has given a sealed transaction up, at a stamp from before that could be seen."""
+        """The external store has aborted a sealed transaction; the stamp is from before anybody could see that."""
         self.add(e.Expired(stamp, fault, name))
 
     def closing(self) -> None:
-        """The run is over, and its processes are told to go."""
+        """The run is over, and its processes are ordered to end."""
         self.add(e.Closing(self.order()))
 
     def lagged(self, by_us: int) -> None:
-        """This process did something so much too late."""
+        """This process did something too late, by this much."""
         self.add(e.Lagged(self.order(), by_us))
 
     def defect_reached(self) -> None:
@@ -330,8 +331,11 @@ def _without_states(snapshot: CompletedSnapshot) -> CompletedSnapshot:
 
 
 def read_journal(path: Path) -> list[e.AnyEntry]:
-    """Every entry of a journal, in the order written; without the last batch, when that is not
-    complete.  Raises OSError, and CorruptJournal when it is altered."""
+    """Every entry of a journal, in the order in which they were written; without the last batch, if that is not
+    complete.
+
+    Raises OSError, and CorruptJournal when the journal is altered.
+    """
     data = path.read_bytes()
     reader = Reader(CODEC)
     found: list[e.AnyEntry] = []
@@ -348,7 +352,8 @@ def read_journal(path: Path) -> list[e.AnyEntry]:
 
 
 def _holds_a_batch(tail: bytes) -> bool:
-    """Whether a whole batch lies behind the beginning of what looks like a torn one: then its length is wrong."""
+    """Whether a whole batch follows the beginning of what looks like a torn one: then the length of that one is
+    wrong."""
     mark = bytes([VERSION])
     at = tail.find(mark, 1)
     while 0 < at <= len(tail) - HEADER.size:

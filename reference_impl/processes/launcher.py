@@ -1,14 +1,11 @@
 """The process that starts, watches, kills and reaps every process of a run, and leaves nothing behind.
 
-One for each harness process, which starts it and speaks to it over a socket pair
-(`cluster.Launcher` is that side).  It has imported the engine once, so a node is
-a fork away.  It lives until its client closes the socket, or is no more: the
-kernel tells it either way, also after SIGKILL, by the end of the stream and by
-the client's pidfd (a process that the client had forked may hold the stream
-open).  Then it ends every process, removes the folder and goes.
-
-Single-threaded, one selector; what has to be waited for (a child that is to be
-stopped, or reaped) is answered when SIGCHLD has told of it.
+Each harness process starts one, and speaks to it over a socket pair (`cluster.Launcher` is that side).  The launcher
+has imported the engine once, so that a node is one fork away.  It lives until its client closes the socket or ends.
+The kernel reports either, also after SIGKILL: by the end of the stream, and by the client's pidfd (a process that the
+client has forked may hold the stream open).  Then the launcher ends every process, removes the folder and exits.  It
+has one thread and one selector.  A request that has to wait for a child (to be stopped, or reaped) is answered after a
+SIGCHLD.
 """
 
 from __future__ import annotations
@@ -60,20 +57,20 @@ ENTRIES: Mapping[str, str] = {
     "coordinator": f"{__package__}.coordinator:main",
     "purge": f"{__package__}.purge:main",
 }
-"""What a forked child can be: `package.module:function`, imported when it is first wanted."""
+"""What a forked child can run: `package.module:function`, imported when it is first needed."""
 LOGS = "logs"
 DOOR = "door"
 WILLS_S = 5.0
-"""for all that is left to be done when every process is gone; then that is killed too"""
+"""how long bequeathed entries may run when every process has ended; then they are killed too"""
 HOST_NETWORK, OWN_NETWORK = "host", "own"
 BACKLOG = 128
 CHUNK_BYTES = 1 << 16
 UNHEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""The terminal's, and a service manager's: they are the client's business, which closes its launcher."""
+"""Signals of a terminal or a service manager: the client reacts to them, and closes its launcher."""
 
 
 class Launcher:
-    """The state of a launcher that serves; `run` returns when the client is gone, `end` leaves nothing."""
+    """A launcher that serves its client; `run` returns when the client has ended, `end` leaves nothing behind."""
 
     def __init__(self, control: socket.socket, client: int, folder: Path, entries: Mapping[str, str]) -> None:
         self._pid = os.getpid()
@@ -95,7 +92,8 @@ class Launcher:
         self._watch_life_of(client)
 
     def open_door(self) -> str:
-        """Hand out sockets of this process's network, at a Unix socket that its owner alone may use; where that is."""
+        """Hand out sockets of this process's network at a Unix socket that only its owner may use; returns where
+        that is."""
         path = self._folder / DOOR
         self._door = door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         before = os.umask(0o177)
@@ -109,13 +107,13 @@ class Launcher:
         return str(path)
 
     def _hand_out(self, door: socket.socket) -> None:
-        with contextlib.suppress(OSError):  # whoever wanted it has gone
+        with contextlib.suppress(OSError):  # the one that asked has closed its end
             asking, _ = door.accept()
             with asking, socket.socket() as unconnected:
                 socket.send_fds(asking, [b"s"], [unconnected.fileno()])
 
     def warm(self, names: tuple[str, ...]) -> None:
-        """Import entries before they are wanted; one that cannot be is told when it is."""
+        """Import entries before they are needed; if one cannot be imported, that is reported when it is needed."""
         for name in names:
             with contextlib.suppress(Refused):
                 self._entry(name)
@@ -131,7 +129,8 @@ class Launcher:
                 key.data()
 
     def end(self) -> None:
-        """Leave no process and no socket.  The client is still told of ends, and of the last by the stream's."""
+        """Leave no process and no socket.  The client still receives the ends of processes, and in the end the
+        stream's."""
         for listener in self._listening.values():
             listener.close()
         self._listening.clear()
@@ -151,12 +150,13 @@ class Launcher:
         except ProcessLookupError:
             self._alive = False
         except (AttributeError, OSError):
-            pass  # neither macOS nor every sandbox has it: then the end of the stream alone tells
+            # neither macOS nor every sandbox has it: then only the end of the stream shows that the client has ended
+            pass
 
     def _client_has_ended(self) -> None:
         self._alive = False
 
-    # Talking to the client.
+    # Messages to and from the client.
 
     def _receive(self) -> None:
         if self._unsent:
@@ -186,7 +186,7 @@ class Launcher:
         except BlockingIOError:
             pass
         except OSError:
-            self._unsent.clear()  # the client is gone, which its end of the stream tells too
+            self._unsent.clear()  # the client has ended, which the end of its stream shows too
         if self._alive:
             wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._unsent else 0)
             self._selector.modify(self._control, wanted, self._receive)
@@ -253,7 +253,7 @@ class Launcher:
             found: offspring.Entry = getattr(importlib.import_module(module), function)
         except Exception as error:  # whatever a module does when it is imported
             raise Refused(f"{self._entries[name]} cannot be imported: {type(error).__name__}: {error}") from error
-        # What is there now is there for good: collecting it in a child would only copy its pages.
+        # Objects that exist now stay for good: collecting garbage among them in a child would only copy their pages.
         gc.collect()
         gc.freeze()
         self._imported[name] = found
@@ -281,8 +281,8 @@ class Launcher:
         )
 
     def _start(self, name: str, output: int, run: Callable[[int, int], NoReturn], *, gently: bool = False) -> int:
-        """Fork, and return when the child is on its own: only then it dies with this process, holds nothing of it,
-        and may be stopped."""
+        """Fork, and return when the child has detached itself: only from then on it dies with this process, holds
+        none of its descriptors, and may be stopped."""
         failure, message = os.pipe()
         try:
             pid = os.fork()
@@ -291,7 +291,7 @@ class Launcher:
         finally:
             os.close(output)
             os.close(message)
-        with os.fdopen(failure, "rb") as pipe:  # ends when the child has closed what is not its own
+        with os.fdopen(failure, "rb") as pipe:  # ends when the child has closed the descriptors that are not its own
             reason = pipe.read().decode(errors="replace")
         if reason:
             os.waitpid(pid, 0)
@@ -311,14 +311,14 @@ def remove(folder: Path) -> None:
         shutil.rmtree(folder)
     if folder.exists():
         for path, _, _ in os.walk(folder):
-            os.chmod(path, 0o700)  # before the walk goes in
+            os.chmod(path, 0o700)  # before the walk enters it
         shutil.rmtree(folder)
 
 
 def make_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="cutproof-"))
     if os.geteuid() == 0:
-        folder.chmod(0o711)  # a program that runs as another user must get to what is its own in there
+        folder.chmod(0o711)  # a program that runs as another user must reach its own files in there
     (folder / LOGS).mkdir(mode=0o700)
     return folder
 
@@ -330,7 +330,7 @@ def serve(
     warm: tuple[str, ...] = (),
     network: str = HOST_NETWORK,
 ) -> None:
-    """Serve a client, by its pid and the socket it speaks over, until it is gone; then leave nothing."""
+    """Serve a client, by its pid and the socket to it, until it has ended; then leave nothing."""
     for number in UNHEARD:
         signal.signal(number, signal.SIG_IGN)
     try:
@@ -353,8 +353,10 @@ def serve(
 
 
 def _enter_own(network: str) -> bool:
-    """Whether everything that is started from now on is in a network of its own; SystemExit where that is demanded and
-    cannot be."""
+    """Whether everything that is started from now on is in a network of its own.
+
+    SystemExit where that is required and the machine does not allow it.
+    """
     if network == HOST_NETWORK:
         return False
     reason = namespace.why_not()

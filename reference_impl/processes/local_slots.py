@@ -32,7 +32,7 @@ def take_place(
 ) -> DiskDeterminants | None:
     """The determinants of an attempt; None where a later attempt has the task's place, or nobody needs the attempt.
 
-    The journal has the folder's name before the folder is there, so that it can be deleted.
+    The folder's name is in the journal before the folder exists, so that it can be deleted.
     """
     name = f"{_folder(world, task, attempt, channels_of)}/{ORDER}"
     world.observer.log_opened(name, task, attempt)
@@ -49,7 +49,8 @@ def _folder(world: NodeWorld, task: TaskId, attempt: AttemptId, channels_of: Att
 
 
 def take_slot(world: NodeWorld, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None) -> LocalSlot | None:
-    """None where `take_place` finds none; raises OSError, CorruptSnapshot and Unmade, and leaves nothing open then."""
+    """None where `take_place` returns None.  Raises OSError, CorruptSnapshot and Unmade, and then leaves nothing
+    open."""
     order = take_place(world, task, attempt, channels_of)
     if order is None:
         return None
@@ -61,7 +62,7 @@ def take_slot(world: NodeWorld, task: TaskId, attempt: AttemptId, channels_of: A
 
 
 class DiskRunner(LocalRunner):
-    """A file that cannot be read or written is a failure of the task, not of its process."""
+    """If a file cannot be read or written, the task fails, and its process goes on."""
 
     __slots__ = ()
 

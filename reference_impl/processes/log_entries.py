@@ -1,4 +1,4 @@
-"""What a process writes into its journal of persistent channels and their logs; see `entries`."""
+"""What a process writes into its journal about persistent channels and their logs; see `entries`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from .entry import Entry
 
 
 class LogOpened(Entry):
-    """From now on it may be there, and is to be deleted some day: the log of a channel as its first element is
-    appended to it, determinants when an attempt is about to take the task's place."""
+    """From now on the log may exist, and is to be deleted some day.
+
+    The log of a channel: its first element is about to be appended.  Determinants: an attempt is about to take the
+    task's place.
+    """
 
     name: str
     task: TaskId
@@ -18,7 +21,7 @@ class LogOpened(Entry):
 class LogTrimmed(Entry):
     name: str
     before: int
-    """what lay below this number was discarded"""
+    """elements below this number were discarded"""
 
 
 class LogsCleared(Entry):
@@ -26,12 +29,15 @@ class LogsCleared(Entry):
 
 
 class ChannelContinued(Entry):
-    """Of an attempt that came up alone: it sends again from a number on; below `expects` everything had come before.
-    What attempts before it had sent beyond that was durable nowhere (UNA-4)."""
+    """For an attempt that recovered locally: it sends again from a number on; every element below `expects` had
+    arrived.
+
+    What earlier attempts had sent beyond that was durable nowhere (UNA-4).
+    """
 
     channel: int
     whole: AttemptId
-    """the attempt of all tasks that the channel is of"""
+    """the attempt of all tasks to which the channel belongs"""
     first: int
     expects: int
 

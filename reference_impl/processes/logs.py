@@ -1,15 +1,15 @@
-"""Logs of persistent channels on disk: what one process appends, and others read and delete.
+"""Logs of persistent channels on disk: one process appends, others read and delete.
 
-    logs/FOLDER/CHANNEL/00000001    frames, each what was appended between two flushes
+    logs/FOLDER/CHANNEL/00000001    frames, each with the elements that were appended between two flushes
 
-A frame is one of the wire's, with a CRC-32: numbers and elements as MessagePack.  What
-is appended waits in the process until a flush, which writes one frame a log and then
-syncs: many elements cost one sync.  A *log* goes on in one file until that is long, and
-begins another then; of *files* each flush makes one.  Files are deleted as a whole, the
-one that is written excepted.
+A frame is one of the wire's, with a CRC-32: numbers and elements as MessagePack.  Appended
+elements wait in the process until a flush, which writes one frame for each log and then syncs,
+so that many elements cost one sync.  With the store *log* a channel's log goes on in one file
+until the file is long, and then begins another.  With the store *files* each flush makes a file.
+Files are deleted as a whole, except the one that is being written.
 
-A log's folder is made with its first element and removed when it is deleted.  Whoever
-still writes it then writes into nothing, and makes it no more.
+A log's folder is made with its first element, and removed when the log is deleted.  A process that
+still writes the log then writes into a deleted file, and does not make the folder again.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class _File:
         self.path = path
         self.length = 0
         self.synced = 0
-        """bytes of it that survive"""
+        """how many of its bytes survive"""
         self.last = -1
-        """the greatest number in it"""
+        """the greatest number in the file"""
 
 
 class _Written:
@@ -53,7 +53,7 @@ class _Written:
         self.folder = folder
         self.waiting: list[Numbered] = []
         self.on_durable: Callable[[int], None] = lambda end: None
-        """is told below which number all is durable"""
+        """is called with the number below which everything is durable"""
         self.is_fenced: Callable[[], bool] = lambda: False
         self.is_made = False
         self.files: list[_File] = []
@@ -62,9 +62,9 @@ class _Written:
         self.begun = 0
         """files so far"""
         self.flushing: dict[int, tuple[_File, int]] = {}
-        """by mark, how much of which file is to be synced"""
+        """by mark: which file is to be synced, and up to which byte"""
         self.is_closed = False
-        """somebody has deleted it"""
+        """another process has deleted the log"""
 
 
 class DiskLogs:
@@ -79,10 +79,13 @@ class DiskLogs:
     def take_over(
         self, log: str, on_durable: Callable[[int], None], is_fenced: Callable[[], bool]
     ) -> dict[int, Element]:
-        """Write a log from now on that another attempt of the task may have written before (UNA-4): what is durable of
-        that, by number.  `on_durable` is told of all that is flushed.  What is found is synced, and trimmed with the
-        rest; what somebody else still writes into those files is right, and nobody's concern.  Who is fenced when its
-        first element comes makes no folder: it may have been deleted."""
+        """Write a log from now on that another attempt of the task may have written before (UNA-4); returns its durable
+        elements, by number.
+
+        `on_durable` is called after every flush.  The elements that are found are synced, and trimmed with the rest.
+        What a zombie still writes into those files is correct, and nobody reads it.  If the attempt is fenced when its
+        first element comes, it makes no folder: the folder may have been deleted.
+        """
         self.lose(log)
         own = self._own[log] = _Written(self.root / log)
         own.on_durable, own.is_fenced = on_durable, is_fenced
@@ -111,7 +114,7 @@ class DiskLogs:
         own.waiting.append((number, element))
 
     def begin(self, log: str) -> int:
-        """Write what was appended; the mark to sync it with."""
+        """Write what was appended; returns the mark with which to sync it."""
         self._marks += 1
         own = self._own.get(log)
         if own is None or not own.waiting:
@@ -130,7 +133,7 @@ class DiskLogs:
         return self._marks
 
     def _make_room(self, own: _Written) -> None:
-        """Have a file to write into; none once the log was deleted."""
+        """Have a file to write into; none if the log was deleted."""
         if own.descriptor is not None and (self._whole_files or own.files[-1].length >= LONG):
             self._close(own)
         if own.descriptor is not None or own.is_closed:
@@ -140,7 +143,7 @@ class DiskLogs:
             path = own.folder / f"{own.begun:08}"
             try:
                 own.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o644)
-            except FileExistsError:  # of an attempt that was given up, and does not know it
+            except FileExistsError:  # of an attempt that was given up, and does not know that
                 continue
             except NOT_THERE:
                 own.is_closed = True
@@ -148,14 +151,14 @@ class DiskLogs:
             own.files.append(_File(path))
 
     def _close(self, own: _Written) -> None:
-        """No more goes into the last file; what is under way in it is synced first."""
+        """Write no more into the last file; its last writes are synced first."""
         if own.descriptor is not None:
             self._sync(own, own.files[-1], own.files[-1].length)
             os.close(own.descriptor)
             own.descriptor = None
 
     def finish(self, log: str, mark: int) -> None:
-        """It is durable."""
+        """The flush with this mark is durable."""
         own = self._own.get(log)
         if own is not None and mark in own.flushing:
             file, length = own.flushing.pop(mark)
@@ -184,7 +187,7 @@ class DiskLogs:
         os.ftruncate(own.descriptor, file.length)
 
     def lose(self, log: str) -> None:
-        """Its writer is gone, and with it what was not written."""
+        """Its writer has died, and with it what was not written."""
         own = self._own.pop(log, None)
         if own is not None and own.descriptor is not None:
             os.close(own.descriptor)
@@ -192,7 +195,8 @@ class DiskLogs:
     # -- reading -----------------------------------------------------------------------
 
     def read(self, ref: Ref) -> list[Numbered]:
-        """What is there of the elements that a reference names, in order; of a log of one's own what is synced."""
+        """The elements that a reference names, as far as they are there, in order; of a log that this process
+        writes, the synced ones."""
         found: dict[int, Element] = {}
         own = self._own.get(ref.log)
         synced = {file.path: file.synced for file in own.files} if own is not None else {}
@@ -202,11 +206,13 @@ class DiskLogs:
                     found[number] = element
         return sorted(found.items(), key=lambda one: one[0])
 
-    # -- letting go --------------------------------------------------------------------
+    # -- trimming --------------------------------------------------------------------
 
     def trim(self, log: str, before: int) -> int:
-        """Delete the files that hold nothing from a number on; below which number nothing is left (0: all is
-        as it was)."""
+        """Delete the files that hold nothing from a number on.
+
+        Returns the number below which nothing remains (0: nothing was deleted).
+        """
         own = self._own.get(log)
         if own is None:
             return 0
@@ -222,7 +228,7 @@ class DiskLogs:
 
     def delete(self, log: str) -> None:
         shutil.rmtree(self.root / log, ignore_errors=True)
-        if (self.root / log).exists():  # its writer made a file while it was deleted
+        if (self.root / log).exists():  # its writer made a file while the log was deleted
             shutil.rmtree(self.root / log, ignore_errors=True)
 
     def names(self) -> list[str]:
@@ -238,7 +244,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _content(path: Path, length: int | None) -> list[Numbered]:
-    """What a file holds in whole frames, as far as it counts; raises CorruptSnapshot where one is altered."""
+    """The elements of a file's whole frames, up to a length; raises CorruptSnapshot where a frame is altered."""
     try:
         data = path.read_bytes()
     except NOT_THERE:

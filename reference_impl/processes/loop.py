@@ -1,4 +1,4 @@
-"""The loop of a process: what is due by its clock, and sockets that are ready."""
+"""The loop of a process: actions that are due by its clock, and sockets that are ready."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Action = Callable[[Any, Any], None]
 
 LONGEST_WAIT_S = 0.5
 LATE_US = 250_000
-"""an action that is this late (of the machine's clock) says that the machine is too slow"""
+"""if an action is this late (by the machine's clock), the machine is too slow"""
 
 
 def monotonic_us() -> int:
@@ -24,8 +24,8 @@ def monotonic_us() -> int:
 class Loop:
     """Fulfils `driver.ports.Loop` in scaled real time.
 
-    `before_wait` is called once a turn, when everything due is done: what was
-    observed is written then, and after that what was sent leaves.
+    `before_wait` is called once in each round, when every due action is done: first what was observed is written, then
+    what was sent leaves.
     """
 
     def __init__(self, scale: int, epoch_us: int) -> None:
@@ -50,7 +50,7 @@ class Loop:
         self.at(self.now + delay, action, first, second)
 
     def after_real(self, delay_us: int, action: Action, first: Any = None, second: Any = None) -> None:
-        """After a while of the machine's clock."""
+        """After a time of the machine's clock."""
         self.after(delay_us // self._scale, action, first, second)
 
     def watch(self, sock: socket.socket, ready: Callable[[int], None], *, writing: bool = False) -> None:
@@ -74,8 +74,8 @@ class Loop:
                 self._call(key, events)
 
     def _call(self, key: selectors.SelectorKey, events: int) -> None:
-        """Unless an earlier callback of this turn no longer wants it, or has closed the socket, whose number another
-        one may have by now."""
+        """Call the callback, unless an earlier callback of this round has ended the watch, or has closed the socket
+        (another one may have its number by now)."""
         now = self._selector.get_map().get(key.fd)
         if now is not None and now.fileobj is key.fileobj and now.data == key.data:
             key.data(events)

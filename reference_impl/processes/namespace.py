@@ -1,9 +1,8 @@
-"""A network of the run's own (a network namespace of Linux): nobody else of the machine reaches a port in it.
+"""A network of the run's own (a network namespace of Linux): no other process of the machine reaches a port in it.
 
-Root makes one outright.  Anybody else first needs a user namespace in which to be
-allowed to, where they keep their own number: what they own stays theirs, and they
-gain nothing outside.  Containers and some distributions allow neither, or the one
-and then not what is to be done in it; so a child tries it first.
+Root makes one outright.  Any other user first needs a user namespace, which allows it; in there the user keeps the own
+number, so files stay the user's, and nothing is gained outside.  Containers and some distributions allow neither, or
+allow the namespace and then not what has to be done in it.  So a child tries it first.
 """
 
 from __future__ import annotations
@@ -28,9 +27,10 @@ _unshare = ctypes.CDLL(None, use_errno=True).unshare if LINUX else None
 
 
 def enter() -> None:
-    """Leave the machine's network for one that has a loopback and nothing else; raises OSError.
+    """Leave the machine's network for one that has nothing but a loopback; raises OSError.
 
-    Of a process with one thread: it and what it starts from then on are there, and its sockets from before stay.
+    Only for a process with one thread.  It and the processes that it starts from then on are in the new network; its
+    earlier sockets are not.
     """
     if _unshare is None:
         raise OSError("there are no network namespaces")
@@ -47,7 +47,7 @@ def enter() -> None:
 
 
 def why_not() -> str:
-    """Whether `enter` works here, asked by having a child do it and speak with itself there: why not, or nothing."""
+    """Why `enter` does not work here; empty where it works.  A child tries it, and connects to itself there."""
     if not LINUX:
         return "there are no network namespaces"
     reading, writing = os.pipe()

@@ -1,7 +1,7 @@
-"""A node: the process that one task lives in, or several.
+"""A node: the process in which one task lives, or several.
 
-`python -m cutproof.reference_impl.processes.node CONFIGURATION` starts one by hand; a
-launcher forks it (see `launcher`).
+`python -m cutproof.reference_impl.processes.node CONFIGURATION` starts one by hand; a launcher forks it (see
+`launcher`).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Slot:
 
 
 class Coordination:
-    """The connection to the coordinator: a message that it cannot carry is lost."""
+    """The connection to the coordinator; while there is none, messages are lost."""
 
     def __init__(self, world: NodeWorld) -> None:
         self._world = world
@@ -143,9 +143,10 @@ class NodeWorld(ProcessWorld):
         self._latest: dict[TaskId, Slot] = {}
         self._injections: dict[TaskId, list[ExceptionInjection]] = {}
         self._moved: dict[TaskId, AttemptId] = {}
-        """the newest attempts of those that came up alone, here or elsewhere, as far as it was told"""
+        """the newest attempts of the tasks that recovered locally, here or elsewhere, as far as this node was
+        notified"""
         self.job_number = 0
-        """of the newest job that the coordinator has spoken of"""
+        """of the newest job that the coordinator has named"""
         self.job_over = False
         self._reception = Reception(listener, self.outbox)
         self._orders[Ask] = self._count
@@ -159,7 +160,7 @@ class NodeWorld(ProcessWorld):
 
     @property
     def machines(self) -> Machines:
-        """Of the job that the coordinator speaks of: a later one may be rescaled."""
+        """Of the job that the coordinator has named: a later one may be rescaled."""
         if self.job_number not in self._of_jobs:
             self._of_jobs[self.job_number] = Machines(self.job, max(1, self.job_number))
         return self._of_jobs[self.job_number]
@@ -175,7 +176,7 @@ class NodeWorld(ProcessWorld):
         return slot.runner if slot is not None else None
 
     def come_up(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None = None) -> None:
-        """Make room for an attempt, unless it was here or a newer one is, or the job has ended."""
+        """Make room for an attempt, unless it or a newer one has been here, or the job has ended."""
         if self.job_over:
             return
         require(channels_of is None or self._is_local, "no task recovers locally between channels that have no log")
@@ -249,12 +250,12 @@ class NodeWorld(ProcessWorld):
         return Slot(made.runner, made.inputs, made.outputs, made.order)
 
     def _not_up(self, task: TaskId, attempt: AttemptId, reason: str) -> None:
-        """An attempt has failed before it was there."""
+        """An attempt has failed before it ran."""
         self.observer.task_failed(task, attempt, reason, None)
         self._coordination.failed(task, attempt, reason)
 
     def _attach_for_good(self, channel: NumberedInput, whole: AttemptId) -> None:
-        """Let one connection in after the other; that one breaks is no failure."""
+        """Accept one connection after another; that one breaks is no failure."""
 
         def broken(reason: str) -> None:
             self.supervision.send(Broke(self.clock.tick(), channel.name, channel.sender_attempt, reason))
@@ -266,7 +267,8 @@ class NodeWorld(ProcessWorld):
         self._reception.expect(channel, whole)
 
     def receiver_moved(self, task: TaskId, attempt: AttemptId) -> None:
-        """Another attempt of a task receives from now on, whoever sends: those too that are not up yet."""
+        """From now on another attempt of a task receives: every sender is to send to it, also those that start
+        later."""
         self._moved[task] = max(attempt, self._moved.get(task, attempt))
         for slot in self._latest.values():
             for output in slot.outputs:
@@ -280,7 +282,7 @@ class NodeWorld(ProcessWorld):
         return felt
 
     def _attach(self, channel: InputChannel, runner: TaskRunner) -> None:
-        """Let a channel's connection in, and hear what becomes of it."""
+        """Accept a channel's connection, and react to its end."""
         attempt = runner.attempt
         sender = channel.sender.name
 
@@ -311,13 +313,14 @@ class NodeWorld(ProcessWorld):
         self._coordination.failed(runner.name, runner.attempt, reason)
 
     def enter(self, job: int) -> None:
-        """The coordinator names a job: if it is a later one, the job before has ended, even if no message said so."""
+        """The coordinator names a job: if it is a later one, the job before has ended, even if that message was
+        lost."""
         if job > self.job_number:
             self.end_job(self.job_number)
             self.job_number, self.job_over = job, False
 
     def end_job(self, job: int) -> None:
-        """A job has ended: nothing of it runs on.  If it is a former one it has been ended already."""
+        """A job has ended: end its tasks.  Those of a former job have been ended already."""
         if job != self.job_number:
             return
         self.job_over = True
@@ -325,13 +328,13 @@ class NodeWorld(ProcessWorld):
             slot.runner.end("finished" if slot.runner.task.finished else "cancelled")
 
     def give_up(self) -> None:
-        """Another process has this one's place: end in order."""
+        """Another process has taken this one's place: end in order."""
         for slot in self._slots.values():
             slot.runner.end("cancelled")
         self._close()
 
     def shut_down(self) -> None:
-        """Close the channels; what is alive now stays so in what was observed."""
+        """Close the channels; tasks that are alive now stay alive in the journal."""
         self.report_facts()
         self.journal.flush()
         self._reception.closed = True
@@ -386,7 +389,7 @@ class NodeWorld(ProcessWorld):
 
 
 def main(config: bytes, sockets: dict[str, socket.socket]) -> None:
-    """Be a node until the harness, or the coordinator, says that it is over."""
+    """Be a node until the harness, or the coordinator, ends the process."""
     configuration = msgspec.msgpack.decode(config, type=NodeConfiguration)
     (listener,) = sockets.values()
     live(NodeWorld(configuration, listener))

@@ -53,7 +53,7 @@ class NumberedInput(Numbering, Feeling, InputQueue):
         self.next_number = 0
         self.is_open = False
         self.is_ready = not returns
-        """it knows what to expect"""
+        """it knows from which number on it expects elements"""
         self.logged = 0
         self.sender_attempt = AttemptId(0)
         """the attempt that sends"""
@@ -66,7 +66,7 @@ class NumberedInput(Numbering, Feeling, InputQueue):
         self._opened = opened
         self._stored = stored
         self._expected = 0
-        """the number, as senders count, behind the last that has come"""
+        """one more than the number of the last element that has arrived, as senders count"""
         self._ends: list[int] = []
 
     @property
@@ -83,13 +83,17 @@ class NumberedInput(Numbering, Feeling, InputQueue):
 
     @property
     def consumed(self) -> int:
-        """How many were taken, as senders count."""
+        """How many elements were taken, as senders count."""
         return self.next_number - self.restored
 
     # -- the connection ----------------------------------------------------------------
 
     def admits(self, asked: Open) -> bool:
-        """Nobody any more once another has taken the place of this attempt: that has read the log as it was then."""
+        """Whether this sender is the one that the channel waits for.
+
+        Once another attempt has taken the place of this one, no sender is admitted: the other has read the log as it
+        was then.
+        """
         return not self.is_over and asked.attempt >= self.sender_attempt and self._order.surely_holds
 
     def accept(self, connection: Connection, asked: Open) -> None:
@@ -111,7 +115,7 @@ class NumberedInput(Numbering, Feeling, InputQueue):
         )
 
     def ended(self, reason: str) -> None:
-        """The connection is gone: somebody will send again."""
+        """The connection has ended: an attempt of the sender will connect again."""
         self.connection = None
         if not self.is_over:
             self.on_broken(reason)
@@ -142,7 +146,7 @@ class NumberedInput(Numbering, Feeling, InputQueue):
         if code:
             self._ends.append(code)
         if not self.is_open:
-            return  # barriers that come while it takes again what it took are of checkpoints that were given up
+            return  # barriers that come while the task repeats its work are of checkpoints that were given up
         self.queue.append((self.now, element))
         if type(element) is Barrier:
             self.timed_barriers += element.alignment_timeout_us is not None
@@ -158,14 +162,14 @@ class NumberedInput(Numbering, Feeling, InputQueue):
     # -- what is taken -----------------------------------------------------------------
 
     def refill(self, elements: Sequence[Element], handed_over: HandOver, replays: Sequence[int] = ()) -> None:
-        """Of an attempt that came up with all others: what it was restored with has the first numbers."""
+        """For an attempt that was deployed with all others: the elements that are put back have the first numbers."""
         self._order.began_with(self._number, len(elements))
         self.put_back(elements, handed_over, self._opened(), replays)
         if self.receiver is not None:
             self.receiver.schedule(self.now)
 
     def begin_at(self, number: int) -> None:
-        """Senders must send to a locally recovered attempt what is durable nowhere."""
+        """Senders must send a locally recovered attempt every element that is durable nowhere."""
         stored = self._stored()
         self.next_number = number
         self.received = {at: one for at, one in {**stored, **self.received}.items() if at >= number}
@@ -182,7 +186,7 @@ class NumberedInput(Numbering, Feeling, InputQueue):
         return number - self.restored >= self._expected
 
     def trim(self, before: int) -> None:
-        """Its log is trimmed by the task."""
+        """The task trims the log itself."""
 
     def took(self) -> int:
         number, self.next_number = self.next_number, self.next_number + 1
@@ -191,8 +195,11 @@ class NumberedInput(Numbering, Feeling, InputQueue):
         return number
 
     def flushed(self, end: int) -> None:
-        """Below this number all is durable in the log; nobody hears so, now or later, once another has taken the place
-        of this attempt: it may have read the log before that."""
+        """Below this number everything is durable in the log.
+
+        No sender is notified of that, now or later, once another attempt has taken the place of this one: that attempt
+        may have read the log before.
+        """
         if not self._order.surely_holds:
             return
         self.logged = max(self.logged, end)

@@ -1,17 +1,21 @@
-"""Data channels over TCP that outlive the attempts at their ends (UNA-4): numbered, and connected again.
+"""Data channels over TCP that outlive the attempts at their ends (UNA-4): the sending end; `numbered_input` has the
+receiving one.
 
-Here is the sending end, in `numbered_input` the receiving one.
+A channel belongs to one attempt of the whole dataflow.  Each element has a *place*, which counts what one attempt of
+the sender has sent.  An element that can be in flight in a snapshot also has a *number*, which counts what was ever
+sent into the channel.
 
-A channel is of one attempt of the whole dataflow.  Each element has a place among all that an attempt of the sender
-has sent, and what is kept in flight a number among all that was ever sent into the channel.  The receiver says, as it
-accepts a connection, which number it expects, how many it has taken, how many are durable in the channel's log, and up
-to which place it has heard this very attempt; later, when it takes one, and when its log has been flushed.
+When the receiver accepts a connection it reports four positions: the number it expects, how many it has taken, how many
+are durable in the channel's log, and the last place that it has received from this attempt.  It reports again when it
+takes an element, and when its log has been flushed.
 
-The sender keeps what is not durable.  When its connection ends it connects again, to the same attempt of the receiver
-or to the next, and sends again what that asks for.  The receiver waits for whoever sends next, and drops what has come
-before: a locally recovered attempt sends everything again from its snapshot on.  Ends are sent to each attempt of
-the receiver, and taken once.  Room is counted in numbers too: a sender may be as far ahead of what was taken as the
-channel holds, and what had been sent before needs none.
+The sender keeps every element that is not durable.  When its connection ends, it connects again, to the same attempt of
+the receiver or to the next one, and sends again what that attempt lacks.  The receiver waits for the attempt that sends
+next, and drops elements that have arrived before: a locally recovered attempt sends everything again from its snapshot
+on.  Ends are sent to each attempt of the receiver, and taken once.
+
+Room is counted in numbers too: a sender may be as many elements ahead of the receiver as the channel holds.  Elements
+that were sent before need no room.
 """
 
 from __future__ import annotations
@@ -48,7 +52,7 @@ class NumberedOutput(OutputChannel):
         capacity: int,
         part: LocalRecovery,
     ) -> None:
-        """`whole`: the attempt of all tasks that the channel is of."""
+        """`whole`: the attempt of all tasks to which the channel belongs."""
         self.next_number = 0
         self.kept: deque[Kept] = deque()
         self.is_known = False
@@ -59,10 +63,10 @@ class NumberedOutput(OutputChannel):
         self._account = log
         self._first = 0
         self._has_begun = attempt == whole
-        """it knows the number of the first that it sends; before that it asks nobody"""
+        """it knows the number of the first element that it sends; before that it dials nobody"""
         self._pushed = 0
         self._sent_before = 0
-        """below which number everything had come when its receiver was asked"""
+        """every element below this number had arrived when the receiver was asked"""
         self._taken = 0
         self._received = 0
         self._durable = 0
@@ -71,7 +75,7 @@ class NumberedOutput(OutputChannel):
         self._waiting: deque[Kept] = deque()
         """the element that a schedule perturbation delays, and those behind it"""
         self._receiver = AttemptId(0)
-        """the newest attempt of it that is known of"""
+        """the newest known attempt of the receiver"""
         self._accepted_by = AttemptId(0)
         super().__init__(name, attempt, port, outbox, log, late)
 
@@ -86,7 +90,7 @@ class NumberedOutput(OutputChannel):
 
     @property
     def is_full(self) -> bool:
-        """What had been sent before needs no room."""
+        """Whether there is no room; elements that were sent before need none."""
         if not self.is_known:
             return True
         return self.next_number >= self._sent_before and self.next_number - self._taken >= self._capacity
@@ -128,7 +132,7 @@ class NumberedOutput(OutputChannel):
             self._connection.send(Numbered(self._outbox.clock.tick(), *one))
 
     def _forget(self) -> None:
-        """Let go of what nobody asks for any more; what has no number goes with what came behind it."""
+        """Drop what nobody will ask for any more; an element without a number goes with those behind it."""
         while self.kept:
             at = next((at for at, (_, number, _) in enumerate(self.kept) if number >= 0), None)
             if at is None or not self._part.may_forget(self.kept[at][1], self._durable, self._received):
@@ -139,7 +143,7 @@ class NumberedOutput(OutputChannel):
     # -- the connection ----------------------------------------------------------------
 
     def receiver_moved(self, attempt: AttemptId) -> None:
-        """Another attempt of the receiver comes up: whoever has accepted before has no say any more."""
+        """Another attempt of the receiver starts: what an earlier one has accepted does not count any more."""
         self._receiver = max(self._receiver, attempt)
         if self._accepted_by < self._receiver:
             self._hang_up()
@@ -157,7 +161,7 @@ class NumberedOutput(OutputChannel):
             super()._connect()
 
     def _ended(self, reason: str) -> None:
-        """Whatever it was, somebody will receive again."""
+        """Whatever ended the connection: an attempt of the receiver will accept again."""
         self._connection = None
         self._accepted_by = AttemptId(0)
         if not self._closed:
@@ -198,6 +202,9 @@ class NumberedOutput(OutputChannel):
         self.when_known()
 
     def _asked_for(self, welcome: Welcome) -> list[Kept]:
-        """All that is kept behind what the receiver has heard of this attempt.  What it has heard of another it
-        drops, by number; what has no number may be new to it."""
+        """Every kept element that the receiver lacks.
+
+        Of this attempt that is what follows the last place that has arrived.  Of an earlier attempt the receiver drops
+        repeated elements by their numbers; those without a number may be new to it.
+        """
         return [one for one in self.kept if one[0] >= welcome.received_place]

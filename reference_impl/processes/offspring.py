@@ -1,9 +1,8 @@
 """A forked child's first steps and its end, and what the kernel is asked to do about orphans.
 
-A child dies with its launcher (PR_SET_PDEATHSIG), and what a child leaves behind
-becomes the launcher's own (PR_SET_CHILD_SUBREAPER), so that it can be killed and
-reaped.  Where there is no prctl, on macOS, a launcher that is itself killed leaves
-its children, and orphans are not found.
+A child dies with its launcher (PR_SET_PDEATHSIG).  A process that a child leaves behind becomes the launcher's child
+(PR_SET_CHILD_SUBREAPER), so that the launcher can kill and reap it.  Where there is no prctl, on macOS, a launcher that
+is killed leaves its children, and orphans are not found.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ Entry = Callable[[bytes, dict[str, socket.socket]], None]
 FAILED = 1
 """Exit code of a child whose entry raised."""
 NOT_STARTED = 127
-"""Exit code of a child that never came to run what it was made for."""
+"""Exit code of a child that never ran its entry."""
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 LINUX = sys.platform == "linux"
-# Looked up before any fork: a child does as little as it can before it is on its own.
+# Looked up before any fork: a child does as little as possible before it has detached itself.
 _prctl = ctypes.CDLL(None, use_errno=True).prctl if LINUX else None
 _RESET = (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
@@ -43,7 +42,7 @@ def _ask_kernel(option: int, value: int) -> None:
 
 
 def adopt_orphans() -> None:
-    """Make this process the parent of whatever its descendants leave behind."""
+    """Make this process the parent of every process that its descendants leave behind."""
     _ask_kernel(_PR_SET_CHILD_SUBREAPER, 1)
 
 
@@ -77,7 +76,7 @@ def close_all_but(kept: Iterable[int]) -> None:
 
 
 def become_named(parent: int, output: int) -> None:
-    """The steps that all children share: signals, streams, and to die with the launcher."""
+    """The steps of every child: signals, streams, and to die with the launcher."""
     signal.set_wakeup_fd(-1)
     for number in _RESET:
         signal.signal(number, signal.SIG_DFL)
@@ -89,16 +88,18 @@ def become_named(parent: int, output: int) -> None:
 def run_entry(
     entry: Entry, config: bytes, sockets: dict[str, socket.socket], parent: int, output: int, failure: int
 ) -> NoReturn:
-    """In a fresh child: run an entry and end the process with its exit code.  `told` is closed when the child is on
-    its own; if it cannot be, it carries the reason."""
+    """In a fresh child: run an entry and end the process with its exit code.
+
+    `failure` is closed when the child has detached itself; if the child cannot, it writes the reason into `failure`.
+    """
     try:
         become_named(parent, output)
         for each in sockets.values():
-            each.setblocking(True)  # an earlier owner may have changed what all of them share
+            each.setblocking(True)  # an earlier process may have changed what all of them share
         for stream in (sys.stdout, sys.stderr):
             # What a killed process printed should be in its log.
             getattr(stream, "reconfigure", lambda **_: None)(line_buffering=True)
-        # Behind the backs of the launcher's objects, which never notice: callers' frames keep them until the end.
+        # On the descriptors, below Python's file objects: frames of the callers keep those until the end.
         close_all_but(each.fileno() for each in sockets.values())
     except BaseException as error:
         _not_started(failure, "a child", error)
@@ -122,14 +123,17 @@ def run_entry(
 def run_program(
     argv: Sequence[str], env: Mapping[str, str], uid: int | None, parent: int, output: int, failure: int
 ) -> NoReturn:
-    """In a fresh child: become a program.  `told` closes by itself when that succeeds, and else carries the reason."""
+    """In a fresh child: become a program.
+
+    `failure` closes by itself when that succeeds; else the child writes the reason into it.
+    """
     try:
-        # A program expects the system's defaults; Python's own choice would be handed on through exec.
+        # A program expects the system's defaults; exec would hand Python's own settings on.
         for number in _IGNORED_BY_PYTHON:
             signal.signal(number, signal.SIG_DFL)
         if uid is not None and uid != os.geteuid():
             become_user(uid)
-        become_named(parent, output)  # last: a change of user takes back the wish to die with the parent
+        become_named(parent, output)  # last: a change of user undoes the wish to die with the parent
         close_all_but((failure,))
         os.execvpe(argv[0], list(argv), dict(env))
     except BaseException as error:

@@ -1,8 +1,7 @@
-"""What the harness asks of its launcher, what it hears back, and how that becomes bytes.
+"""What the harness requests of its launcher, what the launcher sends back, and how that becomes bytes.
 
-A frame is four bytes of length, most significant first, and one msgpack value.
-Requests carry a serial and are answered once, with the same serial, in any
-order; exits are told without being asked.
+A frame is four bytes of length, most significant first, and one msgpack value.  Each request carries a serial and is
+answered once, with the same serial, in any order.  The ends of processes are reported without a request.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Execute(Request, frozen=True, kw_only=True):
     stdout: str = ""
     """a path within the folder, for both streams; empty for the log that carries the name"""
     gently: bool = False
-    """asked to stop before it is killed, at the end"""
+    """in the end it is asked to stop before it is killed"""
 
 
 class Listen(Request, frozen=True, kw_only=True):
@@ -52,7 +51,7 @@ class Signal(Request, frozen=True, kw_only=True):
 
 
 class Bequeath(Request, frozen=True, kw_only=True):
-    """An entry to run at the end, once every other process is gone; nothing of it when it is revoked."""
+    """An entry to run when every other process has ended; it is not run if it is revoked."""
 
     name: str
     entry: str
@@ -64,11 +63,11 @@ class Revoke(Request, frozen=True, kw_only=True):
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The first thing a launcher says."""
+    """The first message of a launcher."""
 
     folder: str
     door: str = ""
-    """where sockets of its own network are handed out; empty when it is in the machine's"""
+    """where sockets of its own network are handed out; empty when it is in the machine's network"""
 
 
 class Started(Request, frozen=True, kw_only=True):
@@ -123,11 +122,11 @@ class Refused(Exception):
 
 
 class BadFrame(Exception):
-    """Bytes that are no frame of this protocol."""
+    """Bytes that are not a frame of this protocol."""
 
 
 def frame(value: Ask | LauncherMessage) -> bytes:
-    """Raises BadFrame for what the other side would refuse for its length."""
+    """Raises BadFrame for a frame that is longer than the other side accepts."""
     body = _encode(value)
     if len(body) > LONGEST_FRAME_BYTES:
         raise BadFrame(f"{len(body)} bytes are more than a frame may hold")

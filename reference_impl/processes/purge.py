@@ -1,4 +1,4 @@
-"""Takes away what a run has made in a database that outlives it, when nobody else is left to."""
+"""Removes what a run has made in a database that outlives it, when no other process can do it any more."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .sinks import Place
 
 
 class Will(msgspec.Struct, frozen=True, kw_only=True):
-    """A place, and the file that says what is there, for as long as it is."""
+    """A place of sinks, and the note: a file that exists as long as something is in that place."""
 
     place: Place
     note: str = ""
@@ -27,7 +27,7 @@ def decode(config: bytes) -> Will:
 
 
 def main(config: bytes, sockets: dict[str, socket.socket]) -> None:
-    """The launcher's entry: purge a place, and then remove the note of it."""
+    """The launcher's entry: purge a place, and then remove its note."""
     will = decode(config)
     reader = will.place.reader()
     reader.purge()

@@ -1,7 +1,6 @@
-"""System V shared memory that a killed database leaves: nothing but a restart of the same one, or this, removes it.
+"""System V shared memory that a killed database leaves: only a restart of the same database, or this, removes it.
 
-PostgreSQL makes one segment of a few bytes for as long as it runs, in whatever
-way its buffers are shared.
+PostgreSQL makes one segment of a few bytes for as long as it runs, however its buffers are shared.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ class Lifetime(msgspec.Struct, frozen=True, kw_only=True):
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
     id: int
     creator: int
-    """its pid; it may since have become another's"""
+    """its pid, which may be another process's by now"""
     attached: int
     created_s: int
 
 
 def segments() -> list[Segment]:
-    """All of this machine's; none where the kernel does not list them."""
+    """All segments of this machine; none where the kernel does not list them."""
     try:
         heads, *lines = TABLE.read_text(encoding="ascii").splitlines()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Where a run's sinks write, and the reader that looks there on its own."""
+"""Where a run's sinks write, and the independent reader of it."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ FILES = "files"
 
 
 class Reader(Protocol):
-    """Reads what sinks have written, apart from who writes; see `look`."""
+    """Reads what sinks have written, apart from the writers; see `look`."""
 
     def seen(self) -> list[str]:
         """The names of the transactions that are visible now."""
 
     def passing(self) -> list[str]:
-        """The names of committed transactions that the job's output does not show."""
+        """The names of committed transactions that are not part of the job's output."""
 
     def committed(self) -> list[tuple[str, Row]]:
-        """(transaction or "", row), in the order in which they became visible as well as can be known."""
+        """(transaction or "", row), in the order in which they became visible, as far as that is known."""
 
     def table(self) -> dict[tuple[int | None, ...], Row]:
-        """What upserts have left, by identity."""
+        """The rows of idempotent sinks, by identity."""
 
     def unfinished(self) -> list[tuple[str, str, int | None]]:
         """(transaction, open or prepared, the checkpoint it was sealed for)."""
 
     def purge(self) -> None:
-        """Take away everything that the run has made."""
+        """Remove everything that the run has made."""
 
     def close(self) -> None: ...
 
@@ -55,7 +55,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
             raise Refused(f"there is no sink store {self.store!r}; there are {FILES} and {DATABASE}")
 
     def create(self) -> None:
-        """Make it, empty."""
+        """Make the place, empty."""
         if self.store == DATABASE:
             from . import database_reader
 
@@ -66,8 +66,10 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
             transaction_folders.create(self.folder)
 
     def external(self, passing: Collection[TaskId] = ()) -> External:
-        """Somebody who writes there; nothing is connected before it is used.  What the writers in `passing`
-        commit is kept apart from the job's output."""
+        """A writer's access; it connects when it is first used.
+
+        What the writers in `passing` commit is not part of the job's output.
+        """
         if self.store == DATABASE:
             from .database import Database
 
@@ -77,7 +79,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         return TransactionFiles(self.folder, passing)
 
     def reader(self) -> Reader:
-        """Somebody who reads there, apart from who writes."""
+        """A reader, independent of the writers."""
         if self.store == DATABASE:
             from .database_reader import Reader as DatabaseReader
 
@@ -87,7 +89,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         return FileReader(self.folder)
 
     def expire(self, name: str) -> bool:
-        """The store, or who administers it, gives a sealed transaction up; whether it was there to be given up."""
+        """The store, or its administrator, aborts a sealed transaction; returns whether there was one."""
         if self.store == DATABASE:
             from . import database_reader
 

@@ -1,6 +1,6 @@
-"""A process's side of its supervision: it tells what it reaches, and waits where it is told to.
+"""A process's side of its supervision: it reports what it reaches, and stands still where the harness orders it to.
 
-A process whose harness is gone has nothing to live for: it ends at once.
+A process whose harness has ended ends at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CODEC: Codec[SupervisionFrame] = Codec(SupervisionFrame)
 
 
 AT_ONCE = (Arm, Disarm, Meddle, RaiseException)
-"""What is obeyed even while the process stands at a point; the rest waits for the step to be over."""
+"""Orders that are carried out even while the process stands still at a point; others wait for the end of the step."""
 
 
 class Supervision:
@@ -33,7 +33,7 @@ class Supervision:
         self._outbox = outbox
         self._answers: list[Go] = []
         self.flush_all: Callable[[], None] = outbox.flush
-        """writes what was observed and lets go what was sent: nothing may lie behind a point"""
+        """writes what was observed and sends what was queued: at a point nothing may be pending"""
         self._connection = Connection(sock, CODEC, outbox, self._take, _supervisor_ended)
 
     def ready(self, process: str, incarnation: int) -> None:
@@ -46,11 +46,12 @@ class Supervision:
         self._connection.send(frame)
 
     def announce(self, point: str, task: str | None, side: str) -> None:
-        """Stand still at a protocol point until the harness lets go; it may kill this process meanwhile."""
+        """Stand still at a protocol point until the harness releases it; the harness may kill this process
+        meanwhile."""
         self._wait_for(Reached(self.stamp(), point, task, side))
 
     def expire(self, fault: int, name: str, attempt: int | None) -> bool:
-        """Stand still while the harness has the store give a transaction up; whether that was done."""
+        """Stand still while the harness has the store abort a transaction; returns whether that was done."""
         return self._wait_for(Expiring(self.stamp(), fault, name, attempt)).done
 
     def _wait_for(self, frame: SupervisionFrame) -> Go:
@@ -64,7 +65,7 @@ class Supervision:
         return self._answers[0]
 
     def die(self) -> NoReturn:
-        """Die of a fault, as hard as by another's hand."""
+        """Die of a fault: at once, as by SIGKILL."""
         self.flush_all()
         os.kill(os.getpid(), signal.SIGKILL)
         raise SystemExit(1)

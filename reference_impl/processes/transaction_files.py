@@ -1,28 +1,29 @@
-"""The external transaction store as files: what is visible got there by an atomic rename.
+"""The external transaction store as files: a transaction becomes visible by an atomic rename.
 
     committed/NAME.jsonl                  a committed transaction, JSON lines
-    aside/NAME.jsonl                      one that the job's output does not show
+    aside/NAME.jsonl                      a committed one that is not part of the job's output
     final/, versions/                     what becomes visible together: see `transaction_versions`
-    fences/WRITER/ATTEMPT                 older attempts of this writer are shut out
+    fences/WRITER/ATTEMPT                 older attempts of this writer are fenced
     live/WRITER/ATTEMPT.TOKEN/            one process's folder for one attempt; TOKEN makes it its own
         BEGUN-NAME.open                   an open transaction
         BEGUN-NAME@CHECKPOINT.sealed      a sealed one, synced
         appended.log, upserted.log        rows visible at once, each with the time of its writing
-    retired/WRITER/ATTEMPT.TOKEN/         the folder of an attempt that was shut out
+    retired/WRITER/ATTEMPT.TOKEN/         the folder of an attempt that was fenced
 
-Why no zombie escapes a fence.  A fence makes its mark, then retires the folders
-of older attempts by rename.  An attempt makes its folder first and looks for
-marks second, before it does anything else: either its folder was there when the
-fence looked, and is retired, or it sees the mark.  Nobody makes a folder of
-that name again, so in a retired one the zombie's next path names nothing.  One
-system call can be under way, its folder found before the retirement.  If it
-renames or removes a transaction's file, it competes with the fence, which
-takes over each file by a rename of that same file: one of the two wins, and
-the fence looks again until there is nothing left to take, twice, because a file
-may move from a folder not yet read to one that was.  If it makes a file, that
-is an open transaction without rows that nobody can seal.  If it writes, then
-into an open transaction, which the next attempt aborts, or into a log, whose
-length the fence has noted: readers stop there.
+Why no zombie escapes a fence.  A fence makes its mark, then retires the folders of older
+attempts by rename.  An attempt makes its folder first, looks for marks second, and does
+everything else later.  So either its folder was there when the fence looked, and is
+retired, or the attempt sees the mark.  Nobody makes a folder of that name again, so the
+next path that the zombie uses does not exist.
+
+One system call of the zombie can be under way, if it found the folder before the
+retirement.  If the call renames or removes a transaction's file, it competes with the
+fence, which takes each file over by a rename of that same file: one of the two wins.  The
+fence looks again until it finds nothing twice in a row, because a file may move from a
+folder that it has not read yet to one that it has read.  If the call makes a file, that is
+an open transaction without rows, which nobody can seal.  If the call writes, it writes into
+an open transaction, which the next attempt aborts, or into a log, whose length the fence
+has noted: readers stop there.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Shut(Exception):
 
 
 class Held(msgspec.Struct, kw_only=True):
-    """An open transaction of this process: its file and handle, how many rows are in it."""
+    """An open transaction of this process: its file and handle, and how many rows it has."""
 
     path: Path
     handle: int
@@ -106,7 +107,7 @@ class WriterSession:
         self._logs: dict[str, int] = {}
 
     def get_ready(self) -> None:
-        """Make the folder, then look for marks; later, see that it has not been retired.  Raises `Shut`."""
+        """Make the folder, then look for marks; later, check that the folder has not been retired.  Raises `Shut`."""
         if not self.is_ready:
             make_folder(self.live)
             make_folder(self.folder)
@@ -129,7 +130,7 @@ class WriterSession:
     # -- transactions ----------------------------------------------------------------
 
     def find(self, name: str) -> Account | None:
-        """The newest unfinished transaction of that name, of this attempt or an older one that was not retired."""
+        """The newest unfinished transaction of that name, of this attempt or of an older one that was not retired."""
         folders = [folder for folder in folders_in(self.live) if attempt_of(folder) <= self.attempt]
         found = [account for account in transactions(*folders) if account.name == name]
         return found[-1] if found else None
@@ -138,11 +139,11 @@ class WriterSession:
         return committed_path(self.root, name, self._passes_on)
 
     def _is_committed(self, name: str) -> bool:
-        """Or final, which is as definite."""
+        """Whether it is committed or final; a final transaction cannot be undone either."""
         return self._committed_path(name).exists() or name in versions.finals(self.root)
 
     def _let_go(self, name: str) -> Path | None:
-        """Close an open transaction's handle."""
+        """Close an open transaction's handle; its file, if there is one."""
         held = self.open.pop(name, None)
         if held is None:
             return None
@@ -167,7 +168,7 @@ class WriterSession:
         try:
             write_all(held.handle, b"".join(line(row) for row in request.rows))
         except OSError:
-            self._drop(request.name)  # nobody knows what is in it
+            self._drop(request.name)  # nobody knows which rows it has
             raise
         held.rows += len(request.rows)
         return Done()
@@ -181,7 +182,7 @@ class WriterSession:
         return Denied(reason=f"transaction {name} is sealed")
 
     def pre_commit(self, request: PreCommit) -> Outcome:
-        """Like the simulator's store it forgets a transaction without rows."""
+        """Forgets a transaction without rows, as the simulator's store does."""
         name = request.name
         held = self.open.get(name)
         if held is None:
@@ -198,7 +199,7 @@ class WriterSession:
         return Done()
 
     def commit(self, request: Commit) -> Outcome:
-        """An open transaction is committed only by whoever opened it: it may lack rows."""
+        """Only the process that opened a transaction commits it while it is open: the rows may not all be there."""
         name, held = request.name, self.open.get(request.name)
         if request.by_id:
             return self._commit_newest(name)
@@ -218,7 +219,7 @@ class WriterSession:
         return Done()
 
     def _commit_newest(self, name: str) -> Outcome:
-        """Whatever was begun last under the same transactional id, with the rows that it has."""
+        """Commit the transaction that was begun last under the same transactional id, with the rows that it has."""
         account = versions.newest_of_id(self.root, name, self.writer)
         if account is None:
             return Done() if self._is_committed(name) else unknown(name)
@@ -297,7 +298,7 @@ class WriterSession:
         return Done(unfinished=tuple((account.name, account.checkpoint) for account in accounts))
 
     def _take_over(self) -> int:
-        """Move what shut-out attempts left unfinished here; how much there was."""
+        """Move what fenced attempts left unfinished into this attempt's folder; returns how much there was."""
         accounts = transactions(*folders_in(self.retired))
         for account in accounts:
             _rename(account.path, self.folder / account.path.name)
@@ -305,7 +306,7 @@ class WriterSession:
 
 
 def _rename(path: Path, to: Path) -> None:
-    """Rename, unless somebody else was first."""
+    """Rename, unless another process was first."""
     try:
         path.rename(to)
     except FileNotFoundError:
@@ -344,16 +345,16 @@ ACTIONS: dict[type, Callable[[WriterSession, Any], Outcome]] = {
 
 
 class TransactionFiles:
-    """One process's way into the store in a folder; `create` makes the store.  Not for several threads."""
+    """The access of one process to the store in a folder; `create` makes the store.  Not for several threads."""
 
     def __init__(self, root: Path, passing: Collection[TaskId] = ()) -> None:
-        """`passing` are writers whose transactions a reader of the job's output is not shown."""
+        """`passing` are the writers whose transactions are not part of the job's output."""
         self._root = root
         self._passing = passing
         self._sessions: dict[tuple[TaskId, AttemptId], WriterSession] = {}
 
     def handle(self, request: AnyRequest) -> Outcome:
-        """Do what is asked, or deny it; `NoAnswer` when the disk reports an error."""
+        """Do what is requested, or deny it; `NoAnswer` when the disk reports an error."""
         key = (request.writer, request.attempt)
         if key not in self._sessions:
             if isinstance(request, Flush):
@@ -366,10 +367,10 @@ class TransactionFiles:
         except Shut:
             return self._shut(key)
         except FileNotFoundError as error:
-            # Its folder was retired under its hands; or somebody else of the same attempt was first.
+            # A fence has retired its folder meanwhile; or another process of the same attempt was first.
             if not self._root.exists():
                 self._sessions.pop(key).close()
-                return Denied(reason=f"the store in {self._root} is gone")
+                return Denied(reason=f"the store in {self._root} has been removed")
             return self._shut(key) if not session.folder.exists() else NoAnswer(reason=str(error))
         except OSError as error:
             return NoAnswer(reason=str(error))
@@ -386,7 +387,7 @@ class TransactionFiles:
             self._sessions.pop(key).close()
 
     def close(self) -> None:
-        """Let go of the files.  Open transactions stay until the writer's next attempt aborts them."""
+        """Close the files.  Open transactions stay until the writer's next attempt aborts them."""
         for session in self._sessions.values():
             session.close()
         self._sessions.clear()

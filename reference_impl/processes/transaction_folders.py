@@ -14,7 +14,7 @@ from ..core.transactions import Row
 
 LOGS = ("appended.log", "upserted.log")
 LIMIT = ".length"
-"""Beside a log: how much of it counts, once its writer's attempt has been shut out."""
+"""In the folder of a log: how much of the log counts, once its writer's attempt has been fenced."""
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ def decoded(text: str) -> str:
 
 
 def committed_path(root: Path, name: str, passes_on: bool = False) -> Path:
-    """Where a transaction is once it is committed; `passes_on`: of what the job's output does not show."""
+    """Where a transaction is once it is committed; `passes_on`: it is not part of the job's output."""
     return root / ("aside" if passes_on else "committed") / f"txn-{encoded(name)}.jsonl"
 
 
@@ -53,7 +53,7 @@ def sync(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder in one that is there: what has been purged does not come back."""
+    """Make a folder within an existing one: a store that was purged does not come back."""
     if not folder.is_dir():
         folder.mkdir(exist_ok=True)
         sync(folder.parent)

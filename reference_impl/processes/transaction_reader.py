@@ -1,4 +1,4 @@
-"""The file store as somebody outside the engine sees it: read, cleared away."""
+"""The file store as somebody outside the engine sees it: read, and removed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FileReader:
         self._root = root
 
     def _committed_files(self) -> list[tuple[int, str, Path]]:
-        """(when it was renamed, or its version was, in ns since the epoch; transaction; file)."""
+        """(when the file or its version was renamed, in ns since the epoch; transaction; file)."""
         versions = published(self._root)
         files = finals(self._root) if versions else {}
         shown = [(at, name, files[name]) for name, at in versions.items() if name in files]
@@ -49,13 +49,12 @@ class FileReader:
         return [name for _, name, _ in self._committed_files()]
 
     def passing(self) -> list[str]:
-        """The names of committed transactions that the job's output does not show: what operators commit
-        as they pass it on."""
+        """The names of committed transactions that are not part of the job's output: those of two-phase operators."""
         return [name for _, name, _ in sorted(_in_folder(self._root / "aside"))]
 
     def committed(self) -> list[tuple[str, Row]]:
-        """(transaction, or "" for a plain row; row), in the order they became visible as the
-        clocks of the disk and of the writers tell it."""
+        """(transaction, or "" for a plain row; row), in the order in which they became visible by the clocks of disk
+        and writers."""
         timed = [
             (at, name, line.row) for at, name, path in self._committed_files() for line in lines(path.read_bytes())
         ]
@@ -79,7 +78,7 @@ class FileReader:
     def _logged(self, name: str) -> list[Line]:
         """A log's lines of all writers, as they were written."""
         found: dict[str, list[Line]] = {}
-        # A folder may be retired between the two looks; its own name tells that it is the same.
+        # A folder may be retired between the two listings; its own name shows that it is the same one.
         for path in [*self._root.glob(f"live/*/*/{name}"), *self._root.glob(f"retired/*/*/{name}")]:
             data = _read_up_to_limit(path)
             if data is not None:
@@ -87,8 +86,10 @@ class FileReader:
         return sorted((line for one in found.values() for line in one), key=lambda line: line.at)
 
     def purge(self) -> None:
-        """Remove the store, all of it.  A process that still writes finds no folder to write to;
-        what it made meanwhile is removed too."""
+        """Remove the whole store.
+
+        A process that still writes finds no folder to write to; what it made meanwhile is removed too.
+        """
         for _ in range(PURGE_TRIES):
             shutil.rmtree(self._root, ignore_errors=True)
             if not self._root.exists():
@@ -96,7 +97,7 @@ class FileReader:
         shutil.rmtree(self._root)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
 
 def _in_folder(folder: Path) -> list[tuple[int, str, Path]]:
@@ -108,7 +109,7 @@ def _in_folder(folder: Path) -> list[tuple[int, str, Path]]:
 
 
 def _read_up_to_limit(path: Path) -> bytes | None:
-    """What of a log counts; None when it has just been moved."""
+    """The part of a log that counts; None when the log has just been moved."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -120,6 +121,6 @@ def _read_up_to_limit(path: Path) -> bytes | None:
 
 
 def lines(data: bytes) -> list[Line]:
-    """Whole lines; one that was torn off is not there yet."""
+    """The whole lines; a line that is torn off is left out."""
     whole: Any = data[: data.rfind(b"\n") + 1]
     return msgspec.json.Decoder(Line).decode_lines(whole)

@@ -1,12 +1,12 @@
-"""What is committed by others than who wrote it, in the file store: sealed files found anywhere, and versions.
+"""Transactions that another task than their writer commits, in the file store; and versions of the table.
 
-    final/WRITER/BEGUN-NAME@CHECKPOINT.final   made final, and not visible by itself
-    versions/MADE.TOKEN.json                   a version of the table: what it names is visible, from one rename on
+    final/WRITER/BEGUN-NAME@CHECKPOINT.final   a final transaction, not visible by itself
+    versions/MADE.TOKEN.json                   a version of the table: one rename makes visible what it names
 
-A committer finds a transaction by its name, whichever attempt's folder it lies in;
-a fence may move it just then, from a folder not yet read to one that was, so one
-empty look proves nothing and a second one does.  What is final is out of its
-writer's hands: no fence lists it and no abort reaches it.
+A committer finds a transaction by its name, in whichever attempt's folder it is.  A fence
+may move it at that moment, from a folder that the committer has not read yet to one that it
+has read.  So one search that finds nothing proves nothing, but a second one does.  A final
+transaction is not its writer's any more: no fence lists it and no abort reaches it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .transaction_folders import Account, decoded, encoded, make_folder, sync, t
 
 FINAL = ".final"
 LOOKS = 2
-"""as many in a row that find nothing prove that nothing is there"""
+"""how often in a row nothing has to be found to prove that nothing is there"""
 
 
 class Version(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,11 +33,11 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
 
 
-# -- sealed transactions, wherever they lie ----------------------------------------------------------
+# -- sealed transactions, in whichever folder ----------------------------------------------------
 
 
 def sealed(root: Path, name: str, writer: TaskId) -> Account | None:
-    """A sealed transaction; `writer` is whose it is where its name does not say so."""
+    """A sealed transaction; `writer` is its writer if its name has none."""
     for _ in range(LOOKS):
         found = [one for one in _unfinished(root, writer_in(name) or writer) if one.name == name]
         if found and found[-1].checkpoint is not None:
@@ -46,7 +46,7 @@ def sealed(root: Path, name: str, writer: TaskId) -> Account | None:
 
 
 def newest_of_id(root: Path, name: str, writer: TaskId) -> Account | None:
-    """The unfinished transaction of the same transactional id that was begun last, be it sealed or not."""
+    """The unfinished transaction of the same transactional id that was begun last, sealed or not."""
     return max(
         (one for one in _unfinished(root, writer) if id_of(one.name) == id_of(name)),
         key=lambda one: one.path.name,
@@ -60,7 +60,7 @@ def _unfinished(root: Path, writer: TaskId) -> list[Account]:
 
 
 def move_sealed(root: Path, name: str, writer: TaskId, to: Path) -> bool:
-    """Rename a sealed transaction; whether it was there.  A fence that moves it just then has it looked for again."""
+    """Rename a sealed transaction; whether it was there.  If a fence moves it just then, it is looked for again."""
     while (account := sealed(root, name, writer)) is not None:
         try:
             account.path.rename(to)
@@ -74,7 +74,7 @@ def move_sealed(root: Path, name: str, writer: TaskId, to: Path) -> bool:
 
 
 def expire(root: Path, name: str) -> bool:
-    """Give a sealed transaction up, as an administrator deletes its file; whether it was there."""
+    """Abort a sealed transaction, as an administrator who deletes its file; whether it was there."""
     while (account := sealed(root, name, TaskId(""))) is not None:
         try:
             account.path.unlink()
@@ -89,7 +89,7 @@ def expire(root: Path, name: str) -> bool:
 
 
 def finalise(root: Path, name: str, writer: TaskId) -> bool:
-    """Make a sealed transaction final; whether it is."""
+    """Make a sealed transaction final; whether it is final now."""
     account = sealed(root, name, writer)
     if account is not None:
         folder = root / "final" / encoded(writer_in(name) or writer)
@@ -99,7 +99,7 @@ def finalise(root: Path, name: str, writer: TaskId) -> bool:
 
 
 def finals(root: Path) -> dict[str, Path]:
-    """What has been made final, by name: visible or not yet."""
+    """The final transactions, by name: visible or not yet."""
     return {decoded(path.stem.partition("-")[2].partition("@")[0]): path for path in _final_files(root)}
 
 
@@ -108,7 +108,7 @@ def _final_files(root: Path) -> Iterator[Path]:
 
 
 def publish(root: Path, version: Version) -> None:
-    """Show all that a version names, in one step."""
+    """Show everything that a version names, in one step."""
     folder = root / "versions"
     draft = folder / f"{secrets.token_hex(8)}.draft"
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
@@ -121,7 +121,8 @@ def publish(root: Path, version: Version) -> None:
 
 
 def published(root: Path) -> dict[str, int]:
-    """What is visible by some version: when the first that names it was made, in ns since the epoch."""
+    """The transactions that some version shows: when the first version that names each was made, in ns since the
+    epoch."""
     found: dict[str, int] = {}
     for path in sorted((root / "versions").glob("*.json")):
         version = msgspec.json.decode(path.read_bytes(), type=Version)
@@ -132,7 +133,7 @@ def published(root: Path) -> dict[str, int]:
 
 
 def unpublished(root: Path) -> list[tuple[str, CheckpointId]]:
-    """What is final and in no version: (name, the checkpoint it was sealed for)."""
+    """The transactions that are final and in no version: (name, the checkpoint it was sealed for)."""
     visible = published(root)
     return [(name, _checkpoint(path)) for name, path in finals(root).items() if name not in visible]
 
@@ -142,6 +143,6 @@ def _checkpoint(path: Path) -> CheckpointId:
 
 
 def not_final(root: Path, names: Sequence[str]) -> list[str]:
-    """Which of these cannot be published."""
+    """Those of the names that cannot be published."""
     there = finals(root)
     return [name for name in names if name not in there]

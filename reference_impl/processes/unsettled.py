@@ -1,4 +1,4 @@
-"""What of complete checkpoints a task has yet to commit."""
+"""Which transactions of complete checkpoints a task has yet to commit."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..driver.runner import TaskRunner
 
 
 def oldest_unsettled(machine: Task) -> CheckpointId | None:
-    """The oldest checkpoint with a sealed transaction that a task has not settled."""
+    """The oldest checkpoint with a sealed transaction that the task has neither committed nor aborted."""
     sealed = machine.sealed if isinstance(machine, TransactionalSink | CommittingTask) else ()
     return min((transaction.checkpoint for transaction in sealed), default=None)
 
 
 def is_handed(runner: TaskRunner) -> bool:
-    """Whether something of a complete checkpoint is on its way to a task that commits: to a global committer
-    nothing else comes."""
+    """Whether a part of a complete checkpoint is on its way to a task that commits; a global committer gets nothing
+    else."""
     return isinstance(runner.task, GlobalCommitter) and any(channel.queue for channel in runner.inputs)

@@ -41,7 +41,7 @@ CRASHED = 70
 
 
 class Journalled:
-    """The external store, with a note of each request before it goes: its answer may never come."""
+    """The external store; each request is in the journal before it is sent, since its answer may never come."""
 
     def __init__(self, store: External, journal: Journal) -> None:
         self._store = store
@@ -54,7 +54,8 @@ class Journalled:
 
 
 class NotedFiles(DiskFiles):
-    """The snapshot store, with a note before a checkpoint's record is written: its writer may die of telling."""
+    """The snapshot store; the journal has an entry before a checkpoint's record is written, since the writer may die
+    in between."""
 
     def __init__(self, root: Path, journal: Journal) -> None:
         super().__init__(root)
@@ -67,9 +68,9 @@ class NotedFiles(DiskFiles):
 
 
 class ProcessWorld(ABC):
-    """A world of one process; its two kinds are a node's and the coordinator's.
+    """The world of one process; its two kinds are a node's and the coordinator's.
 
-    It fulfils `driver.ports.World`; what only the other kind needs, refuses.
+    It fulfils `driver.ports.World`; what only the other kind has, it refuses.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -117,10 +118,10 @@ class ProcessWorld(ABC):
     def _own_name(self) -> str:
         return f"{self.configuration.process}.{self.configuration.incarnation}"
 
-    # -- turns ---------------------------------------------------------------------------
+    # -- rounds of the loop ----------------------------------------------------------------
 
     def _before_wait(self) -> None:
-        """Everything that was due is done: tell what changed, then write, then let go."""
+        """Every due action is done: report what changed, then write the journal, then send."""
         self.report_facts()
         if not self._defect_reported and self.parts.reached:
             self._defect_reported = True
@@ -131,13 +132,13 @@ class ProcessWorld(ABC):
         self.flush()
 
     def flush(self) -> None:
-        """What was observed is written before what was sent can have an effect."""
+        """Write what was observed before what was sent can have an effect."""
         self.journal.flush()
         self.outbox.flush()
 
     @abstractmethod
     def report_facts(self) -> None:
-        """Say what changed of that on which the phase of the job depends."""
+        """Report the changed facts on which the phase of the job depends."""
 
     def _close(self) -> None:
         self.shut_down()
@@ -146,7 +147,7 @@ class ProcessWorld(ABC):
 
     @abstractmethod
     def shut_down(self) -> None:
-        """End in order what runs here."""
+        """End in order what runs in this process."""
 
     def _supervised(self, frame: SupervisionFrame) -> None:
         self._orders[type(frame)](frame)
@@ -160,7 +161,7 @@ class ProcessWorld(ABC):
         return point in self.configuration.points
 
     def point(self, point: str, task: TaskId | None, side: str, actor: TaskRunner | CoordinatorRunner | None) -> bool:
-        """Announce a point that is waited for, and stand still there; a fault kills this process as a whole."""
+        """Announce a point that the harness waits for, and stand still there; a fault there kills the whole process."""
         if point in self.configuration.points:
             self.report_facts()
             self.supervision.announce(point, task, side)
@@ -171,14 +172,15 @@ class ProcessWorld(ABC):
         self.supervision.send(Fired(self.clock.tick(), fault, detail, AttemptId(attempt) if attempt else None))
 
     def look(self) -> None:
-        """A reader of its own connection sees what is visible; one that cannot read has seen nothing."""
+        """Record what an independent reader sees now; a reader that cannot read has seen nothing."""
         began = self.clock.tick()
         seen = look(self.place, self._reader)
         if seen is not None:
             self.journal.seen(began, seen)
 
     def expire(self, fault: int, name: str, attempt: int | None) -> bool:
-        """The store is not this process's to command: the harness does it, as who administers the store would."""
+        """Have the harness abort a transaction in the store: this process may not, an administrator of the store
+        may."""
         return self.supervision.expire(fault, name, attempt)
 
     @property
@@ -199,7 +201,7 @@ class ProcessWorld(ABC):
 
     @abstractmethod
     def attempt_of(self, task: TaskId) -> AttemptId:
-        """The newest attempt of a task, as this process knows it; 0: it knows of none."""
+        """The newest attempt of a task, as far as this process knows; 0: none."""
 
     def runner(self, task: TaskId, attempt: AttemptId) -> TaskRunner | None:
         absent("a task")
@@ -211,7 +213,7 @@ class ProcessWorld(ABC):
         absent("a task")
 
     def kill(self, runner: TaskRunner, reason: str, fault: int) -> bool:
-        """A process dies of a fault as a whole; the harness says whose attempts died with it."""
+        """A fault kills the whole process; the harness reports whose attempts died with it."""
         self.supervision.die()
 
     def lose_coordinator(self, fault: int | None, down_us: int) -> None:
@@ -237,11 +239,11 @@ def absent(what: str) -> NoReturn:
 
 
 def live(world: ProcessWorld) -> None:
-    """Announce the process and run its loop; whatever is raised ends the process, its trace in its log."""
+    """Announce the process and run its loop; an exception ends the process, with its traceback in the log."""
     try:
         world.supervision.ready(world.configuration.process, world.configuration.incarnation)
         world.loop.run()
-    except Exception:  # whatever it is, this process is dead of it: the harness sees its exit code
+    except Exception:  # whatever it is, the process dies of it: the harness sees its exit code
         traceback.print_exc()
         world.journal.flush()
         sys.stderr.flush()

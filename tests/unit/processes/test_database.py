@@ -222,7 +222,7 @@ def test_a_server_that_reports_nothing_is_no_answer_in_bounded_time(
     for (pid,) in found:
         os.kill(pid, signal.SIGCONT)
     assert isinstance(outcome, NoAnswer)
-    assert "PostgreSQL has said nothing for 0.2 s" in outcome.reason
+    assert "PostgreSQL has not answered for 0.2 s" in outcome.reason
     assert waited < PATIENT_S
     done(until_answered(sink, Commit, "a"))
     assert Counter(world.rows()) == Counter(ROWS)

@@ -215,8 +215,8 @@ def test_purge_leaves_nothing_and_zombies_find_no_folder(world: Processes, sink:
     world.reader.purge()
     assert not world.folder.exists()
     denied(sink(PreCommit, "b", checkpoint=1))
-    assert "is gone" in denied(sink(Commit, "a"))
-    assert "is gone" in denied(world.process()(Begin, "c", attempt=2))
+    assert "has been removed" in denied(sink(Commit, "a"))
+    assert "has been removed" in denied(world.process()(Begin, "c", attempt=2))
     assert not world.folder.exists()
 
 
