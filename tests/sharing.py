@@ -25,7 +25,7 @@ TOGETHER = {
 VIOLATED = "tests/defects/test_on_processes.py::test_its_invariant_is_violated_with_the_defect"
 SOUND = "tests/defects/test_on_processes.py::test_without_the_defect_it_holds_and_is_exercised"
 TEMPLATES = "tests/conformance/test_conformance.py::test_drawn_scenarios_of_every_template"
-ALONE = (VIOLATED, SOUND, TEMPLATES)
+APART = (VIOLATED, SOUND, TEMPLATES)
 """Tests that are dealt out apart from the rest of their file, for all that they share is quick to start."""
 
 LONG = (
@@ -50,7 +50,7 @@ def scope_of(nodeid: str) -> str:
     """What a test is dealt out with: its file, several files, or its own parameters alone."""
     file, _, test = nodeid.partition("::")
     own_scope = f"{file}::{test.partition('[')[0]}"
-    if own_scope in ALONE:
+    if own_scope in APART:
         return own_scope
     return next((name for name, files in TOGETHER.items() if file.startswith(files)), file)
 

@@ -34,7 +34,7 @@ from .worker import Chunk, Undriven
 
 CHUNK = 20
 """scenarios that a worker takes at a time"""
-AHEAD = 2
+CHUNKS_PER_WORKER = 2
 """chunks that wait for each worker"""
 BATCH = 4_000
 """scenarios in one question to PySpark: a query costs much the same for ten as for a thousand"""
@@ -174,7 +174,7 @@ class Search:
             self._examine(least=WORTHWHILE)
 
     def _feed(self) -> None:
-        while len(self._running) < AHEAD * self._pool.workers and self._next < self._budget.scenarios:
+        while len(self._running) < CHUNKS_PER_WORKER * self._pool.workers and self._next < self._budget.scenarios:
             first, end = self._next, min(self._next + self._chunk, self._budget.scenarios)
             with self._interruption.open():
                 future = self._pool.chunk(first, end)

@@ -26,7 +26,7 @@ JOINS = ("join", "join-signed")
 _VALUES = ("key", "value", "tag", "tag2")
 _ROW = ("what", "at", *_VALUES, "epoch", "until", "place", "seq", "ts")
 _TRACED = (*_ROW, "origin", "attempt", "nth", "total")
-_TURN = ("kind", "side", "node", "then")
+_READER = ("kind", "side", "node", "then")
 _LINEAGE = ("lineage", "tip")
 """What an application adds to a row: the lineage it is on, and whether that is the run's."""
 
@@ -52,7 +52,7 @@ class Plan:
 
     def round(self) -> str:
         """What the keyed nodes of one depth make of their rows, and the state they hold."""
-        rows = f"({self.applied((*_TURN, 'lane'), 'or not traced')})" if self.traced else ROWS
+        rows = f"({self.applied((*_READER, 'lane'), 'or not traced')})" if self.traced else ROWS
         return self.counted(self.steps(self.emitted(self.window(rows)), "then"))
 
     def windowed(self) -> str:
@@ -76,7 +76,7 @@ class Plan:
 
     def taken(self) -> str:
         """The records that windows took, as the lineage's events have it."""
-        return f"({self.applied((*_TURN, *late.TAKEN), '')})"
+        return f"({self.applied((*_READER, *late.TAKEN), '')})"
 
     def arrivals(self) -> str:
         """The rows that sinks took, as their applications have them."""

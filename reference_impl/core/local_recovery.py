@@ -28,7 +28,7 @@ from .errors import PlaceUnknown, Refused
 from .ids import CheckpointId
 from .messages import CancelBarrier, Deploy, Element, EndOfData, EndOfPartition
 from .part import Part
-from .persistent import KEPT
+from .persistent import IN_FLIGHT_KINDS
 from .topology import JobGraph, OperatorSpec
 
 DATA_ENDED = -1
@@ -136,7 +136,7 @@ class DeterminantLog:
 
 def is_numbered(element: Element) -> bool:
     """Barriers and ends have no number."""
-    return isinstance(element, KEPT)
+    return isinstance(element, IN_FLIGHT_KINDS)
 
 
 def end_code(element: Element) -> int:

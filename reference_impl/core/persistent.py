@@ -28,7 +28,7 @@ from .state import Ref, TaskState
 SPILL = "spill"
 """The name of the timer at which what has lain too long is spilled."""
 
-KEPT = (Record, Watermark, Idle)
+IN_FLIGHT_KINDS = (Record, Watermark, Idle)
 """What can be in flight, and has a number."""
 
 
@@ -103,7 +103,7 @@ class Ledger:
 
     def came(self, channel: int, element: Element) -> list[Effect]:
         """An element has entered an input."""
-        if not isinstance(element, KEPT):
+        if not isinstance(element, IN_FLIGHT_KINDS):
             return []
         one = Lying(self._next[channel], element)
         self._next[channel] += 1
@@ -117,7 +117,7 @@ class Ledger:
 
     def took(self, channel: int, element: Element) -> Lying | None:
         """The task takes the next element; None for what has no number."""
-        if not isinstance(element, KEPT):
+        if not isinstance(element, IN_FLIGHT_KINDS):
             return None
         waiting = self.waiting[channel]
         if waiting:
@@ -128,7 +128,7 @@ class Ledger:
     def passed(self, channel: int, passed: Sequence[Element]) -> list[Lying | None]:
         """What a barrier overtook in an input, as it stands in the ledger."""
         lying = iter(self.waiting[channel])
-        return [next(lying, None) if isinstance(one, KEPT) else None for one in passed]
+        return [next(lying, None) if isinstance(one, IN_FLIGHT_KINDS) else None for one in passed]
 
     def timer(self) -> list[Effect]:
         """What lay in the inputs when the timer was set, and lies there still, has lain long enough."""

@@ -46,7 +46,7 @@ _OWN = "*"
 """the name under which it has what a function hands over of a key itself"""
 
 
-MOST_TIMERS_IN_TURN = 1_000
+MOST_TIMERS_AT_A_WATERMARK = 1_000
 """how many timers, each set by the one before it, may fire at one watermark: at the end of all input every
 time has come, and a function that always sets the next would go on for ever"""
 
@@ -225,7 +225,7 @@ class UserOperator(Operator):
     def _fired(self, due: Iterable[Timer]) -> list[Record]:
         rows: list[Record] = []
         waiting = list(due) or self.timers.take(self.time)
-        for _ in range(MOST_TIMERS_IN_TURN):
+        for _ in range(MOST_TIMERS_AT_A_WATERMARK):
             if not waiting:
                 return rows
             for at, key, _ in waiting:
@@ -237,7 +237,7 @@ class UserOperator(Operator):
         at, key, _ = timer
         when = "at the end of all input" if self.time >= END_OF_TIME else f"at the watermark {self.time}"
         return (
-            f"{self._name} has set a timer from a timer {MOST_TIMERS_IN_TURN:,} times {when}, the last one of key"
+            f"{self._name} has set a timer from a timer {MOST_TIMERS_AT_A_WATERMARK:,} times {when}, the last one of key"
             f" {key} for {at}: all of them are due, so it must stop by itself"
         )
 

@@ -65,7 +65,7 @@ WILLS_S = 5.0
 HOST_NETWORK, OWN_NETWORK = "host", "own"
 BACKLOG = 128
 CHUNK_BYTES = 1 << 16
-UNHEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals of a terminal or a service manager: the client reacts to them, and closes its launcher."""
 
 
@@ -331,7 +331,7 @@ def serve(
     network: str = HOST_NETWORK,
 ) -> None:
     """Serve a client, by its pid and the socket to it, until it has ended; then leave nothing."""
-    for number in UNHEARD:
+    for number in IGNORED_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     try:
         offspring.adopt_orphans()

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_every_file_that_is_named_is_there() -> None:
     together = [file for files in sharing.TOGETHER.values() for file in files]
-    named = [*together, *(one for one in sharing.LONG if one not in sharing.TOGETHER), *sharing.ALONE]
+    named = [*together, *(one for one in sharing.LONG if one not in sharing.TOGETHER), *sharing.APART]
     assert [one for one in named if not _is_there(*one.partition("::")[::2])] == []
 
 

@@ -17,7 +17,7 @@ from ..faults.draw_faults import at_some_step, at_some_time, draw_fault, early
 from ..stage import Frame, Template, stage_of
 from . import extras
 
-DEALING = ("assign", "assigned", "ask", "assign", "running", "trigger", "ack")
+ASSIGNING = ("assign", "assigned", "ask", "assign", "running", "trigger", "ack")
 """the messages that a split's way to its reader rests on"""
 
 
@@ -60,7 +60,7 @@ def _blow(choices: Choices, target: Forecast) -> AnyFault:
 
 
 def _lost_on_the_way(choices: Choices, target: Forecast) -> AnyFault:
-    message = choices.pick(DEALING)
+    message = choices.pick(ASSIGNING)
     task = choices.pick((None, *target.layout.sources))
     when = AtTime(at_us=0) if choices.percent(30) else early(choices, target)
     wrong = choices.between(0, 2)

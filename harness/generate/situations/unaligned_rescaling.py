@@ -30,7 +30,7 @@ FEW = Crowd(capacities=(2, 3), paces=(4, 5), alignments=ALIGNMENTS, hasty=True)
 """channels hold little"""
 MANY = Crowd(capacities=(8, 16), paces=(6, 8), alignments=ALIGNMENTS, hasty=True)
 """channels hold much, and fill up"""
-KEPT_PERCENT = 40
+WITH_FORWARD_PERCENT = 40
 """how often forward edges stay what they are"""
 
 
@@ -50,7 +50,7 @@ def two_to_three(choices: Choices, frame: Frame) -> Scenario:
         batches_percent=25,
         tallies_percent=90,
     )
-    layout = with_forward if choices.percent(KEPT_PERCENT) else without_forward
+    layout = with_forward if choices.percent(WITH_FORWARD_PERCENT) else without_forward
     crowd = choices.pick((FEW, MANY))
     stage = crowded_stage(choices, frame, recipe, Tuning(checkpoints=(4, 10)), crowd=crowd, laid_out=layout)
     faults = tuple(extras.kill(choices, stage.target) for _ in range(choices.pick((0, 0, 1))))

@@ -35,7 +35,7 @@ from cutproof.reference_impl.processes.database_reader import Unreachable
 from cutproof.reference_impl.processes.database_sessions import Gid, writers_label
 from unit.processes.stores import ROWS, WITHIN_S, Asker, Processes, RunningServer, denied, done
 
-PATIENT_S = 20
+LONG_TIMEOUT_S = 20
 """how long would be waited where nothing is to be waited for: much longer than a busy machine takes to refuse"""
 
 ZOMBIE = """
@@ -154,11 +154,11 @@ def test_prepared_transactions_survive_the_server_and_commit_once(
     sink.written("open", (9, 9, 9, 9))
     done(sink(Append, row=(5, 5, 5, 5)))
     server.stop(signal.SIGKILL)
-    monkeypatch.setattr(database_sessions, "TIMEOUT_S", PATIENT_S)
+    monkeypatch.setattr(database_sessions, "TIMEOUT_S", LONG_TIMEOUT_S)
     began = time.monotonic()
     lost = [sink(Commit, "sealed"), sink(Fence), sink(Append, row=(6, 6, 6, 6)), sink(Flush)]
     assert [type(outcome) for outcome in lost] == [NoAnswer] * 4
-    assert time.monotonic() - began < PATIENT_S, "a server that is gone is not waited for"
+    assert time.monotonic() - began < LONG_TIMEOUT_S, "a server that is gone is not waited for"
     monkeypatch.undo()
     with pytest.raises(Unreachable):
         world.reader.seen()
@@ -223,7 +223,7 @@ def test_a_server_that_reports_nothing_is_no_answer_in_bounded_time(
         os.kill(pid, signal.SIGCONT)
     assert isinstance(outcome, NoAnswer)
     assert "PostgreSQL has not answered for 0.2 s" in outcome.reason
-    assert waited < PATIENT_S
+    assert waited < LONG_TIMEOUT_S
     done(until_answered(sink, Commit, "a"))
     assert Counter(world.rows()) == Counter(ROWS)
 
@@ -287,7 +287,7 @@ def test_rows_come_in_the_order_of_commits_not_of_names(world: Processes, sink: 
 
 
 def test_where_there_is_no_server_nothing_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database_sessions, "TIMEOUT_S", PATIENT_S)
+    monkeypatch.setattr(database_sessions, "TIMEOUT_S", LONG_TIMEOUT_S)
     dsn = f"host=127.0.0.1 port={ports.pick()} user=nobody dbname=postgres"
     began = time.monotonic()
     outcome = Asker(Database(dsn, "nowhere"))(AbortTransaction, "a")
@@ -297,7 +297,7 @@ def test_where_there_is_no_server_nothing_waits(tmp_path: Path, monkeypatch: pyt
         create(dsn, "nowhere")
     with pytest.raises(Unreachable, match="refused"):
         Reader(dsn, "nowhere").purge()
-    assert time.monotonic() - began < PATIENT_S
+    assert time.monotonic() - began < LONG_TIMEOUT_S
 
 
 def test_several_sinks_go_through_one_object(world: Processes, sink: Asker) -> None:

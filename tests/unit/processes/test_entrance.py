@@ -18,8 +18,8 @@ from cutproof.reference_impl.processes.greeting import Accepting, Dialling, Fore
 from unit.processes.ends import NAME, Ends, record
 from unit.processes.greeted import SECRET, proof
 
-FAR_AHEAD = 2**61
-OPENING = CODEC.encode(Open(FAR_AHEAD, NAME, 1))
+FAR_IN_THE_FUTURE = 2**61
+OPENING = CODEC.encode(Open(FAR_IN_THE_FUTURE, NAME, 1))
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_a_foreign_frame_is_not_received_and_moves_no_clock(ends: Ends, stranger
     lying.transmit(OPENING)
     ends.until(lying.is_closed)
     assert ends.outbox.foreign == 1
-    assert ends.outbox.clock.tick() < FAR_AHEAD
+    assert ends.outbox.clock.tick() < FAR_IN_THE_FUTURE
     assert receiver.connection is None
     assert len(lying.arrived) == 16, "the challenge, and not a byte more"
     receiver.close()
@@ -200,12 +200,14 @@ def test_a_sender_that_comes_upon_somebody_else_takes_nothing_of_what_that_sends
         def come() -> bool:
             with contextlib.suppress(BlockingIOError):
                 taken.append(theirs.accept()[0])
-                taken[-1].sendall(b"a challenge, 16 " + b"no proof, but 16" + CODEC.encode(Accepted(FAR_AHEAD, 100)))
+                taken[-1].sendall(
+                    b"a challenge, 16 " + b"no proof, but 16" + CODEC.encode(Accepted(FAR_IN_THE_FUTURE, 100))
+                )
             return ends.outbox.foreign > 0
 
         ends.until(come)
         assert sender.is_full
-        assert ends.outbox.clock.tick() < FAR_AHEAD
+        assert ends.outbox.clock.tick() < FAR_IN_THE_FUTURE
         for each in taken:
             each.close()
         sender.close()
@@ -217,11 +219,11 @@ def test_one_of_the_run_that_sends_an_impossible_time_is_not_taken(ends: Ends) -
     receiver, sender = ends.receiver(), ends.sender()
     ends.until(lambda: not sender.is_full)
     assert sender._connection is not None
-    sender._connection.send(Data(FAR_AHEAD, record(1)))
+    sender._connection.send(Data(FAR_IN_THE_FUTURE, record(1)))
     ends.until(lambda: bool(ends.broken))
     assert "ahead of this machine's clock" in ends.broken[0]
     assert not receiver.queue
-    assert ends.outbox.clock.tick() < FAR_AHEAD
+    assert ends.outbox.clock.tick() < FAR_IN_THE_FUTURE
 
 
 def test_the_oldest_of_a_crowd_may_speak_in_the_moment_in_which_it_has_to_go(
