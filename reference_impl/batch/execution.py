@@ -1,17 +1,15 @@
 """A bounded job, executed as a batch.
 
-The post on FLIP-147: batch mode "executes all the tasks in topological order and avoids
-random state access by pre-sorting the input records".  So a task runs when all
-its senders have ended, over all that they sent.  The input of a keyed operator
-is sorted by key first; the state of a key is built, used and dropped before
-the next key begins.  What a task sends is kept until its receivers have run:
-nothing is checkpointed, and a task that fails runs again from its input.
+The post on FLIP-147: batch mode "executes all the tasks in topological order and avoids random state access by
+pre-sorting the input records".  So a task runs over all that its senders have sent, when all of them have ended.  The
+input of a keyed operator is first sorted by key; the state of a key is built, used and dropped before the next key
+begins.  The records that a task sends are kept until its receivers have run.  Nothing is checkpointed: a task that
+fails runs again from its input.
 
-An operator that only ever replaces its last row of a key (`Operator.rolling`)
-and feeds the sink lets out the last one alone, when the key ends: that is the
-batch result of an aggregation.  Within a job its rows are what the next
-operator is fed with, so there each of them counts, as in streaming.  A window has
-all records of its key before the end of time comes: none is ever late.
+An operator whose rows each replace the previous row of their key (`Operator.rolling`) and go to the sink emits only the
+last row of a key, when the key ends: that is the batch result of an aggregation.  If another operator reads its rows,
+each of them counts, as in streaming.  A window has all records of its key before the end of time comes, so none is ever
+late.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ RESTARTS = 3
 """how often a task may run again"""
 
 Fed = tuple[int, Record]
-"""a record, and by which input of the operator it comes"""
+"""a record, and the number of the operator's input by which it comes"""
 
 
 class BatchFailed(EngineError):
@@ -42,7 +40,7 @@ class BatchFailed(EngineError):
 
 
 class TaskDied(Exception):
-    """An attempt of a task ended amid its input."""
+    """An attempt of a task ended while it had input left."""
 
 
 class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,20 +51,20 @@ class TaskReport(msgspec.Struct, frozen=True, kw_only=True):
     taken: int
     """records"""
     keys: int
-    """how often the key of the state that is in use changed, the first one counted"""
+    """how often the key of the state in use changed, the first key included"""
     keys_held: int
-    """the greatest number of keys of which there was state at once"""
+    """the greatest number of keys of which there was state at the same time"""
 
 
 class BatchResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What the sinks were given, subtask by subtask, and how the tasks ran, in the order in which they did."""
+    """The rows that the sinks received, subtask by subtask, and how the tasks ran, in the order in which they ran."""
 
     rows: tuple[Row, ...]
     tasks: tuple[TaskReport, ...]
 
 
 class Run:
-    """One attempt of a task: the records that it let out, and what it kept on the way."""
+    """One attempt of a task: the records that it emitted, and its counts."""
 
     def __init__(self, dies_after: int | None) -> None:
         self.out: list[Record] = []
@@ -74,13 +72,13 @@ class Run:
         self._dies_after = dies_after
 
     def take(self) -> None:
-        """One more record is taken; raises TaskDied where the attempt was to end."""
+        """Count one more record; raises TaskDied where the attempt is to end."""
         if self.taken == self._dies_after:
             raise TaskDied(f"it died after {self.taken} records")
         self.taken += 1
 
     def ends(self) -> None:
-        """All input is taken; raises TaskDied where the attempt was to end later than that."""
+        """All input has been taken; raises TaskDied where the attempt is to end later than that."""
         if self._dies_after is not None:
             raise TaskDied(f"it died after its last record, the {self.taken}th")
 
@@ -98,7 +96,7 @@ class Batch:
         self._logs = {log.split: log for log in logs}
         self._failures = failures or {}
         self._kept: dict[tuple[TaskId, TaskId], list[Record]] = {}
-        """what was sent, by sender and receiver, until the receiver has run"""
+        """the records that were sent, by sender and receiver, until the receiver has run"""
         self._into: dict[TaskId, list[tuple[TaskId, int]]] = {}
         self._out: dict[TaskId, list[TaskId]] = {}
         self._partitioning: dict[TaskId, str] = {}
@@ -108,7 +106,7 @@ class Batch:
             self._partitioning[wire.sender] = wire.partitioning
 
     def run(self) -> BatchResult:
-        """Every task in topological order, each to its end; raises BatchFailed."""
+        """Run every task in topological order, each to its end; raises BatchFailed."""
         rows: list[Row] = []
         reports = []
         for task, spec, subtask in self._graph.tasks():
@@ -133,7 +131,7 @@ class Batch:
                 return run, attempt + 1
             except TaskDied as death:
                 cause = str(death)
-            except Refused as refused:  # what a user's function gives, or asks for, is told with its name
+            except Refused as refused:  # an error about what a user's function returns or requests names the function
                 cause = str(refused)
             except Exception as error:  # whatever a user's function raises fails its task
                 cause = f"its user function raised {type(error).__name__}: {error}"
@@ -153,7 +151,7 @@ class Batch:
         run.ends()
 
     def _read(self, splits: Iterable[int]) -> Iterable[Record]:
-        """The splits one after the other, each in its own order."""
+        """The splits, one after the other, each in its own order."""
         for split in splits:
             times = self._logs[split].times
             for offset, (key, value, tag) in enumerate(self._logs[split].records):
@@ -161,7 +159,8 @@ class Batch:
                 yield Record(key, value, tag, 0, origin, times[offset] if times else 0)
 
     def _input_of(self, task: TaskId) -> list[Fed]:
-        """All that was sent to a task: what is broadcast first, then input by input, sender by sender."""
+        """All records that were sent to a task: those of broadcast inputs first, then input by input, sender by
+        sender."""
         senders = sorted(self._into[task], key=lambda one: self._partitioning[one[0]] != "broadcast")
         return [(gate, record) for sender, gate in senders for record in self._kept.get((sender, task), ())]
 
@@ -184,24 +183,24 @@ class Batch:
             for gate, record in one_key:
                 run.take()
                 rows.extend(operator.apply(record, gate))
-            run.keys_held = max(run.keys_held, keys_in(operator))  # a key's end is when most is held
+            run.keys_held = max(run.keys_held, keys_in(operator))  # an operator holds most at the end of a key
             rows.extend(operator.on_watermark(END_OF_TIME, operator.timers.take(END_OF_TIME)))
             rows.extend(operator.on_clock(END_OF_TIME, operator.alarms.take(END_OF_TIME)))
             run.out.extend(rows[-1:] if final else rows)
             self.drop_state(operator)
 
     def operator_of(self, spec: OperatorSpec) -> Operator:
-        """An operator with no state: each attempt begins with one."""
+        """An operator without state: each attempt begins with one."""
         if spec.build is None:
             raise Refused(f"{spec.name} is no operator")
         return spec.build()
 
     def sort_by_key(self, fed: list[Fed]) -> list[Fed]:
-        """By key, NULL first; what has one key stays in the order of inputs, senders and sending."""
+        """By key, NULL first; records of one key stay in the order of inputs, senders and sending."""
         return sorted(fed, key=lambda one: (one[1].key is not None, one[1].key or 0))
 
     def drop_state(self, operator: Operator) -> None:
-        """The key is done with."""
+        """A key has ended."""
         operator.restore([])
 
     # -- between tasks -------------------------------------------------------------
@@ -211,7 +210,7 @@ class Batch:
         return all(other.role == "sink" for other in readers)
 
     def _send(self, task: TaskId, out: list[Record]) -> None:
-        """Keep what a task let out, for each of its receivers."""
+        """Keep the records that a task emitted, for each of its receivers."""
         receivers = self._out.get(task, [])
         if not receivers:
             return
@@ -234,5 +233,5 @@ class Batch:
 
 
 def keys_in(operator: Operator) -> int:
-    """Of how many keys an operator holds state."""
+    """How many keys an operator has state of."""
     return len({key for _, key, _, _ in operator.describe(operator.heap)})

@@ -46,7 +46,7 @@ _OWN = "*"
 """the name under which it has what a function hands over of a key itself"""
 
 
-MOST_TIMERS_AT_A_WATERMARK = 1_000
+MOST_CHAINED_TIMERS = 1_000
 """how many timers, each set by the one before it, may fire at one watermark: at the end of all input every
 time has come, and a function that always sets the next would go on for ever"""
 
@@ -94,10 +94,10 @@ class Context:
         self._operator.clear(self.key, name)
 
     def set_timer(self, time: int) -> None:
-        """Be told once the watermark has reached an event time; setting one twice is setting it once.
+        """Have `on_timer` called once the watermark has reached an event time; setting one twice is setting it once.
 
         At the end of all input every time has come, so a timer that always sets the next never ends: the
-        function is Refused after MOST_TIMERS_IN_TURN.
+        function is Refused after MOST_CHAINED_TIMERS.
         """
         self._operator.set_timer(self.key, time)
 
@@ -225,7 +225,7 @@ class UserOperator(Operator):
     def _fired(self, due: Iterable[Timer]) -> list[Record]:
         rows: list[Record] = []
         waiting = list(due) or self.timers.take(self.time)
-        for _ in range(MOST_TIMERS_AT_A_WATERMARK):
+        for _ in range(MOST_CHAINED_TIMERS):
             if not waiting:
                 return rows
             for at, key, _ in waiting:
@@ -237,7 +237,7 @@ class UserOperator(Operator):
         at, key, _ = timer
         when = "at the end of all input" if self.time >= END_OF_TIME else f"at the watermark {self.time}"
         return (
-            f"{self._name} has set a timer from a timer {MOST_TIMERS_AT_A_WATERMARK:,} times {when}, the last one of key"
+            f"{self._name} has set a timer from a timer {MOST_CHAINED_TIMERS:,} times {when}, the last one of key"
             f" {key} for {at}: all of them are due, so it must stop by itself"
         )
 

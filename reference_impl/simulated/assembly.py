@@ -23,13 +23,16 @@ class Assembly:
         self._channels: dict[tuple[str, AttemptId], DataChannel] = {}
 
     def lay_out(self, number: int) -> None:
-        """What is made from now on is of the job of this number."""
+        """What is made from now on belongs to the job of this number."""
         if self._job.graph_of(number) is not self._machines.graph:
             self._machines = Machines(self._job, number)
 
     def runner(self, task: TaskId, attempt: AttemptId, job: int, channels_of: AttemptId | None = None) -> TaskRunner:
-        """One attempt of a task, wired, its machine not yet told anything; `channels_of`: see `LocalAssembly`.
-        Raises Unmade, and has changed nothing then."""
+        """One attempt of a task with its channels; its state machine has not taken any event yet.  `channels_of`: see
+        `LocalAssembly`.
+
+        Raises Unmade, and then has changed nothing.
+        """
         operator, subtask = self._machines.place(task)
         machine = self._machines.machine(task, attempt, job, self._world.jobs.begins)
         inputs = [self._channel(name, attempt) for name in self._machines.inputs(task)]
@@ -65,7 +68,7 @@ class Assembly:
         return channel
 
     def _latency(self, name: ChannelId) -> int:
-        """None between tasks of one node, where such channels are local."""
+        """None between tasks of one node, if such channels are local."""
         settings, nodes = self._world.settings, self._world.nodes
         sender, _, receiver = name.partition(">")
         if settings.local_channels and nodes[TaskId(sender)] == nodes[TaskId(receiver)]:

@@ -1,10 +1,9 @@
-"""When all that nobody needs is deleted.
+"""When everything that nobody needs is deleted.
 
-A coordinator deletes what it has given up when the next checkpoint completes, and again each
-time, since a task that was out of reach may write late and its acknowledgement may be lost.
-A job that nothing ends would go on with that for ever.  A run of it that is cut off between a
-late write, or a checkpoint given up, and the next completion would show as left over what is
-only still to be deleted.
+When a checkpoint completes, the coordinator deletes what it has given up before.  It does so again with each later
+checkpoint, since a task that was unreachable may write late, and its acknowledgement may be lost.  In a job without an
+end that would go on for ever.  If a run of such a job is cut off after a late write, or after a checkpoint was given
+up, and before the next completion, files remain that are only still to be deleted.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ from .storage import SnapshotFiles
 
 
 class Clearing:
-    """What happened since the newest checkpoint completed that another has to clear up behind."""
+    """What has happened since the newest checkpoint completed, and has to be deleted after the next one."""
 
     def __init__(self, loop: Loop, files: SnapshotFiles) -> None:
         self._loop = loop
         self._files = files
         self._completed = 0
-        """the step in which it completed; what that made the coordinator give up it has discarded in the same step"""
+        """the step in which it completed; what the coordinator gave up because of it was deleted in the same step"""
         self._given_up = 0
-        """the step in which a checkpoint was given up last"""
+        """the step in which a checkpoint was last given up"""
         self._written = 0
-        """the files that had been written when it completed"""
+        """how many files had been written when it completed"""
 
     def completed(self) -> None:
         self._completed = self._loop.steps

@@ -1,8 +1,7 @@
 """The control plane in virtual time.
 
-Messages are not ordered among each other beyond their latency, and faults can lose
-one, hold it back or deliver it twice.  Every one belongs to an attempt; what is
-addressed to nobody alive is dropped.
+The order of messages depends on their latency only.  A fault can lose a message, delay it or deliver it twice.  Each
+message belongs to an attempt; a message to an attempt that is not alive is dropped.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Director(Protocol):
-    """Told of points, phases and the start; it acts on the world in return."""
+    """Receives points, phases and the start; it acts on the world in return."""
 
     points: frozenset[str]
     """the protocol points that it waits for: no other is reported"""

@@ -1,7 +1,7 @@
-"""How a simulated world is disturbed: one method a fault, each undoing itself.
+"""How a simulated world is disturbed: one method for each fault; each fault ends by itself.
 
-Each takes the number of the fault, reports through the world when it has changed
-something live, and returns whether it could be applied.
+Each method takes the number of the fault, reports through the world when the fault has changed something live, and
+returns whether it could be applied.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Disturbances:
         return True
 
     def lose_unsynced(self, fault: int, node: int) -> bool:
-        """Power is lost: counts only if some write was not yet durable, be its writer alive or not."""
+        """Power is lost: the fault fires only if some write was not durable yet, whether its writer lives or not."""
         unsynced = self.world.stores.lose(lambda write: self.world.node_of(write.runner) == node)
         if not unsynced:
             return False
@@ -72,7 +72,7 @@ class Disturbances:
         return True
 
     def pause_task(self, fault: int, task: str, for_us: int) -> bool:
-        """Stop a task; without heartbeats it is given up, and may come back as a zombie."""
+        """Stop a task; without heartbeats its attempt is given up, and the task may go on as a zombie."""
         world, runner = self.world, self.world.latest(task)
         if runner is None or not runner.alive or runner.paused:
             return False
@@ -126,7 +126,7 @@ class Disturbances:
         return True
 
     def cut_channel(self, fault: int, sender: str, receiver: str) -> bool:
-        """Break a connection: what is in it is lost and its receiver fails."""
+        """Break a connection: the elements in it are lost, and its receiver fails."""
         channel = self._live_channel(sender, receiver)
         if channel is None or channel.receiver is None:
             return False

@@ -1,8 +1,7 @@
 """The external transaction store: outside the engine, with a log and a reader of its own.
 
-Sealed transactions survive everybody; open ones too, until their writer's next
-attempt (or the coordinator, for a job that is closed) aborts them.  A store of
-this kind forgets a sealed transaction without rows.
+A sealed transaction survives every failure.  An open one does too, until it is aborted by its writer's next attempt, or
+by the coordinator if the job is closed.  This store forgets a sealed transaction without rows.
 """
 
 from __future__ import annotations
@@ -46,15 +45,15 @@ class Account(msgspec.Struct, kw_only=True):
 
     @property
     def is_unfinished(self) -> bool:
-        """What is final is out of its writer's hands."""
+        """A final transaction is not its writer's any more."""
         return self.status in ("open", "prepared")
 
 
 class TransactionStore:
-    """Requests in, outcomes out; what is visible is `visible`, or `table` for upserts.
+    """Requests in, outcomes out; the visible rows are in `visible`, or in `table` for upserts.
 
-    What the writers in `passing` commit goes into tables of their own, which a
-    reader of the job's output does not look at.
+    What the writers in `passing` commit goes into tables of their own; a reader of the job's output does not read
+    these.
     """
 
     def __init__(self, passing: Sequence[TaskId] = ()) -> None:
@@ -74,7 +73,7 @@ class TransactionStore:
         }
 
     def handle(self, request: AnyRequest) -> Outcome:
-        """Do what is asked, or deny it; asking again for what is done changes nothing."""
+        """Do what is requested, or deny it; to repeat a request that was carried out changes nothing."""
         if request.attempt < self._fences.get(request.writer, 0) and not isinstance(request, Flush):
             return Denied(reason=f"{request.writer} has been fenced by a newer attempt")
         outcome: Outcome = self._on[type(request)](request)
@@ -85,7 +84,8 @@ class TransactionStore:
         return list(self.table.values()) if self.table else list(self.visible)
 
     def expire(self, name: str) -> bool:
-        """Its time-out rolls a sealed transaction back; whether it was there.  What is final has none."""
+        """Abort a sealed transaction, as the store does after its timeout; whether there was one.  A final one does
+        not expire."""
         account = self.accounts.get(name)
         if account is None or account.status != "prepared":
             return False
@@ -116,8 +116,11 @@ class TransactionStore:
         return Done()
 
     def _reopen(self, account: Account) -> Outcome:
-        """A name that was used before: what is committed under it stays the only thing
-        that it can hold, so a store that goes by names takes the new rows for the old."""
+        """A name is used again.
+
+        The rows that are committed under it stay its only rows: a store that goes by names takes the new rows for the
+        old.
+        """
         if account.status != "committed":
             account.status, account.rows, account.sealed_for = "open", [], None
         return Done()
@@ -150,7 +153,7 @@ class TransactionStore:
         return Done()
 
     def _publish(self, request: Publish) -> Outcome:
-        """All that it names becomes visible in one step, or nothing does."""
+        """Everything that the request names becomes visible in one step, or nothing does."""
         accounts = [self.accounts.get(name) for name in request.names]
         for name, account in zip(request.names, accounts, strict=True):
             if account is None or account.status not in ("final", "committed"):

@@ -1,4 +1,5 @@
-"""A world for the general snapshot: processes, FIFO channels and virtual time, and every event noted (CL-1 to CL-5)."""
+"""A world for the general snapshot: processes, FIFO channels and virtual time; every event is recorded (CL-1 to
+CL-5)."""
 
 from __future__ import annotations
 
@@ -26,14 +27,14 @@ from .graph_plan import Act, Beginning, Breach, Channel, System, faults_of
 from .loop import Loop
 
 CONTROL_US = 100
-"""how long an order to stop, or to go on, is under way"""
+"""how long an order to stop, or to go on, takes"""
 
 
 class Noted(msgspec.Struct, frozen=True, kw_only=True):
-    """An event of one process; `message` is, of a send and its receive, the number of the send among all events.
+    """An event of one process.  `message`: for a send and its receive, the number of the send among all events.
 
-    The judge has the like of this and of `Snapshot` for itself (`properties/graphs/causality.py`): what is judged
-    imports nothing of its judge.  `harness/reference_engine/graphs/run.py` carries the one over into the other.
+    The judge has types of its own like this one and `Snapshot` (`properties/graphs/causality.py`), since the engine
+    imports nothing of its judge.  `harness/reference_engine/graphs/run.py` converts one into the other.
     """
 
     process: str
@@ -45,7 +46,7 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(msgspec.Struct, kw_only=True):
-    """What was handed over for one snapshot so far: states are tuples of numbers of events, messages such numbers."""
+    """The parts of one snapshot so far: a state is a tuple of numbers of events, a message the number of its send."""
 
     name: str
     begun_us: int
@@ -59,9 +60,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     events: list[Noted]
     snapshots: list[Snapshot]
     markers: list[tuple[int, str, str]]
-    """time in µs, channel and snapshot of each that was taken, in order"""
+    """(time in µs, channel, snapshot) of each marker that was taken, in order"""
     fired: list[int]
-    """the breaches that had an effect, by their places in the plan"""
+    """the breaches that had an effect, by their indexes in the plan"""
     stopped_us: dict[str, int]
 
 
@@ -75,7 +76,7 @@ class _Marker(msgspec.Struct, frozen=True):
 
 
 class _Process:
-    """A process: what it did is its state."""
+    """A process: its state is the list of what it did."""
 
     def __init__(self, name: str, recorder: TakesPart, skew_us: int) -> None:
         self.name = name
@@ -123,7 +124,7 @@ class GraphWorld:
                 return _Process(name, Recorder(own, inputs, outputs), skew_us)
 
     def run(self) -> Outcome:
-        """Everything that happens, until nothing is under way."""
+        """Run until nothing is under way."""
         for beginning in self._system.beginnings:
             self._plan(beginning)
         for act in self._system.acts:
@@ -159,7 +160,7 @@ class GraphWorld:
         self._perform(process, process.recorder.begin(snapshot, process.state))
 
     def _clock(self, process: _Process, beginning: Beginning) -> None:
-        """The process's own clock has come to the time that was agreed upon."""
+        """The process's own clock has reached the agreed time."""
         snapshot = SnapshotName(beginning.snapshot)
         self._snapshot(snapshot)
         self._perform(process, process.recorder.begin(snapshot, process.state, beginning.at_us))
@@ -235,7 +236,7 @@ class GraphWorld:
         self._enter(channel, item, None)
 
     def _enter(self, channel: Channel, item: _Message | _Marker, takes_us: int | None) -> None:
-        """Put something into a channel: behind what is in it, unless this is where the plan breaks a precondition."""
+        """Put an item into a channel: behind the others, unless the plan breaks a precondition here."""
         number = self._entered[channel.name]
         self._entered[channel.name] += 1
         arrives = self._loop.now + (channel.takes_us if takes_us is None else takes_us)
@@ -288,7 +289,7 @@ class GraphWorld:
             self._receive(process, channel, item)
 
     def _take_unblocked(self, process: _Process) -> None:
-        """Alignment is over, for some channels at least: their items in order, before new ones."""
+        """Alignment is over, at least for some channels: take their items in order, before new ones."""
         for channel in list(process.blocked):
             items = process.blocked[channel]
             while items and not process.recorder.is_blocked(ChannelName(channel)):

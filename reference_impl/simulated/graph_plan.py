@@ -1,4 +1,5 @@
-"""A system of processes and channels as data, and what each process does when: what a general snapshot is taken of."""
+"""A system of processes and channels as data, with what each process does at which time; a general snapshot is taken
+of it."""
 
 from __future__ import annotations
 
@@ -15,22 +16,22 @@ class Channel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     sender: str
     receiver: str
     takes_us: int = 100
-    """how long a marker is under way, and a message that says nothing else; what is in front is never overtaken"""
+    """how long a marker takes, and a message without a time of its own; an item never overtakes those in front of it"""
 
 
 class Act(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Something that a process does at a time: an event of its own, or a message into a channel."""
+    """Something that a process does at a time: an internal event, or a message into a channel."""
 
     at_us: int
     process: str
     label: str
     channel: str = ""
-    """the channel that it sends by; none for an event of its own"""
+    """the channel of the message; none for an internal event"""
     takes_us: int | None = None
 
 
 class Beginning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A process begins a snapshot; several may begin the same."""
+    """A process begins a snapshot; several processes may begin the same one."""
 
     at_us: int
     process: str
@@ -43,9 +44,9 @@ BREACHES = ("lose", "repeat", "overtake", "gap")
 class Breach(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One precondition of the algorithm, broken once (CL-5).
 
-    lose, repeat, overtake: what enters `channel` as its `number`th, markers
-    counted, from 0, never arrives, arrives twice, or passes what is in front of it.
-    gap: the markers of the `number`th state that `process` records leave `by_us` later.
+    lose, repeat, overtake: the item that enters `channel` as its `number`th, counted from 0 and with markers, never
+    arrives, arrives twice, or overtakes the items in front of it.  gap: after the `number`th state that `process`
+    records, its markers leave `by_us` later.
     """
 
     kind: str
@@ -59,10 +60,10 @@ METHODS = ("chandy-lamport", "aligned", "clocks", "stop-the-world")
 
 
 class System(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Processes, channels, what happens, and by which method snapshots are taken.
+    """Processes, channels, what happens, and the method by which snapshots are taken.
 
-    Times are whole microseconds.  Two things of one time happen in the order of
-    `acts` and `beginnings`, these first.
+    Times are whole microseconds.  Of several things at one time the beginnings happen first, in their order, then the
+    acts, in theirs.
     """
 
     processes: tuple[str, ...]
@@ -74,11 +75,11 @@ class System(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     skews_us: dict[str, int] = {}
     """process: how much its clock is ahead (method clocks)"""
     patience_us: int = 1_000_000
-    """after the last act: a snapshot that is not complete then never will be"""
+    """how long after the last act the run goes on: a snapshot that is not complete by then never will be"""
 
 
 def faults_of(system: System) -> list[str]:
-    """What is wrong with a description, a line each; none if it can run."""
+    """What is wrong with a description, a line each; empty if it can run."""
     names, channels = set(system.processes), {channel.name: channel for channel in system.channels}
     found = [f"process {name!r} is named twice" for name in _twice(system.processes)]
     found += [f"channel {name!r} is named twice" for name in _twice([channel.name for channel in system.channels])]
@@ -111,7 +112,7 @@ def faults_of(system: System) -> list[str]:
 
 
 def _faults_of_beginnings(system: System) -> list[str]:
-    """Of methods by which everybody is told at once, and of processes that no marker would reach."""
+    """Two rules: a method that orders all processes at once has one beginning, and markers must reach every process."""
     found = []
     names = [one.snapshot for one in system.beginnings]
     if system.method in ("clocks", "stop-the-world"):
@@ -132,13 +133,13 @@ def _faults_of_beginnings(system: System) -> list[str]:
 
 
 def reached(first: Sequence[str], channels: Sequence[Channel]) -> list[str]:
-    """Whom a marker comes to that some processes begin with, these included."""
+    """The processes that markers reach from those that begin, these included."""
     onward: dict[str, list[str]] = {}
     for channel in channels:
         onward.setdefault(channel.sender, []).append(channel.receiver)
     found = dict.fromkeys(first)
     waiting = list(found)
-    for process in waiting:  # grows as it goes
+    for process in waiting:  # the list grows during the loop
         new = dict.fromkeys(one for one in onward.get(process, ()) if one not in found)
         found |= new
         waiting += new

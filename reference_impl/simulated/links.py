@@ -49,11 +49,11 @@ class DataChannel(InputQueue):
         self.sender: TaskRunner | None = None
         self.receiver: TaskRunner | None = None
         self.number = 0
-        """its number among the receiver's inputs"""
+        """its index among the receiver's inputs"""
         self.touched_by: int | None = None
-        """the fault that delays what enters, until it has delayed something"""
+        """the fault that delays the next elements, until it has delayed one"""
         self.held_by: int | None = None
-        """the fault that stalls it, until it has held something back"""
+        """the fault that stalls it, until it has delayed an element"""
         self._loop = loop
         self._latency = latency
         self._late = late
@@ -65,7 +65,7 @@ class DataChannel(InputQueue):
         return len(self.queue) >= self.capacity
 
     def push(self, element: Element) -> None:
-        """Let an element enter; the caller saw that there is room."""
+        """Put an element in; the caller has seen that there is room."""
         if self.broken:
             return
         now = self._loop.now
@@ -95,13 +95,15 @@ class DataChannel(InputQueue):
             self._hold()
 
     def take_overtaking(self, place: int) -> None:
-        """A barrier that overtakes has a place in the channel as well: who waits for one goes on."""
+        """Take a barrier that overtakes: it has a place in the channel too, so a reader that waits for that place
+        goes on."""
         super().take_overtaking(place)
         if self.sender is not None:
             self.sender.drain()
 
     def refill(self, elements: Sequence[Element], handed_over: HandOver, replays: Sequence[int] = ()) -> None:
-        """Put restored elements back; `handed_over` says what it holds then, of these and of what is in it."""
+        """Put restored elements back; `handed_over` says what the channel holds then, of these and of those that it
+        had."""
         if self.broken:
             return
         self.put_back(elements, handed_over, self.log, replays)
@@ -114,13 +116,13 @@ class DataChannel(InputQueue):
         self._delay, self._delay_until, self.touched_by = by, until, fault
 
     def stall(self, until: int, fault: int) -> None:
-        """Let nothing leave until a time; it counts once something is held back."""
+        """Let no element leave until a time; the fault fires when an element is delayed."""
         self.stalled_until, self.held_by = until, fault
         if self.queue:
             self._hold()
 
     def cut(self) -> int:
-        """Break it; how many elements were in it."""
+        """Break the channel; returns how many elements were in it."""
         lost = len(self.queue)
         self.broken = True
         self.queue.clear()

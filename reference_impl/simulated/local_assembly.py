@@ -1,4 +1,4 @@
-"""Puts tasks together between persistent channels, all at once or one among others that go on (UNA-4)."""
+"""Puts tasks together between persistent channels: all of them at once, or one that recovers locally (UNA-4)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Era:
-    """From one attempt of all tasks to the next: what outlives the attempts of single ones between."""
+    """What lasts from one attempt of all tasks to the next, while attempts of single tasks end."""
 
     def __init__(self) -> None:
         self.channels: dict[str, PersistentChannel] = {}
@@ -29,7 +29,8 @@ class Era:
 
 
 class LocalAssembly(Assembly):
-    """The channels belong to an attempt of all tasks; locally recovered tasks take their places at the ends."""
+    """The channels belong to an attempt of all tasks; locally recovered tasks take their places at the channels'
+    ends."""
 
     def __init__(self, world: World, job: Job) -> None:
         super().__init__(world, job)
@@ -55,7 +56,7 @@ class LocalAssembly(Assembly):
         return runner
 
     def channel(self, name: str, attempt: AttemptId) -> DataChannel | None:
-        """Of the era that an attempt belongs to."""
+        """A channel of the era to which an attempt belongs."""
         whole = max((one for one in self._eras if one <= attempt), default=None)
         channel = self._eras[whole].channels.get(name) if whole is not None else None
         return channel.inlet if channel is not None else None
@@ -70,7 +71,7 @@ class LocalAssembly(Assembly):
         return channels[name]
 
     def _log(self, name: ChannelId, whole: AttemptId) -> AnyLog:
-        """The one log of a channel: its own, or that which its receiver writes."""
+        """The one log of a channel: its own, or the one that its receiver writes."""
         world = self._world
         if not world.config.recovers_from_logs:
             return OwnLog()
@@ -92,12 +93,12 @@ class LocalAssembly(Assembly):
 
 
 def assembly_of(world: World, job: Job) -> Assembly:
-    """What puts the tasks of a world together, as its job recovers."""
+    """What puts the tasks of a world together; it depends on how the world's job recovers."""
     return (LocalAssembly if job.config.failover == "local" else Assembly)(world, job)
 
 
 def _join(runner: LocalRunner, inlets: list[Inlet], outlets: list[Outlet]) -> None:
-    """It is what its channels end in from now on."""
+    """From now on this attempt is at the ends of these channels."""
     for number, inlet in enumerate(inlets):
         channel = inlet.channel
         inlet.receiver, inlet.number = runner, number

@@ -1,12 +1,10 @@
-"""Logs of persistent channels in memory, as a log store or as files would hold them.
+"""Logs of persistent channels in memory, as a log store or files would hold them.
 
-What is durable and what is not are apart: what its writer had not flushed is gone
-with it.  A log that was deleted stays so, for a writer that does not know it yet goes
-on into a file without a name.
+Durable parts and others are kept apart: elements that were not flushed are lost with their writer.  A deleted log stays
+deleted, since a writer that has not noticed it goes on into a file without a name.
 
-The two ends of a channel between tasks that recover alone (UNA-4) see its log as `AnyLog`:
-senders number what they send from 0; receivers, and the logs that they write, behind what
-they were `restored` with.
+The two ends of a channel between tasks with local recovery (UNA-4) see its log as `AnyLog`.  Senders number what they
+send from 0.  Receivers, and the logs that they write, count on from the elements with which they were `restored`.
 """
 
 from __future__ import annotations
@@ -18,16 +16,16 @@ Rows = dict[int, Element]
 
 
 class ShelvedLog:
-    """One log: what is open yet, what is being flushed, and the durable parts, oldest first."""
+    """One log: its appended elements, those that are being flushed, and the durable parts, oldest first."""
 
     def __init__(self) -> None:
         self.open: Rows = {}
         self.flushing: dict[int, Rows] = {}
         self.durable: list[Rows] = []
         self.end = 0
-        """the number behind the last that was ever durable"""
+        """one more than the number of the last element that was ever durable"""
         self.torn = 0
-        """how many halves of parts there are besides: by their checksums nobody reads them"""
+        """how many torn parts there are as well: their checksums keep readers from them"""
 
 
 class LogShelf:
@@ -44,7 +42,7 @@ class LogShelf:
             self.logs.setdefault(log, ShelvedLog()).open[number] = element
 
     def begin(self, log: str) -> int:
-        """Begin to flush all that was appended; the mark to finish it with."""
+        """Begin to flush all appended elements; returns the mark with which to finish the flush."""
         self._marks += 1
         shelved = self.logs.get(log)
         if shelved is not None:
@@ -52,7 +50,7 @@ class LogShelf:
         return self._marks
 
     def finish(self, log: str, mark: int) -> None:
-        """It is durable."""
+        """The flush with this mark is durable."""
         shelved = self.logs.get(log)
         rows = shelved.flushing.pop(mark, {}) if shelved is not None else {}
         if shelved is None or not rows:
@@ -64,13 +62,13 @@ class LogShelf:
             shelved.durable[0].update(rows)
 
     def tear(self, log: str, mark: int) -> None:
-        """Half of what is flushed is written."""
+        """Half of the bytes that are being flushed is written."""
         shelved = self.logs.get(log)
         if shelved is not None and shelved.flushing.pop(mark, {}):
             shelved.torn += 1
 
     def lose(self, log: str) -> None:
-        """Its writer is gone, and with it what was not flushed."""
+        """Its writer has died, and with it what was not flushed."""
         shelved = self.logs.get(log)
         if shelved is None:
             return
@@ -79,25 +77,28 @@ class LogShelf:
             del self.logs[log]
 
     def read(self, ref: Ref) -> list[tuple[int, Element]]:
-        """What is durable of the elements that a reference names, with their numbers, in order."""
+        """The durable elements that a reference names, with their numbers, in order."""
         found = self.durable(ref.log)
         return [(number, found[number]) for number in range(ref.first, ref.end) if number in found]
 
     def durable(self, log: str) -> Rows:
-        """All that is durable of a log."""
+        """All durable elements of a log."""
         shelved = self.logs.get(log)
         return {
             number: one for rows in (shelved.durable if shelved is not None else ()) for number, one in rows.items()
         }
 
     def end(self, log: str) -> int:
-        """The number behind the last that was durable; of a log that is written in the order of its numbers."""
+        """One more than the number of the last durable element; only for a log that is written in the order of its
+        numbers."""
         shelved = self.logs.get(log)
         return shelved.end if shelved is not None else 0
 
     def trim(self, log: str, before: int) -> int:
-        """Discard what lies before a number, as far as the store can; below which number nothing is left (0: all is
-        as it was)."""
+        """Discard elements below a number, as far as the store can.
+
+        Returns the number below which nothing remains (0: nothing was discarded).
+        """
         shelved = self.logs.get(log)
         if shelved is None:
             return 0
@@ -115,12 +116,12 @@ class LogShelf:
         self._deleted[log] = None
 
     def names(self) -> list[str]:
-        """Every log that is there, whether something of it is durable or not."""
+        """Every existing log, with durable elements or without."""
         return list(self.logs)
 
 
 class OwnLog:
-    """What enters the channel is durable in it."""
+    """The channel's own log: an element that enters the channel is durable in it."""
 
     def __init__(self) -> None:
         self._rows: Rows = {}
@@ -132,28 +133,28 @@ class OwnLog:
         self._end = max(self._end, number + 1)
 
     def end(self, restored: int) -> int:
-        """The number behind the last that is durable, as the receiver counts."""
+        """One more than the number of the last durable element, as the receiver counts."""
         return restored + self._end
 
     def read(self, restored: int) -> Rows:
-        """What is durable, by the receiver's numbers."""
+        """The durable elements, by the receiver's numbers."""
         return {restored + number: element for number, element in self._rows.items()}
 
     def trim(self, before: int, restored: int) -> None:
-        """Nothing before this number, as the receiver counts, is needed."""
+        """Elements below this number, as the receiver counts, are not needed any more."""
         for number in [number for number in self._rows if restored + number < before]:
             del self._rows[number]
 
 
 class SpilledLog:
-    """The receiver writes it, flushes it and trims it; `name` is how snapshots refer to it."""
+    """The log that the receiver writes, flushes and trims; snapshots refer to it by `name`."""
 
     def __init__(self, shelf: LogShelf, name: str) -> None:
         self._shelf = shelf
         self._name = name
 
     def entered(self, number: int, element: Element) -> None:
-        """It is in the log once the receiver has written it."""
+        """The element is in the log once the receiver has written it."""
 
     def end(self, restored: int) -> int:
         return self._shelf.end(self._name)
@@ -162,7 +163,7 @@ class SpilledLog:
         return self._shelf.durable(self._name)
 
     def trim(self, before: int, restored: int) -> None:
-        """The receiver does."""
+        """The receiver trims the log."""
 
 
 AnyLog = OwnLog | SpilledLog

@@ -1,4 +1,4 @@
-"""Virtual time: a heap of what is due, in the order (time in µs, sequence)."""
+"""Virtual time: a heap of due actions, in the order (time in µs, sequence)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ UNBOUNDED = 1 << 62
 
 
 class Loop:
-    """Carries out actions at their times; two of one time in the order they were put in."""
+    """Carries out actions at their times; those of one time in the order in which they were put in."""
 
     def __init__(self) -> None:
         self.now = 0

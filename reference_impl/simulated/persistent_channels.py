@@ -1,12 +1,13 @@
-"""Channels that outlive their two ends (UNA-4): what entered one is in its log, under its number.
+"""Channels that outlive the attempts at their ends (UNA-4): the elements of a channel are in its log, with their
+numbers.
 
-A channel is of one attempt of the whole dataflow.  Attempts of single tasks come and go at its ends:
-each sender's has an `Outlet`, each receiver's an `Inlet`, and only the newest of each counts.
+A channel belongs to one attempt of the whole dataflow.  Attempts of single tasks begin and end at its ends: each
+attempt of the sender has an `Outlet`, each attempt of the receiver an `Inlet`, and only the newest of each counts.
 
-There is one log of a channel.  Where snapshots hold what is in flight it is the channel's own, and what
-enters is durable in it.  With continuous spilling it is the one that snapshots refer to: its receiver
-writes it, and what that had not flushed is gone with it.  So the sender keeps what is not durable yet; and
-where that is gone too, whoever comes up in its place makes it again.
+A channel has one log.  Where snapshots hold the in-flight data, the log is the channel's own, and an element that
+enters is durable in it.  With continuous spilling it is the log to which snapshots refer.  The receiver writes it, and
+what the receiver has not flushed is lost with the receiver.  So the sender keeps the elements that are not durable.  If
+the sender is lost too, the attempt that replaces it produces them again.
 """
 
 from __future__ import annotations
@@ -31,26 +32,26 @@ if TYPE_CHECKING:
 
 
 class PersistentChannel:
-    """What has been sent into one channel, received and taken, by all attempts at its ends.
+    """What all attempts at the ends of one channel have sent, received and taken.
 
-    Senders number what they send from 0, receivers behind what the channel began with.
+    Senders number what they send from 0.  Receivers count on from the elements with which the channel began.
     """
 
     def __init__(self, name: str, parts: Parts, capacity: int, account: ChannelLog, log: AnyLog) -> None:
-        """`account` is what the network says of it, in the first attempt of its sender."""
+        """`account` is the network's record of the channel, for the first attempt of its sender."""
         self.name = name
         self.account = account
         self.log = log
         self.inlet: Inlet | None = None
         self.outlet: Outlet | None = None
         self.restored = 0
-        """how many elements the receiver's first attempt was restored with: before all that was sent"""
+        """with how many elements the receiver's first attempt was restored; they come before all that was sent"""
         self.taken = 0
-        """how many were taken at most, by any attempt of the receiver"""
+        """how many elements were taken at most, by any attempt of the receiver"""
         self.sent = 0
         """how many numbered elements were sent at most, by any attempt of the sender"""
         self.entered = 0
-        """how many of them are here: received, or with a sender that lives, or in the log"""
+        """how many of them exist: received, kept by a sender that lives, or in the log"""
         self._part = parts.local_recovery
         self._capacity = capacity
         self._ends: list[int] = []
@@ -62,29 +63,29 @@ class PersistentChannel:
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """The codes of the ends that have come."""
+        """The codes of the ends that have arrived."""
         return tuple(self._ends)
 
     @property
     def durable(self) -> int:
-        """How many of those that were sent are, in the log."""
+        """How many of the sent elements are durable, in the log."""
         return max(0, self.logged - self.restored)
 
     @property
     def logged(self) -> int:
-        """Below which number all that may be asked for is durable, as the receiver counts."""
+        """Every element below this number, as the receiver counts, is durable if it may still be asked for."""
         return self.log.end(self.restored)
 
     def may_forget(self, number: int) -> bool:
         return self._part.may_forget(number, self.durable, self.entered)
 
     def is_expected(self, number: int) -> bool:
-        """Whether the element of this number, as the receiver counts, is still to be sent (again)."""
+        """Whether the element of this number, as the receiver counts, is still to be sent, or sent again."""
         sender = self.outlet
         return sender is None or not sender.is_there or sender.next_number <= number - self.restored
 
     def trim(self, before: int) -> None:
-        """Nothing before this number, as the receiver counts, is needed."""
+        """Elements below this number, as the receiver counts, are not needed any more."""
         self.log.trim(before, self.restored)
         if self.outlet is not None:
             self.outlet.forget(before - self.restored)
@@ -92,8 +93,10 @@ class PersistentChannel:
     # -- the receiver ------------------------------------------------------------------
 
     def receive_at(self, inlet: Inlet) -> None:
-        """Another attempt receives: it finds what is durable in the log, and what the sender still has.  What the one
-        before it had besides is gone."""
+        """Another attempt receives: it finds the durable elements in the log, and the sender still has others.
+
+        What the attempt before it had besides these is lost.
+        """
         self.inlet = inlet
         inlet.received = self.log.read(self.restored)
         self.entered, self._ends = self.durable, []
@@ -104,14 +107,15 @@ class PersistentChannel:
                 inlet.received.setdefault(self.restored + number, element)
 
     def has_ended(self, code: int) -> None:
-        """The receiver had taken this end."""
+        """The receiver has taken this end."""
         if code not in self._ends:
             self._ends.append(code)
 
     # -- the sender --------------------------------------------------------------------
 
     def send(self, number: int, element: Element, account: ChannelLog) -> None:
-        """A numbered element is sent, perhaps again: what came before is dropped, what was lost is taken in."""
+        """A numbered element is sent, perhaps again: one that has arrived before is dropped, one that was lost is
+        taken in."""
         lost = self.entered <= number < self.sent
         if lost or self._part.is_repeat(number, self.entered):
             if isinstance(element, Record):
@@ -127,14 +131,14 @@ class PersistentChannel:
             self.inlet.take_in(self.restored + number, element)
 
     def end_with(self, element: Element, account: ChannelLog) -> None:
-        """An end of data; whoever comes up again says it again."""
+        """An end of data is sent; a new attempt of the sender sends it again."""
         code = end_code(element)
         if code not in self._ends:
             self._ends.append(code)
             self._pass_on(element, account)
 
     def pass_on(self, element: Element, account: ChannelLog) -> None:
-        """What has no number, to the receiver, if there is one."""
+        """Pass an element without a number to the receiver, if there is one."""
         self._pass_on(element, account)
 
     def _pass_on(self, element: Element, account: ChannelLog, number: int | None = None) -> None:
@@ -149,7 +153,7 @@ class PersistentChannel:
 
 
 def note(element: Element, account: ChannelLog) -> None:
-    """The network's account of something that entered while nobody was there to take it."""
+    """Record in the network's account an element that entered while no receiver was there."""
     if isinstance(element, Record):
         account.sent.append(element.origin)
     elif isinstance(element, Barrier):
@@ -159,10 +163,10 @@ def note(element: Element, account: ChannelLog) -> None:
 
 
 class Inlet(Numbering, DataChannel):
-    """The receiving end of one attempt: what has arrived and was not taken yet.
+    """The receiving end of one attempt: the elements that have arrived and were not taken yet.
 
-    It is open once the attempt takes what comes in its turn.  Until then, what it has `received` lies there
-    by its number; barriers that come are of checkpoints that were given up.
+    It is open once the attempt takes elements that are new.  Until then, elements that it has `received` wait by their
+    numbers; barriers that come are of checkpoints that were given up.
     """
 
     __slots__ = ("channel", "is_open", "next_number", "received")
@@ -173,10 +177,10 @@ class Inlet(Numbering, DataChannel):
         self.received: dict[int, Element] = {}
         self.is_open = False
         self.next_number = 0
-        """of the numbered element to be taken next"""
+        """of the next numbered element to be taken"""
 
     def refill(self, elements: Sequence[Element], handed_over: HandOver, replays: Sequence[int] = ()) -> None:
-        """Of an attempt that came up with all others: what it was restored with has the first numbers."""
+        """For an attempt that was deployed with all others: the elements that are put back have the first numbers."""
         self.channel.restored = len(elements)
         super().refill(elements, handed_over, replays)
 
@@ -193,12 +197,12 @@ class Inlet(Numbering, DataChannel):
         return self.channel.logged
 
     def begin_at(self, number: int) -> None:
-        """What comes before this number is not taken again."""
+        """Elements below this number are not taken again."""
         self.next_number = number
         self.received = {at: element for at, element in self.received.items() if at >= number}
 
     def took(self) -> int:
-        """The next numbered element is taken: its number."""
+        """The next numbered element is taken; returns its number."""
         number, self.next_number = self.next_number, self.next_number + 1
         self.channel.taken = max(self.channel.taken, self.next_number)
         return number
@@ -213,7 +217,7 @@ class Inlet(Numbering, DataChannel):
         self.channel.trim(before)
 
     def close(self) -> None:
-        """Another attempt takes what comes."""
+        """Another attempt takes the elements from now on."""
         self.queue.clear()
         self.sender = None
 
@@ -228,11 +232,11 @@ class Outlet:
         self.sender: TaskRunner | None = None
         self.next_number = 0
         self.kept: deque[tuple[int, Element]] = deque()
-        """what was sent and may be asked for again"""
+        """sent elements that may be asked for again"""
         self.ends: list[int] = []
         """the codes of the ends that it has sent"""
         self.is_closed = False
-        """another attempt sends"""
+        """another attempt sends now"""
 
     is_known = True
 
@@ -240,22 +244,22 @@ class Outlet:
         self.next_number = number
 
     def close(self) -> None:
-        """Another attempt sends."""
+        """Another attempt sends from now on."""
         self.is_closed = True
 
     @property
     def is_there(self) -> bool:
-        """It has what it kept."""
+        """Whether its kept elements still exist."""
         return not self.is_closed and self.sender is not None and self.sender.alive
 
     @property
     def is_full(self) -> bool:
-        """What is sent again needs no room."""
+        """Whether there is no room; elements that are sent again need none."""
         return not self.is_behind and self.channel.is_full
 
     @property
     def is_behind(self) -> bool:
-        """More was sent than was sent here."""
+        """Whether earlier attempts have sent more than this one has so far."""
         return self.next_number < self.channel.sent
 
     def push(self, element: Element) -> None:
@@ -274,7 +278,7 @@ class Outlet:
             channel.pass_on(element, self.account)
 
     def forget(self, before: int) -> None:
-        """Nobody asks for what was sent under a number below this."""
+        """Nobody asks any more for elements with a number below this."""
         while self.kept and self.kept[0][0] < before:
             self.kept.popleft()
 

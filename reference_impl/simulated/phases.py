@@ -1,4 +1,4 @@
-"""What the job is doing: the phase that a fault fires in."""
+"""The phase of the job in which a fault fires."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..core.stages import PartialFailover, Restarting, Terminating, Working
 if TYPE_CHECKING:
     from .world import World
 
-# Asked after each step of a run with a fault that waits for a phase: put together once, as tuples.
+# Asked after each step of a run with a fault that waits for a phase, so these tuples are made only once.
 _RECOVERING = (Restarting, PartialFailover)
 _UP = (Working, Terminating)
 _COMMITTING = (TransactionalSink, CommittingTask)
@@ -37,8 +37,11 @@ def phase_of(world: World) -> str:
 
 
 def _commits_are_due(world: World) -> bool:
-    """Some sink or committer holds a sealed transaction that a complete checkpoint covers, or one is on its way
-    from one committer to the next."""
+    """Whether a commit is due.
+
+    Some sink or committer holds a sealed transaction that a complete checkpoint covers, or one is on its way from a
+    committer to the next.
+    """
     newest = world.newest
     if newest is None:
         return False

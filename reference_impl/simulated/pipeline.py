@@ -1,9 +1,8 @@
 """A world of bytes and time for the arithmetic of unaligned checkpoints (UNA-2, 3, 6 to 9).
 
-Tasks work at rates, channels are bounded, stores write at rates, and everything
-else follows event by event: no duration here is computed from another.  What is
-spilled, and when it is safe, is decided in core/spilling; a crash takes all tasks
-and what no store flushed.
+Tasks work at rates, channels are bounded, stores write at rates, and everything else follows event by event: no
+duration here is computed from another one.  core/spilling decides what is spilled, and when it is safe.  A crash takes
+all tasks and everything that no store has flushed.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ MakeSpilling = Callable[[Pipeline], ChannelSpilling]
 
 
 def spilling_of(pipeline: Pipeline) -> ChannelSpilling:
-    """The machine of a channel, as it should be."""
+    """The correct state machine of a channel."""
     return ChannelSpilling(pipeline.way)
 
 
@@ -76,7 +75,7 @@ class PipelineWorld:
         return channels
 
     def run(self) -> PipelineOutcome:
-        """Everything that happens until the end."""
+        """Run to the end."""
         for at_us in self._pipeline.crashes_us:
             self._loop.at(at_us, self._crash)
         self._begin()
@@ -106,7 +105,7 @@ class PipelineWorld:
     # -- tasks -----------------------------------------------------------------------
 
     def _step(self, task: Task) -> None:
-        """Let a task that is free do what is next: barriers that overtake first, then what is in line."""
+        """Let a free task do its next step: first barriers that overtake, then the queue."""
         while not task.busy:
             if task.asked:
                 self._overtake(task, task.asked.pop(0))
@@ -135,7 +134,7 @@ class PipelineWorld:
             self._step(source)
 
     def _take(self, task: Task) -> bool:
-        """Take the next of an input, in turn; False: there is nothing that it may take."""
+        """Take the next element, from the inputs round-robin; False if there is none that the task may take."""
         for offset in range(len(task.inputs)):
             channel = task.inputs[(task.next_input + offset) % len(task.inputs)]
             if not channel.queue or channel.blocked_since is not None:
@@ -249,7 +248,7 @@ class PipelineWorld:
             self._step(task)
 
     def _align(self, task: Task, channel: PipelineChannel) -> None:
-        """A barrier is the next in line."""
+        """A barrier is the next element of the queue."""
         barrier = channel.queue.popleft()
         if not isinstance(barrier, Barrier):
             raise ProtocolViolated(f"{channel.name} has a buffer where a barrier was")
@@ -262,13 +261,14 @@ class PipelineWorld:
             channel.block(self._loop.now)
 
     def _overtake(self, task: Task, barrier: Barrier) -> None:
-        """A barrier passes what is queued; a source has nothing queued, and sends one that stays in line for now."""
+        """A barrier overtakes the queue.  A source has no queue; its barrier goes as an aligned one at first."""
         if barrier.checkpoint not in task.taken:
             stays_in_order = not task.inputs and self._pipeline.way.overtakes_after_us != 0
             self._snapshot(task, barrier, overtaking=not stays_in_order)
 
     def _snapshot(self, task: Task, barrier: Barrier, *, overtaking: bool) -> None:
-        """Take the snapshot; a barrier that overtakes is downstream before its synchronous part (UNA-7)."""
+        """Take the snapshot; a barrier that overtakes is downstream before the synchronous part of the snapshot
+        (UNA-7)."""
         number, mark = barrier.checkpoint, self._mark(task, barrier)
         task.taken[number] = None
         for channel in task.inputs:
@@ -287,12 +287,13 @@ class PipelineWorld:
             done(self._life, None)
 
     def _cut(self, channel: PipelineChannel, barrier: Barrier) -> None:
-        """What of a channel belongs to the checkpoint: what its barrier passed, or all until it comes."""
+        """Store the part of a channel that belongs to the checkpoint: what its barrier overtook, or all elements
+        until it comes."""
         overtaken, closed = channel.cut(barrier)
         self._perform(channel, channel.spilling.snapshot(barrier.checkpoint, overtaken, closed=closed))
 
     def _remember(self, task: Task, number: int) -> None:
-        """The task's own state: a source's position, the sink's line."""
+        """Record the task's own state: a source's position, the list of buffers that the sink has processed."""
         pending = self._coordinator.pending
         if pending is None or pending.number != number:
             return

@@ -1,4 +1,4 @@
-"""Checkpoints of a pipeline, one at a time, and what is noted of its crashes."""
+"""Checkpoints of a pipeline, one at a time, and the record of its crashes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from .pipeline_plan import Pipeline
 
 
 class PipelineCoordinator:
-    """Begins a checkpoint each interval, or as soon as the one before is complete; complete when all have told."""
+    """Begins a checkpoint after each interval, or as soon as the one before is complete.  It is complete when every
+    part has acknowledged."""
 
     def __init__(
         self,
@@ -41,13 +42,13 @@ class PipelineCoordinator:
             self._loop.after(interval_us if first_us is None else first_us, self._tick, interval_us, self._life)
 
     def fail(self) -> Checkpoint | None:
-        """Everything failed: what is under way is given up.  The checkpoint to go back to."""
+        """Every task has failed: give up the pending checkpoint.  Returns the checkpoint to restore."""
         self._life += 1
         self.pending, self._due = None, False
         return self.retained
 
     def acknowledge(self, checkpoint: int, who: str) -> None:
-        """One part, a task's or a channel's, is safe."""
+        """One part of a checkpoint, a task's or a channel's, is safe."""
         pending = self.pending
         if pending is None or pending.number != checkpoint:
             return
@@ -80,7 +81,7 @@ class PipelineCoordinator:
 
 
 class Recoveries:
-    """The crashes of a run, and when what each undid was done again."""
+    """The crashes of a run, and when the work that each undid was done again."""
 
     def __init__(self) -> None:
         self.recoveries: list[Recovery] = []
@@ -95,7 +96,7 @@ class Recoveries:
         return recovery
 
     def processed(self, buffers: int, at_us: int) -> None:
-        """The sink has processed so many, all tasks are up."""
+        """The sink has processed this many buffers; all tasks are up."""
         if not self.recoveries or self.recoveries[-1].caught_up_us is not None or buffers < self._furthest:
             return
         for one in self.recoveries:

@@ -1,4 +1,4 @@
-"""What a pipeline's world is made of, and what it notes: channels that hold bytes, tasks, checkpoints, crashes."""
+"""The parts of a pipeline's world, and what it records: channels that hold bytes, tasks, checkpoints, crashes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Mark(msgspec.Struct, kw_only=True):
     task: str
     checkpoint: int
     first_barrier_us: int
-    """when the first of its barriers came, or a source was told"""
+    """when the first of its barriers came; for a source, when the checkpoint was triggered"""
     forwarded_us: int | None = None
     """when its own barrier was downstream"""
     sync_began_us: int | None = None
@@ -25,15 +25,15 @@ class Mark(msgspec.Struct, kw_only=True):
 
 
 class Checkpoint(msgspec.Struct, kw_only=True):
-    """One checkpoint; what it has of sources and sink is told when it completes."""
+    """One checkpoint; the values of sources and sink are set when it completes."""
 
     number: int
     begun_us: int
     complete_us: int | None = None
     stored_bytes: int = 0
-    """in flight, in its parts"""
+    """in-flight bytes, in its parts"""
     written_bytes: int = 0
-    """by all stores since the run began, when it was complete"""
+    """by all stores from the run's begin until it was complete"""
     positions: dict[str, int] = {}
     """source: buffers that it had read"""
     processed: int = 0
@@ -45,17 +45,17 @@ class Checkpoint(msgspec.Struct, kw_only=True):
 
 
 class Recovery(msgspec.Struct, kw_only=True):
-    """A crash and what came of it."""
+    """A crash, and the recovery from it."""
 
     crashed_us: int
     restores: int | None
-    """the checkpoint; None: it began from nothing"""
+    """the checkpoint that is restored; None: all began from nothing"""
     replayed_bytes: int = 0
-    """in-flight data read from the stores, so far when another crash ended it"""
+    """in-flight data read from the stores; until another crash, if that ended the recovery"""
     lost_bytes: int = 0
-    """processed before, and again after"""
+    """processed before the crash, and again after it"""
     restored_us: int | None = None
-    """when the last of these was read and all tasks were up"""
+    """when the last in-flight data was read and all tasks were up"""
     caught_up_us: int | None = None
     """when the sink had processed as much as at the crash"""
 
@@ -66,7 +66,7 @@ class PipelineOutcome(msgspec.Struct, frozen=True, kw_only=True):
     buffer_bytes: int
     ended_us: int
     processed: list[Content] = msgspec.field(name="line")  # the name in what is encoded stays
-    """source and place of all buffers that the sink processed, as its state has it, in order"""
+    """source and place of all buffers that the sink has processed, in the order of its state"""
     positions: dict[str, int]
     in_flight: list[Content]
     """in channels, in hand or still to be read back when the run ended, the nearest to the sink first"""
@@ -98,7 +98,7 @@ class Buffer(msgspec.Struct, frozen=True):
 
 
 class PipelineChannel:
-    """A bounded channel between two tasks; what is spilled keeps its memory until it is written."""
+    """A bounded channel between two tasks; a buffer that is spilled keeps its memory until it is written."""
 
     def __init__(
         self, name: str, sender: Task, receiver: Task, limit: int, store: SpillStore, spilling: ChannelSpilling
@@ -115,11 +115,11 @@ class PipelineChannel:
         self.contents: dict[int, Content] = {}
         """of the buffers that are in memory"""
         self.held = 0
-        """bytes in memory, those promised to a buffer that is being made included"""
+        """bytes in memory, those reserved for a buffer that is being made included"""
         self.blocked_since: int | None = None
         self.blocked_us = 0
         self.had: dict[int, None] = {}
-        """checkpoints whose barrier was taken from it or passed the queue"""
+        """checkpoints whose barrier was taken from the channel or overtook its queue"""
 
     def has_room(self, size: int) -> bool:
         return self.held + size <= self.limit
@@ -133,7 +133,7 @@ class PipelineChannel:
             self.blocked_since = None
 
     def cut(self, barrier: Barrier) -> tuple[list[int], bool]:
-        """Buffers that a snapshot is ahead of, and whether that is all of them: the barrier has come."""
+        """The buffers in front of which a snapshot was taken, and whether these are all: the barrier has come."""
         if barrier.checkpoint in self.had:
             return [], True
         overtaken: list[int] = []
@@ -147,7 +147,7 @@ class PipelineChannel:
         return overtaken, False
 
     def clear(self) -> None:
-        """All that it held in memory is gone."""
+        """Everything that it held in memory is lost."""
         self.queue.clear()
         self.unread.clear()
         self.contents.clear()
@@ -155,14 +155,14 @@ class PipelineChannel:
         self.held = 0
 
     def put_back(self, buffer: Buffer, size: int) -> None:
-        """A buffer that the store had of it is in line again."""
+        """A buffer that was read from the store is in the queue again."""
         self.queue.append(buffer)
         self.contents[buffer.number] = buffer.content
         self.held += size
 
 
 class Task:
-    """One task: what it works on, and how far it is."""
+    """One task: what it works on, and how far it has come."""
 
     def __init__(self, stage: Stage, number: int) -> None:
         self.stage = stage
@@ -175,7 +175,7 @@ class Task:
         self.position = 0
         """of a source: the next buffer to read"""
         self.asked: list[Barrier] = []
-        """a source's triggers, or barriers that are to overtake what is queued"""
+        """a source's triggers, or barriers that are to overtake the queue"""
         self.taken: dict[int, None] = {}
         """checkpoints whose snapshot it took"""
         self.pace = Pace(stage.rate)
@@ -189,7 +189,8 @@ class Task:
 
 
 def in_flight(tasks: list[Task]) -> list[Content]:
-    """In channels, in hand or to be read back, the nearest to the sink first; what a source has in hand is not read."""
+    """In channels, in hand or to be read back, the nearest to the sink first; the buffer that a source has in hand
+    is not read yet."""
     found: list[Content] = []
     for task in reversed(tasks):
         if task.inputs and task.in_hand is not None:

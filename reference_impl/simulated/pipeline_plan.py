@@ -11,28 +11,27 @@ MB = 1_000_000
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A task; one without inputs is a source, the one that nobody reads is the sink."""
+    """A task; one without inputs is a source, the one that no other task reads is the sink."""
 
     name: str
     rate: int
-    """bytes a second that it works through, or as a source reads"""
+    """bytes a second that it processes, or that a source reads"""
     inputs: tuple[str, ...] = ()
     node: str = "node"
     arrives: int | None = None
-    """of a source: bytes a second that its log grows by; None: all has been there from the start"""
+    """for a source: bytes a second by which its log grows; None: all data is there from the start"""
     sync_us: int = 0
     """the synchronous part of its snapshot, in which it does nothing else"""
     state_bytes: int = 0
-    """written to the node's store after that"""
+    """written to the node's store after the synchronous part"""
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A node's store: one write, flush or read after another, at a rate.
 
-    files: each channel writes a file until it is flushed, which closes it; to open
-    the next takes time, to write it or to read it, and a file goes once nothing in
-    it is needed.
-    log: all append to one log; a flush makes durable what was appended before it.
+    files: each channel writes a file until it is flushed, which closes the file.  To open the next file takes time, for
+    writing as for reading.  A file is deleted when nothing in it is needed.  log: all channels append to one log; a
+    flush makes durable what was appended before it.
     """
 
     kind: str = "log"
@@ -48,31 +47,31 @@ DEVICES = ("files", "log")
 
 
 class Pipeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Tasks that end in one sink, what goes through them, and by which way checkpoints are taken."""
+    """Tasks that end in one sink, the data that goes through them, and the way in which checkpoints are taken."""
 
     stages: tuple[Stage, ...]
     way: Way = ALIGNED
     device: Device = Device()
     buffer_bytes: int = MB
     channel_bytes: int = 100 * MB
-    """of each channel, at its receiver: what was neither processed nor, if it is spilled, written"""
+    """for each channel, at its receiver: bytes that were neither processed nor, if they are spilled, written"""
     interval_us: int | None = None
-    """between the beginnings of two checkpoints, of which one is under way at a time; None: none is taken"""
+    """between the beginnings of two checkpoints, of which one is pending at a time; None: none is taken"""
     first_us: int | None = None
-    """when the first begins, after a start or a restart; None: after an interval"""
+    """when the first checkpoint begins, after a start or a restart; None: after an interval"""
     crashes_us: tuple[int, ...] = ()
-    """when all tasks die at once, with what was not flushed; sorted"""
+    """when all tasks die at once, with everything that was not flushed; sorted"""
     restart_us: int = 1_000_000
-    """from a crash until tasks are there again, with their state, and begin to read what was in flight"""
+    """from a crash until the tasks are up again, with their state, and begin to read in-flight data"""
     until_us: int = 60_000_000
     most_checkpoints: int | None = None
-    """the run ends when so many are complete"""
+    """the run ends when this many are complete"""
     slice_us: int = 1_000_000
-    """of the series of bytes written and processed"""
+    """the slice of the series of bytes written and processed"""
 
 
 def faults_of(pipeline: Pipeline) -> list[str]:
-    """What keeps it from running, each in a line."""
+    """What keeps the pipeline from running, a line each."""
     found = list(_stage_faults(pipeline))
     numbers = {
         "buffer_bytes": pipeline.buffer_bytes,

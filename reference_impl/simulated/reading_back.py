@@ -1,4 +1,4 @@
-"""After a crash, what a checkpoint has of the channels comes back from the stores, buffer by buffer."""
+"""After a crash, the in-flight data of a checkpoint is read back from the stores, buffer by buffer."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .spill_store import Content
 
 
 class ReadingBack:
-    """Each channel asks its store for one buffer after another: those of a node take turns at its store.
+    """Each channel asks its store for one buffer after another; the channels of a node alternate at its store.
 
-    A crash amid it empties the stores' queues, and so ends it.
+    A crash meanwhile empties the stores' queues, and so ends the reading.
     """
 
     def __init__(
@@ -24,7 +24,8 @@ class ReadingBack:
         self._done = done
 
     def begin(self) -> None:
-        """Ask for the first of each channel; `done` is called once nothing is left to be read, which may be now."""
+        """Ask for the first buffer of each channel; `done` is called once nothing is left to be read, which may be
+        now."""
         for channel in self._channels:
             self._ask(channel)
         self._look()

@@ -1,4 +1,4 @@
-"""A node's store in virtual time: one thing after another, at a rate; a crash takes what was not flushed."""
+"""A node's store in virtual time: one thing after another, at a rate; a crash destroys what was not flushed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .loop import Loop
 from .pipeline_plan import Device
 
 Content = tuple[int, int]
-"""which source a buffer is from, and its place there"""
+"""the source of a buffer, and its place there"""
 
 
 class Pace:
-    """How long so many bytes take at a rate, in whole µs; what a duration leaves over counts for the next."""
+    """How long a number of bytes takes at a rate, in whole µs; the remainder of a duration counts for the next one."""
 
     def __init__(self, rate: int) -> None:
         self._rate = rate
@@ -50,12 +50,12 @@ class Read(msgspec.Struct, frozen=True, kw_only=True):
     copy: Copy
     asked_us: int
     began_us: int
-    """when what stood before it in the queue was done"""
+    """when everything in front of it in the queue was done"""
     done_us: int
 
 
 class _File:
-    """What one flush makes durable, and what is deleted as one."""
+    """What one flush makes durable, and what is deleted as a whole."""
 
     def __init__(self) -> None:
         self.remaining = 0
@@ -69,7 +69,7 @@ class _Writer:
     def __init__(self) -> None:
         self.file: _File | None = None
         self.reading: _File | None = None
-        """which of its files is open to be read"""
+        """which of its files is open for reading"""
         self.contents: dict[Copy, Content] = {}
         self.place: dict[Copy, _File] = {}
         self.sizes: dict[Copy, int] = {}
@@ -82,9 +82,9 @@ _Reading = tuple[str, Copy, int, int, Callable[[Content | None], None]]
 
 
 class SpillStore:
-    """The device of one node; whoever writes or reads has a name, and is called back when something of it is done.
+    """The device of one node; each writer or reader has a name, and is called back when a request of it is done.
 
-    Writes, flushes and reads stand in one queue: each waits for all that was asked before it.
+    Writes, flushes and reads stand in one queue: each waits for all earlier requests.
     """
 
     def __init__(self, loop: Loop, device: Device, slice_us: int) -> None:
@@ -106,21 +106,23 @@ class SpillStore:
     def write(
         self, writer: str, copy: Copy | None, content: Content, size: int, then: Callable[[Copy | None], None]
     ) -> None:
-        """Append; a copy of None is a task's state, which takes time and is not read by its content."""
+        """Append; a copy of None is a task's state, which takes time and whose content is not read."""
         if copy is not None:
             self._of(writer).contents[copy] = content
         self._put(partial(self._write, (writer, copy, size, then)))
 
     def flush(self, writer: str, then: Callable[[list[Copy]], None]) -> None:
-        """Make durable all that this writer wrote before."""
+        """Make durable everything that this writer wrote before."""
         self._put(partial(self._flush, (writer, then)))
 
     def read(self, writer: str, copy: Copy, size: int, then: Callable[[Content | None], None]) -> None:
-        """Read a copy back, after its file is opened if that was not; None: it is not there, which takes no time."""
+        """Read a copy back, after its file is opened if it was not; None if the copy does not exist, which takes no
+        time."""
         self._put(partial(self._read, (writer, copy, size, self._loop.now, then)))
 
     def drop(self, writer: str, copies: tuple[Copy, ...]) -> None:
-        """Nobody will read these; a log frees their room at once, a file once it is closed and has nothing else."""
+        """Nobody will read these copies: a log frees their room at once, a file once it is closed and has no other
+        copy."""
         own = self._of(writer)
         for copy in copies:
             own.contents.pop(copy, None)
@@ -134,12 +136,12 @@ class SpillStore:
                 self._delete_if_empty(file)
 
     def kept(self, writer: str, copy: Copy) -> Content | None:
-        """What is durable of a copy, for who looks from outside; None: it is not there."""
+        """The durable content of a copy, for an outside observer; None: there is none."""
         own = self._of(writer)
         return own.contents[copy] if copy in own.durable else None
 
     def crash(self) -> None:
-        """What was not flushed is gone, and what was waiting to be written or read too."""
+        """What was not flushed is lost, and so are the requests in the queue."""
         self._life += 1
         self._queue.clear()
         self._busy = False

@@ -1,8 +1,7 @@
 """Stores of the engine: snapshots of tasks, records of complete checkpoints, the job's record.
 
-Durable and volatile are apart: a write in progress belongs to its writer and is
-gone with it; a durable file survives everybody.  A torn write leaves half a file
-under its final name, as a store without atomic rename would.
+Durable and volatile data are kept apart: a write in progress belongs to its writer and is lost with it; a durable file
+survives every failure.  A torn write leaves half a file under its final name, as a store without atomic rename would.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 class SnapshotFiles:
-    """What is durable of snapshots: bytes by handle, and records by checkpoint."""
+    """The durable snapshots: bytes by handle, and records by checkpoint."""
 
     def __init__(self) -> None:
         self.files: dict[Handle, bytes] = {}
         self.records: dict[CheckpointId, bytes] = {}
         self.written = 0
-        """tasks' files so far, halves and what has been deleted included"""
+        """how many files tasks have written, torn and deleted ones included"""
 
     def begin(self, handle: Handle, state: TaskState) -> Draft:
         return Draft(handle, encode(state))
@@ -43,7 +42,7 @@ class SnapshotFiles:
         return data[9:].decode()
 
     def drop(self, draft: ports.Draft) -> None:
-        """It was in memory only: nothing is left of it."""
+        """The draft was in memory only: nothing of it remains."""
 
     def tear(self, handle: Handle, state: TaskState) -> None:
         data = encode(state)
@@ -73,7 +72,7 @@ class SnapshotFiles:
         return self.listed(), ()
 
     def discard(self, handles: tuple[Handle, ...], checkpoint: CheckpointId | None) -> list[Handle]:
-        """Delete files and a checkpoint's record; the handles that were there."""
+        """Delete files and a checkpoint's record; returns the handles that were there."""
         if checkpoint is not None:
             self.records.pop(checkpoint, None)
         deleted = [handle for handle in dict.fromkeys(handles) if handle in self.files]
@@ -85,7 +84,7 @@ class SnapshotFiles:
         return list(self.files)
 
     def sweep(self, keep: tuple[Handle, ...]) -> list[Handle]:
-        """Delete every file but the ones named; the handles that went."""
+        """Delete every file but those named; returns the deleted handles."""
         kept = dict.fromkeys(keep)
         return self.discard(tuple(handle for handle in self.files if handle not in kept), None)
 

@@ -1,8 +1,7 @@
 """The simulated world: nodes, links, stores, one coordinator at a time, and time itself.
 
-It carries the core's effects out, reports what happens to an observer, and lets
-itself be disturbed.  Nothing in it is left to chance: the same job, settings,
-schedule perturbations and director give the same run.
+It carries the core's effects out, reports what happens to an observer, and can be disturbed.  Nothing in it is left to
+chance: the same job, settings, schedule perturbations and director give the same run.
 """
 
 from __future__ import annotations
@@ -46,8 +45,11 @@ FIRST: tuple[AttemptId, CheckpointId, tuple[CompletedSnapshot, ...]] = (AttemptI
 
 
 class World:
-    """One run.  `graphs` are those of its jobs, one after the other (the last of any more); `logs` the
-    rewindable splits; `identity` is how upserts replace rows."""
+    """One run.
+
+    `graphs` are those of its jobs, one after the other (further jobs have the last one); `logs` are the rewindable
+    splits; `identity` is how upserts replace rows.
+    """
 
     def __init__(
         self,
@@ -85,12 +87,12 @@ class World:
         self.newest: CompletedSnapshot | None = None
         """the newest complete checkpoint"""
         self.busy_until = 0
-        """faults undo themselves, and commands are due, until then"""
+        """until then faults end by themselves, and commands are due"""
         self.retained: list[CompletedSnapshot] = []
         self.freezing = False
         """nothing more will happen by itself: no checkpoint is triggered any more"""
         self._notified_by = 0
-        """when the coordinator has heard of what was written last"""
+        """when the coordinator was last notified of something that was written"""
         self._clearing = Clearing(self.loop, self.files)
         self._at_trigger: dict[int, tuple[int, int]] = {}
         """what had happened when each checkpoint was triggered"""
@@ -117,7 +119,7 @@ class World:
         self._watched = director.points
 
     def run(self) -> None:
-        """Submit the job and run until everything is at rest, or a limit of time or steps is reached."""
+        """Submit the job and run until nothing is under way, or a limit of time or steps is reached."""
         self.submit(())
         watch = self._watch_phase if self._director is not None and self._director.phases else None
         self.quiet = self.loop.run(self.settings.limit_us, watch, self.settings.limit_steps)
@@ -126,7 +128,7 @@ class World:
         """Start a job: from nothing, or from the snapshots of the one before."""
         previous = self.jobs.load(self.job_number)
         if self.coordinator is not None:
-            self.coordinator.alive = False  # no timer and no answer of a former job's does anything in this one
+            self.coordinator.alive = False  # from here on timers and answers of a former job have no effect in this one
         self.job_number += 1
         self.job_over = False
         self._lay_out(self._job.graph_of(self.job_number))
@@ -139,24 +141,24 @@ class World:
         self.coordinator.feed(CoordinatorStarted(None))
 
     def _lay_out(self, graph: JobGraph) -> None:
-        """The job begins; a task that it has no more is nobody's concern."""
+        """Another job begins; failures of a task that it does not have do not matter."""
         self.graph = graph
         self._assembly.lay_out(self.job_number)
         there = {task for task, _, _ in graph.tasks()}
         self._latest = {task: runner for task, runner in self._latest.items() if task in there}
 
     def _coordinator(self) -> Coordinator:
-        """A coordinator that knows how the job was submitted, and nothing more."""
+        """A coordinator that knows how the job was submitted, and nothing else."""
         attempt, checkpoint, initial = self._submission
         arguments = self.job_number, self.graph, self.config, self.parts
         return Coordinator(*arguments, first_attempt=attempt, first_checkpoint=checkpoint, initial=initial)
 
     def resumable(self) -> list[CompletedSnapshot]:
-        """What a job that is resumed can begin with: every complete snapshot that there still is."""
+        """The snapshots with which a resumed job can begin: every complete one that still exists."""
         return list(self.retained if self.settings.memory else self.files.listed())
 
     def take_over(self) -> None:
-        """Another coordinator comes up and learns what is durable."""
+        """Another coordinator starts and learns what is durable."""
         if self.job_over or (self.coordinator is not None and self.coordinator.alive):
             return
         self.coordinator = CoordinatorRunner(self, self._coordinator())
@@ -165,7 +167,7 @@ class World:
         self.coordinator.feed(CoordinatorStarted(record))
 
     def command(self, command: int, kind: str, drain: bool) -> None:
-        """A user asks the coordinator; without one the request is refused."""
+        """A user requests something of the coordinator; while there is none the request is refused."""
         self.observer.command_issued(command, kind, drain)
         if self.coordinator is None or not self.coordinator.alive:
             self.observer.command_returned(command, None, "no coordinator answers")
@@ -223,7 +225,7 @@ class World:
         return [runner for runner in self._runners.values() if runner.alive and self.nodes[runner.name] == node]
 
     def come_up(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None = None) -> None:
-        """A node makes room for an attempt; an older one of the task that answers is cancelled."""
+        """A node makes room for an attempt; an older attempt of the task that still answers is cancelled."""
         if (task, attempt) in self._runners or self.job_over:
             return
         before = self._latest.get(task)
@@ -248,7 +250,7 @@ class World:
     # -- failures ----------------------------------------------------------------------
 
     def task_failed(self, runner: TaskRunner, reason: str, fault: int | None) -> None:
-        """A task's attempt ended badly by itself; a superseded one's end is nobody's concern."""
+        """An attempt of a task failed by itself; the end of a superseded one does not matter."""
         if not runner.alive:
             return
         fault = fault if fault is not None else runner.blame
@@ -276,7 +278,7 @@ class World:
         return self.job_over or coordinator is None or coordinator.machine.attempt_of(runner.name) > runner.attempt
 
     def lose(self, runner: TaskRunner, reason: str) -> None:
-        """Tell the coordinator, if there is one, that an attempt of a task is gone."""
+        """Notify the coordinator, if there is one, that an attempt of a task is lost."""
         self._lose(TaskLost(runner.name, runner.attempt, reason), runner.task.spec.job)
 
     def _lose(self, lost: TaskLost, job: int) -> None:
@@ -284,7 +286,7 @@ class World:
             self.coordinator.feed(lost)
 
     def lose_coordinator(self, fault: int | None, down_us: int) -> None:
-        """The coordinator is gone, by a fault or by itself; another takes over after a while."""
+        """The coordinator has died, of a fault or by itself; another takes over after a while."""
         coordinator = self.coordinator
         if coordinator is None or not coordinator.alive:
             return
@@ -296,7 +298,7 @@ class World:
         self.loop.after(down_us, lambda *_: self.take_over())
 
     def inject_exception(self, task: TaskId, inject: Callable[[Task], None]) -> None:
-        """Do something to this task's machine now and whenever it comes up again."""
+        """Do something to this task's state machine now, and whenever a new attempt of it starts."""
         self._injections[task] = inject
 
     # -- observation ---------------------------------------------------------------------
@@ -305,7 +307,7 @@ class World:
         return point in self._watched
 
     def point(self, point: str, task: TaskId | None, side: str, actor: TaskRunner | CoordinatorRunner | None) -> bool:
-        """A protocol point is reached; whether the one who reached it still lives."""
+        """A protocol point is reached; returns whether the task that reached it still lives."""
         if point in self._watched and self._director is not None:
             self._director.reached(point, task, side)
             if actor is not None and not actor.alive:
@@ -338,7 +340,7 @@ class World:
         if what == "attempt-started":
             self._attempts += 1
         elif what == "checkpoint-aborted":
-            self.freezing = False  # what it leaves behind is discarded when the next one completes
+            self.freezing = False  # the files that the checkpoint leaves are deleted when the next one completes
             self._clearing.given_up()
         elif what == "checkpoint-triggered" and checkpoint is not None and self._endless:
             self._at_trigger[checkpoint] = self._so_far()
@@ -364,16 +366,16 @@ class World:
 
     @property
     def is_busy(self) -> bool:
-        """Something is still to come by itself, or came so lately that its echo is under way."""
+        """Something is still to come by itself, or came so lately that its consequences are under way."""
         settings = self.settings
         return self.loop.now < self.busy_until + 4 * (settings.snapshot_write_us + settings.control_latency_us)
 
     def _so_far(self) -> tuple[int, int]:
-        """Zombies count: what one writes late must still be heard of, or nobody deletes it."""
+        """Zombies count: the coordinator must be notified of what one writes late, or nobody deletes it."""
         return self._attempts, sum(runner.done for runner in self._runners.values() if runner.alive)
 
     def _rest_if_settled(self, checkpoint: int, _: object) -> None:
-        """A job that nothing ends is frozen once a complete checkpoint covers all there was."""
+        """Freeze a job that nothing ends, once a complete checkpoint covers everything that there was."""
         if self.job_over:
             return
         whole = all(one.alive and not one.awaits_more for one in self._latest.values())
@@ -383,7 +385,7 @@ class World:
             self._freeze()
 
     def _freeze(self, *_: object) -> None:
-        """No checkpoint is triggered any more; stop when the last one is done with, and all is deleted behind it."""
+        """Trigger no more checkpoints; stop when the last one has ended and everything that nobody needs is deleted."""
         if self.job_over or not self.freezing:
             return
         if self.stores.writing:

@@ -77,7 +77,7 @@ def test_a_chain_of_timers_for_the_same_time_never_ends_either(monkeypatch: pyte
             context.set_timer(time)
             yield from ()
 
-    monkeypatch.setattr(user_functions, "MOST_TIMERS_IN_TURN", 20)
+    monkeypatch.setattr(user_functions, "MOST_CHAINED_TIMERS", 20)
     with pytest.raises(Refused, match="ticks has set a timer from a timer 20 times at the watermark 40, the last"):
         fired(Now, 40)
 
