@@ -1,9 +1,8 @@
-"""Faults as data: what is hit, and what sets it off.
+"""Faults as data: what is hit, and what sets the fault off.
 
-A plan is a tuple of faults.  Each names its kind, its target by a stable name,
-and one trigger.  A fault has *fired* only when it changed something live: a
-message held or lost, a running attempt killed, a write damaged; an injector
-reports that, the plan cannot.
+A plan is a tuple of faults.  Each has a kind, a target with a stable name, and one trigger.  A fault has *fired* only
+if it changed something live: a message that was delayed or lost, a running attempt that was killed, a write that was
+damaged.  The injector reports that; the plan cannot.
 """
 
 from __future__ import annotations
@@ -71,13 +70,13 @@ class KillNode(Fault, kw_only=True, tag="kill-node"):
 
 
 class KillCoordinator(Fault, kw_only=True, tag="kill-coordinator"):
-    """The coordinator dies and another takes over `down_us` later, knowing only what is durable."""
+    """The coordinator dies; another one takes over `down_us` later, and knows only what is durable."""
 
     down_us: int = 5_000
 
 
 class PauseTask(Fault, kw_only=True, tag="pause-task"):
-    """A task's attempt stops for `for_us`, is given up for dead, and comes back as a zombie."""
+    """A task's attempt stops for `for_us`, is declared lost, and goes on as a zombie."""
 
     task: str
     for_us: int
@@ -98,20 +97,19 @@ class DelayChannel(ChannelFault, kw_only=True, tag="delay-channel"):
 
 
 class StallChannel(ChannelFault, kw_only=True, tag="stall-channel"):
-    """Nothing leaves the channel for `for_us`; then all of it does, nothing lost."""
+    """Nothing leaves the channel for `for_us`; then everything does, and nothing is lost."""
 
     for_us: int
 
 
 class CutChannel(ChannelFault, kw_only=True, tag="cut-channel"):
-    """The connection breaks: what is in it is lost, and its receiver notices and fails."""
+    """The connection breaks: the messages in it are lost, and its receiver notices and fails."""
 
 
 class MessageFault(Fault, kw_only=True):
-    """Base of the faults on one control message: the next of its kind once set off.
+    """Base of the faults on one control message: the next of its kind once the fault was set off.
 
-    `message` is one of `points.CONTROL_MESSAGES`; `task` the task it comes from
-    or goes to, None for any.
+    `message` is one of `points.CONTROL_MESSAGES`; `task` is the task that sends or receives it, None for any.
     """
 
     message: str
@@ -119,17 +117,17 @@ class MessageFault(Fault, kw_only=True):
 
 
 class LoseMessage(MessageFault, kw_only=True, tag="lose-message"):
-    """It never arrives."""
+    """The message never arrives."""
 
 
 class LateMessage(MessageFault, kw_only=True, tag="late-message"):
-    """It arrives `by_us` late, after what was sent behind it."""
+    """The message arrives `by_us` late, behind messages that were sent later."""
 
     by_us: int
 
 
 class RepeatMessage(MessageFault, kw_only=True, tag="repeat-message"):
-    """It arrives again `after_us` later."""
+    """The message arrives again `after_us` later."""
 
     after_us: int = 1_000
 
@@ -147,15 +145,19 @@ class FailRead(Fault, kw_only=True, tag="fail-read"):
 
 
 class TearWrite(Fault, kw_only=True, tag="tear-write"):
-    """The next snapshot write of a task leaves half a file, and the task dies (None: the coordinator).  What a snapshot
-    refers to in logs, and is flushed for it, belongs to it."""
+    """The next snapshot write of a task leaves half a file, and the task dies (None: the coordinator).
+
+    The log entries to which the snapshot refers, and which are flushed for it, are part of that write.
+    """
 
     task: str | None
 
 
 class LoseUnsynced(Fault, kw_only=True, tag="lose-unsynced"):
-    """A node loses power: its tasks die and every write it had not synced is gone, also what
-    the operating system held of writers that died before."""
+    """A node loses power: its tasks die, and every write that it had not synced is lost.
+
+    That includes what the operating system held of writers that died before.
+    """
 
     node: int
 
@@ -163,11 +165,10 @@ class LoseUnsynced(Fault, kw_only=True, tag="lose-unsynced"):
 class FailCommit(Fault, kw_only=True, tag="fail-commit"):
     """The next commit request of a task goes wrong.
 
-    `how` is `refused` (an error, nothing done), `unavailable` (no answer,
-    nothing done) or `lost-response` (done, but no answer comes); it does so
-    `times` times in a row.  Or it comes too late (`expired`): by its time-out the
-    store has given the sealed transaction up, and denies every commit of it from
-    then on; no engine can save what was in it, only stop and say so.
+    `how` is `refused` (an error, nothing done), `unavailable` (no answer, nothing done) or `lost-response` (done, but
+    no answer comes); it does so `times` times in a row.  Or the request comes too late (`expired`): the store has
+    aborted the sealed transaction after its timeout, and denies every commit of it from then on.  No engine can save
+    its rows; a correct one stops and reports it.
     """
 
     task: str | None = None
@@ -176,8 +177,8 @@ class FailCommit(Fault, kw_only=True, tag="fail-commit"):
 
 
 class RaiseInOperator(Fault, kw_only=True, tag="raise-in-operator"):
-    """A user function raises on the next record of a task, or with `always` on that
-    record whenever it comes (in the field: a poison pill)."""
+    """A user function raises an exception on the next record of a task, or with `always` on that record whenever it
+    comes (a "poison pill")."""
 
     task: str
     always: bool = False
@@ -186,8 +187,8 @@ class RaiseInOperator(Fault, kw_only=True, tag="raise-in-operator"):
 class PauseNode(Fault, kw_only=True, tag="pause-node"):
     """Every process of a node stands still for `for_us`, then goes on where it was.
 
-    Longer than the heartbeat time-out, its tasks are given up for dead and come
-    back as zombies.  It loses nothing: what was in memory or under way stays.
+    If that is longer than the heartbeat timeout, its tasks are declared lost and go on as zombies.  It loses nothing:
+    what was in memory or under way stays.
     """
 
     node: int
@@ -197,47 +198,50 @@ class PauseNode(Fault, kw_only=True, tag="pause-node"):
 class ResetChannel(ChannelFault, kw_only=True, tag="reset-channel"):
     """The connection is reset, and each new one too, until `for_us` is over.
 
-    What was under way is lost, and both ends notice: nothing is lost in silence.
+    The messages under way are lost, and both ends notice it.
     """
 
     for_us: int
 
 
 class SliceChannel(ChannelFault, kw_only=True, tag="slice-channel"):
-    """For `for_us` what passes comes in pieces of about `size` bytes (at least 1): all of it, in order."""
+    """For `for_us` the bytes come in pieces of about `size` (at least 1): all of them, in order."""
 
     size: int
     for_us: int
 
 
 class LimitChannel(ChannelFault, kw_only=True, tag="limit-channel"):
-    """After so many more bytes the connection closes, once; what passed before is whole and in order.
+    """After so many more bytes the connection closes, once; the bytes before are whole and in order.
 
-    The last message may be cut in half, which its receiver must not take for one.
+    The last message may be cut in half; its receiver must not take it for a whole one.
     """
 
     bytes: int
 
 
 class TimeoutChannel(ChannelFault, kw_only=True, tag="timeout-channel"):
-    """What enters the channel from now on is dropped, and `after_us` later the connection closes.
+    """Bytes that enter the channel from now on are dropped, and `after_us` later the connection closes.
 
-    It closes for certain, so that no loss stays unnoticed; the next connection is whole.
+    It closes for certain, so that no loss stays unnoticed; the next connection works.
     """
 
     after_us: int
 
 
 class KillProxy(Fault, kw_only=True, tag="kill-proxy"):
-    """The proxy that data channels lead through dies, with every connection through it, and another
-    is there `down_us` later.  Both ends of each channel notice; control messages go another way."""
+    """The proxy through which data channels lead dies, with every connection through it; another one runs `down_us`
+    later.
+
+    Both ends of each channel notice it.  Control messages do not pass the proxy.
+    """
 
     down_us: int = 5_000
 
 
 class KillDatabase(Fault, kw_only=True, tag="kill-database"):
-    """The external store dies at once and is there again `down_us` later, with all that it had
-    promised to keep: what was committed, and each transaction that was prepared."""
+    """The external store dies at once and runs again `down_us` later, with everything that it had promised to keep:
+    committed rows and prepared transactions."""
 
     down_us: int = 5_000
 
@@ -270,7 +274,7 @@ KINDS: dict[str, type[Fault]] = {str(kind.__struct_config__.tag): kind for kind 
 
 MACHINE_KINDS: tuple[str, ...] = tuple(str(kind.__struct_config__.tag) for kind in MachineFault.__args__)
 COMMON_KINDS: tuple[str, ...] = tuple(kind for kind in KINDS if kind not in MACHINE_KINDS)
-"""The kinds that a simulated world can suffer as well (`ports.Disturbable`)."""
+"""The kinds that a simulated world can have as well (`ports.Disturbable`)."""
 
 
 def kind_of(fault: Fault) -> str:

@@ -1,9 +1,8 @@
-"""The named protocol points that a fault or a command can aim at.
+"""The named protocol points at which a fault or a command can strike.
 
-A point is addressed by a stable name, never by a global step number: "the
-second ack of task count-1", so that shrinking one part of a scenario does not
-move all others, and one file steers the simulator and real processes alike.
-Around each point a trigger can fire `before` or `after` it.
+A point is addressed by a stable name, "the second ack of task count-1", and never by a global step number.  So
+shrinking one part of a scenario does not move the others, and one file steers the simulator and real processes alike.
+At each point a trigger can fire `before` or `after` it.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ COORDINATOR_POINTS: tuple[str, ...] = (
     "checkpoint-aborted",
     "savepoint-requested",
 )
-"""Points of no task: a trigger at one of them names none."""
+"""Points that belong to no task: a trigger at one of them names none."""
 
 PHASES: dict[str, str] = {
     "deploying": "the first attempt is coming up",
@@ -59,7 +58,7 @@ PHASES: dict[str, str] = {
     "recovering": "a later attempt is coming up",
     "finishing": "all input has ended, the final checkpoint or a stop is under way",
 }
-"""What the job is doing; a fired fault is counted under the phase it fired in."""
+"""The phases of a job; a fired fault is counted under the phase in which it fired."""
 
 CONTROL_MESSAGES: tuple[str, ...] = (
     "deploy",

@@ -1,8 +1,7 @@
 """What an environment must offer so that a plan can disturb it.
 
-Every method takes the number of the fault in its plan, by which the environment
-reports (through its own observer) that the fault changed something live, and
-returns whether it could be applied at all.
+Every method takes the number of the fault in its plan.  Under that number the environment reports, through its own
+observer, that the fault changed something live.  Every method returns whether the fault could be applied at all.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Disturbable(Protocol):
 
 @runtime_checkable
 class Machines(Disturbable, Protocol):
-    """An environment of real processes, sockets and servers, which can suffer more than a simulated one."""
+    """An environment of real processes, sockets and servers, which can have more faults than a simulated one."""
 
     def pause_node(self, fault: int, node: int, for_us: int) -> bool: ...
 

@@ -1,1 +1,1 @@
-"""Injectors: what sets faults off, and how each is carried out on an environment."""
+"""Injectors: what sets faults off, and how each fault is carried out on an environment."""

@@ -1,4 +1,4 @@
-"""Carries a plan of faults out on an environment, whatever that is."""
+"""Carries a plan of faults out on any environment."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ..ports import Disturbable, Machines
 
 
 def inject(fault: plan.AnyFault, number: int, environment: Disturbable) -> bool:
-    """Apply one fault now; whether the environment could apply it.
+    """Apply one fault now; returns whether the environment could apply it.
 
-    One that needs real machines is not applied where there are none.
+    A fault that needs real machines is not applied where there are none.
     """
     on_machines = _ON_MACHINES.get(type(fault))
     if on_machines is None:

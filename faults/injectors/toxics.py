@@ -1,8 +1,7 @@
 """The toxics that are set on a Toxiproxy server, as values, and their names on the wire.
 
-What each does, as measured on the server's version 2.12, is said at its value.
-All are certain (toxicity 1) and steady (no jitter): the plan decides who is hit and
-when, the server draws nothing.
+The docstring of each value states its effect, as measured on version 2.12 of the server.  All are certain (toxicity 1)
+and steady (no jitter): the plan decides who is hit and when, and the server draws nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ LARGEST = 2**31 - 1
 
 
 class ToxicValue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
-    """Base of the toxics; each whole number lies between 0 and 2^31-1, or making the value is a ValueError."""
+    """Base of the toxics.  Each whole number is between 0 and 2^31-1; another one raises ValueError."""
 
     def __post_init__(self) -> None:
         for field in self.__struct_fields__:
@@ -25,23 +24,25 @@ class ToxicValue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Latency(ToxicValue, frozen=True, kw_only=True, tag="latency"):
-    """Each chunk comes so much later, in order; removing it delivers at once what was held."""
+    """Each chunk comes later by this much, in order; when the toxic is removed, delayed chunks are delivered at
+    once."""
 
     ms: int
 
 
 class Stall(ToxicValue, frozen=True, kw_only=True, tag="stall"):
-    """Nothing passes; removing it delivers what was held.  A partition that loses nothing."""
+    """Nothing passes; when the toxic is removed, everything is delivered.  A partition that loses nothing."""
 
 
 class Timeout(ToxicValue, frozen=True, kw_only=True, tag="timeout"):
-    """Bytes are DROPPED, and the connection is closed after so long; with 0, when the toxic is removed."""
+    """Bytes are DROPPED, and the connection is closed after this time; with 0, when the toxic is removed."""
 
     ms: int
 
 
 class Reset(ToxicValue, frozen=True, kw_only=True, tag="reset"):
-    """So long after the first byte the connection is reset (RST); only connections opened after it was added."""
+    """This long after its first byte a connection is reset (RST); only connections that are opened after the toxic
+    was added."""
 
     ms: int
 
@@ -49,8 +50,8 @@ class Reset(ToxicValue, frozen=True, kw_only=True, tag="reset"):
 class Slice(ToxicValue, frozen=True, kw_only=True, tag="slice"):
     """Chunks are cut into pieces of about `average_size` bytes, `delay_us` apart; nothing is lost.
 
-    `average_size` is at least 1 and `size_variation` less than that: the server
-    does not check it, and dies of anything else.
+    `average_size` is at least 1, and `size_variation` less than that: the server does not check this, and crashes on
+    other values.
     """
 
     average_size: int
@@ -66,7 +67,7 @@ class Slice(ToxicValue, frozen=True, kw_only=True, tag="slice"):
 
 
 class Limit(ToxicValue, frozen=True, kw_only=True, tag="limit"):
-    """So many bytes of each connection pass, then it is closed; also of one that is open, counted from now."""
+    """So many bytes of each connection pass, then it is closed; for an open connection they are counted from now on."""
 
     bytes: int
 
@@ -81,5 +82,5 @@ WIRE: dict[type[ToxicValue], tuple[str, dict[str, str], dict[str, int]]] = {
     Slice: ("slicer", {"average_size": "average_size", "size_variation": "size_variation", "delay_us": "delay"}, {}),
     Limit: ("limit_data", {"bytes": "bytes"}, {}),
 }
-"""A toxic's type on the wire, the names of its fields there, and what is always the same."""
+"""A toxic's type on the wire, the names of its fields there, and the fields that are always the same."""
 BY_TYPE: dict[str, type[Any]] = {wire_type: kind for kind, (wire_type, _, _) in WIRE.items()}

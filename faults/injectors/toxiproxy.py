@@ -1,11 +1,9 @@
 """Real connections disturbed by a real Toxiproxy server, through toxiproxy-python.
 
-That package is the client, and this the layer that makes it safe to lean on: it
-keeps a server's address in class attributes, waits without end, listens to proxy
-settings of the environment even for the loopback, and calls a refusal `False` or
-nothing.  So each server gets a copy of the package of its own, whose requests are
-bounded in time and whose refusals are errors; what is sent is checked before, and
-what was set is read back.
+That package is the client.  This layer adds what the package lacks: the package keeps a server's address in class
+attributes, waits without a bound, obeys proxy settings of the environment even for the loopback, and answers a refusal
+with `False` or nothing.  So each server gets a copy of the package of its own, whose requests are bounded in time and
+whose refusals are errors.  What is sent is checked before, and what was set is read back.
 """
 
 from __future__ import annotations
@@ -27,13 +25,14 @@ from .toxiproxy_http import Tampered as Tampered
 from .toxiproxy_http import ToxiproxyFailed as ToxiproxyFailed
 
 STREAMS = {"receiver": "upstream", "sender": "downstream"}
-"""Towards whom bytes are disturbed: the one connected to, or the one who connected; and the server's word for it."""
+"""In which direction bytes are disturbed: towards the receiver (to which the proxy connects) or the sender (which
+connected to the proxy); and the server's word for it."""
 _NAME = re.compile(r"[A-Za-z0-9_.:>+@=-]+")
 _MARK = "cutproof-mark-"
 
 
 class Active(msgspec.Struct, frozen=True, kw_only=True):
-    """A toxic at work on a proxy."""
+    """A toxic that is set on a proxy."""
 
     name: str
     towards: str
@@ -41,23 +40,22 @@ class Active(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _State(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a proxy."""
+    """The state of a proxy."""
 
     listen: str
     upstream: str
     is_enabled: bool
     toxics: dict[str, Active] | None
-    """by name; None where one would not be set from here"""
+    """by name; None where this layer would not have set one of them"""
 
 
 class Toxiproxy:
     """One server, by its control port.
 
-    `timeout_s` bounds each request; an operation is at most three of them, and
-    the first that stays unanswered ends it.  A server started with `mark_file`'s
-    text as its configuration is told from any other that may have got the port:
-    one that finds its port taken does not exit, and the other would answer.
-    Not for several threads at once.
+    `timeout_s` bounds each request; an operation has at most three of them, and the first that stays unanswered ends
+    it.  A server that was started with `mark_file`'s text as its configuration is distinguished by it from another
+    server on the same port: a server that finds its port taken does not exit, and the other one would answer.  Not for
+    several threads at once.
     """
 
     def __init__(
@@ -68,7 +66,7 @@ class Toxiproxy:
         mark: str = "",
         new_socket: Callable[[], socket.socket] = socket.socket,
     ) -> None:
-        """`new_socket` makes one that reaches the server: it may be in a network of its own."""
+        """`new_socket` makes a socket that reaches the server, which may be in a network of its own."""
         if not 0 < port < 65536:
             raise ValueError(f"{port} is not a port")
         self.port = port
@@ -81,10 +79,10 @@ class Toxiproxy:
         self._server = self._package.Toxiproxy()
         self._made: dict[str, Proxy] = {}
         self._making: dict[str, _State] = {}
-        """those of which no answer has said that they are made"""
+        """proxies that were requested, and of which no answer has shown yet that they exist"""
 
     def wait_until_up(self, within_s: float, has_ended: Callable[[], bool] = lambda: False) -> None:
-        """Return once the server answers; ToxiproxyFailed when it does not, has ended, or when another one does."""
+        """Return once the server answers; ToxiproxyFailed if it does not, has ended, or if another server answers."""
         deadline = time.monotonic() + within_s
         while True:
             try:
@@ -99,7 +97,7 @@ class Toxiproxy:
             raise ToxiproxyFailed(f"port {self.port} belongs to another Toxiproxy server; choose another port")
 
     def version(self) -> str:
-        """What the server says it is: "2.12.0", or "git" for one built without saying."""
+        """The version that the server reports: "2.12.0", or "git" for one that was built without a version."""
         with self._calling("say its version"):
             text = self._package.api.APIConsumer.get("/version").text
         found = re.search(r"(?:version\W*)?([\w.+-]+)\W*$", text)
@@ -132,12 +130,15 @@ class Toxiproxy:
         return tuple(sorted(name for name in self._theirs() if not name.startswith(_MARK)))
 
     def not_ours(self, within_s: float) -> str:
-        """What of its state was not made from here, in words: a proxy, a toxic, a setting; empty when all of it was.
-        Toxiproxy asks nobody who they are.  ToxiproxyFailed when it does not say so in time."""
+        """A part of the server's state that another program has made, in words: a proxy, a toxic, a setting; empty if
+        there is none.
+
+        Toxiproxy does not authenticate its clients.  ToxiproxyFailed if it does not answer in time.
+        """
         with self._transport.at_most(within_s), self._calling("list its proxies"):
             there: dict[str, dict[str, Any]] = self._package.api.APIConsumer.get("/proxies").json()
             for name, shown in sorted(there.items()):
-                # The mark never listens, and the server makes up where it would.
+                # The mark's proxy never listens, and the server invents its address.
                 listen = f"{HOST}:0" if name == self._mark else shown["listen"]
                 found = _State(
                     listen=listen, upstream=shown["upstream"], is_enabled=shown["enabled"], toxics=_toxics_of(shown)
@@ -148,7 +149,7 @@ class Toxiproxy:
         return f"no proxy {missing[0]!r} any more" if missing else ""
 
     def _states_of(self, name: str) -> list[_State]:
-        """In which it may be: as it was told, and as it was last told without an answer that it had done so."""
+        """The states in which a proxy may be: the requested one, and those that were requested without an answer."""
         if name == self._mark:
             return [_State(listen=f"{HOST}:0", upstream=f"{HOST}:1", is_enabled=False, toxics={})]
         made = self._made.get(name)
@@ -182,7 +183,7 @@ class Toxiproxy:
 
     @contextlib.contextmanager
     def _calling(self, what: str) -> Iterator[None]:
-        """The package's own errors as one line; it unpacks answers without a look at them."""
+        """The package's own errors as one line; it decodes answers without checking them."""
         try:
             yield
         except self._package.api.ProxyExists as error:
@@ -203,17 +204,17 @@ class Proxy:
         self.port = port
         self.upstream_port = upstream_port
         self.is_enabled = True
-        """as it was told"""
+        """as requested"""
         self.placed: dict[str, Active] = {}
-        """toxics by name, as it was told"""
+        """the requested toxics by name"""
         self.unsure: list[tuple[bool, dict[str, Active]]] = []
-        """`is_enabled` and `placed`, as it was told without an answer that it is so"""
+        """`is_enabled` and `placed` as they were requested without an answer"""
         self.may_be_deleted = False
         self._server = server
         self._theirs = theirs
 
     def add(self, toxic: Toxic, towards: str = "receiver", name: str = "") -> str:
-        """Add a toxic to what flows towards the receiver (the upstream) or the sender.
+        """Add a toxic to the bytes that flow towards the receiver (the upstream) or the sender.
 
         Returns its name, by default one like "latency-receiver".
         """
@@ -237,10 +238,9 @@ class Proxy:
     def remove(self, name: str) -> None:
         """Remove a toxic by its name.
 
-        While what it holds waits for a reader that does not read, the server can hang
-        in this, and with it its whole control port: ToxiproxyFailed, and the way on is
-        to kill it and start another.  A stall and a timeout were never seen to do so,
-        nor `disable` and `delete`.
+        If the bytes that it holds wait for a reader that does not read, the server can hang in this request, and with
+        it its whole control port.  Then ToxiproxyFailed is raised, and the server has to be killed and replaced.  That
+        was never seen with a stall and a timeout, nor with `disable` and `delete`.
         """
         _checked(name)
         self.unsure.append((self.is_enabled, {other: toxic for other, toxic in self.placed.items() if other != name}))
@@ -252,11 +252,12 @@ class Proxy:
         self.unsure.clear()
 
     def toxics(self) -> tuple[Toxic, ...]:
-        """The toxics at work: those towards the receiver, then those towards the sender, each in the order added."""
+        """The toxics that are set: those towards the receiver, then those towards the sender, each in the order in
+        which they were added."""
         return tuple(active.toxic for active in self.active())
 
     def active(self) -> tuple[Active, ...]:
-        """The toxics at work, with their names and directions, as the server tells them."""
+        """The toxics that are set, with their names and directions, as the server lists them."""
         with self._server._calling(f"list the toxics of {self.name}"):
             found = list(self._theirs.toxics().values())
         return tuple(_read(self.name, theirs) for theirs in found)
@@ -276,7 +277,7 @@ class Proxy:
         self._demand(enabled=True)
 
     def delete(self) -> None:
-        """Close every connection, and be gone."""
+        """Close every connection, and remove the proxy."""
         self.may_be_deleted = True
         with self._server._calling(f"delete {self.name}"):
             self._theirs.destroy()
@@ -294,13 +295,13 @@ class Proxy:
 
 
 def mark_file(mark: str) -> str:
-    """The text of a configuration file by which a server is known again: one disabled proxy, named after the mark."""
+    """The text of a configuration file by which a server is recognised: one disabled proxy, named after the mark."""
     marked = {"name": _MARK + _checked(mark), "listen": f"{HOST}:0", "upstream": f"{HOST}:1", "enabled": False}
     return json.dumps([marked])
 
 
 def _checked(name: str) -> str:
-    """A name that can stand in an address as it is: a slash would lead elsewhere."""
+    """A name that can be a part of an address as it is: a slash would change the address."""
     if not _NAME.fullmatch(name) or name in (".", ".."):
         raise ValueError(f"{name!r} is no name for Toxiproxy: letters, digits and _.:>+@=- only")
     return name
@@ -312,7 +313,7 @@ def _port(listen: str) -> int:
 
 
 def _toxics_of(shown: Mapping[str, Any]) -> dict[str, Active] | None:
-    """The toxics of a proxy as the server lists it, by name; None where one would not be set from here."""
+    """The toxics of a proxy as the server lists it, by name; None where this layer would not have set one of them."""
     try:
         found = [_read(shown["name"], SimpleNamespace(**toxic)) for toxic in shown["toxics"]]
     except ToxiproxyFailed:
@@ -321,14 +322,14 @@ def _toxics_of(shown: Mapping[str, Any]) -> dict[str, Active] | None:
 
 
 def _in_words(shown: Mapping[str, Any]) -> str:
-    """What else there is to say of a proxy."""
+    """The rest of a proxy's state, in words."""
     toxics = [str(toxic["name"]) for toxic in shown["toxics"]]
     state = [] if shown["enabled"] else ["disabled"]
     return "".join(f", {each}" for each in (*state, *(f"with the toxic {name!r}" for name in toxics)))
 
 
 def _read(proxy: str, theirs: Any) -> Active:
-    """A toxic as the server tells it; Tampered for one that this layer would not set."""
+    """A toxic as the server lists it; Tampered for one that this layer would not have set."""
     attributes: Mapping[str, int] = theirs.attributes
     towards = {stream: towards for towards, stream in STREAMS.items()}.get(theirs.stream)
     kind = BY_TYPE.get(theirs.type)

@@ -1,4 +1,4 @@
-"""What a copy of toxiproxy-python speaks HTTP with: requests bounded in time, over sockets that somebody else makes."""
+"""The HTTP of a copy of toxiproxy-python: requests bounded in time, over sockets that the caller makes."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _LOADING = threading.Lock()
 
 
 class ToxiproxyFailed(Exception):
-    """The server is gone, silent, another one, or did not do what it was told; one line."""
+    """The server has ended, does not answer, is another one, or did not do what was requested; one line."""
 
 
 class Tampered(ToxiproxyFailed):
-    """It has something that was not set from here: another program has used its control port."""
+    """The server has something that this layer did not set: another program has used its control port."""
 
 
 def own_copy() -> ModuleType:
-    """The package toxiproxy-python, loaded once more under no name: its class attributes are then one server's."""
+    """The package toxiproxy-python, loaded once more under no name: its class attributes then belong to one server."""
     found = importlib.util.find_spec("toxiproxy")
     if found is None or found.origin is None:
         raise ToxiproxyFailed("the package toxiproxy-python is missing: pip install toxiproxy-python")
@@ -53,7 +53,7 @@ def own_copy() -> ModuleType:
 
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a copy of the package, and who uses it, look at of an answer."""
+    """The parts of an answer that a copy of the package and its caller read."""
 
     status_code: int
     content: bytes
@@ -67,7 +67,7 @@ class _Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Link(HTTPConnection):
-    """A connection over a socket that somebody else makes."""
+    """A connection over a socket that the caller makes."""
 
     def __init__(self, port: int, timeout_s: float, new_socket: Callable[[], socket.socket]) -> None:
         super().__init__(HOST, port, timeout=timeout_s)
@@ -80,10 +80,11 @@ class _Link(HTTPConnection):
 
 
 class Transport:
-    """What a copy of the package has for `requests`: bounded in time, deaf to the environment, strict with refusals.
+    """What a copy of the package has in the place of `requests`: bounded in time, without settings of the environment;
+    a refusal is an error.
 
-    Each request has a connection of its own: none would outlive the server, whose death and restart is part of the
-    play.
+    Each request has a connection of its own: none would outlive the server, and runs kill the server and start it
+    again.
     """
 
     def __init__(self, port: int, timeout_s: float, new_socket: Callable[[], socket.socket]) -> None:
@@ -93,7 +94,7 @@ class Transport:
 
     @contextlib.contextmanager
     def at_most(self, seconds: float) -> Iterator[None]:
-        """For a while no request may take longer than this."""
+        """In this context no request may take longer than this."""
         before = self._timeout_s
         self._timeout_s = max(min(before, seconds), PAUSE_S)
         try:

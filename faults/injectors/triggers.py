@@ -1,4 +1,4 @@
-"""What sets things off: times, points and phases, each with an action of its own."""
+"""Triggers: times, points and phases, each with an action."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ Action = Callable[[], None]
 class Triggers:
     """Waits for triggers and carries out their actions, once each.
 
-    `later(time, action)` is how the environment does something at a time.
-    Occurrences of a point are counted per (point, task) and per point over all
-    tasks, for the `before` and the `after` side alike.
+    `later(time, action)` makes the environment do something at a time.  Occurrences of a point are counted per (point,
+    task), and per point over all tasks; the `before` and the `after` side have the same count.
     """
 
     def __init__(self, now: Callable[[], int], later: Callable[[int, Action], None]) -> None:
@@ -47,7 +46,7 @@ class Triggers:
         return bool(self._phases)
 
     def reached(self, point: str, task: str | None, side: str) -> None:
-        """A point was reached: count it, and do what waited for this occurrence."""
+        """A point was reached: count it, and carry out the actions that wait for this occurrence."""
         for address in ((point, task, side), (point, None, side)) if task is not None else ((point, None, side),):
             count = self._counts.get(address, 0) + 1
             self._counts[address] = count

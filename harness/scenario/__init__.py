@@ -1,1 +1,1 @@
-"""A scenario as a value: its model, its checks, its files, and what follows from it before it runs."""
+"""A scenario as a value: its model, its checks, its files, and what can be predicted before it runs."""

@@ -1,14 +1,11 @@
-"""How large a scenario may be: what a run within these bounds takes is seconds and less than a gigabyte.
+"""How large a scenario may be: within these bounds a run takes seconds and less than a gigabyte.
 
-A scenario file may come from anybody, and a small one can ask for a run without
-end.  So its sizes, and what its run is forecast to be like, are compared with
-bounds before anything is run; what no forecast knows well is counted while it
-runs (`LIMIT_STEPS`, `LIMIT_SNAPSHOT_BYTES`).  They lie far above what is drawn: a
-bound that is met is a mistake, or somebody's attack.  A run that meets one of the
-counted bounds though its scenario is small (`ROOM`) goes round in circles: that
-is the engine's fault, and is judged.
-
-A JSON Schema says the bounds of one list each (`with_bounds`); what is counted over several it says in words.
+A scenario file may come from anybody, and a small one can ask for a run without end.  So its sizes and the forecast of
+its run are compared with bounds before anything is run.  What a forecast does not know well is counted while the
+scenario runs (`LIMIT_STEPS`, `LIMIT_SNAPSHOT_BYTES`).  The bounds are far above what is drawn: a scenario beyond a
+bound is a mistake, or an attack.  If a run reaches one of the counted bounds though its scenario is small (`ROOM`), the
+engine runs in circles: that is the engine's fault, and is judged.  The JSON Schema has the bound of each single list
+(`with_bounds`), and in words the bounds over several lists.
 """
 
 from __future__ import annotations
@@ -32,17 +29,19 @@ PARALLELISM_LIMIT = 64
 LIMIT_STEPS = 2_000_000
 """events of a run in virtual time"""
 LIMIT_SNAPSHOT_BYTES = 48_000_000
-"""of all snapshots that a run in virtual time stores and loads: a history keeps each, and its judge reads them"""
+"""of all snapshots that a run in virtual time stores and loads: a history keeps each of them, and its judge reads
+them"""
 ROOM = 5
-"""how often what is forecast of a run has to fit into a bound for the scenario not to be the reason that it is met"""
+"""how many times smaller than a bound a forecast must be, if a run that reaches the bound is not the scenario's
+fault"""
 
 
 class Bound(msgspec.Struct, frozen=True, kw_only=True):
-    """The most there may be of something, and what to do where there is more."""
+    """The greatest number of something, and what to do if there is more."""
 
     most: int
     what: str
-    """after a number: `splits`"""
+    """the noun that follows the number: `splits`"""
     advice: str
 
     def refusal(self, value: int) -> str:
@@ -87,17 +86,17 @@ BEGINNINGS = Bound(most=50, what="beginnings of snapshots", advice=_FEWER)
 BREACHES = Bound(most=100, what="breaches", advice=_FEWER)
 
 SYSTEM_BOUNDS: tuple[Bound, ...] = (PROCESSES_OF_SYSTEM, CHANNELS_OF_SYSTEM, ACTS, BEGINNINGS, BREACHES)
-"""of a system of processes and channels"""
+"""for a system of processes and channels"""
 
 BOUNDS: tuple[Bound, ...] = (
     SPLITS, RECORDS, OPERATORS, SUBTASKS, CHANNELS, FAULTS, COMMANDS, PERTURBATIONS, ROWS, TIME_US, CHECKPOINTS,
     PROCESSES,
 )  # fmt: skip
-"""all that is compared before a run"""
+"""every bound that is checked before a run"""
 
 
 def size_problems(scenario: Scenario) -> Iterator[str]:
-    """Where the sizes are beyond a bound; nothing else about the scenario need be sound."""
+    """Where the sizes are beyond a bound; the scenario may have any other error."""
     workload = scenario.workload
     counted: dict[Bound, int] = {
         SPLITS: sum(len(source.splits) for source in workload.inputs),
@@ -111,7 +110,7 @@ def size_problems(scenario: Scenario) -> Iterator[str]:
 
 
 def work_problems(scenario: Scenario) -> Iterator[str]:
-    """Where the job of a sound scenario, or its run as it is forecast, is beyond a bound."""
+    """Where the job of a valid scenario, or the forecast of its run, is beyond a bound."""
     layouts = topologies_of(scenario)
     yield from _beyond({
         SUBTASKS: max(sum(one.parallelism.values()) for one in layouts),
@@ -123,7 +122,7 @@ def work_problems(scenario: Scenario) -> Iterator[str]:
 
 
 def system_problems(system: System) -> Iterator[str]:
-    """Where a system of processes and channels is beyond a bound, or a time of it is."""
+    """Where a system of processes and channels, or one of its times, is beyond a bound."""
     yield from _beyond({
         PROCESSES_OF_SYSTEM: len(system.processes),
         CHANNELS_OF_SYSTEM: len(system.channels),
@@ -143,7 +142,7 @@ def _beyond(counted: dict[Bound, int]) -> Iterator[str]:
 
 
 def channels_of(topology: Topology) -> int:
-    """The channels of a layout, without spelling them out."""
+    """The number of channels of a layout, computed without listing them."""
     wide = topology.parallelism
     return sum(
         wide[edge.sender] * (1 if edge.partitioning == "forward" else wide[edge.receiver]) for edge in topology.edges
@@ -151,8 +150,8 @@ def channels_of(topology: Topology) -> int:
 
 
 def time_of(scenario: Scenario) -> int:
-    """About how long, in µs, a run has something to do: until the records are read, the last fault or command has
-    come, and every fault has undone itself."""
+    """About how long, in µs, something happens in a run: until the records are read, the last fault or command has
+    come, and every fault has ended."""
     workload, topology, engine = scenario.workload, scenario.topology, scenario.engine
     wide = topology.parallelism
     each = [max(1, -(-sum(map(len, one.splits)) // max(1, wide[one.name]))) for one in workload.inputs]
@@ -167,7 +166,7 @@ def time_of(scenario: Scenario) -> int:
 
 
 def checkpoints_in(scenario: Scenario, time_us: int) -> int:
-    """How many checkpoints a job takes at most in a time in which it is well."""
+    """How many checkpoints a job takes at most in a time without failures."""
     engine = scenario.engine
     if engine.guarantee == "at-most-once":
         return 0
@@ -177,8 +176,10 @@ def checkpoints_in(scenario: Scenario, time_us: int) -> int:
 
 
 def events_of(scenario: Scenario) -> int:
-    """About how many events a run has, and seldom more: each attempt gives every row to all subtasks of an operator,
-    and takes all checkpoints again."""
+    """About how many events a run has, and seldom more.
+
+    It assumes that each attempt gives every row to all subtasks of an operator, and takes all checkpoints again.
+    """
     layouts = topologies_of(scenario)
     widest = max(max(one.parallelism.values()) for one in layouts)
     channels = max(channels_of(one) for one in layouts)
@@ -188,7 +189,7 @@ def events_of(scenario: Scenario) -> int:
 
 
 def snapshot_bytes_of(scenario: Scenario) -> int:
-    """About how many bytes the snapshots of a run have, and seldom more: each may hold every row."""
+    """About how many bytes the snapshots of a run have, and seldom more; it assumes that each holds every row."""
     channels = max(channels_of(one) for one in topologies_of(scenario))
     held = 40 * (rows_of(scenario.workload) + channels)
     return (_rounds(scenario) + _attempts(scenario)) * held
@@ -200,12 +201,12 @@ def _attempts(scenario: Scenario) -> int:
 
 
 def _rounds(scenario: Scenario) -> int:
-    """Checkpoints, with some that a job takes before it is at rest."""
+    """Checkpoints, and some that a job takes before it comes to its end."""
     return checkpoints_in(scenario, time_of(scenario)) + 10
 
 
 def rows_of(workload: Workload) -> int:
-    """How many rows inputs and operators give on, at most: a filter is taken to let all through."""
+    """How many rows inputs and operators emit, at most: a filter is assumed to keep all."""
     made: dict[str, Counter[int | None]] = {
         source.name: Counter(key for split in source.splits for key, _, _ in split) for source in workload.inputs
     }
@@ -223,7 +224,7 @@ def rows_of(workload: Workload) -> int:
 
 
 def _made_by(operator: AnyOperator, given: list[Counter[int | None]], keys: Counter[int | None]) -> Counter[int | None]:
-    """The rows by key that an operator makes at most of what its inputs give, `keys` in all."""
+    """The rows by key that an operator emits at most for the rows of its inputs; `keys` is the number of all keys."""
     match operator:
         case Map(rekey=int(rekey)):
             found = Counter[int | None]()
@@ -237,7 +238,7 @@ def _made_by(operator: AnyOperator, given: list[Counter[int | None]], keys: Coun
             return Counter({key: rows * times for key, rows in keys.items()})
         case Sliding(size=size, slide=slide):
             return Counter({key: rows * -(-size // slide) for key, rows in keys.items()})
-        case _ if is_changelog(operator):  # a row may take another back
+        case _ if is_changelog(operator):  # a row may retract another
             return Counter({key: 2 * rows for key, rows in keys.items()})
         case _:
             return keys
@@ -256,11 +257,11 @@ _LISTS: dict[tuple[str, str], Bound] = {
     ("System", "beginnings"): BEGINNINGS,
     ("System", "breaches"): BREACHES,
 }
-"""by definition and property, lists that have the bound as a schema can say it"""
+"""by definition and property: the lists whose bound a schema can express"""
 
 
 def with_bounds(schema: dict[str, Any], bounds: Iterable[Bound]) -> dict[str, Any]:
-    """The schema of a format, with what its bounds are."""
+    """The schema of a format, with its bounds."""
     defs: dict[str, Any] = schema["$defs"]
     for (definition, name), bound in _LISTS.items():
         if definition in defs:

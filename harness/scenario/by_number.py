@@ -1,8 +1,7 @@
 """One scenario of a run, by its number: `scenarios.jsonl:20` is the scenario drawn as number 20.
 
-A run appends each scenario that it has judged to one file.  A place in that
-file is named as compilers name a line, but by the scenario's own number, which
-does not depend on the order in which workers were done.
+A run appends each scenario that it has judged to one file.  A place in that file is written as compilers write a line
+of a file, but with the scenario's own number, which does not depend on the order in which workers finish.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from .reading import FileError, demand_file
 
 SCENARIOS = "scenarios.jsonl"
 LINE_LIMIT_BYTES = 64 * 1024 * 1024
-"""a scenario with its verdicts; what is longer was not written by a run"""
+"""for a scenario with its verdicts; a run never writes a longer line"""
 
 _PLACE = re.compile(r"(?P<path>.+\.jsonl):(?P<index>\d+)", re.DOTALL)
 
@@ -32,12 +31,12 @@ _lines = msgspec.json.Decoder(_Line)
 
 
 def place_of(index: int) -> str:
-    """Where a run's folder has the scenario of this number."""
+    """The place in a run's folder that has the scenario of this number."""
     return f"{SCENARIOS}:{index}"
 
 
 def scenario_at(place: Path) -> Scenario:
-    """The scenario of a file of its own, or of a place in a run's; raises FileError."""
+    """The scenario in a file of its own, or at a place in a run's file; raises FileError."""
     named = _PLACE.fullmatch(str(place))
     if named is None or place.exists():
         return read_scenario(place)
@@ -45,7 +44,7 @@ def scenario_at(place: Path) -> Scenario:
 
 
 def _torn(number: int, line: bytes) -> str:
-    """What is wrong with a line that has no end."""
+    """What is wrong with a line that does not end."""
     if len(line) >= LINE_LIMIT_BYTES:
         return f"line {number} is too long, it has {LINE_LIMIT_BYTES:,} bytes or more"
     return f"line {number} is cut off"

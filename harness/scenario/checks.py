@@ -1,7 +1,7 @@
-"""What a scenario must be for an engine to be driven by it, beyond its schema.
+"""What a scenario must be, beyond its schema, so that an engine can run it.
 
-The schema knows kinds and types; here stand the meanings: names that are
-names and no paths, numbers within bounds, targets and triggers that exist.
+The schema knows kinds and types.  These checks are about meanings: names that are no paths, numbers within bounds,
+targets and triggers that exist.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _BYTES_AT_MOST = 2**31 - 1
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _LABEL = re.compile(r"[A-Za-z0-9 _.,:;=()+'#-]{0,200}")
-"""A label is free text for people; it too holds no slash, so that it never is a path."""
+"""A label is free text for people; it has no slash either, so that it is never a path."""
 
 
 def problems_of(scenario: Scenario) -> Iterator[str]:
-    """What is wrong with a scenario, in words; nothing when an engine can be driven by it."""
+    """What is wrong with a scenario, in words; empty if an engine can run it."""
     for find in (size_problems, _numbers, _names, _sizes, _workload, _engine, _resumes, work_problems):
         found = list(find(scenario))
         if found:
@@ -77,7 +77,7 @@ def _resumes(scenario: Scenario) -> Iterator[str]:
                 yield f"{where}: there is no operator {name!r}"
                 return
             if not 1 <= number <= min(groups, PARALLELISM_LIMIT):
-                least = f"1 to {min(groups, PARALLELISM_LIMIT)}, and no more than its key groups, {groups}, it can be"
+                least = f"it can be 1 to {min(groups, PARALLELISM_LIMIT)}; there are {groups} key groups"
                 yield f"{where}: {name} cannot have a parallelism of {number}; {least}"
                 return
         topology = rescaled(topology, command.parallelism)
@@ -85,16 +85,16 @@ def _resumes(scenario: Scenario) -> Iterator[str]:
 
 
 def _inserted(scenario: Scenario, resume: Resume) -> Iterator[str]:
-    """What is wrong with the operators that a resume brings."""
+    """What is wrong with the operators that a resume inserts."""
     nodes = [*(node.name for node in scenario.workload.nodes), SINK]
     taken = [*scenario.topology.parallelism, *COMMITTERS]
     if resume.inserted and scenario.engine.guarantee == "at-most-once":
         yield "an at-most-once job begins with no snapshot, so there is none that a new operator would not fit"
     for name, behind in resume.inserted.items():
         if not _NAME.fullmatch(name) or name in taken:
-            yield f"{name!r} cannot be the name of a new operator (letters, digits, - and _, and not one that there is)"
+            yield f"{name!r} cannot be the name of a new operator (letters, digits, - and _, and of no other operator)"
         if behind not in nodes:
-            yield f"{name} is to stand before {behind!r}, which is no node and not the sink"
+            yield f"{name} is to be inserted before {behind!r}, which is neither a node nor the sink"
 
 
 def _numbers(scenario: Scenario) -> Iterator[str]:
@@ -135,14 +135,14 @@ def _sizes(scenario: Scenario) -> Iterator[str]:
             if not abs(tag) < 1 << TAG_BITS:
                 yield f"the tag of record {offset} of split {split} is not within -2^{TAG_BITS} and 2^{TAG_BITS}"
             if tag in tags:
-                yield f"record {offset} of split {split} has a tag that another has, {tag}"
+                yield f"record {offset} of split {split} has the tag of another record, {tag}"
             tags.add(tag)
     for node in scenario.workload.nodes:
         match node.operator:
             case Filter(modulus=modulus) if modulus < 1:
                 yield f"{node.name}: a modulus of {modulus}"
             case FlatMap(fan=fan) if not 0 <= fan <= 255:
-                yield f"{node.name}: a fan of {fan}; 0 to 255 it can be"
+                yield f"{node.name}: a fan of {fan}; it can be 0 to 255"
             case Map(rekey=int(rekey)) if rekey < 1:
                 yield f"{node.name}: keys modulo {rekey}"
             case _:
@@ -155,7 +155,7 @@ def _workload(scenario: Scenario) -> Iterator[str]:
     yield from problems(workload, topology)
     yield from user_problems(workload)
     if not 1 <= topology.key_groups <= 32_768:
-        yield f"{topology.key_groups} key groups; 1 to 32,768 there can be"
+        yield f"{topology.key_groups} key groups; there can be 1 to 32,768"
     for name, parallelism in topology.parallelism.items():
         if parallelism > PARALLELISM_LIMIT:
             yield f"{name} has a parallelism of {parallelism}; the limit is {PARALLELISM_LIMIT}"
@@ -179,11 +179,11 @@ def _engine(scenario: Scenario) -> Iterator[str]:
         if value not in allowed:
             yield f"engine.{field} is {value!r}; it can be {', '.join(allowed)}"
     if engine.alignment != "aligned" and engine.guarantee != "exactly-once":
-        yield f"engine.alignment {engine.alignment} is for exactly-once: {engine.guarantee} sets no channel aside"
+        yield f"engine.alignment {engine.alignment} is for exactly-once: {engine.guarantee} blocks no channel"
     if engine.spill_after_us < 1:
-        yield f"engine.spill_after_us is {engine.spill_after_us}; at least 1 µs something lies before it is spilled"
+        yield f"engine.spill_after_us is {engine.spill_after_us}; an element waits at least 1 µs before it is spilled"
     if engine.alignment_timeout_us < 1:
-        yield f"engine.alignment_timeout_us is {engine.alignment_timeout_us}; at least 1 µs a barrier waits"
+        yield f"engine.alignment_timeout_us is {engine.alignment_timeout_us}; a barrier waits at least 1 µs"
     forgetful = [source.name for source in scenario.workload.inputs if not source.rewindable]
     if forgetful and engine.guarantee != "at-most-once":
         yield (
@@ -272,7 +272,7 @@ def _fault(fault: plan.AnyFault, layout: Layout, engine: Engine) -> Iterator[str
 
 
 def _bytes(fault: plan.ChannelFault) -> Iterator[str]:
-    """Bytes as a proxy takes them, 31 bits; pieces of none would be no pieces."""
+    """Sizes of bytes as a proxy takes them: 31 bits; a piece has at least one byte."""
     match fault:
         case plan.SliceChannel(size=size) if not 1 <= size <= _BYTES_AT_MOST:
             yield f"size is {size}; it can be 1 to {_BYTES_AT_MOST} bytes"

@@ -1,7 +1,7 @@
 """Scenario and history files: read with a schema, checked by meaning, written whole.
 
-A scenario file may come from anybody.  Nothing of it is executed or used as a
-path; whatever is wrong with it is said in one line (`FileError`).
+A scenario file may come from anybody.  Nothing of it is executed or used as a path.  Whatever is wrong with it is
+reported in one line (`FileError`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ SCENARIO_LIMIT_BYTES = 16 * 1024 * 1024
 HISTORY_LIMIT_BYTES = 128 * 1024 * 1024
 
 MIGRATIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
-"""From a format to the next newer one: how a file of it is rewritten.  Chains are
-followed; version 1 is the first, so nothing is older yet."""
+"""By format: the function that rewrites a file of it in the next newer format.
+
+Chains are followed; version 1 is the first, so there is none yet.
+"""
 
 T = TypeVar("T")
 
@@ -48,8 +50,8 @@ def encode_scenario(scenario: Scenario) -> bytes:
 
 
 def encoded(value: object) -> bytes:
-    """Canonical as well, of any value: in a history some things stand by their number, and the encoder sorts text
-    alone."""
+    """The canonical encoding of any value: some entries of a history are keyed by numbers, and the encoder sorts
+    only texts."""
     return msgspec.json.encode(msgspec.to_builtins(value, str_keys=True, order="deterministic"))
 
 
@@ -59,7 +61,7 @@ def digest(value: object) -> str:
 
 
 def decode_scenario(data: bytes, *, where: str = "scenario") -> Scenario:
-    """The scenario in the bytes; `where` names their origin in errors."""
+    """The scenario in the bytes; errors name `where` as its origin."""
     data = _migrated(_guarded(data, where, SCENARIO_LIMIT_BYTES), where)
     try:
         scenario = _scenarios.decode(data)
@@ -76,7 +78,7 @@ def read_scenario(path: Path | str) -> Scenario:
 
 @contextlib.contextmanager
 def as_written(path: Path) -> Iterator[None]:
-    """While a scenario of somebody's file is run: what its engine refuses is said of the file."""
+    """While a scenario of a user's file runs, an error of its engine names the file."""
     try:
         yield
     except ScenarioRefused as error:
@@ -84,7 +86,7 @@ def as_written(path: Path) -> Iterator[None]:
 
 
 def text_of(scenario: Scenario) -> str:
-    """What its file has in it, to be read by people too."""
+    """The text of its file, which people read too."""
     return msgspec.json.format(encode_scenario(scenario), indent=1).decode() + "\n"
 
 
@@ -94,12 +96,12 @@ def write_scenario(path: Path | str, scenario: Scenario) -> None:
 
 
 def read_history(path: Path | str) -> History:
-    """A recorded history, from here or elsewhere."""
+    """A recorded history, of this machine or another."""
     return read_as(Path(path), _histories, HISTORY_FORMAT, HISTORY_LIMIT_BYTES)
 
 
 def read_as(path: Path, decoder: msgspec.json.Decoder[T], expected: str, limit: int) -> T:
-    """What a file of a format has that knows one version alone; raises FileError."""
+    """The value in a file whose format has only one version; raises FileError."""
     data = _guarded(bytes_of(path, limit), str(path), limit)
     found = _format_of(data, str(path))
     if found != expected:
@@ -115,7 +117,7 @@ def write_history(path: Path | str, history: History) -> None:
 
 
 def _spelt_out(history: History) -> dict[str, Any]:
-    """A history with the empty lists of which a reader could think that they were left out."""
+    """A history with its empty lists, where a reader could think that they were left out."""
     raw: dict[str, Any] = msgspec.to_builtins(history, str_keys=True, order="deterministic")
     recovered_locally = {entry["attempt"] for entry in raw.get("journal", ()) if entry.get("in_place")}
     for channel in raw.get("channels", ()):

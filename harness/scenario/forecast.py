@@ -1,7 +1,7 @@
 """A rough forecast of a scenario's run, from the scenario alone.
 
-Strategies aim faults by it, and promises are judged by it (`promises`).  It is
-arithmetic on latencies, good to a factor of two, and nothing relies on more.
+The generators place faults by it, and `promises` decides by it what a scenario can show.  It is arithmetic on
+latencies, right to a factor of two, and nothing relies on more.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ RECORD_POINTS = frozenset({"record-read", "record-applied", "transaction-written
 """points whose occurrences count records"""
 
 COMPLETION_POINTS = frozenset({"checkpoint-completed", "completion-notified", "commit-requested", "commit-answered"})
-"""points that lie behind the completion of a checkpoint"""
+"""points that come after the completion of a checkpoint"""
 
 LAST_POINTS = frozenset({"end-of-data-sent", "end-of-partition-sent"})
-"""points that lie behind the end of an input"""
+"""points that come after the end of an input"""
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,11 +31,11 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     start_us: int
     """when the first attempt runs"""
     span_us: int
-    """how long the sources read from then on"""
+    """how long the sources read after that"""
     reads: int
-    """records read in all"""
+    """records read by all sources"""
     depth: int
-    """channels on the longest way from a source to the sink"""
+    """channels on the longest path from a source to the sink"""
     checkpoint_us: int
     """from a checkpoint's trigger to its completion"""
     bounded: bool
@@ -47,7 +47,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def checkpoints(self) -> int:
-        """How many complete while the sources read; at least 1, for the final one."""
+        """How many checkpoints complete while the sources read; at least 1, the final one."""
         apart_us = max(
             self.engine.checkpoint_interval_us,
             self.checkpoint_us // self.engine.concurrent_checkpoints,
@@ -56,7 +56,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
         return max(1, (self.span_us - self.checkpoint_us) // max(1, apart_us))
 
     def time_of(self, trigger: AnyTrigger) -> int | None:
-        """About when a trigger goes off; None for a phase, which comes when it comes, but for the last."""
+        """About when a trigger fires; None for a phase whose time cannot be predicted."""
         engine = self.engine
         if isinstance(trigger, AtTime):
             return trigger.at_us
@@ -95,7 +95,7 @@ def forecast(workload: Workload, topology: Topology, engine: Engine) -> Forecast
 
 
 def checkpoint_us(engine: Engine, depth: int) -> int:
-    """Trigger, barriers, the slowest snapshot, acknowledgement, and the coordinator's record."""
+    """The sum of trigger, barriers, slowest snapshot, acknowledgement, and the coordinator's record."""
     barriers_us = depth * (engine.channel_latency_us + engine.apply_cost_us)
     return 2 * engine.control_latency_us + barriers_us + 2 * engine.snapshot_write_us
 

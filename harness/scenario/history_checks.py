@@ -1,10 +1,9 @@
-"""What a history has to be to be judged, beyond its schema: nothing left out, nothing named that is not there.
+"""What a history must have to be judged, beyond its schema: nothing is left out, and everything that it names exists.
 
-A field that is left out means what docs/format.md says of it.  Where the same
-witness says elsewhere that there was something, the field is missing, and no
-verdict can be given; so it is where an entry names a task, a split, a job or a
-record that the scenario or the history does not have.  What two witnesses say
-of each other is the judge's affair.  All that is wrong with a file is told in one line.
+docs/format.md states what it means if a field is left out.  If the same witness shows elsewhere that there was
+something, the field is missing, and no verdict can be given.  The same holds if an entry names a task, a split, a job
+or a record that the scenario or the history does not have.  Contradictions between two witnesses are the judge's
+affair.  Everything that is wrong with a file is reported in one line.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def history_problems(
 ) -> Iterator[str]:
     """What is wrong, each in a line that names field and place.
 
-    `spelt`: the lists that the file has and that are empty (`spelt_empty`): they are not missing.
+    `spelt`: the empty lists that the file has (`spelt_empty`); they are not missing.
     """
     known = _Known(scenario, history, spelt)
     yield from _words(history)
@@ -77,7 +76,7 @@ def history_problems(
 
 
 class _Known:
-    """What may be named: tasks, attempts, jobs, records, and who took what of which channel."""
+    """The names that may occur: tasks, attempts, jobs, records; and which task took what from which channel."""
 
     def __init__(self, scenario: Scenario, history: History, spelt: frozenset[tuple[str, int, str]]) -> None:
         self.spelt = spelt
@@ -107,12 +106,12 @@ class _Known:
                 self._owners.setdefault((run.attempt, split), set()).add(run.task)
 
     def is_given_to_another(self, split: int, run: TaskRun) -> bool:
-        """Whether another reader of the attempt was given a split: then nothing is missing, and this one had no right
-        to it."""
+        """Whether another reader of the attempt was assigned a split: then nothing is missing, and this reader must
+        not have read it."""
         return bool(self._owners.get((run.attempt, split), set()) - {run.task})
 
     def task(self, task: str) -> str:
-        """What is wrong with a task's name; empty when nothing is."""
+        """What is wrong with a task's name; empty if nothing is."""
         operator, dash, subtask = task.rpartition("-")
         if not dash or not subtask.isdecimal() or operator not in self.operators:
             return f"there is no task {task!r}: it is operator-subtask, of {', '.join(sorted(self.operators))}"
@@ -192,7 +191,8 @@ def _run(run: TaskRun, known: _Known) -> Iterator[str]:
 
 
 def _unassigned(run: TaskRun, known: _Known, place: int) -> str:
-    """That a reader must have been given what it read, and the run does not say so; empty where it does."""
+    """The error if a reader has read a split, and the history does not show that it was assigned to it; empty if it
+    does."""
     if not run.reads or run.assigned or run.operator not in known.enumerated:
         return ""
     split, offset = run.reads[0]
@@ -209,7 +209,7 @@ def _mark(run: TaskRun, mark: Mark) -> Iterator[str]:
         ("ticks", mark.ticks, run.ticks),
     ):
         if not 0 <= counted <= len(positions):
-            yield f"{name} is missing or too short: it has {len(positions)}, and a snapshot was taken behind {counted}"
+            yield f"{name} is missing or too short: it has {len(positions)}, and a snapshot was taken after {counted}"
     for name, counts, channels in (("received", mark.received, run.inputs), ("sent", mark.sent, run.outputs)):
         if len(counts) != len(channels):
             of = "inputs" if name == "received" else "outputs"
@@ -222,14 +222,14 @@ def _mark(run: TaskRun, mark: Mark) -> Iterator[str]:
 
 
 def _in_place(history: History) -> Iterator[str]:
-    """After local recovery, what a task took follows from what lay in its channels."""
+    """After local recovery the elements that a task took follow from those in its channels."""
     local = next((one for one in history.journal if isinstance(one, AttemptStarted) and one.in_place), None)
     if local is not None and not local.tasks:
-        yield f"journal[{history.journal.index(local)}].tasks is missing, and they came up in place, among others"
+        yield f"journal[{history.journal.index(local)}].tasks is missing: its tasks recovered locally"
     if history.residue.logs and not history.logs:
-        yield f"logs is missing: of residue.logs {history.residue.logs[0]!r} is left"
+        yield f"logs is missing: of residue.logs {history.residue.logs[0]!r} remains"
     if local is not None and not history.channels:
-        yield f"channels is missing: tasks of attempt {local.attempt} came up in place, in channels that went on"
+        yield f"channels is missing: tasks of attempt {local.attempt} recovered locally, in channels that went on"
 
 
 def _channel(channel: Channel, known: _Known) -> Iterator[str]:
@@ -244,7 +244,7 @@ def _channel(channel: Channel, known: _Known) -> Iterator[str]:
             break
     behind = max((number for _, number in (*channel.barriers, *channel.watermarks)), default=0)
     if behind > len(channel.sent):
-        yield f"sent is missing or too short: it has {len(channel.sent)} records, and a mark stands behind {behind}"
+        yield f"sent is missing or too short: it has {len(channel.sent)} records, and a mark comes after {behind}"
     taker, giver = known.runs.get((receiver, channel.attempt)), known.runs.get((sender, channel.attempt))
     if taker is None or channel.name not in taker.inputs:
         return
@@ -270,7 +270,7 @@ def _channel(channel: Channel, known: _Known) -> Iterator[str]:
 
 
 def _decoded(state: str) -> StoredState:
-    """A snapshot; one of nothing where it cannot be read."""
+    """A snapshot; an empty one if it cannot be read."""
     try:
         return msgspec.json.decode(state, type=StoredState)
     except (msgspec.DecodeError, RecursionError):
@@ -281,12 +281,14 @@ def _repeated(channel: Channel, known: _Known) -> Iterator[str]:
     sender = channel.name.partition(">")[0]
     giver = known.runs.get((sender, channel.attempt))
     if giver is not None and (again := _unsaid(giver, channel, known)):
-        yield f"repeated is missing: {sender} came up alone, and {len(again)} records had been sent behind its snapshot"
+        yield f"repeated is missing: {sender} recovered locally, and {len(again)} records were sent after its snapshot"
 
 
 def _advanced_with(taker: TaskRun, channel: Channel, loaded: StoredState, number: int) -> bool:
-    """Whether a run's watermark went beyond all that it was restored with of one of its inputs: a watermark is the
-    least of those of all inputs that are not idle."""
+    """Whether a run's watermark advanced beyond everything that it was restored with for one of its inputs.
+
+    A watermark is the least of those of all inputs that are not idle.
+    """
     known: list[int | None] = [time for time, _ in channel.recovered_watermarks]
     if number in loaded.idle or None in known:
         return False
@@ -295,8 +297,10 @@ def _advanced_with(taker: TaskRun, channel: Channel, loaded: StoredState, number
 
 
 def _unsaid(giver: TaskRun, channel: Channel, known: _Known) -> list[int]:
-    """What a run that came up alone must have sent again, by what it put in behind it, by how it ended or by what it
-    counted, where its channel has nothing of it."""
+    """The records that a locally recovered run must have sent again, where its channel does not have them.
+
+    They follow from what it sent after them, from how it ended, or from what it counted.
+    """
     if channel.repeated or giver.attempt not in known.in_place or channel.name not in giver.outputs:
         return []
     again = _sent_before(giver, channel, known)
@@ -309,7 +313,7 @@ def _unsaid(giver: TaskRun, channel: Channel, known: _Known) -> list[int]:
 
 
 def _sent_before(giver: TaskRun, channel: Channel, known: _Known) -> list[int]:
-    """What the attempts before it had put into a channel, behind the snapshot that it loaded where it loaded one."""
+    """What earlier attempts had sent into a channel, after the snapshot that this run loaded if it loaded one."""
     attempts = sorted(attempt for task, attempt in known.runs if task == giver.task and attempt < giver.attempt)
     sent: list[int] = []
     for attempt in reversed(attempts):
@@ -359,7 +363,7 @@ def _snapshots(history: History, known: _Known) -> Iterator[str]:
 
 
 def _advanced_before(run: TaskRun, stored: Stored, where: str) -> Iterator[str]:
-    """A mark that counts no advance of the watermark, and the snapshot has the time of the first one."""
+    """A mark that counts no advance of the watermark, though the snapshot has the time of the first one."""
     marks = [(place, mark) for place, mark in enumerate(run.marks) if mark.checkpoint == stored.checkpoint]
     if marks and not marks[0][1].watermarks:
         time = run.watermarks[0][1]
@@ -368,7 +372,7 @@ def _advanced_before(run: TaskRun, stored: Stored, where: str) -> Iterator[str]:
 
 
 def _finished(completed: Completed, known: _Known) -> Iterator[str]:
-    """That every task without a snapshot had finished before, and the checkpoint does not say so."""
+    """Every task without a snapshot had finished before, and the checkpoint does not list it as finished."""
     if completed.finished:
         return
     runs = [run for run in known.runs.values() if run.job == completed.job and run.started < completed.order]
@@ -376,11 +380,11 @@ def _finished(completed: Completed, known: _Known) -> Iterator[str]:
     without = [run for task, run in newest.items() if task not in completed.handles]
     done = [run.task for run in without if not _went_on(run, completed.checkpoint)]
     if done and all(run.how == "finished" for run in without):
-        yield f"finished is missing: {done[0]} finished, took nothing behind it and has no handle"
+        yield f"finished is missing: {done[0]} finished, took nothing after it and has no handle"
 
 
 def _went_on(run: TaskRun, checkpoint: int) -> bool:
-    """Whether a run has a mark of a checkpoint and read or took something behind it."""
+    """Whether a run has a mark of a checkpoint, and read or took something after it."""
     behind = (mark.reads + mark.applies for mark in run.marks if mark.checkpoint == checkpoint)
     return any(number < len(run.reads) + len(run.applies) for number in behind)
 
@@ -426,7 +430,7 @@ def _sink(history: History, known: _Known) -> Iterator[str]:
         elif known.attempts and written.attempt not in known.attempts:
             yield f"written[{place}].attempt: no attempt-started of the journal has attempt {written.attempt}"
     for place, read in enumerate(history.reads):
-        if read.rows < 0:  # more rows than there are in the end is a row that vanished: a judge's affair
+        if read.rows < 0:  # fewer rows in the end than at a read means that a row vanished: that is the judge's affair
             yield f"reads[{place}].rows: {read.rows}, and a reader sees 0 or more"
 
 
@@ -469,7 +473,7 @@ def _journal(scenario: Scenario, history: History, known: _Known) -> Iterator[st
 
 
 def _widths(scenario: Scenario, history: History, known: _Known) -> Iterator[str]:
-    """Of each resumed job that ran as a whole: subtasks that it had otherwise than its command says."""
+    """For each resumed job that ran as a whole: operators whose number of subtasks differs from its command."""
     commands = Commands(history)
     topologies = layouts(scenario.topology, known.jobs | {one.job for one in commands.ends}, commands)
     whole = {one.attempt: one.job for one in history.journal if isinstance(one, AttemptStarted) and not one.tasks}
@@ -497,11 +501,11 @@ WITNESSES = ("runs", "journal", "stored", "completed", "committed", "residue")
 """The fields that every history has, even if they are empty."""
 OF_SINK = {"transactional": "transactions", "idempotent": "written", "plain": "written"}
 LINE = 220
-"""characters of a line that names what is missing, at most, without the file's name"""
+"""how many characters a line that names what is missing has at most, without the file's name"""
 
 
 def missing_parts(data: bytes) -> str:
-    """The parts that a history's file has to have and has not, all of them in one line; empty when none is missing."""
+    """The parts that a history's file must have and does not have, in one line; empty if none is missing."""
     parts = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8), type=dict[str, msgspec.Raw])
     sink = msgspec.json.decode(parts.get("sink", msgspec.Raw(b'""')))
     demanded = (*WITNESSES, *filter(None, [OF_SINK.get(sink, "")]))
@@ -524,9 +528,8 @@ class _Spelt(msgspec.Struct):
 
 
 def spelt_empty(data: bytes) -> frozenset[tuple[str, int, str]]:
-    """The lists of runs and channels that a file of a history has and that are empty: (`channels`, 3, `repeated`).
-
-    There nothing was left out."""
+    """The empty lists of runs and channels that a history's file has: (`channels`, 3, `repeated`).  These were not
+    left out."""
     parts = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8), type=_Spelt)
     return frozenset(
         (part, place, name)
@@ -538,7 +541,7 @@ def spelt_empty(data: bytes) -> frozenset[tuple[str, int, str]]:
 
 
 def in_one_line(problems: Iterable[str]) -> str:
-    """The first problem in full and the places of the others, as many as a line has room for; empty without any."""
+    """The first problem in full, and the places of the others, as many as fit into a line; empty without any."""
     first, *others = [*problems] or [""]
     places = list(dict.fromkeys(_place(one) for one in others if _place(one) != _place(first)))
     named = [textwrap.shorten(first, LINE // 2, placeholder=" ...") if places else first]
@@ -553,5 +556,5 @@ def in_one_line(problems: Iterable[str]) -> str:
 
 
 def _place(problem: str) -> str:
-    """The field that a problem is about."""
+    """The field of a problem."""
     return problem.split(" ")[0].rstrip(":")

@@ -1,8 +1,7 @@
-"""A topology spelled out: its tasks by name, and the channels between them.
+"""A topology as a list of its tasks, by name, and of the channels between them.
 
-A task is called by its operator and subtask ("count-1"), a channel by the two
-tasks it joins ("source-0>count-1"); faults, perturbations and histories use these
-names, and nothing else addresses a part of a running job.
+A task is named by its operator and subtask ("count-1"), a channel by the two tasks that it joins ("source-0>count-1").
+Faults, perturbations and histories address the parts of a running job by these names only.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     operators: tuple[str, ...]
     sinks: tuple[str, ...]
     committers: tuple[str, ...] = ()
-    """those behind the sink, the global one last"""
+    """the committers behind the sink, the global one last"""
     channels: tuple[tuple[str, str], ...]
     """(sender, receiver)"""
 
@@ -34,7 +33,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def committing(self) -> tuple[str, ...]:
-        """The tasks that ask for commits."""
+        """The tasks that request commits."""
         return self.committers or self.sinks
 
 
@@ -71,8 +70,11 @@ NEVER_UNALIGNED = ("forward", "broadcast")
 
 
 def never_unaligned(scenario: Scenario) -> dict[tuple[str, str], str]:
-    """By (sender, receiver) the edges between operators on which no barrier may overtake whatever the job's alignment
-    is, and why: by their kind, beside such an edge (who has one aligns on all its inputs), or on the way to a commit.
+    """The edges between operators on which no barrier may overtake, whatever the job's alignment is; by (sender,
+    receiver), with the reason.
+
+    The reason is the kind of the edge, or another such edge into the same operator (which aligns on all its inputs
+    then), or that the edge leads to a commit.
     """
     edges = scenario.topology.edges
     held = {edge.receiver: edge.sender for edge in edges if edge.partitioning in NEVER_UNALIGNED}

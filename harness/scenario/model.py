@@ -25,29 +25,30 @@ class Engine(Value, kw_only=True, omit_defaults=True):
     sink: str = "transactional"
     """transactional, idempotent or plain"""
     committing: str = "writer"
-    """who commits what a transactional sink has sealed: writer (itself), committer (one behind each subtask) or
-    global (committers, and behind them one that makes all of a checkpoint visible in one step)"""
+    """who commits what a transactional sink has sealed: writer (the sink itself), committer (one behind each
+    subtask) or global (committers, and behind them one that makes all transactions of a checkpoint visible in one
+    step)"""
     pooled_ids: bool = False
-    """a sink that commits itself uses transactional ids again, an epoch telling its transactions apart"""
+    """a sink that commits by itself uses transactional ids again; an epoch distinguishes the transactions of one id"""
     alignment: str = "aligned"
-    """aligned, unaligned (barriers overtake what is in their way, and the snapshots hold it), timeout (they do when
-    they have waited too long) or in-turn (each checkpoint the next of these three)"""
+    """aligned, unaligned (barriers overtake the elements in front of them, and the snapshots hold these), timeout
+    (barriers overtake when they have waited too long) or in-turn (each checkpoint takes the next of these three)"""
     alignment_timeout_us: int = 2_000
-    """how long that is"""
+    """how long a barrier waits before it overtakes"""
     spilling: str = "at-once"
-    """when what barriers overtook in an input is stored: at-once (with the snapshot), continuous (each element in the
-    channel's log as it comes) or buffer-timeout (there once it has lain unprocessed too long, or a checkpoint needs
-    it)"""
+    """when the elements that barriers overtook in an input are stored: at-once (with the snapshot), continuous (each
+    element in the channel's log as it comes) or buffer-timeout (in the log once they have waited unprocessed for too
+    long, or a checkpoint needs them)"""
     spill_after_us: int = 1_000
-    """how long that is"""
+    """how long an element waits before it is spilled"""
     spill_store: str = "log"
     """log (appended to, flushed in groups, trimmed by element) or files (closed by a flush, deleted as a whole)"""
     spill_flush_us: int = 200
-    """how long such a flush takes"""
+    """how long a flush of the store takes"""
     snapshot_mode: str = "asynchronous"
-    """asynchronous, or synchronous: the task stands still while its state is written"""
+    """asynchronous, or synchronous: the task does nothing else while its state is written"""
     snapshot_store: str = "files"
-    """files, or memory: the coordinator's, lost with it"""
+    """files, or memory: the coordinator's own, which is lost with it"""
     checkpoint_interval_us: int = 10_000
     minimum_pause_us: int = 0
     checkpoint_timeout_us: int = 40_000
@@ -60,31 +61,31 @@ class Engine(Value, kw_only=True, omit_defaults=True):
     channel_capacity: int = 16
     """messages a channel holds before its sender waits"""
     trims_logs: bool = False
-    """sources let their logs discard what no snapshot can ask for any more"""
+    """sources let their logs discard the records that no snapshot can ask for any more"""
     nodes: int = 2
     read_interval_us: int = 200
-    """a source reads one record this often"""
+    """the time from one record that a source reads to the next"""
     apply_cost_us: int = 20
     channel_latency_us: int = 100
     local_channels: bool = False
-    """channels between tasks of one node are local: what is sent there is there at once (on processes none is)"""
+    """channels between tasks of one node are local: an element arrives at once (on processes no channel is local)"""
     control_latency_us: int = 200
     snapshot_write_us: int = 800
     transaction_us: int = 150
     checkpoints_after_finish: bool = True
-    """checkpoints go on once some input has ended; without, there is the final one alone"""
+    """checkpoints go on once some input has ended; without, only the final one is taken"""
     finishing: str = "together"
-    """together, or one of the ways that the documents reject: one-by-one, commit-at-finish,
-    discard-at-finish, drain-after-savepoint"""
+    """together, or one of the ways that the documents reject: one-by-one, commit-at-finish, discard-at-finish,
+    drain-after-savepoint"""
     failover: str = "full"
-    """what the loss of a task restarts: full (everything), region (what data channels join it with), or
-    local: it alone"""
+    """what the loss of a task restarts: full (everything), region (the tasks that data channels join with it), or
+    local (only the task itself)"""
     two_phase: tuple[str, ...] = ()
-    """nodes (maps that change nothing) which commit what they pass on"""
+    """nodes (maps that change nothing) that are two-phase operators: they commit the rows which they pass on"""
 
 
 class Command(Value, kw_only=True, tag_field="command"):
-    """Base of what a user asks of a job while it runs."""
+    """Base of what a user requests of a job while it runs."""
 
     trigger: AnyTrigger
 
@@ -104,15 +105,19 @@ class Cancel(Command, kw_only=True, tag="cancel"):
 
 
 class Resume(Command, kw_only=True, tag="resume"):
-    """Start the job again once it has ended, from its newest complete snapshot, savepoint
-    or not.  The trigger counts from the job's end when it is a time."""
+    """Start the job again once it has ended, from its newest complete snapshot, whether a savepoint or not.
+
+    A trigger that is a time counts from the job's end.
+    """
 
     parallelism: dict[str, int] = {}
-    """how many subtasks an operator has from now on, by its name; the others have as many as before"""
+    """by operator: its new number of subtasks; the other operators keep theirs"""
     inserted: dict[str, str] = {}
-    """operators that this job has and the one before had not: maps that change nothing, by their names, each with the
-    node (or `sink`) that it stands before, on the first of its inputs.  The snapshot holds no state of them, so the
-    job is to be refused; the next is resumed without them"""
+    """operators that this job has and the one before did not have: maps that change nothing.
+
+    By their names, each with the node (or `sink`) in front of which it is, on the first of that node's inputs.  The
+    snapshot holds no state of them, so the job has to be refused; the next one is resumed without them.
+    """
 
 
 AnyCommand = Savepoint | StopWithSavepoint | Cancel | Resume
@@ -122,15 +127,12 @@ COMMANDS: dict[str, type[Command]] = {str(kind.__struct_config__.tag): kind for 
 
 
 class Perturbation(Value, kw_only=True):
-    """One departure from the default schedule: who is late, and by how much.
+    """One departure from the default schedule: what is late, and by how much.
 
-    `what` addresses a happening by a stable name:
-    `message CHANNEL` (the n-th message through a data channel),
-    `control KIND TASK` (the n-th control message of a kind from or to a task),
-    `write TASK` (the n-th snapshot write; `write coordinator`: of a checkpoint's record),
-    `read TASK` (the n-th snapshot read), `step TASK` (the n-th step of a task),
-    `transaction TASK` (the n-th transaction request of a sink);
-    occurrences count from 1, over all attempts.
+    `what` addresses an event by a stable name: `message CHANNEL` (the n-th message through a data channel), `control
+    KIND TASK` (the n-th control message of a kind from or to a task), `write TASK` (the n-th snapshot write; `write
+    coordinator`: of a checkpoint's record), `read TASK` (the n-th snapshot read), `step TASK` (the n-th step of a
+    task), `transaction TASK` (the n-th transaction request of a sink).  Occurrences count from 1, over all attempts.
     """
 
     what: str
@@ -150,9 +152,9 @@ class Scenario(Value, kw_only=True):
     commands: tuple[AnyCommand, ...] = ()
     deviations: tuple[Perturbation, ...] = ()
     defect: str = ""
-    """the planted defect it was found with, if any"""
+    """the planted defect with which it was found, if any"""
     seed: str = ""
-    """where it was drawn from, if it was"""
+    """the seed and number from which it was drawn, if it was"""
     expects: str = ""
     """`holds`, or the name of the invariant that its defect violates: set in corpus files"""
 

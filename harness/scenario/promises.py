@@ -1,7 +1,7 @@
 """What a scenario is able to show, decided from the scenario alone, before it runs.
 
-An invariant that a scenario could exercise and did not is a miss of the
-strategies; the shares by invariant (see `profiles`) keep them honest.
+If a scenario could exercise an invariant and does not, the generators have missed; `profiles` demands a share of hits
+for each invariant.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ RESTORING = frozenset(
         "kill-proxy",
     }
 )
-"""kinds of faults after which some attempt restores"""
+"""kinds of faults after which some attempt restores a snapshot"""
 HEARTBEAT_TIMEOUT_US = 12_000
-"""after which an engine gives up a node that stands still, and shorter than which it mostly notices nothing"""
+"""after this time an engine gives up a node that stands still; a shorter pause it mostly does not notice"""
 
 
 def can_show(scenario: Scenario) -> frozenset[str]:
@@ -53,7 +53,7 @@ def can_show(scenario: Scenario) -> frozenset[str]:
         scenario
     )
     if (_gives_up(scenario) or _forgets(scenario)) and min(strikes, default=0) <= course.first_completion_us:
-        return frozenset()  # it may fail with nothing to go on from, or nothing committed
+        return frozenset()  # it may fail without a checkpoint to restore, or without a committed row
     could = {
         "exactly-once": bool(strikes) or troubled,
         "no-data-loss": any(True for _ in _losses(scenario, course)) or troubled,
@@ -69,12 +69,13 @@ def can_show(scenario: Scenario) -> frozenset[str]:
     }
     invariants = promised(engine.guarantee, engine.sink)
     if engine.guarantee != "exactly-once" and has_user_timers(scenario.workload):
-        invariants &= {"progress", "no-leaks"}  # what is taken again comes late for them: no counterpart speaks of it
+        # records that are repeated come late for them: no counterpart says what they do then
+        invariants &= {"progress", "no-leaks"}
     return frozenset(name for name in invariants if could.get(name, False))
 
 
 def _strikes(scenario: Scenario, course: Forecast) -> Iterator[int]:
-    """About when something makes the job restore while records flow."""
+    """About when something makes the job restore a snapshot while records flow."""
     yield from _losses(scenario, course)
     yield from _resumed(scenario, course, StopWithSavepoint)
 
@@ -93,7 +94,7 @@ def _losses(scenario: Scenario, course: Forecast) -> Iterator[int]:
 
 
 def _resumed(scenario: Scenario, course: Forecast, kind: type[Cancel] | type[StopWithSavepoint]) -> Iterator[int]:
-    """About when commands of a kind end the job amid records, where it is resumed."""
+    """About when commands of a kind end the job while records flow, if it is resumed."""
     if any(isinstance(command, Resume) for command in scenario.commands):
         for command in scenario.commands:
             at_us = course.time_of(command.trigger)
@@ -108,24 +109,24 @@ def _restores(fault: AnyFault) -> bool:
 
 
 def _may_fail(scenario: Scenario) -> bool:
-    """Whether a correct engine may give the job up."""
+    """Whether a correct engine may let the job fail."""
     return _keeps_failing(scenario) or _forgets(scenario) or _expires(scenario) or _gives_up(scenario)
 
 
 def _forgets(scenario: Scenario) -> bool:
-    """Snapshots are lost with whoever held them."""
+    """Snapshots are lost with the process that held them."""
     return scenario.engine.snapshot_store == "memory" and any(
         kind_of(fault) in ("kill-coordinator", "kill-node", "lose-unsynced") for fault in scenario.faults
     )
 
 
 def _gives_up(scenario: Scenario) -> bool:
-    """More can go wrong than the job may restart."""
+    """There may be more failures than the job may restart after."""
     return sum(_restores(fault) for fault in scenario.faults) > scenario.engine.restart_attempts
 
 
 def _expires(scenario: Scenario) -> bool:
-    """The store gives a transaction up: its rows are lost, and nobody can know what else would have been."""
+    """The store aborts a sealed transaction: its rows are lost, and nobody can know what else would have happened."""
     return any(isinstance(fault, FailCommit) and fault.how == "expired" for fault in scenario.faults)
 
 
@@ -134,10 +135,10 @@ def _keeps_failing(scenario: Scenario) -> bool:
 
 
 def _holds_back(workload: Workload) -> bool:
-    """Some rows may wait for the end of the data."""
+    """Some rows may be buffered until the end of the data."""
     return window_of(workload) is not None or bool(batches(workload))
 
 
 def _is_endless(scenario: Scenario) -> bool:
-    """Some input stays open, so that rows may be uncommitted when the run is over."""
+    """Some input does not end, so that rows may be uncommitted when the run is over."""
     return any(not source.bounded for source in scenario.workload.inputs)

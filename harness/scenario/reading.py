@@ -1,8 +1,7 @@
-"""Bytes of files that may come from anybody: bounded, and whatever is wrong with them said in one line.
+"""Bytes of files that may come from anybody: bounded, and every error reported in one line.
 
-Nothing is opened that could be waited for without end (a pipe, a device), and no
-more is read than a bound.  What is decoded here is plain data; what it means is
-checked by whoever asked for it.
+Nothing is opened for which one could wait without end (a pipe, a device), and no more is read than a bound.  The bytes
+are decoded to plain data; the caller checks what it means.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ DEPTH_LIMIT = 32
 """brackets within brackets; a scenario needs 8"""
 
 KEY_LIMIT = 64
-"""dots of a key in TOML"""
+"""how many dots a key in TOML may have"""
 
 _QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'[^']*'""")
 _APART = re.compile(r"[^\w.\- \t]")
@@ -41,18 +40,19 @@ def bytes_of(path: Path, limit: int) -> bytes:
     """The bytes of a regular file of at most so many; raises FileError."""
     demand_file(path, limit)
     try:
-        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # if it has become a pipe since, nobody waits for it
+        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # if it has become a pipe since, the read does not wait
         with os.fdopen(opened, "rb") as file:
             data = file.read(limit + 1)
     except OSError as error:
         raise FileError(f"{path}: {error.strerror or error}") from None
-    if len(data) > limit:  # it grew, or is none that knows its size
+    if len(data) > limit:  # it has grown, or its size cannot be known
         raise _too_large(path, len(data), limit)
     return data
 
 
 def demand_file(path: Path, limit: int | None = None) -> None:
-    """Raise FileError for what is no regular file, or has more bytes than a limit; for whoever reads it by itself."""
+    """Raise FileError if this is not a regular file, or has more bytes than a limit; for a caller that reads it by
+    itself."""
     try:
         found = path.stat()
     except (OSError, ValueError) as error:
@@ -64,8 +64,10 @@ def demand_file(path: Path, limit: int | None = None) -> None:
 
 
 def json_of(data: bytes, where: str) -> bytes:
-    """The same without a byte order mark, if it can be decoded as JSON: UTF-8 text, not empty, not nested without
-    end; raises FileError."""
+    """The bytes without a byte order mark; raises FileError if they are not JSON.
+
+    They must be UTF-8 text, not empty, and not nested too deeply.
+    """
     data = data.removeprefix(_BOM)
     if not data.strip():
         raise FileError(f"{where}: the file is empty")
@@ -76,13 +78,13 @@ def json_of(data: bytes, where: str) -> bytes:
 
 
 def _depth(data: bytes) -> int:
-    """How deep brackets stand within brackets, those in texts counted."""
+    """How deeply brackets are nested, those in texts included."""
     steps = (1 if byte in b"[{" else -1 for byte in data.translate(None, _NOT_BRACKETS))
     return max(itertools.accumulate(steps), default=0)
 
 
 def toml_of(path: Path, what: str) -> dict[str, Any]:
-    """The table of a TOML file; `what` it has to be, for errors.  Raises FileError."""
+    """The table of a TOML file; errors say that the file is not `what`.  Raises FileError."""
     text = checked_text(bytes_of(path, TOML_LIMIT_BYTES).removeprefix(_BOM), str(path))
     if any(line.count(".") > KEY_LIMIT and _joints(line) > KEY_LIMIT for line in text.splitlines()):
         raise FileError(f"{path} is not {what}: a key has more than {KEY_LIMIT} dots")
@@ -90,18 +92,18 @@ def toml_of(path: Path, what: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except RecursionError:
         raise FileError(f"{path} is not {what}: nested too deeply") from None
-    except ValueError as error:  # TOMLDecodeError is one, and so is a number without end
+    except ValueError as error:  # TOMLDecodeError is a ValueError, and so is the error for a number that is too long
         raise FileError(f"{path} is not {what}: {error}") from None
 
 
 def _joints(line: str) -> int:
-    """The most dots that join names to one key in a line of TOML: what they cost grows with their square."""
+    """The most dots that join names to one key in a line of TOML: the time to decode them grows with their square."""
     bare = _QUOTED.sub("x", line).partition("#")[0]
     return max(len(_JOINTS.findall(piece)) for piece in _APART.split(bare))
 
 
 def checked_text(data: bytes, where: str) -> str:
-    """The bytes as text; raises FileError for what is no UTF-8."""
+    """The bytes as text; raises FileError if they are not UTF-8."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

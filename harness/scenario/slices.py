@@ -1,4 +1,4 @@
-"""Scenarios over more data than one can digest: each is put over a slice of its own."""
+"""Scenarios over large data: each runs over a slice of its own."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..workloads.inputs import LoadedWorkload
 from .model import Scenario
 
 SLICE = 120
-"""records of a slice, about: what a scenario digests in a few milliseconds"""
+"""about how many records a slice has: a scenario processes them in a few milliseconds"""
 STRIDE = 7919
-"""a prime, so that consecutive scenarios see slices far apart"""
+"""a prime, so that consecutive scenarios have slices far apart"""
 
 Draw = Callable[[int, int], Scenario]
 """Scenario i of a seed."""
@@ -41,15 +41,15 @@ def slice_of(workload: Workload, start: int, records: int = SLICE) -> Workload:
 
 
 def first_slice(loaded: LoadedWorkload) -> LoadedWorkload:
-    """What scenarios are drawn over."""
+    """The workload over which scenarios are drawn."""
     return msgspec.structs.replace(loaded, workload=slice_of(loaded.workload, 0))
 
 
 def sliced(draw: Draw, loaded: LoadedWorkload) -> Draw:
-    """Scenarios that were drawn over the first slice, each put over another.
+    """Scenarios that were drawn over the first slice, each moved to another slice.
 
-    All slices have the same splits and sizes, so that what a scenario's faults
-    aim at is there in each; which slice it is follows from the index alone.
+    All slices have the same splits and sizes, so the targets of a scenario's faults exist in each.  Which slice it is
+    follows from the scenario's index alone.
     """
     whole = loaded.workload
     if whole.records() <= SLICE:

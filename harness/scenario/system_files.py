@@ -32,7 +32,8 @@ _files = msgspec.json.Decoder(SystemFile)
 
 
 def is_system(path: Path) -> bool:
-    """Whether a file says that it is one; False as well for what cannot be read, about which others have words."""
+    """Whether a file's format is that of a system; False also for a file that cannot be read, whose error is
+    reported elsewhere."""
     try:
         data = json_of(bytes_of(path, SCENARIO_LIMIT_BYTES), str(path))
         return msgspec.json.decode(data, type=_Header).format.startswith("cutproof-graph/")
@@ -50,7 +51,7 @@ def read_system(path: Path) -> SystemFile:
 
 
 def system_schema() -> dict[str, Any]:
-    """The JSON Schema of such a file."""
+    """The JSON Schema of a system's file."""
     return with_bounds(schema_of(SystemFile, FORMAT), SYSTEM_BOUNDS)
 
 
@@ -59,5 +60,5 @@ def write_system(path: Path, system: SystemFile) -> None:
 
 
 def text_of(system: SystemFile) -> str:
-    """What such a file has in it."""
+    """The text of a system's file."""
     return msgspec.json.format(msgspec.json.encode(system, order="deterministic"), indent=1).decode() + "\n"

@@ -10,8 +10,8 @@ DEFAULT_PARALLELISM = 2
 
 
 def lay_out(workload: Workload, parallelism: Mapping[str, int] | None = None, *, key_groups: int = 16) -> Topology:
-    """A topology for the workload: hashed into keyed operators, rules broadcast, forward between equals, else
-    rebalanced."""
+    """A topology for the workload: hash edges into keyed operators, broadcast edges for rules, forward edges between
+    operators of equal parallelism, else rebalance."""
     given = parallelism or {}
     names = [source.name for source in workload.inputs] + [node.name for node in workload.nodes] + [SINK]
     width = {name: given.get(name, DEFAULT_PARALLELISM) for name in names}

@@ -1,10 +1,9 @@
-"""Workloads from files: what a CSV or Parquet file's columns become, and what is computed.
+"""Workloads from files: what the columns of a CSV or Parquet file become, and what is computed.
 
-A workload file (`cutproof-workload/1`, TOML or JSON) names for each input the
-columns that are key, value and split, and the operators in order.  A column of
-text as key becomes numbers by a dictionary, its distinct values sorted, made
-once for all inputs before either side sees the data; so the engine and PySpark
-are given the same integers, and no reader of CSV can differ from another.
+A workload file (`cutproof-workload/1`, TOML or JSON) names for each input the columns that are key, value and split,
+and the operators in order.  If a key column is text, its distinct values are sorted and numbered.  That dictionary is
+made once for all inputs before the engine or the judge gets the data, so the engine and PySpark get the same integers,
+and no two readers of CSV can differ.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ from . import tables
 
 FORMAT = "cutproof-workload/1"
 VALUE_BOUND = 1 << 40
-"""Values stay within this, so that no sum over a file can leave 64 bits."""
+"""Values stay below this, so that no sum over a file can leave 64 bits."""
 TIME_BOUND = 1 << 60
-"""so do event times, that watermarks and the ends of windows cannot"""
+"""so do event times, so that watermarks and the ends of windows cannot either"""
 WHAT = "a workload file"
 TAG_BITS = 40
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -51,7 +50,7 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class InputColumns(Value, frozen=True, kw_only=True):
-    """How one input's columns become its records, in the file's order."""
+    """How the columns of one input become its records, in the file's order."""
 
     name: str
     key: str
@@ -59,24 +58,24 @@ class InputColumns(Value, frozen=True, kw_only=True):
     value: str
     """whole numbers, or numbers that `scale` makes whole; an empty field is NULL"""
     file: str | None = None
-    """CSV or Parquet, from the workload file's folder; `--input` stands in its place"""
+    """CSV or Parquet, relative to the workload file's folder; `--input` replaces it"""
     split: str | None = None
-    """a column whose distinct values are the splits; without it records are dealt out in turn"""
+    """a column whose distinct values are the splits; without it records are distributed to the splits round-robin"""
     splits: int = 2
-    """how many splits to deal out to, where no column names them"""
+    """how many splits there are, if no column names them"""
     event_time: str | None = None
     """a whole number, or a time, which becomes µs since 1970 (UTC where it names no zone); in every row"""
     delay: int = 0
-    """by how much watermarks stay behind, in the unit of the event time; a window takes none that is later"""
+    """by how much watermarks are behind, in the unit of the event time; a window takes no record that is later"""
     scale: int = 1
     """values are multiplied by this and must then be whole"""
     bounded: bool = True
     records: int | None = None
-    """the first so many records only"""
+    """take only the first so many records"""
 
 
 class Step(Value, frozen=True, kw_only=True):
-    """One operator; without `inputs` it reads the step before it, the first one the inputs."""
+    """One operator; without `inputs` it reads the previous step, and the first step reads the inputs."""
 
     name: str
     operator: AnyOperator
@@ -94,17 +93,17 @@ class WorkloadFile(Value, frozen=True, kw_only=True):
 
 
 class LoadedWorkload(msgspec.Struct, frozen=True, kw_only=True):
-    """What a workload file and its data make, with the key dictionary to read results by."""
+    """A workload with its data, and the dictionary of keys with which to read results."""
 
     workload: Workload
     topology: Topology | None = None
-    """its layout where one was asked for; else layouts are drawn"""
+    """its layout if one was requested; else layouts are drawn"""
     keys: tuple[str, ...] = ()
     """text keys by number; empty where keys are numbers"""
 
 
 def read_description(path: Path) -> WorkloadFile:
-    """The workload file itself; raises UsageError in one line when it is none."""
+    """The workload file itself; raises UsageError in one line if it is not one."""
     if not path.exists():
         raise UsageError(f"there is no workload file {path}; `cutproof verify --workload list` names the built-in ones")
     try:
@@ -125,7 +124,7 @@ def read_description(path: Path) -> WorkloadFile:
 
 
 def load(description: WorkloadFile, folder: Path, data: Path | None = None) -> LoadedWorkload:
-    """Read the data that a description asks for; `data` stands in for the files it names."""
+    """Read the data that a description names; `data` replaces the files."""
     read: list[tuple[InputColumns, dict[str, list[Any]]]] = []
     for columns in description.inputs:
         path = data or (folder / columns.file if columns.file else None)
@@ -157,7 +156,7 @@ def _goes_by_time(operator: AnyOperator) -> bool:
 def _columns(path: Path, columns: InputColumns) -> dict[str, list[Any]]:
     for name, number in (("splits", columns.splits), ("records", columns.records)):
         if number is not None and number < 1:
-            raise UsageError(f"the input {columns.name!r} has {name} = {number}; 1 is the least")
+            raise UsageError(f"the input {columns.name!r} has {name} = {number}; it must be at least 1")
     wanted = [name for name in (columns.key, columns.value, columns.split, columns.event_time) if name is not None]
     table = tables.read_columns(path, wanted)
     if columns.records is not None:
@@ -174,7 +173,7 @@ def _columns(path: Path, columns: InputColumns) -> dict[str, list[Any]]:
 
 
 def _whole(path: Path, columns: InputColumns, values: Sequence[Any]) -> Iterator[int | None]:
-    """The values as bounded whole numbers; raises UsageError on the first that is none."""
+    """The values as bounded whole numbers; raises UsageError on the first that is not."""
     for row, value in enumerate(values, start=1):
         if value is None:
             yield None
@@ -194,7 +193,7 @@ def _whole(path: Path, columns: InputColumns, values: Sequence[Any]) -> Iterator
 
 
 def _times(path: Path, name: str, values: Sequence[Any]) -> Iterator[int]:
-    """The event times as whole numbers; raises UsageError on the first that is none."""
+    """The event times as whole numbers; raises UsageError on the first that is not."""
     for row, value in enumerate(values, start=1):
         try:
             time = datetime.fromisoformat(value) if isinstance(value, str) else value
@@ -220,14 +219,14 @@ def _dictionary(columns: Sequence[Sequence[Any]]) -> dict[str, int] | None:
 
 
 def _tags(name: str, number: int) -> Iterator[int]:
-    """Distinct random 40-bit tags, the same for the same workload."""
+    """Distinct random 40-bit tags, the same ones for the same workload."""
     return iter(random.Random(zlib.crc32(name.encode())).sample(range(1 << TAG_BITS), number))
 
 
 def _input(
     columns: InputColumns, table: dict[str, list[Any]], keys: dict[str, int] | None, tags: Iterator[int], *, timed: bool
 ) -> Input:
-    """`timed`: some window asks for its event time; else nobody would hear its watermarks."""
+    """`timed`: some window reads its event time; else nobody would receive its watermarks."""
     records: list[InputRecord] = []
     for key, value in zip(table[columns.key], table[columns.value], strict=True):
         number = key if keys is None or key is None else keys[str(key)]
@@ -248,7 +247,7 @@ def _splits_of(columns: InputColumns, table: dict[str, list[Any]]) -> int:
 
 
 def _rows_by_split(columns: InputColumns, table: dict[str, list[Any]]) -> list[Sequence[int]]:
-    """The numbers of the rows that each split has, in order."""
+    """The numbers of the rows of each split, in order."""
     count = len(table[columns.key])
     if columns.split is None:
         return [range(first, count, columns.splits) for first in range(columns.splits)]

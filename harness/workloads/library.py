@@ -41,9 +41,9 @@ from .inputs import LoadedWorkload
 
 DATA = Path(__file__).parent / "data"
 BY_COLUMNS = "key-value"
-"""the workload of `--input` alone: columns called key and value, counted by key"""
+"""the workload of `--input` without a workload file: columns called key and value, counted by key"""
 RECORDS = 120
-"""Records of a general workload: what one scenario can digest in a few milliseconds."""
+"""Records of a general workload: a scenario processes them in a few milliseconds."""
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def listing() -> list[Listed]:
-    """Everything that has a name, what can be run first."""
+    """Everything that has a name, those that can be run first."""
     return [
         *(Listed(name=name, kind="workload", about=about) for name, (about, _) in GENERAL.items()),
         *(Listed(name=name, kind="data", about=about) for name, about in FROM_DATA.items()),
@@ -69,7 +69,7 @@ def listing() -> list[Listed]:
 def find(name: str, data: Path | None = None) -> LoadedWorkload | examples.AnyExample:
     """The workload, or the example, of a name or a workload file; raises UsageError in one line.
 
-    `data` is a CSV or Parquet file in place of the one that the workload names.
+    `data` is a CSV or Parquet file that replaces the one that the workload names.
     """
     if name.endswith((".toml", ".json")):
         path = Path(name)
@@ -91,7 +91,7 @@ def find(name: str, data: Path | None = None) -> LoadedWorkload | examples.AnyEx
 
 
 def _checked(name: str, loaded: LoadedWorkload) -> LoadedWorkload:
-    """The same, if scenarios over its slices can be run; raises UsageError."""
+    """The workload itself, if scenarios over its slices can be run; raises UsageError."""
     first = first_slice(loaded).workload
     for problem in problems_of(Scenario(workload=first, topology=loaded.topology or topologies.lay_out(first))):
         raise UsageError(f"{name}: {problem}")
@@ -110,7 +110,7 @@ def _by_columns(data: Path | None) -> inputs.WorkloadFile:
 
 
 def _records(name: str, number: int, keys: int, values: range) -> tuple[InputRecord, ...]:
-    """Drawn records, the same for the same name; the first keys come more often than the last."""
+    """Drawn records, the same ones for the same name; the first keys occur more often than the last."""
     draw = random.Random(zlib.crc32(name.encode()))
     tags = draw.sample(range(1 << inputs.TAG_BITS), number)
     return tuple((int(draw.random() ** 2 * keys), draw.choice(values), tag) for tag in tags)
@@ -194,10 +194,10 @@ GENERAL: dict[str, tuple[str, Callable[[], Workload]]] = {
     "levels": ("the level of each sensor, a model learnt from its readings", _levels),
     "sensors": ("readings converted, emitted while they rise", _sensors),
 }
-"""About and maker of each general workload, by name."""
+"""Description and maker of each general workload, by name."""
 
 FROM_DATA: dict[str, str] = {
     "flights": "5,000 real flights of 2013, counted by carrier; drawn in slices (or --input of that form)",
     "flight-delays": "the same flights, the running sum of arrival delays by carrier",
 }
-"""Workloads that read the committed sample of flights: each a workload file beside it."""
+"""Workloads that read the sample of flights that comes with the package: a workload file each."""

@@ -12,7 +12,7 @@ from ..scenario.reading import demand_file
 
 KINDS = (".csv", ".parquet")
 LIMIT_BYTES = 256 * 1024 * 1024
-"""of a CSV file, which is read whole"""
+"""of a CSV file, which is read as a whole"""
 LIMIT_ROWS = 1_000_000
 """of any file"""
 
@@ -20,8 +20,8 @@ LIMIT_ROWS = 1_000_000
 def read_columns(path: Path, wanted: Sequence[str]) -> dict[str, list[Any]]:
     """The wanted columns of a file, empty fields as None; raises UsageError in one line.
 
-    CSV is read as whole numbers where a column has only such, else as text or
-    numbers as pyarrow sees them; dates and times stay what they are.
+    A column of CSV is read as whole numbers if it has no others, else as text or numbers as pyarrow decides; dates and
+    times stay what they are.
     """
     if not path.exists():
         raise UsageError(f"there is no input file {path}")
@@ -41,7 +41,7 @@ def read_columns(path: Path, wanted: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def _read(path: Path, wanted: Sequence[str]) -> Any:
-    """The wanted columns; of a file with more rows than a workload takes, one row more than those."""
+    """The wanted columns; of a file with more rows than a workload may have, one row more than that."""
     if path.suffix.lower() == ".parquet":
         import pyarrow.dataset
 

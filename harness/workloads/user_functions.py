@@ -1,9 +1,8 @@
-"""A user's own operators (OPS-4): each one made known by its name, in every process that runs or judges it.
+"""A user's own operators (OPS-4): each is made known by its name in every process that runs or judges it.
 
-A function is code, so it never comes out of a scenario file: the file has its
-name, and what the name means is said on the command line (`--function
-package.module:NAME`), by a test or by `known`.  Those that the package ships are
-known from the start.
+A function is code, so it never comes out of a scenario file.  The file has the function's name; the code is named on
+the command line (`--function package.module:NAME`), by a test or by `known`.  The functions that come with the package
+are known from the start.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from ..runtime.config import nearest
 from ..runtime.exit_codes import UsageError, one_line
 
 RESERVED = "cutproof/"
-"""what the names of the package's own begin with"""
+"""the names of the package's own functions begin with this"""
 
 FUNCTIONS = "functions"
-"""what a subject that knows the package's own calls them among its operators"""
+"""how a subject that has the package's own functions names them among its operators"""
 
 _known: dict[str, UserFunction] = {}
 _entries: dict[str, str] = {}
-"""by a function's name, the package.module:NAME by which another process can have it"""
+"""by a function's name: the package.module:NAME by which another process imports it"""
 
 
 def known(functions: Iterable[UserFunction | str]) -> None:
@@ -59,8 +58,8 @@ for _function in SHIPPED:
 
 
 def demand(workload: Workload) -> None:
-    """Raise UsageError for a workload with a user's function that nobody has made known, or that is another than the
-    workload says: it would be judged as what it is not."""
+    """Raise UsageError for a workload with a user's function that is not known, or that differs from what the
+    workload declares: it would be judged as another function."""
     for node in workload.nodes:
         if isinstance(node.operator, User):
             try:
@@ -72,8 +71,8 @@ def demand(workload: Workload) -> None:
 
 
 def _contradictions(declared: User) -> Iterator[str]:
-    """What a workload says of a function, and is not so; that the order matters may be said of any."""
-    if declared.function not in _known:  # its counterpart alone is known, and flags are the function's
+    """What a workload declares of a function, and is not true; any function may be declared to depend on the order."""
+    if declared.function not in _known:  # only its counterpart is known, and flags belong to the function
         return
     truly = _known[declared.function].operator
     for flag in ("timed", "clocked", "ordered"):
@@ -92,12 +91,12 @@ def function_called(name: str) -> UserFunction | None:
 
 
 def entry_called(name: str) -> str | None:
-    """The package.module:NAME by which another process can have a function; None where nobody named it so."""
+    """The package.module:NAME by which another process imports a function; None if nobody has named it so."""
     return _entries.get(name)
 
 
 def entries_of(functions: Iterable[UserFunction | str]) -> tuple[str, ...]:
-    """What is told to other processes; raises UsageError for a function that only this one has."""
+    """What other processes need to import the functions; raises UsageError for one that only this process has."""
     given = list(functions)
     without_counterpart = [one.name for one in given if not isinstance(one, str)]
     if without_counterpart:
@@ -117,7 +116,7 @@ def _loaded(entry: str) -> UserFunction:
         module = importlib.import_module(module_name)
     except ImportError as error:
         raise UsageError(f"the function {entry} cannot be imported: {error}") from error
-    except (Exception, SystemExit) as error:  # whatever a user's module does when it is imported
+    except (Exception, SystemExit) as error:  # an exception of the user's module while it is imported
         raise UsageError(f"the function {entry} cannot be imported: {one_line(error)}") from error
     found = getattr(module, attribute, None)
     if found is None:

@@ -338,7 +338,7 @@ def _window_problems(node: Node) -> Iterator[str]:
     elif isinstance(operator, Sliding) and operator.size > operator.slide * MOST_WINDOWS:
         yield (
             f"{node.name} has windows of {operator.size} every {operator.slide}: a record would be of"
-            f" {-(-operator.size // operator.slide):,}, and {MOST_WINDOWS:,} it can be"
+            f" {-(-operator.size // operator.slide):,}, and it can be of {MOST_WINDOWS:,}"
         )
     if isinstance(operator, Burst) and operator.lateness:
         yield f"{node.name} goes by processing time, in which nothing is late"

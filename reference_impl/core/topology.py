@@ -129,7 +129,7 @@ class JobGraph:
             if name not in self._by_name:
                 raise InvalidGraph(f"{name!r} is no operator of the job")
             if not 1 <= number <= self.key_groups:
-                raise InvalidGraph(f"{name} cannot have a parallelism of {number}; 1 to {self.key_groups} it can be")
+                raise InvalidGraph(f"{name} cannot have a parallelism of {number}; it can be 1 to {self.key_groups}")
         specs = [
             msgspec.structs.replace(spec, parallelism=parallelism.get(spec.name, spec.parallelism))
             for spec in self.operators

@@ -272,7 +272,7 @@ def counterexample(identity: str = "A01-7f3a", history: History | None = None) -
         "after the restart it was counted again.",
         paragraphs=(
             "Two sources feed one running count, which feeds a transactional sink. Each source has two records.",
-            "Checkpoint 1 starts. count-0 takes the barrier of source-0 and should now set that channel aside.",
+            "Checkpoint 1 starts. count-0 takes the barrier of source-0 and should now block that channel.",
             "Instead it takes record 0:1 from that channel while it waits for the barrier of source-1.",
             "Then count-0 is killed; attempt 2 restores checkpoint 1, and record 0:1 is read and counted again.",
         ),

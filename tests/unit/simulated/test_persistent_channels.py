@@ -167,7 +167,7 @@ def test_several_at_a_time_in_memory_amid_savepoints_and_while_a_task_stands_sti
     [
         ({"spilling": "often"}, "engine.spilling is 'often'; it can be at-once, continuous, buffer-timeout"),
         ({"spill_store": "tape"}, "engine.spill_store is 'tape'; it can be log, files"),
-        ({"spill_after_us": 0}, "engine.spill_after_us is 0; at least 1 µs"),
+        ({"spill_after_us": 0}, "engine.spill_after_us is 0; an element waits at least 1 µs"),
     ],
 )
 def test_settings_that_make_no_sense_are_reported(settings: dict[str, object], problem: str) -> None:

@@ -268,7 +268,10 @@ def test_there_and_back_again_with_a_crash_between() -> None:
     [
         ({"alignment": "sideways"}, "engine.alignment is 'sideways'; it can be aligned, unaligned, timeout, in-turn"),
         ({"guarantee": "at-least-once"}, "engine.alignment unaligned is for exactly-once: at-least-once"),
-        ({"alignment": "timeout", "alignment_timeout_us": 0}, "engine.alignment_timeout_us is 0; at least 1 µs"),
+        (
+            {"alignment": "timeout", "alignment_timeout_us": 0},
+            "engine.alignment_timeout_us is 0; a barrier waits at least 1 µs",
+        ),
     ],
 )
 def test_settings_that_make_no_sense_are_reported(settings: dict[str, object], problem: str) -> None:

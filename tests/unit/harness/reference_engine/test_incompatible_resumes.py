@@ -39,8 +39,8 @@ def brought(again: Scenario) -> list[dict[str, str]]:
 @pytest.mark.parametrize(
     ("inserted", "problem"),
     [
-        ({"fresh": "other"}, "fresh is to stand before 'other', which is no node and not the sink"),
-        ({"fresh": "source"}, "fresh is to stand before 'source', which is no node and not the sink"),
+        ({"fresh": "other"}, "fresh is to be inserted before 'other', which is neither a node nor the sink"),
+        ({"fresh": "source"}, "fresh is to be inserted before 'source', which is neither a node nor the sink"),
         ({"count": "sink"}, "'count' cannot be the name of a new operator"),
         ({"sink": "count"}, "'sink' cannot be the name of a new operator"),
         ({COMMITTERS[0]: "count"}, f"{COMMITTERS[0]!r} cannot be the name of a new operator"),

@@ -51,7 +51,7 @@ WIDER = {"source": 3, "count": 4, "sink": 3}
     ("parallelism", "problem"),
     [
         ({"count": 0}, "count cannot have a parallelism of 0"),
-        ({"count": 17}, "count cannot have a parallelism of 17; 1 to 16, and no more than its key groups, 16"),
+        ({"count": 17}, "count cannot have a parallelism of 17; it can be 1 to 16; there are 16 key groups"),
         ({"other": 1}, "there is no operator 'other'"),
     ],
 )
