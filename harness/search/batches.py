@@ -1,8 +1,8 @@
 """Companion runs as batches (FIN-6): one for every `EVERY` scenarios of a search.
 
-The scenario's job gets inputs that end and runs to its end as a stream, through its
-faults.  The same job runs as a batch.  Both must commit the same rows.  This compares
-the two executions; PySpark computes the expected rows of the stream elsewhere.
+The scenario's job gets inputs that end, and runs to its end as a stream, through its faults.  The same job runs as a
+batch.  Both must commit the same rows.  This compares the two executions with each other; elsewhere PySpark computes
+the expected rows of the stream.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .kind import Drawn, Ran
 from .outcome import BatchOutcome
 
 EVERY = 40
-"""scenarios to one batch: it costs as much as one of them"""
+"""how many scenarios there are for one batch: a batch costs as much as one of them"""
 MEETS = 30
 """which of so many it is"""
 
@@ -40,5 +40,5 @@ class CompanionBatches:
 
 
 def both_ways(scenario: Scenario) -> Verdict:
-    """Whether the batch of a bounded scenario leaves what streaming left."""
+    """Whether the batch execution of a bounded scenario commits the rows that the stream does."""
     return compare(scenario, SimulatedSubject().run(scenario), execute(scenario), None).equal

@@ -1,4 +1,4 @@
-"""A whole verification: search, describe the findings, sum up, write the run folder."""
+"""A whole verification: search, describe the findings, count, write the run folder."""
 
 from __future__ import annotations
 
@@ -38,25 +38,25 @@ from .worker import Plan, check_given
 CORES = os.cpu_count() or 1
 WORKERS = max(1, min(8, CORES))
 REAL_TIME_WORKERS = 2 if CORES <= 2 else 3
-"""side by side on one machine: each mostly waits, but its processes want a turn when they do not"""
+"""at the same time on one machine: a worker mostly waits, but its processes need a core when they do not"""
 
 TARGETS_NAMED = 3
-"""targets that a shortfall names"""
+"""how many targets a shortfall names"""
 
 
 class Campaign(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be verified, how long, and what it has to show."""
+    """What is to be verified, for how long, and what the run has to show."""
 
     plan: Plan
     budget: Budget
     profile: Profile
     version: str = ""
     workers: int | None = None
-    """worker processes; None: as many as suit the subject"""
+    """worker processes; None: the number that suits the subject"""
 
 
 class Verified(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a campaign."""
+    """The result of a campaign."""
 
     view: ReportView
     findings: tuple[Finding, ...]
@@ -77,7 +77,7 @@ def verify_campaign(
     oracle: Oracle | None = None,
     on_outcome: Callable[[ScenarioOutcome], None] | None = None,
 ) -> Verified:
-    """Verify.  A `subject` that is given runs in this process; one that is named, in workers."""
+    """Verify.  A subject that is given as an object runs in this process, one that is given by name in workers."""
     work = _Work(campaign, subject, folder, known, progress or Silent(), oracle or PySpark())
     with Interruption() as interruption:
         return work.verified(interruption, on_outcome)
@@ -134,7 +134,7 @@ class _Work:
             self._close(interruption)
 
     def _close(self, interruption: Interruption) -> None:
-        """The workers, and the subject if it was made here; one that was handed in is its owner's."""
+        """End the workers, and close the subject if it was made here; the caller closes one that it has given."""
         if interruption.came:
             self._pool.stop()
         try:
@@ -150,7 +150,7 @@ class _Work:
         return [*self._companions(found), *self._of_scenarios(found, interruption)]
 
     def _companions(self, found: Found) -> Iterator[Finding]:
-        """Of the companions."""
+        """The findings of companion runs."""
 
         def keeping_with(options: tuple[str, ...]) -> Keeping:
             return self._keeping(found, lambda path: replay_companion_command(self._where, path, options))
@@ -194,7 +194,7 @@ class _Work:
         return Keeping(keep=keep, replay_command=command, found_s=found.first_failure_s)
 
     def _reported(self, found: Found, findings: list[Finding], interruption: Interruption) -> Verified:
-        """Counted up and written; who interrupts now interrupted the run, and has its report all the same."""
+        """Count and write everything; an interruption at this point still leaves the report."""
         self._progress.step("writing the report")
         total_s = time.perf_counter() - self._began
         found.interrupted = found.interrupted or interruption.came
@@ -231,8 +231,8 @@ def _cut_off(summary: Summary, profile: Profile) -> Summary:
 
 
 def exit_code_of(summary: Summary, *, confirmed: bool) -> ExitCode:
-    """`confirmed`: an unexpected violation that both judges saw, or one where PySpark is not asked about it; it
-    outweighs whatever came later."""
+    """`confirmed`: there is an unexpected violation that both judges saw, or about which PySpark is not asked; it
+    has precedence over whatever came later."""
     if confirmed:
         return ExitCode.VIOLATED
     if summary.interrupted:
@@ -255,7 +255,7 @@ def replay_command(plan: Plan, folder: Path, relative: str) -> str:
 
 
 def replay_companion_command(folder: Path, relative: str, options: tuple[str, ...]) -> str:
-    """The same for a companion, which runs on the reference engine whatever the subject is."""
+    """The same for a companion run, which is on the reference engine whatever the subject is."""
     return shlex.join(["cutproof", "replay", str(folder / relative), *options])
 
 
@@ -265,7 +265,7 @@ def _summary(
     tally: Tally = found.tally
     busy_s = max(1e-9, found.search_s - found.start_s)
     capabilities = subject.capabilities
-    # a planted defect may do what a rule calls impossible: that is its own affair
+    # a planted defect may do what a rule calls impossible: that is no contradiction
     contradictions = tally.coverage.contradictions() if campaign.plan.defect is None else []
     why_unjudged = unjudged(
         campaign.profile, tally.run + tally.undriven, stopped=found.stopped, interrupted=found.interrupted
@@ -298,7 +298,7 @@ def _summary(
 
 
 def _shortfalls(campaign: Campaign, tally: Tally, capabilities: Capabilities) -> list[str]:
-    """What the run had to show and did not."""
+    """What the run should have shown and did not."""
     return [
         *shortfalls(campaign.profile, tally.shares(), tally.fired(), capabilities),
         *(_unreached(campaign.profile, tally, capabilities) if _is_free(campaign.plan) else ()),
@@ -306,7 +306,7 @@ def _shortfalls(campaign: Campaign, tally: Tally, capabilities: Capabilities) ->
 
 
 def _is_free(plan: Plan) -> bool:
-    """Whether the drawing is unrestricted, so that every target and every stop can be drawn."""
+    """Whether nothing restricts the drawing, so that every target and every stop can be drawn."""
     return plan.loaded is None and plan.drawing.workload is None
 
 
@@ -326,7 +326,7 @@ def _targets_not_hit(tally: Tally, capabilities: Capabilities) -> list[str]:
 
 
 def _written(folder: RunFolder, view: ReportView) -> ReportView:
-    """The view once its files are there, with the seconds that took, or why they are not."""
+    """The view when its files are written: with the seconds that this took, or the reason why it failed."""
     began = time.perf_counter()
     try:
         folder.finish(view)
@@ -334,7 +334,7 @@ def _written(folder: RunFolder, view: ReportView) -> ReportView:
         spent = msgspec.structs.replace(summary.seconds, report=round(time.perf_counter() - began, 3))
         summary = msgspec.structs.replace(summary, seconds=spent)
         folder.write_summary(summary)
-    except Exception as error:  # a full disk, or a report that cannot be drawn: the numbers are printed all the same
+    except Exception as error:  # a full disk, or a report that cannot be drawn: the numbers are printed nevertheless
         message = one_line(error) if isinstance(error, CutproofError) else f"the report failed: {one_line(error)}"
         summary = msgspec.structs.replace(view.summary, failures=[*view.summary.failures, message])
     return msgspec.structs.replace(view, summary=summary)

@@ -33,9 +33,12 @@ MODES: dict[str, tuple[str, str]] = {
     "unblocked": ("at-least-once", "aligned"),
     "none": ("at-most-once", "aligned"),
 }
-"""(guarantee, alignment) of the engine, by name.  The alignment decides about a channel whose barrier has arrived
-before the others: it is blocked; the barrier overtakes; the barrier overtakes after a time-out; each of these in
-turn; the task goes on reading (at-least-once); there are no barriers (at-most-once)."""
+"""(guarantee, alignment) of the engine, by name.
+
+The alignment decides what happens to a channel whose barrier arrives before the others: the channel is blocked; the
+barrier overtakes; the barrier overtakes after a timeout; each of these in turn; the task goes on reading
+(at-least-once); there are no barriers (at-most-once).
+"""
 
 ENDINGS: tuple[str, ...] = ("finished", "drained", "stopped", "cancelled", "failed")
 """the ways in which a job ends, as in `JobEnded`"""
@@ -56,7 +59,7 @@ CHECKPOINT_POINTS: frozenset[str] = frozenset(
         "state-loaded",
     }
 )
-"""points that only a job with checkpoints comes to"""
+"""points that only a job with checkpoints reaches"""
 TRANSACTION_POINTS: frozenset[str] = frozenset(
     {
         "transaction-begun",
@@ -71,7 +74,7 @@ STORE_FAULTS: frozenset[str] = frozenset({"fail-commit", "kill-database"})
 
 
 class CoverageTarget(msgspec.Struct, frozen=True, kw_only=True, order=True):
-    """One combination; each name is one of the axis' own."""
+    """One combination; each name is one of its axis."""
 
     alignment: str
     ending: str
@@ -141,7 +144,7 @@ def all_targets(faults: Iterable[str] = tuple(KINDS)) -> Iterator[CoverageTarget
 
 @cache
 def possible_targets(capabilities: Capabilities) -> tuple[CoverageTarget, ...]:
-    """The targets that no rule forbids, of what a subject can do."""
+    """The targets that no rule forbids and for which a subject has the abilities."""
     capabilities = usable(capabilities)
     return tuple(
         target
@@ -151,7 +154,7 @@ def possible_targets(capabilities: Capabilities) -> tuple[CoverageTarget, ...]:
 
 
 def _is_asked(target: CoverageTarget, capabilities: Capabilities) -> bool:
-    """Whether the subject has what the target needs; a target that it lacks something for is not asked of it."""
+    """Whether the subject has the abilities that the target needs; if not, the target is not asked of it."""
     guarantee, alignment = MODES[target.alignment]
     if guarantee not in capabilities.guarantees or not any(is_promised(guarantee, sink) for sink in capabilities.sinks):
         return False
@@ -160,7 +163,7 @@ def _is_asked(target: CoverageTarget, capabilities: Capabilities) -> bool:
     if _COMMANDS.get(target.ending, "") not in {"", *capabilities.commands}:
         return False
     at_once, commits = target.point == "row-written", target.point in TRANSACTION_POINTS or target.fault in STORE_FAULTS
-    if at_once and commits:  # takes an operator that commits before a sink that does not: few engines have one
+    if at_once and commits:  # needs an operator that commits in front of a sink that does not: few engines have one
         return False
     if at_once:
         return bool(capabilities.sinks & {"plain", "idempotent"})
@@ -168,7 +171,7 @@ def _is_asked(target: CoverageTarget, capabilities: Capabilities) -> bool:
 
 
 _COMMANDS = {"drained": "stop-with-savepoint", "stopped": "stop-with-savepoint", "cancelled": "cancel"}
-"""the command that ends a job so"""
+"""the command that ends a job in this way"""
 
 
 def targets_hit(scenario: Scenario, history: History) -> tuple[CoverageTarget, ...]:
@@ -176,7 +179,7 @@ def targets_hit(scenario: Scenario, history: History) -> tuple[CoverageTarget, .
     engine = scenario.engine
     alignment = next((name for name, mode in MODES.items() if mode == (engine.guarantee, engine.alignment)), "")
     waiting: dict[int, None] = {}
-    """faults that fired in the job that goes on"""
+    """faults that fired in the job that still runs"""
     counted: set[int] = set()
     found: list[CoverageTarget] = []
     for entry in history.journal:
@@ -193,7 +196,7 @@ def targets_hit(scenario: Scenario, history: History) -> tuple[CoverageTarget, .
 
 
 def _target_of(scenario: Scenario, number: int, alignment: str, ending: str) -> CoverageTarget | None:
-    """None for what has no place on an axis, as when a subject reports what nobody planned."""
+    """None if a name is on no axis, as when a subject reports something that was not planned."""
     if number >= len(scenario.faults) or alignment not in MODES or ending not in ENDINGS:
         return None
     fault = scenario.faults[number]
@@ -229,7 +232,7 @@ class CoverageTally:
         )
 
     def contradictions(self) -> list[str]:
-        """What fired although a rule calls it impossible, each in one sentence."""
+        """The hits that a rule calls impossible, each in one sentence."""
         sentences: list[str] = []
         for target in sorted(self._fired):
             rule = rule_against(target)

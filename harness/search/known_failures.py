@@ -26,7 +26,7 @@ WHAT = "a file of known failures"
 
 
 class KnownFailure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One failure that is expected until a day; what it leaves empty, any failure matches."""
+    """One failure that is expected until a day; a field that is left empty matches any failure."""
 
     invariant: str
     expires: datetime.date
@@ -51,7 +51,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     difference: str = ""
     """the kind of difference, as in `Violated`"""
     point: str = ""
-    """the protocol point, or the fault, that it takes"""
+    """the protocol point, or the fault, that the failure needs"""
     subject: str = ""
 
 
@@ -60,21 +60,21 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class KnownFailures:
-    """The known failures of a file, asked on one day."""
+    """The known failures of a file, as they apply on one day."""
 
     def __init__(self, failures: list[KnownFailure], today: datetime.date) -> None:
         self._failures = failures
         self._today = today
 
     def reason(self, cause: Cause) -> str:
-        """Why the failure is expected; empty when it is not known, or has expired."""
+        """Why the failure is expected; empty if it is not known, or has expired."""
         for known in self._failures:
             if known.matches(cause) and self._today <= known.expires:
                 return f"{known.reason} (known until {known.expires})"
         return ""
 
     def expired(self, cause: Cause) -> str:
-        """Why it once was expected, when it is known and its day has passed; else empty."""
+        """Why the failure was expected, if it is known and its day has passed; else empty."""
         for known in self._failures:
             if known.matches(cause) and self._today > known.expires:
                 return f"{known.reason} (expired on {known.expires})"

@@ -1,9 +1,8 @@
 """PySpark's check of the quick checker's results, scenario by scenario.
 
-Workers put what has to be asked into bytes (`question_of`): the workload, the
-cuts, and the rows and state that the quick checker expects.  One
-scenario may give several questions.  The process that has the Spark
-session asks them for many scenarios at once and compares rows, never verdicts.
+Workers encode the questions (`question_of`): the workload, the cuts, and the rows and state that the quick checker
+expects.  One scenario may give several questions.  The process that has the Spark session asks the questions of many
+scenarios at once and compares rows, never verdicts.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
 
     engine: str = ""
     workloads: int = 0
-    """computed, not known already"""
+    """computed, not taken from the cache"""
     expected_rows: int = 0
     queries: int = 0
     disagreements: tuple[tuple[int, str], ...] = ()
-    """(position in the batch, what differs in words)"""
+    """(position in the batch, the difference in words)"""
     seconds: float = 0.0
 
 
@@ -50,30 +49,33 @@ class Oracle(Protocol):
     """A second judge that works on many scenarios at once."""
 
     def start(self) -> None:
-        """Begin to start it, in the background."""
+        """Begin to start the session, in the background."""
 
     def wait(self) -> None:
         """Return once the session has started, or has failed to start; `examine` reports which."""
 
     def examine(self, questions: Sequence[bytes]) -> Examined:
-        """Judge; a `HarnessFailed` when it cannot."""
+        """Judge; raises HarnessFailed if that is not possible."""
 
 
 class Put(msgspec.Struct, frozen=True, kw_only=True):
-    """What the oracle is asked about a result, and what not."""
+    """The questions about a result, and why some are not asked."""
 
     question: bytes
     unasked: Unasked
 
 
 def put(result: Result) -> Put:
-    """What the oracle needs to know of a result, whatever it is called in a batch."""
+    """The questions about a result, whatever name it has in a batch."""
     questions = questions_of(result.case, "case")
     return Put(question=encode(questions), unasked=unasked_by(result.case, questions))
 
 
 class SeenBy(msgspec.Struct, frozen=True, kw_only=True):
-    """How many judges saw a violation.  If only one did: why PySpark was not asked, or empty if PySpark disagrees."""
+    """How many judges saw a violation.
+
+    If only one did: why PySpark was not asked; empty if PySpark disagrees.
+    """
 
     judges: int = 1
     not_asked: str = ""
@@ -94,7 +96,7 @@ class Word(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def word_on(oracle: Oracle, result: Result) -> Word:
-    """Ask about one result; a `HarnessFailed` when the oracle cannot judge."""
+    """Ask about one result; raises HarnessFailed if the oracle cannot judge."""
     asked = put(result)
     examined = oracle.examine([asked.question])
     words = tuple(words for _, words in examined.disagreements)
@@ -102,14 +104,14 @@ def word_on(oracle: Oracle, result: Result) -> Word:
 
 
 def question_of(result: Result) -> bytes:
-    """Only the question."""
+    """Only the questions of a result."""
     return put(result).question
 
 
 class PySpark:
     """The oracle on this process's Spark session, which starts while scenarios run.
 
-    `oracle` stands in for the one with the true meanings: tests plant errors in it.
+    `oracle` replaces the one with the true meanings of operators: tests plant errors in it.
     """
 
     def __init__(self, oracle: SparkOracle | None = None) -> None:
@@ -131,7 +133,7 @@ class PySpark:
             raise HarnessFailed(str(error)) from None
         except CounterpartFailed as error:
             raise UsageError(" ".join(str(error).split())) from None
-        except Exception as error:  # whatever Java or Spark throws: nothing of the batch is judged
+        except Exception as error:  # any exception of Java or Spark: nothing of the batch is judged
             first = next(iter(str(error).strip().splitlines()), "")
             kind = type(error).__name__
             batch = f"a batch of {len(questions)}{_with_functions(questions)}"
@@ -174,8 +176,8 @@ class PySpark:
 
 
 def _with_functions(questions: Sequence[bytes]) -> str:
-    """Whose `spark` was in a batch, of those that a user wrote: what such a plan does wrong, Spark finds when it
-    carries it out."""
+    """The users' functions whose `spark` was in a batch: Spark finds an error of such a plan only when it executes
+    it."""
     asked = (name for data in questions for one in decode(data) for name in user_nodes(one.job.workload).values())
     names = sorted(name for name in dict.fromkeys(asked) if not name.startswith(RESERVED))
     return f", in it `spark` of {', '.join(names)}" if names else ""

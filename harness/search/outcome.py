@@ -37,14 +37,14 @@ class Commanded(Value, frozen=True, kw_only=True):
 
 
 class PartRestarted(Value, frozen=True, kw_only=True):
-    """The tasks that came up, and what had them do so: failover of their region, or local."""
+    """The tasks that restarted, and why: failover of their region, or local recovery."""
 
     failover: str
     tasks: tuple[str, ...]
 
 
 class Measured(Value, frozen=True, kw_only=True):
-    """What a history counts up to; times in µs of the run's clock."""
+    """The counts of a history; times in µs of the run's clock."""
 
     completed: int = 0
     aborted: int = 0
@@ -56,11 +56,11 @@ class Measured(Value, frozen=True, kw_only=True):
     commands: tuple[Commanded, ...] = ()
     stops: tuple[Stop, ...] = ()
     targets: tuple[CoverageTarget, ...] = msgspec.field(default=(), name="cells")  # as in files of users
-    """of the coverage, one for each fault that fired in one"""
+    """of the coverage; one for each fault that hit a target"""
     unapplied: tuple[str, ...] = ()
     foreign_connections: int = 0
     restarts: tuple[PartRestarted, ...] = ()
-    """recoveries in which the others went on"""
+    """recoveries during which the other tasks went on"""
     checkpoint_durations_us: tuple[int, ...] = ()
     recovery_times_us: tuple[int, ...] = ()
 
@@ -92,7 +92,7 @@ class ScenarioOutcome(Outcome, frozen=True, kw_only=True, tag="scenario"):
     can_show: frozenset[str] = frozenset()
     measured: Measured = Measured()
     not_asked: Unasked = ASKED
-    """why PySpark is not asked about it; empty where it is"""
+    """why PySpark is not asked about it; empty if it is"""
     defect_reached: bool = False
     history: History | None = None
     """kept for failures, and for all on request"""

@@ -1,4 +1,4 @@
-"""Where a search's work is done: in worker processes, or in this process."""
+"""Where a search's work runs: in worker processes, or in this process."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _chunks = msgspec.msgpack.Decoder(Chunk)
 
 
 class Pool(Protocol):
-    """Runs chunks and shrinks; what it is given it may do at once, or later."""
+    """Runs chunks and shrinks, at once or later."""
 
     workers: int
 
     def chunk(self, first: int, end: int) -> Future[Encoded]:
-        """Scenarios `first` to `end` - 1; `chunk_of` makes a chunk of what comes back."""
+        """Scenarios `first` to `end` - 1; `chunk_of` decodes the result."""
 
     def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Future[Shrunk]: ...
 
     def stop(self) -> None:
-        """Have what is under way end at once, and come to nothing."""
+        """End the work that is under way at once, without results."""
 
     def close(self) -> None: ...
 
@@ -46,7 +46,7 @@ def chunk_of(done: Encoded) -> Chunk:
 
 
 class Processes:
-    """Worker processes: spawned, so that no lock or thread of this process is inherited."""
+    """Worker processes; they are spawned, so they inherit no lock and no thread of this process."""
 
     def __init__(self, plan: Plan, workers: int) -> None:
         self.workers = workers
@@ -71,13 +71,13 @@ class Processes:
         self._executor.shutdown(wait=True, cancel_futures=True)
 
     def _submit(self, work: Callable[..., T], *arguments: object) -> Future[T]:
-        """Submitting may start a process; a signal to this one is none of its business."""
+        """Submitting may start a process; signals to this process are not passed on to it."""
         with signals_blocked():
             return self._executor.submit(cancellable, work, *arguments)
 
 
 class Here:
-    """This process: for a subject that cannot be named to another, and for tests."""
+    """This process: for a subject that has no name under which a worker could import it, and for tests."""
 
     workers = 1
 
@@ -101,6 +101,6 @@ def _done(work: Callable[[], T]) -> Future[T]:
     future: Future[T] = Future()
     try:
         future.set_result(work())
-    except Exception as error:  # raised to whoever asks for the result
+    except Exception as error:  # raised when the result is asked for
         future.set_exception(error)
     return future

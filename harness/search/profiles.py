@@ -1,10 +1,9 @@
-"""Profiles: how much a run does, and what it has to show for it.
+"""Profiles: the size of a run, and what the run has to show.
 
-A run at least as large as its profile falls short (exit code 3) when an
-invariant was exercised in too small a share of the scenarios that can show it,
-a fault kind never fired, a possible coverage target was not hit, or no fault hit
-some way to end a job.  A smaller run is not judged by this.  Nor is a run that
-was interrupted or stopped at its first violated scenario: it had no room for all this.
+A run at least as large as its profile falls short (exit code 3) in four cases: an invariant was exercised in too small
+a share of the scenarios that can show it, a fault kind never fired, a possible coverage target was not hit, or no fault
+hit some way to end a job.  A smaller run is not judged by this.  Nor is a run that was interrupted or stopped at its
+first violated scenario.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ SHARES: dict[str, int] = {
     "progress": 90,
     "no-leaks": 60,
 }
-"""per cent of the scenarios that can show an invariant in which it must be exercised"""
+"""the per cent of the scenarios that can show an invariant in which it has to be exercised"""
 
 
 UNJUDGED = "whether it exercised enough is not judged"
@@ -52,11 +51,11 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     every_fault: bool = True
     """each kind of fault that the subject knows has to fire"""
     target_shares: int = 1
-    """the template that aims at coverage targets is drawn so many times its usual share"""
+    """by how much the usual share of the template for coverage targets is multiplied"""
     every_target: bool = False
     """each possible coverage target has to be hit (`coverage`)"""
     every_stop: bool = False
-    """each way to end a job and to go on that the subject knows has to be hit (`stops`)"""
+    """each way to end a job, or to resume one, that the subject knows has to be hit (`stops`)"""
 
 
 PROFILES: dict[str, Profile] = {
@@ -85,7 +84,7 @@ REAL_TIME_SHARES: dict[str, int] = {
     "progress": 80,
     "no-leaks": 60,
 }
-"""the same where times are the machine's, and a run has a few dozen scenarios, not thousands"""
+"""the same in real time, where a run has a few dozen scenarios, not thousands"""
 
 REAL_TIME_NIGHTLY_SHARES: dict[str, int] = {
     "exactly-once": 90,
@@ -98,7 +97,7 @@ REAL_TIME_NIGHTLY_SHARES: dict[str, int] = {
     "progress": 90,
     "no-leaks": 90,
 }
-"""with ten times as many, of which chance decides less: a little below what 1,300 scenarios reached"""
+"""with ten times as many scenarios chance decides less: a little below what 1,300 scenarios reached"""
 
 REAL_TIME_PROFILES: dict[str, Profile] = {
     name: Profile(
@@ -144,9 +143,9 @@ def shortfalls(
 
 
 def unjudged(profile: Profile, scenarios: int, *, stopped: bool = False, interrupted: bool = False) -> str:
-    """Why a run of so many scenarios is not judged by its profile's shares, in one sentence; empty where it is.
+    """Why a run of so many scenarios is not judged by its profile's shares, in one sentence; empty if it is judged.
 
-    `stopped`: at its first violated scenario.
+    `stopped`: the run stopped at its first violated scenario.
     """
     if interrupted:
         return f"The run was interrupted: {UNJUDGED}."

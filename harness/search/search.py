@@ -1,11 +1,10 @@
 """The search: draw scenarios, run and judge them, have PySpark judge them too.
 
-Workers draw, run and judge by the quick checker; meanwhile Spark starts, and
-then works through the scenarios in batches.  Where the two reckonings differ
-the harness has failed: nothing is called a violation that only one of them
-sees.  Scenario i of a seed is the same whatever the budget, the order of the
-work or the number of workers.  So is what counts of a search that stops at its
-first violated scenario: those up to it, in the order of drawing.
+Workers draw, run and judge by the quick checker.  Meanwhile Spark starts, and then judges the scenarios in batches.  If
+the two judges differ, the harness has failed: what only one of them sees is not called a violation.
+
+Scenario i of a seed is the same whatever the budget, the order of the work or the number of workers.  If a search stops
+at its first violated scenario, the scenarios that count are the same too: those up to it, in the order of drawing.
 """
 
 from __future__ import annotations
@@ -35,41 +34,41 @@ from .worker import Chunk, Undriven
 CHUNK = 20
 """scenarios that a worker takes at a time"""
 CHUNKS_PER_WORKER = 2
-"""chunks that wait for each worker"""
+"""how many chunks wait for each worker"""
 BATCH = 4_000
 """scenarios in one question to PySpark: a query costs much the same for ten as for a thousand"""
 WORTHWHILE = 1_500
-"""scenarios that are worth a question while more are being run"""
+"""as soon as so many scenarios wait, PySpark is asked although others still run"""
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a search goes on; whichever is reached first."""
+    """How long a search goes on: until the first of these is reached."""
 
     scenarios: int
     seconds: float | None = None
     stop_at_first: bool = False
-    """at the first violated scenario in the order of drawing; what was run behind it counts for nothing"""
+    """stop at the first violated scenario in the order of drawing; later ones that have run do not count"""
 
 
 class Found(msgspec.Struct, kw_only=True):
-    """What a search found, as far as it came."""
+    """What a search found, or has found so far."""
 
     tally: Tally
     oracle: OracleCounts = OracleCounts()
     failing: list[AnyOutcome] = []
     """violated by the quick checker, or as a companion, by index"""
     unconfirmed: dict[int, str] = {}
-    """indexes of those that PySpark did not judge, and why; of those that it judged otherwise, empty"""
+    """scenarios that PySpark did not confirm: by index the reason, empty if PySpark judged otherwise"""
     not_run: list[NotRun] = []
-    """what the subject could not be driven through, by number"""
+    """scenarios that the subject could not run, by number"""
     failures: list[str] = []
     """of the harness or its environment, each in one sentence"""
     interrupted: bool = False
     stopped: bool = False
-    """at the first violated scenario, as was asked for"""
+    """the search stopped at the first violated scenario, as requested"""
     search_s: float = 0.0
     start_s: float = 0.0
-    """nothing was done but to wait for the interpreters and Spark to start"""
+    """how long the search only waited for interpreters and Spark to start"""
     oracle_s: float = 0.0
     first_failure_s: float = 0.0
 
@@ -79,13 +78,13 @@ class Found(msgspec.Struct, kw_only=True):
 
 
 class _Waiting(msgspec.Struct, frozen=True, kw_only=True):
-    """A scenario that waits for PySpark's word."""
+    """A scenario that waits for PySpark's answer."""
 
     index: int
     question: bytes
     not_asked: Unasked
     by_both: tuple[str, ...]
-    """the invariants that PySpark bears out if it agrees"""
+    """the invariants whose verdicts PySpark confirms if it agrees"""
 
 
 class Search:
@@ -103,7 +102,7 @@ class Search:
         interruption: Interruption | None = None,
         chunk: int = CHUNK,
     ) -> None:
-        """`chunk`: how many scenarios a worker takes at a time; one, where each takes seconds."""
+        """`chunk`: how many scenarios a worker takes at a time; one, if each takes seconds."""
         self._pool = pool
         self._chunk = chunk
         self._oracle = oracle
@@ -115,22 +114,22 @@ class Search:
         self._found = Found(tally=Tally(), failing=[], unconfirmed={}, not_run=[], failures=[])
         self._next = 0
         self._running: dict[Future[Encoded], int] = {}
-        """chunks under way, and the first scenario of each"""
+        """chunks under way: the first scenario of each"""
         self._come: dict[int, Chunk] = {}
         """chunks that are done and not yet taken, by their first scenario"""
         self._waiting: list[_Waiting] = []
         self._examining: Future[Examined] | None = None
         self._asked: list[_Waiting] = []
         self._up: Future[None] = Future()
-        """done once the oracle is up, or has failed to come up"""
+        """done once the oracle has started, or has failed to start"""
         self._began = 0.0
         self._ended = False
-        """no more can be run: the environment failed"""
+        """no more scenarios can be run: the environment failed"""
 
     def run(self) -> Found:
-        """Search until the budget is spent; whatever ends it sooner, what was done so far is found.
+        """Search until the budget is spent; if something ends the search sooner, the results so far are kept.
 
-        Raises UsageError for code of the user's that nothing can be judged by.
+        Raises UsageError for an error in the user's own code that makes judging impossible.
         """
         self._began = time.perf_counter()
         self._progress.step("running scenarios", self._budget.scenarios)
@@ -140,7 +139,7 @@ class Search:
             self._up = in_background(self._oracle.wait)
             self._work()
             self._judge_the_rest()
-        except (KeyboardInterrupt, WorkCancelled):  # a signal to the whole group reaches the workers too
+        except (KeyboardInterrupt, WorkCancelled):  # a signal to the whole process group reaches the workers too
             self._found.interrupted = self._interruption.came = True
             self._take_out_of_order()
             self._abandon()
@@ -150,7 +149,7 @@ class Search:
         except BrokenExecutor:
             self._found.failures.append("a worker process died; what it was doing is lost")
             self._abandon()
-        except Exception as error:  # of a strategy, or of a callback of `on_outcome`
+        except Exception as error:  # an exception of a generator, or of the callback `on_outcome`
             self._found.failures.append(f"the search failed: {one_line(error)}")
             self._abandon()
         self._found.failing.sort(key=lambda one: (one.index, RUN_KINDS.index(one.kind)))
@@ -159,7 +158,7 @@ class Search:
         return self._found
 
     def _abandon(self) -> None:
-        """Give up what has not been done; what PySpark has not judged is not confirmed."""
+        """Give up the work that is left; scenarios that PySpark has not judged are not confirmed."""
         self._unanswered([*self._asked, *self._waiting], ENDED)
 
     def _work(self) -> None:
@@ -187,7 +186,10 @@ class Search:
         return self._ended or late or self._found.stopped
 
     def _take_what_came(self) -> None:
-        """All chunks that are done; where the first violated scenario ends the search, none before an earlier one."""
+        """Take all chunks that are done.
+
+        If the first violated scenario ends the search, a chunk is taken only after all earlier ones.
+        """
         for first in sorted(self._come):
             if self._budget.stop_at_first and any(other < first for other in self._running.values()):
                 return
@@ -243,7 +245,7 @@ class Search:
             self._on_outcome(outcome)
 
     def _end(self, chunk: Chunk) -> None:
-        """Report the reason once, however many workers report it, and start no further chunk."""
+        """Report why no more can be run, once, however many workers report it; and start no further chunk."""
         self._ended = True
         failures = self._found.failures
         if not any(failure.endswith(chunk.ended) for failure in failures):
@@ -268,7 +270,7 @@ class Search:
         )
 
     def _examine(self, *, least: int) -> None:
-        """Hand PySpark the next batch, when it is up and has none, and enough have gathered."""
+        """Give PySpark the next batch, if it has started and has none, and enough scenarios wait."""
         if self._examining is not None and self._examining.done():
             self._answered(self._examining)
         if self._examining is None and self._up.done() and len(self._waiting) >= max(1, least):
@@ -307,7 +309,7 @@ class Search:
             found.failures.append(f"the two judges disagree about scenario {index}: {words}")
 
     def _unanswered(self, asked: list[_Waiting], why: str) -> None:
-        """Scenarios without an answer of PySpark's, although it was to be asked about some of them."""
+        """Scenarios for which PySpark gave no answer, although it was asked about some of them."""
         for one in asked:
             self._found.unconfirmed[one.index] = why
             self._found.tally.add_word(Unasked(rows=one.not_asked.rows or why, state=one.not_asked.state or why))

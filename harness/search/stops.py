@@ -32,12 +32,12 @@ from ..subject.port import Capabilities
 NATURAL = "natural-end"
 INCOMPATIBLE = "unfit-resume"
 STOPS: tuple[str, ...] = (NATURAL, "stop", "drain", "cancel", "resume", INCOMPATIBLE)
-"""the end of all input, a stop with a savepoint without and with drain, a cancel, a resume, and one of a job that its
-snapshot does not fit, which is finished when it was refused"""
+"""the end of all input; a stop with a savepoint, without and with drain; a cancel; a resume; and a resume with an
+incompatible snapshot, which has ended when it was refused"""
 
 _RESUMES = ("resume", INCOMPATIBLE)
 _ENDS = {"stop": "stopped", "drain": "drained", "cancel": "cancelled"}
-"""how a job ends that obeys"""
+"""how a job ends that obeys the command"""
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,12 +55,12 @@ class Stop(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: str
     finished: bool = False
     begins_with: str = ""
-    """what a resume went on from: savepoint, checkpoint or nothing"""
+    """what a resume restored: savepoint, checkpoint or nothing"""
     hits: tuple[Hit, ...] = ()
 
 
 def stops_of(scenario: Scenario, history: History) -> tuple[Stop, ...]:
-    """The stops that a scenario plans, the end of its input last, as its history shows them."""
+    """The stops that a scenario plans, the end of its input as the last; with what its history shows of each."""
     watch = _Watch(scenario, history)
     for entry in history.journal:
         match entry:
@@ -80,7 +80,7 @@ def stops_of(scenario: Scenario, history: History) -> tuple[Stop, ...]:
 
 
 class _Watch:
-    """Reads a journal in order, and knows which stops are under way."""
+    """Reads a journal in order, and keeps track of the stops that are under way."""
 
     def __init__(self, scenario: Scenario, history: History) -> None:
         self._scenario = scenario
@@ -132,7 +132,8 @@ class _Watch:
             self._close(number)
 
     def _refused(self, number: int, reason: str) -> None:
-        """A resume with an incompatible snapshot is done when it is refused for that: by the name of what is new."""
+        """A resume with an incompatible snapshot has ended when it was refused for that reason: the message names
+        the new operator."""
         command = self._scenario.commands[number]
         if isinstance(command, Resume) and any(names(reason, name) for name in command.inserted):
             self._finished.add(number)
@@ -195,7 +196,7 @@ class StopTally:
                     self._points.setdefault(stop.kind, Counter())[hit.point] += 1
 
     def counts(self) -> dict[str, StopCounts]:
-        """By kind, every one, planned or not."""
+        """The counts of every kind, planned or not."""
         return {kind: self._counts_of(kind) for kind in STOPS}
 
     def _counts_of(self, kind: str) -> StopCounts:
@@ -211,11 +212,11 @@ class StopTally:
 
 
 _NEEDS = {"stop": "stop-with-savepoint", "drain": "stop-with-savepoint", "cancel": "cancel", "resume": "resume"}
-"""by kind, the command that a subject has to know"""
+"""by kind: the command that a subject has to know"""
 
 
 def never_hit(counts: Mapping[str, StopCounts], capabilities: Capabilities) -> list[str]:
-    """The kinds that the subject knows and that nothing hit, each in one sentence."""
+    """The kinds that the subject knows and that no fault hit, each in one sentence."""
     found = [kind for kind in STOPS if _is_known(kind, capabilities) and not counts.get(kind, StopCounts()).hit]
     return [f"{kind} was planned {counts.get(kind, StopCounts()).planned:,} times and never hit" for kind in found]
 

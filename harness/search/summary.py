@@ -1,4 +1,4 @@
-"""The summary of a run, counted up scenario by scenario."""
+"""The summary of a run: counts, added scenario by scenario."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SAMPLES_AT_MOST = 20_000
 
 
 class Tally:
-    """Counts over outcomes, each added once, in any order."""
+    """Counts over outcomes; each outcome is added once, in any order."""
 
     def __init__(self) -> None:
         self.ran = {kind: Counter[str]() for kind in RUN_KINDS}
@@ -48,7 +48,7 @@ class Tally:
         self._reasons = {name: Counter[str]() for name in INVARIANTS}
         self._rows_asked = Counter[str]()
         self._state_asked = Counter[str]()
-        """scenarios by why PySpark was not asked; by "" where it has spoken"""
+        """scenarios by the reason why PySpark was not asked; by "" if it has answered"""
         self._planned = Counter[str]()
         self._fired: dict[str, Counter[str]] = {}
         self._commands: dict[str, Counter[str]] = {}
@@ -84,7 +84,8 @@ class Tally:
             self.seconds[name] += spent
 
     def add_word(self, not_asked: Unasked, by_both: Iterable[str] = ()) -> None:
-        """Add PySpark's answer about a scenario, or why it has none; `by_both` are the invariants that it confirms."""
+        """Add PySpark's answer about a scenario, or why there is none; `by_both` are the invariants that it
+        confirms."""
         self._rows_asked[not_asked.rows] += 1
         self._state_asked[not_asked.state] += 1
         for name in by_both:
@@ -125,7 +126,7 @@ class Tally:
         self._recoveries_us.extend(measured.recovery_times_us[: max(0, room)])
 
     def shares(self) -> dict[str, Share]:
-        """By invariant: in how many of the scenarios that can show it, it was exercised."""
+        """By invariant: in how many of the scenarios that can show it the invariant was exercised."""
         return {
             name: Share(shown=counts["shown"], can_show=counts["can_show"]) for name, counts in self._invariants.items()
         }
@@ -135,11 +136,11 @@ class Tally:
         return frozenset(self._fired)
 
     def stops(self) -> dict[str, StopCounts]:
-        """Every way to end a job and to go on, by kind (`stops.STOPS`)."""
+        """Every way to end a job, or to resume one, by kind (`stops.STOPS`)."""
         return self._stops.counts()
 
     def with_words(self, oracle: OracleCounts) -> OracleCounts:
-        """The oracle's own counts, with the scenarios on which it has spoken."""
+        """The oracle's own counts, with the scenarios on which it has answered."""
         rows, state = _asked(self._rows_asked), _asked(self._state_asked)
         return replace(oracle, asked=rows.asked, not_asked=rows.not_asked, state=state)
 
@@ -147,7 +148,7 @@ class Tally:
         return Samples(checkpoint_durations_us=list(self._durations_us), recovery_times_us=list(self._recoveries_us))
 
     def summary(self) -> Summary:
-        """The counts; the campaign adds what is known of the run as a whole."""
+        """The counts; the campaign adds what is known about the run as a whole."""
         kinds = sorted({*self._planned, *self._fired})
         return Summary(
             scenarios=ScenarioCounts(**self._counted(ScenarioOutcome.kind)),
@@ -202,7 +203,7 @@ def _asked(counts: Counter[str]) -> Asked:
 
 
 def kind_of_unapplied(words: str) -> str:
-    """The kind of what a subject says never applied: "fault 0: kill-task", "command 1: savepoint",
-    "resume", or a schedule perturbation by its name, "write coordinator, occurrence 2"."""
+    """The kind of a fault, command or perturbation that a subject reports as never applied: "fault 0: kill-task",
+    "command 1: savepoint", "resume", or a schedule perturbation by its name, "write coordinator, occurrence 2"."""
     kind = words.rpartition(": ")[2].split(" ", 1)[0].rstrip(",")
     return kind if kind in KINDS or kind in COMMANDS else f"deviation of a {kind}"

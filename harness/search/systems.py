@@ -1,8 +1,7 @@
 """Companion runs of systems of processes: general snapshots on drawn graphs (CL-1, CL-3).
 
-A search runs one for every `EVERY` scenarios.  System n of a seed is the same whatever
-the budget, the order of the work or the number of workers, as scenario i is.
-Causality alone judges it: there is no row that PySpark could expect.
+A search runs one for every `EVERY` scenarios.  Like scenario i, system n of a seed is the same whatever the budget, the
+order of the work or the number of workers.  Only causality judges it: there is no row that PySpark could expect.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from .kind import Drawn, Ran
 from .outcome import SystemOutcome
 
 EVERY = 20
-"""scenarios to one system: it costs a tenth of a scenario"""
+"""how many scenarios there are for one system: a system costs a tenth of a scenario"""
 
 
 class CompanionSystems:

@@ -1,4 +1,4 @@
-"""Verification as a user asks for it: names, files and numbers become a campaign."""
+"""Verification as a user requests it: names, files and numbers become a campaign."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ UNBOUNDED = 1_000_000
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for; what is None is the profile's, or drawn."""
+    """What a user requests; a field that is None comes from the profile, or is drawn."""
 
     subject: str = "simulated"
     defect: str | None = None
@@ -50,7 +50,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     keep_histories: bool = False
     max_faults: int | None = None
     real_time: bool = False
-    """the subject's scenarios cost seconds, so that the profile is another"""
+    """the subject's scenarios cost seconds, so another profile applies"""
     workers: int | None = None
     functions: tuple[str, ...] = ()
     """package.module:NAME of the user's own operators"""
@@ -77,12 +77,10 @@ def verify(
 ) -> Verified:
     """Draw scenarios, run them on the subject, and judge them against PySpark.
 
-    A subject is a `Subject`, run in this process, or a name as on the command
-    line, run in worker processes.  A workload is a `Workload`, a name or a
-    workload file; without one, workloads are drawn too.  With `out` a run
-    folder is written there; `known` is a file of known failures.  `functions` are
-    the user's own operators that the workload has: package.module:NAME, or
-    themselves where the subject is run in this process.
+    A subject is a `Subject`, run in this process, or a name as on the command line, run in worker processes.  A
+    workload is a `Workload`, a name or a workload file; without one, workloads are drawn too.  With `out` a run folder
+    is written there; `known` is a file of known failures.  `functions` are the user's own operators in the workload: as
+    package.module:NAME, or as objects if the subject runs in this process.
     """
     user_functions.known(functions)
     request = Request(
@@ -112,7 +110,7 @@ def verify(
 
 
 def is_in_real_time(subject: Subject | str, defect: str | None = None) -> bool:
-    """Whether a subject's scenarios cost seconds; one that is named is made, asked and closed."""
+    """Whether a subject's scenarios cost seconds; a subject that is given by name is made, asked and closed."""
     if not isinstance(subject, str):
         return subject.capabilities.real_time
     with closing(subject_called(subject, defect)) as made:
@@ -120,7 +118,7 @@ def is_in_real_time(subject: Subject | str, defect: str | None = None) -> bool:
 
 
 def loaded_workload(workload: Workload | str | None, topology: Topology | None = None) -> LoadedWorkload | None:
-    """A workload by value or by name; an example is no workload to draw scenarios over."""
+    """A workload by value or by name; an example is refused, since no scenarios are drawn over it."""
     if workload is None:
         return None
     if isinstance(workload, Workload):
@@ -132,7 +130,7 @@ def loaded_workload(workload: Workload | str | None, topology: Topology | None =
 
 
 def campaign_of(request: Request) -> Campaign:
-    """The campaign that a request means; raises UsageError for a workload with a function that nobody knows."""
+    """The campaign for a request; raises UsageError for a workload with an unknown function."""
     if request.workload is not None:
         user_functions.demand(request.workload.workload)
     from ... import __version__
@@ -146,7 +144,7 @@ def campaign_of(request: Request) -> Campaign:
 
 
 def plan_of(request: Request) -> Plan:
-    """What its scenarios are drawn from: the profile's sizes, and the workload where one is given."""
+    """What scenarios are drawn from: the profile's sizes, and the workload if one is given."""
     profile = profile_called(request.profile, real_time=request.real_time)
     return Plan(
         subject=request.subject,
@@ -165,18 +163,19 @@ def plan_of(request: Request) -> Plan:
 
 
 def drawn_seed() -> int:
-    """A seed where none was given; it is printed, so that the run can be repeated."""
+    """A seed for a request without one; it is printed, so that the run can be repeated."""
     return secrets.randbelow(1 << 32)
 
 
 def new_folder(what: int | str) -> Path:
-    """A folder of its own for a run, under out/, called by when it began and its seed, or what it ran."""
+    """A new folder for a run, under out/; its name has the time at which the run began, and its seed or the name of
+    what ran."""
     now = datetime.datetime.now().astimezone()
     return OUT / f"{now:%Y%m%d-%H%M%S}-{what}"
 
 
 def point_latest(folder: Path) -> None:
-    """Make out/latest lead to the folder, where links are to be had."""
+    """Make out/latest link to the folder, where links are possible."""
     link = folder.parent / LATEST
     with contextlib.suppress(OSError):
         if link.is_symlink():

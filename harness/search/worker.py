@@ -1,8 +1,7 @@
 """What a worker process of a search does: draw, run, judge, shrink.
 
-Workers are spawned, so everything that reaches them is data: the subject by its
-name, the drawing by its parameters.  Results go back as bytes, since decoding
-them where they are needed costs less than unpickling.
+Workers are spawned, so everything that reaches them is data: the subject as a name, the drawing as parameters.  Results
+go back as bytes, since decoding them where they are needed costs less than unpickling.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ from .systems import CompanionSystems
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a search runs: whose scenarios, on which subject."""
+    """What a search runs: on which subject, and the parameters of the drawing."""
 
     subject: str = "simulated"
     defect: str | None = None
     drawing: Drawing = Drawing()
     loaded: LoadedWorkload | None = None
-    """a workload in place of drawn ones; a large one is run in slices"""
+    """a workload that replaces the drawn ones; a large one is run in slices"""
     seed: int = 0
     keep_histories: bool = False
     functions: tuple[str, ...] = ()
@@ -73,9 +72,9 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     """in the order in which they were run"""
     undriven: list[Undriven] = []
     wrong: str = ""
-    """what is wrong with the user's own code, in one line: nothing can be judged by it"""
+    """the error in the user's own code, in one line: it makes judging impossible"""
     ended: str = ""
-    """why no more can be run, in one line: the environment failed"""
+    """why no more scenarios can be run, in one line: the environment failed"""
 
     def up_to_first_violation(self) -> Chunk:
         """The chunk up to the first scenario that is violated, or whose companion run is."""
@@ -89,10 +88,10 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Worker:
-    """A subject and a strategy, ready to run scenarios by their numbers."""
+    """A subject and a generator, ready to run scenarios by their numbers."""
 
     def __init__(self, plan: Plan, subject: Subject | None = None) -> None:
-        """`subject` in place of the plan's name, for one that lives in this process."""
+        """`subject` replaces the one that the plan names, if it exists only in this process."""
         known(plan.functions)
         self._plan = plan
         self.subject = subject or subject_called(plan.subject, plan.defect)
@@ -143,20 +142,20 @@ class Worker:
         )
 
     def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Shrunk:
-        """The scenario made smaller, for as long as it fails in the same way."""
+        """The scenario made smaller, as long as it fails in the same way."""
         if not self.subject.capabilities.real_time:
             return shrink_on(self.subject, scenario, invariant, difference)
         stand_in = stand_in_for(self.subject, self._plan.defect)
         return shrink_in_real_time(self.subject, stand_in, scenario, invariant, difference)
 
     def _saved(self) -> str:
-        """Where the run is that came to no verdict, if it is anywhere."""
+        """Where a run without a verdict is kept, if it is."""
         folder = saved_by(self.subject)
         return f"; the run is kept: `cutproof judge {folder}`" if folder is not None else ""
 
 
 def check_given(plan: Plan, capabilities: Capabilities) -> None:
-    """Raise UsageError, in one line, where the plan's workload takes what the subject has not declared."""
+    """Raise UsageError, in one line, if the plan's workload needs what the subject has not declared."""
     drawing = plan.drawing
     if plan.loaded is not None:
         demand_given(plan.loaded.workload, plan.loaded.topology, capabilities, plan.subject)
@@ -165,7 +164,7 @@ def check_given(plan: Plan, capabilities: Capabilities) -> None:
 
 
 def drawer(plan: Plan, capabilities: Capabilities) -> Callable[[int, int], Scenario]:
-    """The function from seed and index to the plan's scenario."""
+    """The function from seed and index to a scenario of the plan."""
     drawing = msgspec.structs.replace(plan.drawing, capabilities=plan.drawing.capabilities or capabilities)
     if plan.loaded is None:
         return scenario_of(drawing)
@@ -186,18 +185,18 @@ def where(error: BaseException) -> str:
 
 _worker: Worker | None = None
 _unready = ""
-"""why there is no worker here: the environment failed at once"""
+"""why there is no worker in this process: the environment failed at the start"""
 _encoder = msgspec.msgpack.Encoder()
 
 
 def start(plan: Plan) -> None:
-    """Make this process a worker; it lives no longer than its parent, and closes its subject when it ends."""
+    """Make this process a worker; it lives no longer than its parent, and closes its subject at its end."""
     global _worker, _unready
     cancellation.obey()
     threading.Thread(target=_die_with_the_parent, daemon=True).start()
     try:
         _worker = Worker(plan)
-    except CutproofError as error:  # reported when work is given: a worker that dies here reports nothing
+    except CutproofError as error:  # reported when work is given: a worker that ended here could report nothing
         _unready = one_line(error)
         return
     atexit.register(close, _worker.subject)
@@ -217,7 +216,7 @@ def chunk(first: int, end: int) -> bytes:
 
 
 def shrunk(scenario: Scenario, invariant: str, difference: str) -> Shrunk:
-    """What goes wrong goes back as an error that any process can read."""
+    """Shrink; an error goes back as one that any process can decode."""
     if _worker is None:
         raise HarnessFailed(_unready)
     try:

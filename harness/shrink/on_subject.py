@@ -1,8 +1,8 @@
 """Shrinking on a subject: what counts as the same failure, and how much may be run for it.
 
-In virtual time a failure is a function of its scenario, and a run costs
-milliseconds.  In real time it may come or not, and costs seconds: there the twin
-in virtual time is asked first, and what it shrinks to is confirmed on the real one.
+In virtual time a failure is a function of its scenario, and a run costs milliseconds.  In real time a failure may show
+or not, and a run costs seconds.  There the subject in virtual time shrinks first, and the result is confirmed in real
+time.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from .shrink import MAX_RUNS, Shrunk, shrink
 
 REAL_TIME_RUNS = 60
 REAL_TIME_S = 120.0
-"""how much is run for one cause where a run costs seconds"""
+"""how long scenarios are run for one cause, if a run costs seconds"""
 CONFIRMATIONS = 5
-"""runs within which a case that was shrunk elsewhere has to show"""
+"""within how many runs a case that was shrunk elsewhere has to show its failure"""
 
 
 def fails_like(
     subject: Subject, scenario: Scenario, invariant: str, difference: str, *, among: frozenset[str] | None = None
 ) -> bool:
-    """Whether the scenario violates the invariant by the same kind of difference, and none but `among`.
+    """Whether the scenario violates the invariant by the same kind of difference, and no invariants but `among`.
 
-    An environment that failed is no answer: its error goes on to whoever asked.
+    An error of the environment is no answer: it is raised.
     """
     try:
         violated = run(subject, scenario).judgement.violated
@@ -50,10 +50,10 @@ def shrink_on(
     max_runs: int = MAX_RUNS,
     max_seconds: float | None = None,
 ) -> Shrunk:
-    """Smaller, and no other invariant violated than already is: a workload that lost what gave it
-    one right answer must not pass for a smaller case of the same bug.
+    """A smaller scenario that violates no other invariant than the given one does.
 
-    `go_on` is called before each run; what it raises ends the shrinking.
+    Without that rule, a workload that lost its single right answer would pass for a smaller case of the same bug.
+    `go_on` is called before each run; an exception that it raises ends the shrinking.
     """
     among = frozenset(run(subject, scenario).judgement.violated) | {invariant}
 
@@ -73,7 +73,8 @@ def shrink_in_real_time(
     *,
     go_on: Callable[[], None] = lambda: None,
 ) -> Shrunk:
-    """By the twin in virtual time, where it fails alike and the subject confirms the result; else on the subject."""
+    """Shrink in virtual time, if the failure shows there and the subject confirms the result; else shrink on the
+    subject."""
     if stand_in is not None and fails_like(stand_in, scenario, invariant, difference):
         shrunk = shrink_on(stand_in, scenario, invariant, difference, go_on=go_on)
         for _ in range(CONFIRMATIONS):

@@ -1,9 +1,8 @@
 """The single steps by which a scenario gets smaller, as pure functions.
 
-Each gives a scenario with one thing less and everything that pointed at it
-moved: a fault on a removed task hits its neighbour, a trigger that counts
-records or time comes that much sooner.  What cannot be moved is dropped.  A
-result may be invalid or behave differently; whoever shrinks checks both.
+Each returns a scenario with one thing less, and adapts everything that refers to that thing: a fault on a removed task
+hits a neighbour, a trigger that counts records or time comes earlier.  What cannot be adapted is dropped.  A result may
+be invalid or behave differently; the caller checks both.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ def with_record(scenario: Scenario, at: tuple[int, int], change: Callable[[Input
 
 
 def without_node(scenario: Scenario, name: str) -> Scenario | None:
-    """Drop a node of one input: what it read goes on to its reader."""
+    """Drop a node of one input: its reader reads its input."""
     node = scenario.workload.node(name)
     if len(node.inputs) != 1:
         return None
@@ -80,7 +79,7 @@ def without_node(scenario: Scenario, name: str) -> Scenario | None:
 
 
 def without_branch(scenario: Scenario, name: str, kept: str) -> Scenario:
-    """Of a union's or join's inputs keep one, with no node where they met."""
+    """Keep one of the inputs of a union or join, and drop the node."""
     node = scenario.workload.node(name)
     removed: set[str] = set()
     for other in node.inputs:
@@ -103,7 +102,7 @@ def without_branch(scenario: Scenario, name: str, kept: str) -> Scenario:
 
 
 def with_inputs_merged(scenario: Scenario, name: str) -> Scenario | None:
-    """Where plain inputs meet in a node, make one input with the splits of all, and no node."""
+    """If plain inputs meet in a node, make one input with the splits of all, and drop the node."""
     workload, topology = scenario.workload, scenario.topology
     node = workload.node(name)
     merged = [source for source in workload.inputs if source.name in node.inputs]
@@ -136,7 +135,7 @@ def branches(workload: Workload) -> list[tuple[str, str]]:
 
 
 def without_committers(scenario: Scenario) -> Scenario:
-    """Each subtask of the sink commits by itself; what befalls a committer befalls that subtask."""
+    """Each subtask of the sink commits by itself; a fault on a committer hits that subtask."""
 
     def rename(task: str) -> str:
         operator, _, subtask = task.rpartition("-")
@@ -146,7 +145,7 @@ def without_committers(scenario: Scenario) -> Scenario:
 
 
 def with_parallelism(scenario: Scenario, parallelism: dict[str, int]) -> Scenario:
-    """Lay it out narrower; a forward edge between unequal neighbours is hashed."""
+    """Lower the parallelism; a forward edge between operators of unequal parallelism becomes a hash edge."""
     edges = tuple(
         replace(edge, partitioning="hash")
         if edge.partitioning == "forward" and parallelism[edge.sender] != parallelism[edge.receiver]
@@ -163,7 +162,7 @@ def with_parallelism(scenario: Scenario, parallelism: dict[str, int]) -> Scenari
 
 
 COORDINATOR = "coordinator"
-"""the name, in a schedule perturbation, of the one part of a job that is no task"""
+"""the name, in a schedule perturbation, of the one part of a job that is not a task"""
 
 PACED = (
     "checkpoint_interval_us",
@@ -177,11 +176,11 @@ PACED = (
     "spill_after_us",
     "spill_flush_us",
 )
-"""What of an engine takes time, but for the reading itself"""
+"""The durations of an engine, except the reading itself"""
 
 
 def squeezed(scenario: Scenario, numerator: int, denominator: int) -> Scenario:
-    """The same in less time: all durations by a fraction, and only the records that are read within it."""
+    """The same in less time: all durations multiplied by a fraction, and only the records that are read within it."""
 
     def shorter(time_us: int) -> int:
         return time_us * numerator // denominator
@@ -255,7 +254,7 @@ def _feeding(workload: Workload, name: str) -> set[str]:
 
 
 def _spliced(scenario: Scenario, node: Node, kept: str) -> Scenario:
-    """Without the node: `kept` feeds whoever read it."""
+    """Without the node: `kept` feeds the node's readers."""
     topology = scenario.topology
     onward = next(edge for edge in topology.edges if edge.sender == node.name)
     reader = onward.receiver
@@ -280,7 +279,7 @@ def _spliced(scenario: Scenario, node: Node, kept: str) -> Scenario:
 
 
 def _renamed(scenario: Scenario, rename: Callable[[str], str]) -> Scenario:
-    """Every task that a fault, command or schedule perturbation names, by another name."""
+    """Rename every task that a fault, command or schedule perturbation names."""
     channels = layout_of(scenario.workload, scenario.topology, scenario.engine.committing).channels
 
     def on_trigger(trigger: AnyTrigger) -> AnyTrigger:
@@ -323,7 +322,7 @@ def _renamed(scenario: Scenario, rename: Callable[[str], str]) -> Scenario:
 
 
 def _nearest(wanted: tuple[str, str], channels: tuple[tuple[str, str], ...]) -> tuple[str, str]:
-    """The channel itself, else one into the same receiver, from the same sender, or any."""
+    """The channel itself, else one into the same receiver, else one from the same sender, else any."""
     if wanted in channels:
         return wanted
     for end in (1, 0):
@@ -345,7 +344,7 @@ def _moved(scenario: Scenario, move: Callable[[AnyTrigger], AnyTrigger]) -> Scen
 
 
 def _sooner(trigger: AnyTrigger, first: int, end: int, read_interval_us: int, sources: int) -> AnyTrigger:
-    """The trigger when the records `first` to `end` - 1 are no longer read before it."""
+    """The trigger moved earlier, when the records `first` to `end` - 1 are no longer read before it."""
     if isinstance(trigger, AtTime):
         read = trigger.at_us * sources // max(1, read_interval_us)
         before = min(max(0, read - first), end - first)

@@ -1,7 +1,7 @@
-"""A scenario run again and again: how often it shows what it shows, and the first run that does.
+"""A scenario run again and again: how often it shows a result, and the first run that does.
 
-In virtual time one run is enough.  In real time a race may be won or lost, so a
-counterexample has a rate, which is reported.
+In virtual time one run is enough.  In real time a race may be won or lost, so a counterexample has a rate, which is
+reported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..subject.run import Result, run
 
 
 class Rate(msgspec.Struct, frozen=True, kw_only=True):
-    """In how many of its runs a scenario showed the same."""
+    """In how many of its runs a scenario showed the same result."""
 
     reproduced: int = 0
     runs: int = 0
@@ -31,7 +31,7 @@ class Repeated(msgspec.Struct, frozen=True, kw_only=True):
     """Some runs of one scenario, and the one that is described."""
 
     result: Result
-    """the first that shows it; the first of all, when none does"""
+    """the first run that shows it; the first of all runs, if none does"""
     rate: Rate
 
 
@@ -65,7 +65,7 @@ def repeat(
 
 
 def violates(invariant: str, difference: str = "") -> Callable[[Result], bool]:
-    """Whether a run violates the invariant, by that kind of difference where one is named."""
+    """Whether a run violates the invariant; by that kind of difference, if one is named."""
 
     def shows(result: Result) -> bool:
         verdict = result.judgement.verdicts.get(invariant)
@@ -75,7 +75,8 @@ def violates(invariant: str, difference: str = "") -> Callable[[Result], bool]:
 
 
 def violates_alike(expected: str = "") -> Callable[[Result], bool]:
-    """Whether a run violates what is expected, or without that, what the first run that violates anything does."""
+    """Whether a run violates the expected invariant; without one, the invariant that the first violating run
+    violates."""
     first = expected if expected in INVARIANTS else ""
 
     def shows(result: Result) -> bool:

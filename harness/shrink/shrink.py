@@ -1,11 +1,9 @@
 """Shrinking: delta debugging on the scenario value, until it reads as a story.
 
-Ever smaller scenarios are tried and kept while they still fail in the same
-way: first whole things go (faults, commands, perturbations, operators, splits,
-chunks of records), then what is left gets plainer (parallelism, engine,
-operators, values, times).  It needs no memory of how the scenario was drawn,
-so it serves files and recorded failures alike; it is deterministic, and
-bounded in runs, and in seconds where they count.
+Ever smaller scenarios are tried, and kept as long as they fail in the same way.  First whole things are dropped
+(faults, commands, perturbations, operators, splits, chunks of records), then the rest gets plainer (parallelism,
+engine, operators, values, times).  Shrinking does not need to know how the scenario was drawn, so it works on files and
+recorded failures too.  It is deterministic, and bounded in runs, and in real time also in seconds.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
     runs: int
     """how many smaller scenarios were tried"""
     early: bool = False
-    """a bound ended it: there may be smaller ones"""
+    """a bound ended the shrinking: there may be smaller ones"""
 
 
 def size_of(scenario: Scenario) -> tuple[int, int, int]:
@@ -47,10 +45,10 @@ def size_of(scenario: Scenario) -> tuple[int, int, int]:
 def shrink(
     scenario: Scenario, still_fails: StillFails, *, max_runs: int = MAX_RUNS, max_seconds: float | None = None
 ) -> Shrunk:
-    """The smallest scenario found that still fails; the given one when none smaller does.
+    """The smallest scenario found that still fails; the given one if no smaller one does.
 
-    `max_seconds` bounds what runs cost where they take real time; without it the
-    result is a function of the scenario and of what fails.
+    `max_seconds` bounds the time of runs in real time; without it the result is a function of the scenario and of what
+    fails.
     """
     search = _Search(scenario, still_fails, max_runs, max_seconds)
     while search.round():
@@ -71,7 +69,7 @@ class _Search:
         self._tried: set[bytes] = set()
 
     def round(self) -> bool:
-        """One pass over everything; whether it got smaller."""
+        """One pass over everything; returns whether the scenario got smaller."""
         before = self.best
         self._drop_sequence("faults")
         self._drop_sequence("commands")
@@ -98,7 +96,7 @@ class _Search:
         return self.runs >= self._max_runs or time.monotonic() >= self._deadline
 
     def accept(self, candidate: Scenario | None) -> bool:
-        """Keep the candidate when it is valid, new, and still fails."""
+        """Keep the candidate if it is valid, new, and still fails."""
         if candidate is None:
             return False
         key = msgspec.msgpack.encode(candidate)
@@ -115,7 +113,7 @@ class _Search:
         return True
 
     def _try_each(self, candidates: Callable[[Scenario], Iterator[Scenario | None]]) -> None:
-        """Take what can be taken; after each success the list is made anew."""
+        """Try each candidate; after each success the candidates are computed again."""
         progress = True
         while progress:
             progress = any(self.accept(candidate) for candidate in candidates(self.best))
@@ -136,7 +134,7 @@ class _Search:
         )
 
     def _drop_chunks(self, length: Callable[[], int], *without: Callable[[int, int], Scenario]) -> None:
-        """Drop ever smaller chunks of something that has a length, from its end to its start."""
+        """Drop ever smaller chunks of a sequence, from its end to its start."""
         chunk = length()
         while chunk:
             end = length()
@@ -148,7 +146,7 @@ class _Search:
 
 
 def _records_only(scenario: Scenario, first: int, end: int) -> Scenario:
-    """Without these records, but with every trigger where it was."""
+    """Without these records; every trigger stays where it is."""
     fewer = reductions.without_records(scenario, first, end)
     return replace(fewer, faults=scenario.faults, commands=scenario.commands)
 
@@ -172,7 +170,7 @@ def _squeezed(scenario: Scenario) -> Iterator[Scenario | None]:
         for numerator, denominator in ((1, 4), (1, 2), (3, 4)):
             yield reductions.squeezed(scenario, numerator, denominator)
             interval_us = scenario.engine.checkpoint_interval_us * numerator // denominator
-            if interval_us >= scenario.engine.read_interval_us:  # sooner checkpoints, so that fewer records do
+            if interval_us >= scenario.engine.read_interval_us:  # earlier checkpoints, so that fewer records are enough
                 yield replace(scenario, engine=replace(scenario.engine, checkpoint_interval_us=interval_us))
 
 
@@ -193,7 +191,7 @@ def _narrower(scenario: Scenario) -> Iterator[Scenario | None]:
 
 
 def _less_rescaled(parallelism: dict[str, int]) -> Iterator[dict[str, int]]:
-    """Less of another layout: none, of one operator less, each narrower."""
+    """A smaller change of parallelism: none, one operator less, or each change smaller."""
     yield {}
     for name, number in parallelism.items():
         yield {other: wide for other, wide in parallelism.items() if other != name}
@@ -202,7 +200,7 @@ def _less_rescaled(parallelism: dict[str, int]) -> Iterator[dict[str, int]]:
 
 
 def _fewer(inserted: dict[str, str]) -> Iterator[dict[str, str]]:
-    """None of the new operators, or all but one."""
+    """None of the inserted operators, or all but one."""
     if inserted:
         yield {}
     for name in inserted if len(inserted) > 1 else ():
@@ -234,7 +232,7 @@ def _plainer_topology(scenario: Scenario) -> Iterator[Scenario | None]:
 
 
 def _plain_operator(operator: AnyOperator) -> AnyOperator:
-    """The operator with what can be left out left out; a window keeps its size."""
+    """The operator without its optional parts; a window keeps its size."""
     if isinstance(operator, Window):
         return replace(operator, of="count", lateness=0)
     if isinstance(operator, User):
@@ -326,7 +324,7 @@ def _lower(number: int, least: int) -> Iterator[int]:
 
 
 def _rounder(time_us: int) -> Iterator[int]:
-    """The time with fewer digits; never a shorter one that is as long to read."""
+    """The time with fewer digits; no time that is shorter but has as many digits."""
     for unit in (10_000, 1_000, 100):
         rounded = time_us // unit * unit
         if 0 < rounded < time_us:

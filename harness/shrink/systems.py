@@ -1,4 +1,5 @@
-"""A violated system made smaller: without a snapshot, an act, a channel or a process, for as long as it fails alike."""
+"""A violated system made smaller: without a snapshot, an act, a channel or a process, as long as it fails in the
+same way."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ Judge = Callable[[System], SystemRun]
 
 
 def shrunk(system: System, difference: str, judge: Judge = run_and_judge) -> System:
-    """The smallest found that can run and whose snapshots are wrong in the same way; each step has a part fewer."""
+    """The smallest system found that can run and whose snapshots are wrong in the same way; each step drops a part."""
     while True:
         smaller = next((one for one in _smaller(system) if _fails(one, difference, judge)), None)
         if smaller is None:
@@ -30,7 +31,7 @@ def _fails(system: System, difference: str, judge: Judge) -> bool:
 
 
 def _smaller(system: System) -> Iterator[System]:
-    """With one part fewer, the largest parts first; what hangs on a part goes with it."""
+    """The systems with one part less, the largest parts first; what depends on a part is dropped with it."""
     for process in system.processes:
         yield _without_process(system, process)
     for channel in system.channels:
