@@ -25,7 +25,7 @@ KINDS = {
 }
 
 MOST_CHARACTERS = 60
-"""of a value, on the terminal"""
+"""of a value, when it is printed"""
 
 DESCRIPTION = """\
 Compares two tables: the rows that were expected and the rows that a pipeline
@@ -39,8 +39,8 @@ postgresql://user@host:port/database?table=schema.table
 (a password may stand in the URL, in PGPASSWORD or in ~/.pgpass).
 
 Tables of up to a million rows are compared in this process within seconds,
-larger ones on Spark. Each conversion, as of texts in CSV to numbers, is told in
-a line."""
+larger ones on Spark. Each conversion, such as texts in CSV to numbers, is reported
+in a line."""
 
 EXAMPLES = """\
 examples:
@@ -76,7 +76,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         "timestamp(ns), time or binary; may be repeated")  # fmt: skip
     tables.add_argument("--delimiter", metavar="CHAR", action="append", default=[],
                         help="the character between the fields of CSV (default: a comma; write tab for a tab); "
-                        "expected=CHAR or actual=CHAR is for one table alone")  # fmt: skip
+                        "expected=CHAR or actual=CHAR is for one table only")  # fmt: skip
     tables.add_argument("--null", metavar="TEXT", action="append", default=[],
                         help="the unquoted text that means NULL in CSV (default: the empty one); may be repeated, "
                         'as in --null "" --null NA')  # fmt: skip
@@ -206,7 +206,7 @@ def _print_rows(samples: list[Sample], output: Output) -> None:
 
 
 def _cell(value: object) -> str:
-    """A value in a line of bounded length, what is no printable character as its escape."""
+    """A value in a line of bounded length; a character that is not printable as its escape."""
     if value is None:
         return "NULL"
     text = str(value)[: MOST_CHARACTERS + 1]
@@ -225,7 +225,7 @@ def columns(given: list[str]) -> tuple[str, ...]:
 
 
 def pairs(option: str, given: list[str]) -> dict[str, str]:
-    """The pairs of options such as `--rename a=b`; raises UsageError on what is none."""
+    """The pairs of options such as `--rename a=b`; raises UsageError for a word that is no pair."""
     found: dict[str, str] = {}
     for words in given:
         for word in words.split(","):
@@ -237,7 +237,7 @@ def pairs(option: str, given: list[str]) -> dict[str, str]:
 
 
 def casts(given: list[str]) -> dict[str, str]:
-    """The types of `--cast price=decimal(18,2)`, one an option, as a type has commas; raises UsageError."""
+    """The types of `--cast price=decimal(18,2)`, one for each option, since a type has commas; raises UsageError."""
     found: dict[str, str] = {}
     for words in given:
         name, equals, value = words.partition("=")
@@ -248,7 +248,7 @@ def casts(given: list[str]) -> dict[str, str]:
 
 
 def delimiters(given: list[str]) -> dict[str, str]:
-    """The delimiters by side; raises UsageError on what is not one character."""
+    """The delimiters by side; raises UsageError for one that is not a single character."""
     found: dict[str, str] = {}
     for words in given:
         side, equals, sign = words.partition("=")
@@ -262,7 +262,7 @@ def delimiters(given: list[str]) -> dict[str, str]:
 
 
 def tolerances(option: str, given: list[str]) -> dict[str, float]:
-    """The tolerances by column; raises UsageError on one that is no number of 0 or more."""
+    """The tolerances by column; raises UsageError for one that is not a number of 0 or more."""
     found: dict[str, float] = {}
     for name, text in pairs(option, given).items():
         try:
@@ -275,7 +275,7 @@ def tolerances(option: str, given: list[str]) -> dict[str, float]:
 
 
 def existing(path: str) -> Path | PostgresTable:
-    """A file, a folder or a table by its URL; raises UsageError on what cannot be one."""
+    """A file, a folder, or a table by its URL; raises UsageError for a path or URL that cannot be one."""
     if "://" in path:
         return _table(path)
     if not Path(path).exists():

@@ -17,9 +17,9 @@ PAGE = "differences.html"
 
 
 def compared(request: CheckRequest, engine: str, progress: Progress) -> Compared:
-    """In this process where both tables are small enough for it, else on Spark; a condition is SQL, and Spark's.
+    """Compare in this process if both tables are small enough, else on Spark; a condition is SQL, so it needs Spark.
 
-    Raises CheckInputError, TableUnreachable and what a start of Spark does.
+    Raises CheckInputError, TableUnreachable, and the errors of a start of Spark.
     """
     from ...properties.checking.comparison import compare
     from ...properties.checking.errors import CheckInputError, TooLarge
@@ -48,7 +48,7 @@ def compared(request: CheckRequest, engine: str, progress: Progress) -> Compared
 
 
 def write_differences(found: Compared, request: CheckRequest, folder: Path) -> tuple[Path, Path]:
-    """All that differs as Parquet, and a page with the counts and the first rows of each kind."""
+    """Write all differences as Parquet, and a page with the counts and the first rows of each kind."""
     import pyarrow.parquet
 
     from ... import __version__

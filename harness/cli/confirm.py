@@ -1,4 +1,4 @@
-"""PySpark's word on one judged history, after the quick checker's."""
+"""PySpark's answer about one judged history, after the quick checker's verdicts."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def add_quick(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="the quick checker's verdicts alone, without waiting for PySpark's word on them",
+        help="only the quick checker's verdicts, without waiting for PySpark's answer",
     )
 
 
 def begin(options: argparse.Namespace) -> Oracle | None:
-    """Begin to start Spark in the background, unless it is not wanted."""
+    """Begin to start Spark in the background, unless only the quick checker is wanted."""
     if options.quick:
         return None
     from ..search.oracle import PySpark
@@ -36,7 +36,7 @@ def begin(options: argparse.Namespace) -> Oracle | None:
 
 
 def ask(oracle: Oracle | None, scenario: Scenario, history: History, judgement: Judgement, progress: Progress) -> Word:
-    """PySpark's word on a history; without an oracle, that nobody asked."""
+    """PySpark's answer about a history; without an oracle, that nobody asked."""
     from ...properties.quick_checker.case import Case
     from ..counterexamples.replay import NOT_ASKED
     from ..search.oracle import word_on
@@ -50,12 +50,15 @@ def ask(oracle: Oracle | None, scenario: Scenario, history: History, judgement: 
 
 
 def seen_by(judgement: Judgement, word: Word) -> dict[str, SeenBy]:
-    """Who saw each violation."""
+    """How many judges saw each violation."""
     return {name: word.on(name, verdict) for name, verdict in judgement.violated.items()}
 
 
 def exit_code(judgement: Judgement, word: Word, output: Output) -> ExitCode:
-    """Who saw what is violated, and the exit code: nothing is called a violation where PySpark says otherwise."""
+    """Print who saw each violation; returns the exit code.
+
+    Nothing is called a violation if PySpark disagrees.
+    """
     from ...reports.words import judges_in_words
 
     for words in word.disagreements:

@@ -23,23 +23,25 @@ DESCRIPTION = """\
 The planted defects: deliberately wrong variants of single decisions of the reference
 engine, each modelled on a real bug. `list` names them. `run` demands that they are
 caught: the invariant named beforehand is violated, the wrong code itself ran, and the
-same scenario holds and is exercised on the unmodified engine. PySpark is asked about
-both runs of each that is caught, all at once. A hunt that breaks is told, and the others go on.
+same scenario holds and is exercised on the unmodified engine. For each defect that is
+caught PySpark is asked about both runs. If the hunt for a defect breaks, that is
+reported, and the other hunts go on.
 
 With `--subject processes` a defect's scenario, found in virtual time or taken from
-a folder, steers real processes some times, and the rate at which it shows is told."""
+a folder, runs several times on real processes, and the rate at which the defect shows
+is reported."""
 
 EXAMPLES = """\
 examples:
   cutproof defects list
   cutproof defects run A01 E03
   cutproof defects run --all --json
-  cutproof defects run --all --no-shrink                   which are caught, and nothing more
+  cutproof defects run --all --no-shrink                   only report which are caught
   cutproof defects run A01 --subject processes --runs 10
   cutproof defects run --all --subject processes --scenarios tests/corpus/processes
 
 exit codes of run: 0 all were caught, 3 some were not reached or not caught, 2 no such defect,
-4 a hunt broke (the others are told all the same), or PySpark says otherwise; CUTPROOF_DEBUG=1 shows the traceback"""
+4 a hunt broke (the results of the others are printed), or PySpark disagrees; CUTPROOF_DEBUG=1 shows the traceback"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -51,22 +53,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N|DIR",
         type=_count_or_folder,
         default=400,
-        help="draw at most N scenarios for each (400), or take those of a folder, each called ID.json",
+        help="draw at most N scenarios for each (400), or take the scenarios in a folder, named ID.json",
     )
     parser.add_argument(
         "--subject",
         metavar="NAME",
         default="simulated",
-        help=f"where what is found has to show: {' or '.join(BUILT)} (simulated)",
+        help=f"the engine on which the defect has to show: {' or '.join(BUILT)} (simulated)",
     )
     parser.add_argument(
         "--runs", metavar="N", type=count, default=10, help="run each scenario N times on processes, for its rate (10)"
     )
-    parser.add_argument("--workers", metavar="N", type=count, help="defects that are run side by side")
+    parser.add_argument("--workers", metavar="N", type=count, help="run N defects at the same time")
     parser.add_argument("--seed", metavar="S", type=seed, default=0, help="draw from this seed (0)")
-    parser.add_argument("--no-shrink", action="store_true", help="leave what catches a defect as it was drawn")
+    parser.add_argument("--no-shrink", action="store_true", help="do not shrink the scenario that catches a defect")
     add_quick(parser)
-    parser.add_argument("--out", metavar="DIR", type=Path, help="keep the scenario of each that is caught here")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="write the scenario of each caught defect into DIR")
 
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
@@ -103,7 +105,7 @@ def _run(options: argparse.Namespace, output: Output) -> ExitCode:
                 word = confirmed(found, oracle)
         except KeyboardInterrupt:
             interrupted = True
-        except Exception as error:  # what was found is told all the same
+        except Exception as error:  # the results so far are reported nevertheless
             failed = error
     report = report_of(found, interrupted=interrupted, oracle=word)
     _print(found, output, rates=field.elsewhere)
@@ -115,7 +117,7 @@ def _run(options: argparse.Namespace, output: Output) -> ExitCode:
     if interrupted:
         output.complain("interrupted; what was done so far is printed")
         return ExitCode.INTERRUPTED
-    if isinstance(failed, CutproofError):  # of the environment, or a file that cannot be read
+    if isinstance(failed, CutproofError):  # an error of the environment, or a file that cannot be read
         output.complain(one_line(failed))
         return failed.exit_code
     if failed is not None:
@@ -206,7 +208,7 @@ def _size(run: DefectRun) -> str:
 
 
 def _keep(found: list[DefectRun], folder: Path) -> None:
-    """The scenario of each that was caught, as a corpus keeps it."""
+    """Write the scenario of each caught defect, in the form that a corpus keeps."""
     from ..scenario.files import write_scenario
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from .options import progress_of
 from .output import Output
 
 DESCRIPTION = """\
-Says what this machine has, what it lacks and how to get it: Python, the packages,
+Reports what this machine has, what it lacks and how to get it: Python, the packages,
 Java, whether Spark starts, room on the disk, the servers that runs on real
 processes need, what such runs have kept, and a browser (for one test only)."""
 
@@ -19,10 +19,10 @@ EXAMPLES = """\
 examples:
   cutproof doctor
   cutproof doctor --json
-  cutproof doctor --install toxiproxy   find or build the Toxiproxy server, once a user
+  cutproof doctor --install toxiproxy   find or build the Toxiproxy server, once for each user
   cutproof doctor --prune               remove what past runs have kept, and the caches
 
-exit codes: 0 all that is needed is there, 4 something is missing or cannot be got"""
+exit codes: 0 all that is needed is there, 4 something is missing or cannot be installed"""
 
 INSTALLABLE = ("toxiproxy",)
 
@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--install",
         metavar="SERVER",
         choices=INSTALLABLE,
-        help="get a server that runs on real processes need: `toxiproxy`; one that is there is used, else it is built",
+        help="install a server that runs on real processes need: `toxiproxy` (found on this machine, or built)",
     )
     instead.add_argument(
         "--prune",

@@ -1,4 +1,4 @@
-"""The entry point: parse, dispatch, and turn every ending into an exit code."""
+"""The entry point: parse, dispatch, and turn every result and every error into an exit code."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ VERBS: dict[str, str] = {
     "judge": "judge a recorded history again, without running anything; also one recorded elsewhere",
     "check": "judge two tables, expected against committed: any pipeline's output",
     "report": "write a run folder's report again",
-    "defects": "list the planted defects; run them and say which are caught",
+    "defects": "list the planted defects; run them and report which are caught",
     "doctor": "what this machine has, what it lacks and how to get it",
 }
-"""Each is a module of this package, imported when it is used, with `configure(parser)`
-and `run(options, output)`."""
+"""Each verb is a module of this package, imported when it is used, with `configure(parser)` and `run(options,
+output)`."""
 
 EPILOG = """\
 examples:
@@ -72,18 +72,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def command() -> NoReturn:
-    """The program: `main`, and an exit code of it whatever comes in the middle."""
+    """The program: `main`, and an exit code also for a signal before or after it."""
     code: int = ExitCode.INTERRUPTED
-    with contextlib.suppress(KeyboardInterrupt):  # just before there was somebody to hear it, or just after
+    with contextlib.suppress(KeyboardInterrupt):  # just before the handler was set, or just after it was removed
         code = main()
     leave(code)
 
 
 def leave(code: int) -> NoReturn:
-    """End this process, and not beneath a thread that is in a native call.
+    """End this process, but not while another thread is in a native call.
 
-    As a last resort, where one does not come back within a bound, the interpreter is
-    not ended: what is registered for its end is done, and the process exits.
+    If such a call does not return within a bound, the interpreter is not ended in order: the registered exit handlers
+    run, and the process exits.
     """
     for one in SIGNALS:
         signal.signal(one, signal.SIG_IGN)
@@ -173,10 +173,10 @@ def _debug() -> None:
 
 
 def _from_os(error: OSError) -> CutproofError:
-    """What the operating system refused, as the user's error or the environment's."""
+    """An error of the operating system, as the user's or the environment's."""
     where = f" {error.filename}" if error.filename else ""
     if error.errno == errno.ENOSPC:
-        if not error.filename:  # most likely a file of a run: the folder named with --out gets small ones only
+        if not error.filename:  # most likely a file of a run is meant: the folder named with --out gets only small ones
             return HarnessFailed("the disk is full; make room, or name another folder with TMPDIR or --out")
         return HarnessFailed(f"the disk is full:{where}; make room, or name another folder with --out or TMPDIR")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):

@@ -1,4 +1,4 @@
-"""`cutproof judge`: a recorded history again, without running anything."""
+"""`cutproof judge`: judge a recorded history again, without running anything."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 FORMAT = "cutproof-judge/1"
 LINE = 280
-"""characters of a line that says what is wrong with a history"""
+"""how many characters a line about a wrong history has"""
 
 DESCRIPTION = """\
 Judges a recorded history again, without running anything: one that a run kept, or one
 that was recorded elsewhere in the same format (cutproof-history/1). The scenario says
-what was to be computed; without --scenario it is looked for beside the history.
+what was to be computed; without --scenario it is looked for in the history's folder.
 
-Runs on real processes are saved before they are judged, and those that were violated,
-or whose judge crashed, or all with `verify --keep-histories`, are kept: a folder each in
-a place that `cutproof doctor` names. Such a folder can be judged too."""
+Runs on real processes are saved before they are judged. A run is kept if it was violated
+or its judge crashed; with `verify --keep-histories` every run is kept. Each has a folder
+in a place that `cutproof doctor` names. Such a folder can be judged too."""
 
 EXAMPLES = """\
 examples:
@@ -41,7 +41,7 @@ exit codes: 0 held, 1 violated, 2 bad input, 4 the two judges disagree or Spark 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("history", metavar="HISTORY", type=Path, help="a recorded history, or a kept run's folder")
-    parser.add_argument("--scenario", metavar="FILE", type=Path, help="the scenario file that it is a run of")
+    parser.add_argument("--scenario", metavar="FILE", type=Path, help="the scenario file of the recorded run")
     add_quick(parser)
 
 
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
 
 
 def _read(recorded: Path, named: Path | None) -> tuple[Path, Scenario, History]:
-    """The scenario and where it is said, and the history."""
+    """The scenario and the file that names it, and the history."""
     from ..scenario.files import read_history, read_scenario
 
     if recorded.is_dir():
@@ -95,7 +95,7 @@ def _read(recorded: Path, named: Path | None) -> tuple[Path, Scenario, History]:
 
 
 def _demand_whole(recorded: Path, scenario: Scenario, history: History) -> None:
-    """Raise UsageError on a history that lacks what it has to say, or names what is not there."""
+    """Raise UsageError for a history that lacks a required part, or that names what does not exist."""
     from ..scenario.history_checks import history_problems, in_one_line, missing_parts, spelt_empty
 
     data = recorded.read_bytes()
@@ -105,7 +105,7 @@ def _demand_whole(recorded: Path, scenario: Scenario, history: History) -> None:
 
 
 def _scenario_of(history: Path) -> Path:
-    """The scenario file of a kept history: scenario.json beside it, or the counterexample of its name."""
+    """The scenario file of a kept history: scenario.json in its folder, or the counterexample of the same name."""
     candidates = [history.with_name("scenario.json"), history.parent.parent / "counterexamples" / history.name]
     for candidate in candidates:
         if candidate.is_file():

@@ -1,4 +1,4 @@
-"""What `--out` keeps of one run that is no campaign."""
+"""What `--out` writes for a single run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..scenario.model import Scenario
 
 
 def keep_run(folder: Path, scenario: Scenario, history: History) -> None:
-    """Scenario and history side by side, so that `cutproof judge` finds both."""
+    """Write scenario and history into one folder, so that `cutproof judge` finds both."""
     from ..scenario.files import write_history, write_scenario
 
     folder.mkdir(parents=True, exist_ok=True)

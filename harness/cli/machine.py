@@ -22,17 +22,18 @@ OLDEST_PYTHON = (3, 11)
 DISK_WANTED_BYTES = 1 << 30
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SERVICES = {"Toxiproxy": "toxiproxy", "PostgreSQL": "postgres", "network of a run's processes": "network"}
-"""What runs on real processes need: a module of `services` each, whose `describe()` says which it would be."""
+"""The services that runs on real processes need: a module of `services` each; its `describe()` names the one that
+would be used."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing looked for: whether it is there, and how to get it where it is not."""
+    """One thing that a run needs: whether it is there, and if not, how to get it."""
 
     what: str
     found: str
     """what was found, in words; empty when it is missing"""
     needed: bool = True
-    """false for what only some uses need"""
+    """false if only some uses need it"""
     advice: str = ""
 
     @property
@@ -41,7 +42,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """What runs on real processes have kept, in their named place."""
+    """The runs on real processes that are kept, in their place."""
 
     folder: str
     runs: int
@@ -49,13 +50,13 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """All findings; `ok` when nothing that is needed is missing."""
+    """All findings; `ok` if nothing that is needed is missing."""
 
     format: str = FORMAT
     ok: bool
     findings: list[Finding]
     kept: Kept | None = None
-    """None where there is no place to keep them"""
+    """None if there is no place to keep them"""
 
 
 def examine(out: Path, *, start_spark: bool = True) -> Iterator[Finding]:
@@ -77,7 +78,7 @@ def health(findings: list[Finding]) -> Health:
     ok = not any(finding.missing and finding.needed for finding in findings)
     try:
         return Health(ok=ok, findings=findings, kept=kept())
-    except CutproofError:  # told among the findings
+    except CutproofError:  # listed among the findings
         return Health(ok=ok, findings=findings)
 
 
@@ -177,11 +178,11 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     files: int = 0
     bytes: int = 0
     runs: int = 0
-    """how many kept runs on real processes were among it"""
+    """how many kept runs on real processes were removed"""
 
 
 def kept(folder: Path | None = None) -> Kept:
-    """The runs kept in a folder, by default in the named place; a CutproofError where there can be none."""
+    """The runs kept in a folder, by default in their usual place; a CutproofError if there can be none."""
     from ..reference_engine.services import places
 
     folder = folder or places.runs()
@@ -192,8 +193,8 @@ def kept(folder: Path | None = None) -> Kept:
 def prune(out: Path, caches: list[Path], runs: Path | None = None) -> Pruned:
     """Remove kept histories of finished runs below `out`, cutproof's own caches, and the kept runs on real processes.
 
-    Summaries, reports and counterexamples stay.  Below `out` only folders that a
-    run wrote (they have a summary.json) are touched; `runs` is emptied.
+    Summaries, reports and counterexamples stay.  Below `out` only folders that a run wrote (with a summary.json) are
+    touched; `runs` is emptied.
     """
     doomed = [folder / "histories" for folder in sorted(out.glob("*")) if (folder / "summary.json").is_file()]
     number, sizes = 0, list[int]()
@@ -207,8 +208,10 @@ def prune(out: Path, caches: list[Path], runs: Path | None = None) -> Pruned:
 
 
 def clear_database() -> tuple[int, list[str]]:
-    """Take away what past runs have left in a PostgreSQL of the user's: from how many that could be done, and of the
-    others one line each."""
+    """Remove what past runs have left in a PostgreSQL of the user's.
+
+    Returns for how many runs that was possible, and one line for each other run.
+    """
     from ..reference_engine.orchestrator import remembered
 
     done, failed = 0, []
@@ -226,7 +229,7 @@ def _subfolders(folder: Path) -> int:
 
 
 def _sizes(folder: Path) -> list[int]:
-    """The sizes of the files below a folder; one that a run is just removing does not count."""
+    """The sizes of the files below a folder; a file that a run is just removing does not count."""
     sizes = []
     for path in folder.rglob("*") if folder.is_dir() else ():
         with contextlib.suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""The options that verbs share, and how settings become their defaults."""
+"""The options that verbs share, and how settings become the defaults of options."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def seed(text: str) -> int:
 
 
 def printed(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """The group of options that say what is printed; every verb has it, some with an option of their own."""
+    """The group of options that control what is printed; every verb has it, some with an option of their own."""
     title = "what is printed"
     known = (group for group in parser._action_groups if group.title == title)
     return next(known, None) or parser.add_argument_group(title)
@@ -77,7 +77,7 @@ def progress_of(options: argparse.Namespace) -> AbstractContextManager[Progress]
 
 
 def refuse_for_system(what: str, given: Mapping[str, object], kind: str = "a system of processes and channels") -> None:
-    """What runs in a world of its own: raise UsageError for options that mean another."""
+    """Raise UsageError for options that do not apply to a workload with a world of its own."""
     for option, value in given.items():
         if value:
             raise UsageError(f"{what} is {kind} in a world of its own; leave {option} out")
@@ -99,7 +99,7 @@ def add_subject(parser: argparse._ActionsContainer) -> None:
 
 
 def add_functions(parser: argparse._ActionsContainer) -> None:
-    """`--function`, which every verb takes that runs or judges a workload of one's own."""
+    """`--function`, for every verb that runs or judges a user's workload."""
     parser.add_argument(
         "--function",
         metavar="NAME",
@@ -112,7 +112,7 @@ def add_functions(parser: argparse._ActionsContainer) -> None:
 
 
 def apply_settings(parser: argparse.ArgumentParser, settings: Settings) -> None:
-    """Make settings the defaults of a verb's options; a setting of another verb is not its business."""
+    """Make settings the defaults of a verb's options; settings of other verbs are ignored."""
     by_name = {option.removeprefix("--"): action for action in parser._actions for option in action.option_strings}
     for name, setting in settings.items():
         if name in by_name:

@@ -1,7 +1,7 @@
-"""Where the words go.
+"""Where a verb's output goes.
 
-People's text goes to standard output; with `--json` that carries exactly one
-JSON object, and people's text goes to standard error.  Errors always go there.
+Text for people goes to standard output.  With `--json` standard output has exactly one JSON object, and text for people
+goes to standard error.  Errors always go to standard error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ERROR_FORMAT = "cutproof-error/1"
 
 
 def show_what_can_be_shown() -> None:
-    """Have this process write to any terminal: a character that it cannot show becomes an escape of it."""
+    """Let this process write to any terminal: a character that the terminal cannot show becomes an escape."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -32,7 +32,7 @@ def debugging() -> bool:
 
 
 class Output:
-    """What a verb says, to a person or to a program."""
+    """What a verb prints, for a person or for a program."""
 
     def __init__(
         self, *, json: bool = False, quiet: bool = False, stdout: TextIO | None = None, stderr: TextIO | None = None
@@ -43,47 +43,47 @@ class Output:
         self._stderr = stderr or sys.stderr
 
     def say(self, text: str = "") -> None:
-        """A line for people."""
+        """Print a line for people."""
         if not self.quiet:
             print(text, file=self._stderr if self.json else self._stdout)
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """A table for people, its columns as wide as what is in them."""
+        """Print a table for people, its columns as wide as their content."""
         cells = [list(header), *[[str(cell) for cell in row] for row in rows]]
         widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
         for row in cells:
             self.say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
     def result(self, value: object) -> None:
-        """The one JSON object, where JSON was asked for."""
+        """Print the one JSON object, if JSON was requested."""
         if self.json:
             print(_json(value), file=self._stdout)
 
     def complain(self, text: str) -> None:
-        """A line of what went wrong in the harness, though the run went on; said to the quiet too."""
+        """Print a line about an error in the harness after which the run went on; also with --quiet."""
         print(f"cutproof: {shortened(text, encoding=_encoding(self._stderr))}", file=self._stderr)
 
     def trace(self, text: str) -> None:
-        """A traceback, for whoever looks for a bug in the harness (`debugging`)."""
+        """Print a traceback, for a developer of the harness (`debugging`)."""
         print(text.rstrip(), file=self._stderr)
 
     def error(self, error: CutproofError) -> ExitCode:
-        """One line of what is wrong; as the JSON object too, where that was asked for."""
+        """Print an error in one line; also as the JSON object, if JSON was requested."""
         print(f"cutproof: {one_line(error, _encoding(self._stderr))}", file=self._stderr)
         self.result({"format": ERROR_FORMAT, "error": one_line(error), "exit_code": int(error.exit_code)})
         return error.exit_code
 
 
 def _encoding(stream: TextIO) -> str:
-    """What a stream can show; one in memory has no encoding, and shows everything."""
+    """The encoding that a stream can show; a stream in memory has none, and shows everything."""
     return getattr(stream, "encoding", None) or "utf-8"
 
 
 def _json(value: object) -> str:
-    """The value as JSON in ASCII: its escapes mean the same in whatever encoding it is read."""
+    """The value as JSON in ASCII, whose escapes are the same in every encoding."""
     try:
         encoded = msgspec.json.encode(value)
-    except UnicodeEncodeError:  # a file's name need not be text
+    except UnicodeEncodeError:  # a file's name may be bytes that are no text
         encoded = msgspec.json.encode(_as_text(msgspec.to_builtins(value)))
     text = msgspec.json.format(encoded, indent=2).decode()
     return text if text.isascii() else "".join(map(_escaped, text))
@@ -97,7 +97,7 @@ def _escaped(letter: str) -> str:
 
 
 def _as_text(value: object) -> object:
-    """Builtins whose texts can be encoded; what cannot becomes an escape."""
+    """Builtins whose texts can be encoded; other characters become escapes."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def print_summary(summary: Summary, folder: Path | None, output: Output, *, verbose: bool = False) -> None:
-    """What held, what was found, what fell short and where to read on; the quiet are told what failed, and no more."""
+    """Print what held, what was found, what fell short and where to read on; with --quiet only what failed."""
     report = str(folder / "report.html") if folder is not None else ""
     output.say(render_text(summary, report=report, verbose=verbose).rstrip())
     for failure in summary.failures if output.quiet else ():
@@ -35,7 +35,7 @@ def print_summary(summary: Summary, folder: Path | None, output: Output, *, verb
 
 
 def print_verdicts(verdicts: dict[str, Verdict], output: Output) -> None:
-    """A line an invariant, and what a violated one points at."""
+    """Print a line for each invariant, and the witnesses of a violated one."""
     output.table(
         ("invariant", "verdict", ""), [(name, *verdict_in_words(verdict)) for name, verdict in verdicts.items()]
     )
@@ -48,7 +48,7 @@ def print_verdicts(verdicts: dict[str, Verdict], output: Output) -> None:
 
 
 def print_rows(expected: Iterable[Row], committed: Iterable[Row], output: Output) -> None:
-    """Expected beside committed, where they differ; nothing when all rows are equal."""
+    """Print expected and committed rows where they differ; nothing if all rows are equal."""
     pairs = side_by_side(expected, committed)
     if any(pair.status != "ok" for pair in pairs):
         output.say()
@@ -57,7 +57,7 @@ def print_rows(expected: Iterable[Row], committed: Iterable[Row], output: Output
 
 
 def print_events(history: History, output: Output) -> None:
-    """The time line, a line an event."""
+    """Print the timeline, a line for each event."""
     from ...reports.words import with_task
 
     for event in sorted(history.timeline, key=lambda event: event.order):
@@ -66,7 +66,8 @@ def print_events(history: History, output: Output) -> None:
 
 
 def print_tampering(report: TamperReport, output: Output, *, verbose: bool = False) -> None:
-    """Which mutations no invariant saw, and for which there was no place; with `verbose` a line for each mutation."""
+    """Print the mutations that no invariant saw, and those for which there was no place; with `verbose` a line for
+    each mutation."""
     if verbose:
         output.table(
             ("mutation", "made", "seen", "by"),

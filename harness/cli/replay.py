@@ -1,4 +1,4 @@
-"""`cutproof replay`: one scenario file again, and its story."""
+"""`cutproof replay`: run one scenario file again, and print its story."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 FORMAT = "cutproof-replay/1"
 
 DESCRIPTION = """\
-Runs one scenario file again and tells what happened: what ran, what was hit, where
-the cut lay, what was committed, what was expected, and the verdicts. A run is a
-function of its scenario: `--json` has trace_sha256, a digest of everything that
-happened in order, and it is the same every time. On real processes it is not, and
-what depends on a race may show or not: `--runs` says how often it does.
+Runs one scenario file again and prints what happened: what ran, what was hit, where
+the cut was, what was committed, what was expected, and the verdicts. In virtual time a
+run is a function of its scenario: `--json` has trace_sha256, a digest of everything that
+happened in order, and it is the same every time. On real processes it is not, and a
+failure that depends on a race may show or not: `--runs N` counts how often it shows.
 
-A file that was found with a planted defect names it, and is replayed with it. One of a
-system of processes (cutproof-graph/1) is run in its own world: its general snapshots,
-judged by causality."""
+A file that was found with a planted defect names the defect, and is replayed with it. The
+file of a system of processes (cutproof-graph/1) runs in a world of its own; causality
+judges its general snapshots."""
 
 EXAMPLES = """\
 examples:
@@ -41,9 +41,9 @@ examples:
   cutproof replay tests/kept.cutproof.json --subject my.engine:Engine
   cutproof replay ID.json --defect none     the same scenario on the unmodified engine
   cutproof replay ID.json --subject processes --runs 10
-  cutproof replay batch-ID.json --batch     as a stream and as a batch: the same is left
+  cutproof replay batch-ID.json --batch     as a stream and as a batch: both commit the same rows
 
-exit codes: 0 held, 1 violated, 2 no such file or none that can be read, 4 the harness failed"""
+exit codes: 0 held, 1 violated, 2 no such file, or it cannot be read, 4 the harness failed"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -51,19 +51,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "scenario",
         metavar="SCENARIO.json",
         type=Path,
-        help="a scenario file, one's own or a run's; or a scenario of a run by its number, as in scenarios.jsonl:20",
+        help="a scenario file, yours or a run's; or a scenario of a run by its number, as in scenarios.jsonl:20",
     )
     add_subject(parser)
     parser.add_argument(
-        "--runs", metavar="N", type=count, default=1, help="run it so many times, and say how many were violated (1)"
+        "--runs", metavar="N", type=count, default=1, help="run it N times, and count the violated runs (1)"
     )
     parser.add_argument(
         "--batch",
         action="store_true",
-        help="run its job as a stream to the end and as a batch, and compare what is left",
+        help="run its job as a stream to the end and as a batch, and compare the committed rows",
     )
-    parser.add_argument("--story", action="store_true", help="the story event by event, not only its main points")
-    parser.add_argument("--out", metavar="DIR", type=Path, help="keep scenario, history and a report here")
+    parser.add_argument("--story", action="store_true", help="print the story event by event, not only its main points")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="write scenario, history and a report into DIR")
     add_quick(parser)
 
 
@@ -107,7 +107,7 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
 
 
 def _replay_system(system: System, options: argparse.Namespace, output: Output) -> ExitCode:
-    """A system of processes and channels, in its own world, judged by causality."""
+    """Replay a system of processes and channels, in its own world; causality judges it."""
     from ..counterexamples.system_story import sentences
     from ..reference_engine.graphs.run import run_and_judge
 
@@ -125,7 +125,7 @@ def _replay_system(system: System, options: argparse.Namespace, output: Output) 
 
 
 def _both_ways(scenario: Scenario, options: argparse.Namespace, output: Output) -> ExitCode:
-    """Its job on inputs that end, as a stream and as a batch of the reference engine (FIN-6)."""
+    """Run the scenario's job, with inputs that end, as a stream and as a batch of the reference engine (FIN-6)."""
     from ...properties.model.verdict import Violated
     from ..reference_engine.streaming_batch import as_bounded
     from ..runtime.exit_codes import UsageError
@@ -157,7 +157,8 @@ def _command(options: argparse.Namespace) -> str:
 
 
 def _defect(options: argparse.Namespace, scenario: Scenario) -> str | None:
-    """What to plant: what was asked for, else what the file was found with, if the subject has such things."""
+    """The defect to plant: the one that was requested, else the one with which the file was found, if the subject
+    has defects."""
     if options.defect is not None:
         return None if options.defect == "none" else str(options.defect)
     return scenario.defect or None if options.subject in BUILT else None

@@ -1,4 +1,4 @@
-"""`cutproof report`: a run folder's report again."""
+"""`cutproof report`: write a run folder's report again."""
 
 from __future__ import annotations
 

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 PROFILES = ("smoke", "default", "nightly")
 TAMPERED_IN_REAL_TIME = 30
-"""histories to lie about, where each costs seconds"""
+"""how many histories are mutated, if each run costs seconds"""
 
 DESCRIPTION = """\
 Draws scenarios (a workload, its layout, an engine configuration with aligned or
 unaligned checkpoints, and what goes wrong), runs each on the subject, and judges every
 recorded history against what PySpark says the answer is. Failures are shrunk until they
-read as a story. The same seed and version draw the same scenarios. Beside the jobs of
-the simulated engine stand systems of processes, one for every 20 scenarios: any graph,
-on which general snapshots are taken and judged by causality; and of every 40 jobs one
-runs as a batch too, and has to leave what it leaves as a stream.
+read as a story. The same seed and version draw the same scenarios. With the simulated
+engine a run has companions. For every 20 scenarios it runs a system of processes: any
+graph, of which general snapshots are taken and judged by causality. One of every 40 jobs
+also runs as a batch, which has to commit the same rows as the stream.
 
 The run folder gets summary.json, report.html, junit.xml, scenarios.jsonl and
 counterexamples/, each replayable alone with `cutproof replay`."""
@@ -45,16 +45,16 @@ examples:
   cutproof verify                                    a minute on the reference engine
   cutproof verify --subject processes --time 5m      the same engine as real processes
   cutproof verify --subject my.engine:Engine --scenarios 200 --seed 7
-  cutproof verify --workload list                    what has a name
+  cutproof verify --workload list                    list the names
   cutproof verify --workload two-input-alignment     one of the documents' examples
-  cutproof verify --workload spilling-arithmetic --out o   one that measures; its report has curves
+  cutproof verify --workload spilling-arithmetic --out o   an example that measures; its report has curves
   cutproof verify --workload flights                 real data, in slices
   cutproof verify --workload mine.toml --input day.parquet
-  cutproof verify --defect A01                       see it fail, with a story
-  cutproof verify --tamper                           see that the judge has teeth
+  cutproof verify --defect A01                       watch a planted defect fail, with its story
+  cutproof verify --tamper                           see that the judge notices errors
 
-exit codes: 0 held; 1 violated: both judges saw it, or one where PySpark is not asked
-about it; 2 bad input; 3 fell short of what the profile has to show; 4 the harness
+exit codes: 0 held; 1 violated: both judges saw it, or the quick checker where PySpark is
+not asked; 2 bad input; 3 fell short of what the profile has to show; 4 the harness
 failed, or the two judges disagree; 130 interrupted"""
 
 
@@ -67,9 +67,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="how much, and what has to be shown: smoke (seconds), default (at most a minute on 2 cores; some minutes "
         "on processes), nightly",
     )
-    drawn.add_argument("--scenarios", metavar="N", type=count, help="so many scenarios, in place of the profile's")
+    drawn.add_argument("--scenarios", metavar="N", type=count, help="run N scenarios, not as many as the profile has")
     drawn.add_argument("--time", metavar="TIME", type=duration, help="stop drawing after this long: 60s, 5m, 1h")
-    drawn.add_argument("--seed", metavar="S", type=seed, help="draw from this seed; else one is drawn, and printed")
+    drawn.add_argument(
+        "--seed", metavar="S", type=seed, help="draw from this seed; without it a seed is drawn, and printed"
+    )
     drawn.add_argument(
         "--workload",
         metavar="NAME|FILE|list",
@@ -79,21 +81,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--input",
         metavar="FILE",
         type=Path,
-        help="a CSV or Parquet file in place of the one that the workload file names",
+        help="a CSV or Parquet file that replaces the one in the workload file",
     )
     tested = parser.add_argument_group("what is tested")
     add_subject(tested)
     tested.add_argument(
         "--tamper",
         action="store_true",
-        help="show that the judge has teeth on this engine: drop, repeat or alter a committed row, or move a cut, "
-        "in recorded histories, and demand that the verdict turns",
+        help="show that the judge notices errors: drop, repeat or alter a committed row, or move a cut, "
+        "in recorded histories of this engine, and demand that the verdict changes",
     )
     tested.add_argument(
         "--workers",
         metavar="N",
         type=count,
-        help="scenarios that run side by side (as suits machine and subject)",
+        help="scenarios that run at the same time (default: as many as suit machine and subject)",
     )
     kept = parser.add_argument_group("what is kept")
     kept.add_argument("--out", metavar="DIR", type=Path, help="the run folder (a new one under out/)")
@@ -260,7 +262,7 @@ def _print_example(run: ExampleRun, output: Output) -> None:
 
 
 def _why(one: CompanionRun) -> str:
-    """What is violated in a variant, or why it could not be run."""
+    """The violated invariants of a companion run, or why it could not be run."""
     if one.problem:
         return one.problem
     violated = [name for name, verdict in one.verdicts.items() if isinstance(verdict, Violated)]
