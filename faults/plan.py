@@ -177,8 +177,7 @@ class FailCommit(Fault, kw_only=True, tag="fail-commit"):
 
 
 class RaiseInOperator(Fault, kw_only=True, tag="raise-in-operator"):
-    """A user function raises an exception on the next record of a task, or with `always` on that record whenever it
-    comes (a "poison pill")."""
+    """A user function raises on the next record of a task; with `always` it raises on that record whenever it comes."""
 
     task: str
     always: bool = False

@@ -16,8 +16,8 @@ POINTS: dict[str, str] = {
     "snapshot-taken": "a task has recorded its state and hands it to the store",
     "snapshot-persisted": "the store reports a task's snapshot durable",
     "ack-sent": "a task acknowledges a checkpoint",
-    "end-of-data-sent": "a task tells a channel that its input has ended",
-    "end-of-partition-sent": "a task tells a channel that it has finished",
+    "end-of-data-sent": "a task sends into a channel that its input has ended",
+    "end-of-partition-sent": "a task sends into a channel that it has finished",
     # the coordinator
     "checkpoint-triggered": "the coordinator starts a checkpoint",
     "ack-received": "the coordinator takes an acknowledgement",

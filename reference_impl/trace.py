@@ -44,7 +44,7 @@ class TaskLog(Protocol):
         """Its watermark has advanced."""
 
     def ticked(self, time: int) -> None:
-        """It was told the processing time, or that this has ended."""
+        """The task received the processing time, or its end."""
 
     def assigned(self, splits: Mapping[int, int]) -> None:
         """A message of its enumerator has reached it: all the splits that it was given, by position."""

@@ -104,7 +104,7 @@ class Reader(Generic[Message]):
 
 
 def _length(view: memoryview, start: int, size: int) -> int:
-    """The length that a header tells, -1 when there is not yet enough of it; raises WireError."""
+    """The length in a header, -1 if the header is not complete yet; raises WireError."""
     if view[start] != VERSION:
         raise WireError(f"a frame begins with {view[start]}: this side speaks version {VERSION} of the wire")
     if size - start < HEADER.size:

@@ -117,7 +117,7 @@ class Toxiproxy:
             made = self._server.create(upstream, name, listen=listen, enabled=True)
         there = self._theirs().get(name)
         if there is None or there.upstream != upstream or there.enabled is not True or there.listen != made.listen:
-            raise ToxiproxyFailed(f"Toxiproxy did not make the proxy {name} as it was told")
+            raise ToxiproxyFailed(f"Toxiproxy did not make the proxy {name} as requested")
         port = _port(there.listen)
         if not port or (listen_port and port != listen_port):
             raise ToxiproxyFailed(f"Toxiproxy made the proxy {name} listen at {there.listen}, not on {listen_port}")
@@ -171,7 +171,7 @@ class Toxiproxy:
             there = self._server.proxies()
             unhealed = [name for name in self.proxies() if not there[name].enabled or there[name].toxics()]
         if unhealed:
-            raise ToxiproxyFailed(f"Toxiproxy was told to reset, and these are still disturbed: {', '.join(unhealed)}")
+            raise ToxiproxyFailed(f"Toxiproxy was asked to reset, and these are still disturbed: {', '.join(unhealed)}")
         for made in self._made.values():
             made.is_enabled, made.placed = True, {}
             made.unsure.clear()
@@ -188,11 +188,11 @@ class Toxiproxy:
             yield
         except self._package.api.ProxyExists as error:
             raise ToxiproxyFailed(
-                f"Toxiproxy on port {self.port} was told to {what}, and it is there already"
+                f"Toxiproxy on port {self.port} was asked to {what}, and it is there already"
             ) from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ToxiproxyFailed(
-                f"Toxiproxy on port {self.port} was told to {what}, and gave no proper answer: {error!r}"
+                f"Toxiproxy on port {self.port} was asked to {what}, and gave no proper answer: {error!r}"
             ) from error
 
 
@@ -230,7 +230,7 @@ class Proxy:
                 name=name, type=wire_type, stream=STREAMS[towards], toxicity=1.0, attributes=attributes
             )
         if placed not in self.active():
-            raise ToxiproxyFailed(f"Toxiproxy was told to add {name} to {self.name}, and has something else there")
+            raise ToxiproxyFailed(f"Toxiproxy was asked to add {name} to {self.name}, and has something else there")
         self.placed[name] = placed
         self.unsure.clear()
         return name
@@ -247,7 +247,7 @@ class Proxy:
         with self._server._calling(f"remove {name} from {self.name}"):
             self._theirs.destroy_toxic(name)
         if any(active.name == name for active in self.active()):
-            raise ToxiproxyFailed(f"Toxiproxy was told to remove {name} from {self.name}, and still has it")
+            raise ToxiproxyFailed(f"Toxiproxy was asked to remove {name} from {self.name}, and still has it")
         self.placed.pop(name, None)
         self.unsure.clear()
 
@@ -282,14 +282,14 @@ class Proxy:
         with self._server._calling(f"delete {self.name}"):
             self._theirs.destroy()
         if self.name in self._server.proxies():
-            raise ToxiproxyFailed(f"Toxiproxy was told to delete {self.name}, and still has it")
+            raise ToxiproxyFailed(f"Toxiproxy was asked to delete {self.name}, and still has it")
         self._server._made.pop(self.name, None)
 
     def _demand(self, *, enabled: bool) -> None:
         there = self._server._theirs().get(self.name)
         if there is None or there.enabled is not enabled or _port(there.listen) != self.port:
             shown = "enable" if enabled else "disable"
-            raise ToxiproxyFailed(f"Toxiproxy was told to {shown} {self.name} on port {self.port}, and did not")
+            raise ToxiproxyFailed(f"Toxiproxy was asked to {shown} {self.name} on port {self.port}, and did not")
         self.is_enabled = enabled
         self.unsure.clear()
 

@@ -1,7 +1,7 @@
-"""What is found among the companions of a search's scenarios: of each kind of difference one is shrunk and told.
+"""The findings of a search's companion runs: of each kind of difference one case is shrunk and described.
 
-A companion run has one judge, so a violation needs no second one.  A file of known failures is about
-jobs, so a violation here always fails the verification.
+A companion run has one judge, so a violation needs no second one.  A file of known failures is about jobs, so a
+violation here always fails the verification.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Smallest(msgspec.Struct, frozen=True, kw_only=True):
     """of the file that runs it again"""
     size: Size
     replay_options: tuple[str, ...] = ()
-    """what `cutproof replay` is told beside the file"""
+    """options for `cutproof replay`, besides the file"""
 
 
 def grouped(outcomes: Iterable[AnyOutcome]) -> dict[tuple[str, str], list[AnyCompanion]]:

@@ -151,7 +151,7 @@ class FindingBuilder:
         return next(both, one.outcomes[0])
 
     def _describe(self, one: Group, shrinking: Future[Shrunk] | None) -> None:
-        """Tell a group by its shrunk case; where that cannot be had, by the one that was found."""
+        """Describe a group by its shrunk case; if shrinking fails, by the case that was found."""
         try:
             with self._interruption.open():
                 if shrinking is not None:

@@ -187,7 +187,7 @@ def _cut(case: Case) -> str:
 
 
 def expected_rows(case: Case) -> Counter[Row]:
-    """What an independent reader should see at the closing cut, by the quick checker's reckoning."""
+    """The rows that an independent reader should see at the closing cut, as the quick checker computes them."""
     epoch = case.closing.epoch
     if case.history.sink == "idempotent":
         return Counter(case.expected.last_rows(epoch).values())

@@ -107,8 +107,8 @@ def _new_sources(own: Ran, companions: Sequence[Ran]) -> str:
     words = sorted(
         {event.task for event in other.timeline if event.what == "trigger-received" and event.checkpoint in after}
     )
-    require("second-0" in words, f"after first-0 had finished, {', '.join(words) or 'nobody'} was told to begin")
-    return f"after source-0 and first-0 had finished, {' and then '.join(words)} was told to begin, as a source is"
+    require("second-0" in words, f"after first-0 had finished, {', '.join(words) or 'nobody'} was ordered to begin")
+    return f"after source-0 and first-0 had finished, {' and then '.join(words)} was ordered to begin, as a source is"
 
 
 def _all_commit_once(scenario: Scenario, history: History) -> str:

@@ -1,10 +1,9 @@
-"""Scenarios for a subject whose time is the machine's: smaller, calmer, and each kind of fault in turn.
+"""Scenarios for a subject in real time: smaller, with fewer faults, and each kind of fault in its order.
 
-Such a scenario costs seconds, so a few dozen have to show what thousands show
-elsewhere.  Chance would leave some kinds out; here two kinds lead each scenario,
-dealt out by its number, so that every kind has its turn twice in as many
-scenarios as there are kinds.  Faults are aimed at points rather than at times: a
-machine under load is late, a point is not.
+Such a scenario costs seconds, so a few dozen have to show what thousands show elsewhere.  Chance would leave some kinds
+out.  Here the number of a scenario gives it two kinds of faults that must occur in it, so that every kind occurs twice
+in as many scenarios as there are kinds.  Faults strike at points rather than at times: under load a machine is late,
+but a point is not.
 """
 
 from __future__ import annotations
@@ -166,8 +165,8 @@ def _step(choices: Choices, target: Forecast) -> AtPoint:
 
 
 def _power_loss(choices: Choices, target: Forecast) -> AnyFault:
-    """As the last task of a node takes its snapshot, while those of the others are being written; most
-    engines deal tasks out to their nodes in turn."""
+    """Power is lost as the last task of a node takes its snapshot, while those of the others are being written; most
+    engines assign tasks to nodes round-robin."""
     tasks, nodes = target.layout.tasks, target.engine.nodes
     number = len(tasks) - 1 - choices.between(0, max(0, min(nodes, len(tasks) - nodes) - 1))
     occurrence = choices.between(1, min(3, target.checkpoints))

@@ -159,6 +159,6 @@ def _demand(verified: Verified) -> None:
 
 
 def _commands(summary: Summary) -> list[str]:
-    """The way back to scenarios that could not be run: to the first of each reason that is told."""
+    """The way back to scenarios that could not be run: to the first of each reason that is reported."""
     firsts = [alike[0] for alike in by_reason(summary.not_run).values()]
     return [f"  {one.replay}" for one in firsts[:REASONS] if one.replay]

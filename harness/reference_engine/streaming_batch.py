@@ -76,7 +76,7 @@ def question(scenario: Scenario, name: str) -> OracleJob:
 
 
 def expected_rows(workload: Workload, expected: Expected) -> Counter[Row]:
-    """The final result by PySpark's reckoning: of a count or sum its state in the end."""
+    """The final result as PySpark computes it: of a count or sum its state in the end."""
     if not is_update_stream(workload):
         return expected.rows_up_to(INFINITE)
     held = expected.state(INFINITE).get(workload.output, Counter())
@@ -136,7 +136,9 @@ def _unfinished(scenario: Scenario, history: History) -> Unknown | None:
     if history.guarantee != "exactly-once" or history.sink != "transactional":
         return Unknown(reason="not promised", detail=f"{history.guarantee} into a sink that is {history.sink}")
     if not shows_last(scenario.workload, scenario.topology):
-        return Unknown(reason="not observable", detail="a key's updates are dealt out: none is the last to be seen")
+        return Unknown(
+            reason="not observable", detail="a key's updates are distributed: a reader cannot know the last one"
+        )
     return None
 
 

@@ -38,7 +38,7 @@ class ExitCode(enum.IntEnum):
 
 
 class CutproofError(Exception):
-    """An error told in one line; its class decides the exit code."""
+    """An error that is reported in one line; its class decides the exit code."""
 
     exit_code: ExitCode = ExitCode.HARNESS_FAILED
 

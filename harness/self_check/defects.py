@@ -325,7 +325,7 @@ class Catch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hunter:
-    """Tells whether a scenario still catches the defect in the same way."""
+    """Returns whether a scenario still catches the defect in the same way."""
 
     def __init__(self, faulty: Subject, sound: Subject, catch: Catch) -> None:
         self._faulty = faulty

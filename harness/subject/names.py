@@ -128,5 +128,7 @@ def _has(value: object, method: str) -> bool:
     """Whether it is there."""
     try:
         return hasattr(value, method)
-    except Exception:  # a property of somebody's class may raise anything: it is there, and its error is told on use
+    except (
+        Exception
+    ):  # a property of somebody's class may raise anything: it is there, and its error is reported on use
         return True

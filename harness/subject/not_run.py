@@ -1,5 +1,4 @@
-"""Scenarios that a subject could not be driven through: told, and counted as a failure of the harness, not of the
-engine."""
+"""Scenarios that a subject could not run: reported, and counted as failures of the harness, not of the engine."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from ...reports.model import NotRun
 from ...reports.overview import by_reason
 
 REASONS = 5
-"""told in a sentence each"""
+"""reported in a sentence each"""
 
 
 def with_commands(not_run: Iterable[NotRun], command: Callable[[str], str]) -> list[NotRun]:

@@ -81,12 +81,11 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Subject(Protocol):
-    """An engine that can be made to run a scenario and tell what happened.
+    """An engine that can be made to run a scenario and report what happened.
 
-    `run` returns whatever happened as a history; it raises `SubjectFailed` only
-    for a scenario that the engine could not be driven through (never for what goes
-    wrong inside it: that is a failure in the history), and a `CutproofError` when
-    the environment failed, so that no other scenario would fare better.
+    `run` returns everything that happened as a history.  It raises `SubjectFailed` only if the engine could not run the
+    scenario (an error inside the engine is a failure in the history), and a `CutproofError` if the environment failed,
+    so that any other scenario would fail in the same way.
     """
 
     @property

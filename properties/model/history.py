@@ -71,8 +71,8 @@ class StoredState(msgspec.Struct, kw_only=True):
     """in flight: by input channel (in the task's numbering) what lay in it, by output channel what was still to be
     sent"""
     replays: dict[int, list[int]] = {}
-    """of the first ones `queued` in a channel: how many restores have put each back before; what was more often
-    comes first when the job is laid out anew"""
+    """of the first elements `queued` in a channel: how many restores have put each back before; those with more
+    restores come first when the job is rescaled"""
 
     spilled: dict[int, list[tuple[str, int, int]]] = {}
     """where the store has `queued` in logs of persistent channels: (log, first number, the number behind the last)"""

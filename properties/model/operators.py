@@ -21,7 +21,7 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Operator(Value, kw_only=True, tag_field="kind"):
-    """Base of the operators; `kind` tells them apart in a scenario file."""
+    """Base of the operators; `kind` distinguishes them in a scenario file."""
 
 
 class Map(Operator, kw_only=True, tag="map"):

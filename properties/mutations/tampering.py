@@ -1,14 +1,12 @@
 """Mutations of a recorded run, each of which some invariant must see.
 
-A judge that never answers "violated" is worthless, and on a correct engine nobody would
-notice.  So a recorded history is altered where an invariant held (a committed row
-dropped, repeated, replaced by a copy of one that is equal but for its tag; a cut moved; a
-state edited; a commit put before its completion; …), and the verdict has to turn.  A
-mutation is pure.  It keeps the rest of the history consistent, so that the invariant
-which it aims at turns, and not the reading of nonsense.
+A judge that never answers "violated" is worthless, and on a correct engine nobody would notice.  So a recorded history
+is changed where an invariant held (a committed row dropped, repeated, or replaced by one that is equal except for its
+tag; a cut moved; a state edited; a commit put before its completion; …), and the verdict has to change.  A mutation is
+pure.  It keeps the rest of the history consistent, so that the intended invariant is violated, and the history can
+still be read.
 
-The history alone determines which record, row or snapshot is altered: the middle one of
-all candidates.
+The history alone determines which record, row or snapshot is changed: the middle one of all candidates.
 """
 
 from __future__ import annotations

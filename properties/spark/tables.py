@@ -157,7 +157,7 @@ class OracleAnswer(msgspec.Struct, frozen=True, kw_only=True):
     expected: Expected | None = None
     problem: str = ""
     disagreements: tuple[Difference, ...] = ()
-    """of `Reckoned` with `expected`"""
+    """of the quick checker's result with `expected`"""
 
 
 def disagreements(expected: Expected, other: QuickResult) -> tuple[Difference, ...]:

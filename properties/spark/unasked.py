@@ -71,8 +71,8 @@ def in_words(reason: str) -> str:
 
 
 class Unasked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why PySpark is not asked for the rows that a case owes up to its closing cut, or for all keyed state of its
-    completed checkpoints: of `REASONS`; empty where it is."""
+    """Why PySpark is not asked for the rows that are expected of a case up to its closing cut, or for all keyed
+    state of its completed checkpoints: one of `REASONS`; empty if it is asked."""
 
     rows: str = ""
     state: str = ""

@@ -300,7 +300,7 @@ def _with_new_operators(graph: JobGraph, restores: CompletedSnapshot) -> str:
 
 
 def _other_than_it_was(graph: JobGraph, restores: CompletedSnapshot) -> str:
-    """Whether the job lacks an operator that it had, or deals its keys out by other groups."""
+    """Whether the job lacks an operator that it had, or has another number of key groups."""
     tasks = (*restores.handles, *restores.finished)
     before = dict.fromkeys((*restores.parallelism, *(task.rpartition("-")[0] for task in tasks)))
     lacking = [name for name in before if name not in graph.parallelism]

@@ -1,6 +1,6 @@
 """The general snapshot: any processes, any channels between them, begun by any of them (CL-1).
 
-Chandy and Lamport, "Distributed Snapshots" (1985); the course on consistent snapshots tells it in three steps.
+Chandy and Lamport, "Distributed Snapshots" (1985); the course on consistent snapshots has it in three steps.
 
 *Begin.*  A process records its state and sends a marker into each of its output
 channels, with nothing in between; then it records what comes in on its inputs.
@@ -16,7 +16,7 @@ what is in that one was sent and not yet received, like anything else in a chann
 while what a process did alone is in its state or not in the snapshot.
 
 Nothing here is about streams: a state is whatever a process hands over, and so is a
-message.  The aligned snapshots of the engine (alignment.py) are this with another
+message.  The aligned snapshots of the engine (barrier_alignment.py) are this with another
 moment of recording, `LastMarker`, and sources that begin all of them.
 """
 
@@ -52,7 +52,7 @@ class SendMarker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Contribute(msgspec.Struct, frozen=True, kw_only=True):
-    """Effect: tell the collector."""
+    """Effect: notify the collector."""
 
     contribution: Contribution
 
@@ -61,7 +61,8 @@ Effect = SendMarker | Contribute
 
 
 class TakesPart(Protocol):
-    """One process's part in snapshots, by whatever method: what the world that carries its messages tells it."""
+    """The base of the recorders of every method: the events that the world which carries their messages passes to
+    them."""
 
     def begin(self, snapshot: SnapshotName, state: Any, clock_us: int = 0) -> list[Effect]:
         """Start a snapshot here; `clock_us` is what the process's own clock says, if the method goes by clocks."""

@@ -180,7 +180,9 @@ class Committer(CommittingTask):
 
     def fixed_state(self) -> TaskState:
         state = super().fixed_state()
-        state.ended = state.ended and not self._has_global  # it still owes the one behind it what it will settle
+        state.ended = (
+            state.ended and not self._has_global
+        )  # the global committer still expects from it what it will settle
         return state
 
 
@@ -222,7 +224,7 @@ class GlobalCommitter(CommittingTask):
         return [*self.commit(), *self.finish_if_settled()]
 
     def finish_if_settled(self) -> list[Effect]:
-        """Told to finish, and all up to the last checkpoint has come and is visible."""
+        """If it was ordered to finish: finish once everything up to the last checkpoint has come and is visible."""
         level = self.level
         due = any(one.checkpoint <= level for one in self.sealed)
         is_settled = level >= self.notified and not due and not self._asked

@@ -41,7 +41,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     committing: str = "writer"
     """one of COMMITTING"""
     pooled_ids: bool = False
-    """a sink reuses transactional ids, and an epoch tells the transactions apart; possible only where the sink itself
+    """a sink reuses transactional ids, and an epoch distinguishes the transactions; possible only where the sink itself
     commits, since only then it knows which ids are free"""
     alignment: str = "aligned"
     """one of ALIGNMENTS"""

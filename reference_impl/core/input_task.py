@@ -351,7 +351,7 @@ class OperatorTask(InputTask):
 
     def _raised(self, error: Exception) -> Effect:
         name = f"{self.operator.function} " if self.operator.function else ""
-        if isinstance(error, Refused):  # what it gave, or asked for, is told with its name
+        if isinstance(error, Refused):  # an error about what it returned or requested names it
             return Fail(f"the user function of {self.spec.task} is refused: {error}")
         return Fail(f"the user function {name}of {self.spec.task} raised {type(error).__name__}: {error}")
 

@@ -1,14 +1,13 @@
-"""What is set beside Chandy and Lamport's snapshot (CL-4): clocks, and a world that is stopped.
+"""The methods that are compared with Chandy and Lamport's snapshot (CL-4): clocks, and a world that is stopped.
 
-Both are of the course on consistent snapshots.
+Both are from the course on consistent snapshots.
 
-*Synchronised clocks*: every process records its state when its own clock says so;
-a message received later belongs to its channel if the sender's clock had not yet
-said so when it was sent.  That is a cut only if the clocks agree better than any
-message is fast; nothing tells when they do not.
+*Synchronised clocks*: every process records its state at an agreed time of its own clock.  A message received later
+belongs to its channel if the sender's clock had not reached that time when the message was sent.  That is a cut only if
+the clocks differ by less than the time of the fastest message; nothing shows when they do not.
 
-*Global synchronisation*: everybody is told to stop, records, lets its inputs run
-dry, and goes on when all have.  That is always a cut, and nobody works meanwhile.
+*Global synchronisation*: every process is ordered to stop, records its state, takes what is in its inputs, and goes on
+when all have.  That is always a cut, and meanwhile no process works.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class ByTheClock:
 
 
 class _Never:
-    """No marker makes a process record: it is told to stop, or nothing happens."""
+    """No marker makes a process record: it is ordered to stop, or nothing happens."""
 
     blocks_channels = False
 

@@ -1,12 +1,10 @@
-"""Timers in processing time: what is decided about them (OPS-1).
+"""Timers in processing time: the decisions about them (OPS-1).
 
-The core has no clock.  Whoever drives a task tells it the time, before each
-record and when the earliest of its timers is due, and a timer fires in the
-first such step at or behind its time.  It is kept with its key's state, in the
-snapshot, and goes where the key goes.  At the end of all input nothing would
-ever look at the clock again: what is pending fires then, before the end goes
-on, so that the last snapshot holds no timer.  Without an end (a stop without
-drain) it stays in the savepoint.
+The core has no clock.  The driver of a task passes it the time, before each record and when the earliest of its timers
+is due; a timer fires in the first such step at or after its time.  A timer is kept with its key's state, in the
+snapshot, and moves with the key.  At the end of all input nothing would look at the clock again, so pending timers fire
+then, before the end is sent on, and the last snapshot holds no timer.  Without an end (a stop without drain) a timer
+stays in the savepoint.
 """
 
 from __future__ import annotations

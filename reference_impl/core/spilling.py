@@ -1,9 +1,8 @@
-"""When buffers on their way are stored, and when what a checkpoint overtook is safe (UNA-2).
+"""When in-flight buffers are stored, and when the buffers that a barrier overtook are safe (UNA-2).
 
-The ways that the discussion of unaligned checkpoints (FLIP-76) names are settings
-of two waits: how long a barrier stays in line, and how long a buffer may lie in a
-channel before it is spilled.  One machine a channel goes by them; it is told what
-happens to buffers, by number, and answers with what is to be done.
+The ways that the discussion of unaligned checkpoints (FLIP-76) names are settings of two waits: how long a barrier
+keeps its place in the channel, and how long a buffer may wait there before it is spilled.  Each channel has one state
+machine with these settings: events about buffers, by number, go in, and the actions to be carried out come out.
 """
 
 from __future__ import annotations

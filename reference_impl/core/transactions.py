@@ -95,7 +95,7 @@ class Flush(Request, kw_only=True, tag="flush"):
 
 
 EPOCH = "#"
-"""In a transaction's name, between its transactional id and the epoch that tells it from others of that id."""
+"""In a transaction's name, between its transactional id and the epoch that distinguishes it from others of that id."""
 
 
 def id_of(name: str) -> str:

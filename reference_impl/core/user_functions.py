@@ -1,14 +1,13 @@
 """Operators that a user writes (OPS-4): declared state by key, timers, or state of their own.
 
-A `Function` is told of each record, of each timer that the watermark, or the
-clock, reached and of the end of all input; what it yields are rows of the key that it was told of.
-Its state is either declared (`states`: name, kind and type), and then kept by the
-engine, key by key or for the subtask as a whole; or its own, handed over by `snapshot` and taken back by
-`restore`.  What is held is in the snapshot with what was declared of it: a
-function that no longer declares it, or otherwise, is refused by name.
+A `Function` is called with each record, with each of its timers that the watermark or the clock has reached, and at the
+end of all input.  It yields rows of the key with which it was called.  Its state is either declared (`states`: name,
+kind and type), and then the engine keeps it, key by key or for the subtask as a whole; or it is the function's own,
+returned by `snapshot` and taken back by `restore`.  A snapshot holds each state with its declaration.  A function that
+no longer declares a state, or declares it otherwise, is refused by name.
 
-One object serves all keys of a subtask.  Nothing may be kept elsewhere: a field
-that `snapshot` does not hand over is lost with the attempt.
+One object serves all keys of a subtask.  Nothing may be kept elsewhere: a field that `snapshot` does not return is lost
+with the attempt.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ time has come, and a function that always sets the next would go on for ever"""
 
 
 class Taken(NamedTuple):
-    """A record as a function is told of it."""
+    """A record as a function receives it."""
 
     key: int | None
     value: int | None
@@ -77,7 +76,7 @@ class Context:
 
     @property
     def now(self) -> int:
-        """The processing time that a clocked function was told last, in µs."""
+        """The processing time that a clocked function received last, in µs."""
         return self._operator.now
 
     def get(self, name: str) -> Any:
@@ -105,7 +104,8 @@ class Context:
         self._operator.timers.drop((time, self.key, 0))
 
     def wake_at(self, time: int) -> None:
-        """Be told once processing time has reached a moment (µs); asking twice is asking once.  Raises Refused."""
+        """Have `on_clock` called once processing time has reached this time (µs); asking twice is asking once.
+        Raises Refused."""
         self._operator.wake_at(self.key, time)
 
     def drop_wake(self, time: int) -> None:
@@ -213,7 +213,8 @@ class UserOperator(Operator):
         return rows
 
     def on_clock(self, now: int, due: Iterable[Timer]) -> Iterable[Record]:
-        """What the moments asked for yield; one that they ask for is told later, even if it has come."""
+        """The rows of the alarms that are due; an alarm that one of them sets is due at a later tick, even if its
+        time has come."""
         self.now = now
         rows: list[Record] = []
         for at, key, _ in due:

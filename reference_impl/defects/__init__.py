@@ -2,8 +2,8 @@
 
 A defect replaces parts of the engine (`core.parts.Parts`) by variants with a
 method or two overridden, and names the invariant that it must violate.  The core
-knows nothing of them.  The ids are those of docs/defects.md, where the bug, its
-upstream report and what the variant does are told.
+knows nothing of them.  The ids are those of docs/defects.md, which describes
+the bug, its upstream report and what the variant does.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class KeepsCounting(Failover):
 
 
 class BeginsAgain(Failover):
-    """E13: a failure that is heard of while the job restarts begins another restart."""
+    """E13: a failure of which the coordinator is notified while the job restarts begins another restart."""
 
     def restarts_again(self, coordinator: Attempts) -> bool:
         if isinstance(coordinator.stage, Restarting | Saving):

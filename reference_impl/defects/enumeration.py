@@ -27,7 +27,7 @@ class ReadAndReturned(Enumerating):
 
 
 class WithoutOffsets(Enumerating):
-    """K07: what is taken back is known by its number alone, and where to begin is decided anew."""
+    """K07: of a split that is taken back only the number is known, and reading begins at its start."""
 
     def taken_back(self, returned: Mapping[int, int]) -> dict[int, int]:
         self.reached = self.reached or any(returned.values())

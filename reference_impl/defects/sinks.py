@@ -181,7 +181,7 @@ class CommitsAllSealed(Committing):
 
 
 class IdentityOfAttempt(Naming):
-    """I18: what tells a row from its repetition holds the attempt that wrote it."""
+    """I18: the identity that distinguishes a row from its repetition holds the attempt that wrote the row."""
 
     def identity(self, row: Row, by_key: bool, attempt: AttemptId) -> tuple[int | None, ...]:
         self.reached = self.reached or attempt > 1

@@ -87,8 +87,8 @@ class Machines:
         begins: Callable[[int], int],
         channels_of: AttemptId | None = None,
     ) -> Task:
-        """One attempt of a task, not yet told anything; `begins` says where a split's log begins now; `channels_of`:
-        as in `TaskSpec`."""
+        """One attempt of a task that has not taken any event yet; `begins`: where a split's log begins now;
+        `channels_of`: as in `TaskSpec`."""
         try:
             return self._machine(task, attempt, job, begins, channels_of)
         except Exception as error:  # whatever it is, also of a user's function, this attempt is dead of it

@@ -10,7 +10,7 @@ from .ports import Loop
 
 
 class Timers:
-    """Tells `due` when a timer has run out."""
+    """Calls `due` when a timer has run out."""
 
     def __init__(self, loop: Loop, due: Callable[[TimerFired], None]) -> None:
         self._loop = loop

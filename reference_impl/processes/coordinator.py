@@ -149,8 +149,11 @@ class Nodes:
         return attempt == message.attempt and ordered is not guest
 
     def _announce_move(self, task: TaskId, attempt: AttemptId) -> None:
-        """Tell senders of the new attempt.  Its senders may still be connected with an earlier attempt that stands
-        still; those that start later may reach that one first."""
+        """Notify senders of the new attempt.
+
+        Its senders may still be connected with an earlier attempt that stands still; those that start later may reach
+        that one first.
+        """
         self._moved[task] = attempt
         for guest in self._guests.values():
             guest.send(Moved(self.world.clock.tick(), task, attempt))

@@ -117,12 +117,12 @@ def _faults_of_beginnings(system: System) -> list[str]:
     names = [one.snapshot for one in system.beginnings]
     if system.method in ("clocks", "stop-the-world"):
         found += [
-            f"snapshot {name!r} is begun twice: by {system.method} all are told at once" for name in _twice(names)
+            f"snapshot {name!r} is begun twice: {system.method} orders all processes at once" for name in _twice(names)
         ]
     if system.method == "stop-the-world" and len(names) > 1:
         found.append("stop-the-world takes one snapshot: the world stands still for it")
     if any(2 * abs(skew) >= system.patience_us for skew in system.skews_us.values()):
-        found.append("a clock is further away than half the patience: nobody would wait for it")
+        found.append("a clock differs by half of patience_us or more: nobody would wait for it")
     if system.method == "chandy-lamport":
         for name in dict.fromkeys(names):
             began = [one.process for one in system.beginnings if one.snapshot == name]

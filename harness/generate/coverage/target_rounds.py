@@ -82,7 +82,7 @@ def _least(capabilities: Capabilities) -> str:
 
 @lru_cache(maxsize=4)
 def _groups(capabilities: Capabilities, sinks: frozenset[str]) -> dict[_Group, list[Pair]]:
-    """The targets that one scenario can aim at, because they need the same job and the same accompanying faults."""
+    """The targets that one scenario can hit together, because they need the same job and the same abilities."""
     groups: dict[_Group, list[Pair]] = {}
     for target in possible_targets(capabilities):
         guarantee, pair = MODES[target.alignment][0], (target.point, target.fault)

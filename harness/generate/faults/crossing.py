@@ -1,8 +1,8 @@
-"""Scenarios crossed from three others: the job of one, what goes wrong in a second, what users ask in a third.
+"""Scenarios crossed from three others: the job of one, the faults of a second, the commands of a third.
 
-A template draws what belongs together, so what no template puts together is never met: a kill and then a stop that
-nobody resumes, before a sink that shows rows at once.  Here guarantee, sink, alignment and store are chosen anew too,
-whatever the templates would say; failover by region, where there are several.
+A template draws things that belong together, so a combination that no template has never occurs: a kill, then a stop
+after which nobody resumes, with a sink whose rows are visible at once.  Here guarantee, sink, alignment and store are
+chosen again too, whatever the templates chose; and failover by region, if there are several regions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PAIRS = (
     ("at-least-once", "transactional"),
     ("at-most-once", "plain"),
 )
-"""guarantee and sink, where they are chosen anew; elsewhere nine in ten are of the first"""
+"""guarantee and sink, where they are chosen again; elsewhere nine in ten are of the first"""
 AFTER_US = (1_000, 0, 5_000)
 T = TypeVar("T", bound=plan.Fault | Command)
 
@@ -107,7 +107,7 @@ def _faults(choices: Choices, target: Forecast, job: Scenario, trouble: Scenario
 
 
 def _commands(choices: Choices, target: Forecast, user: Scenario) -> tuple[AnyCommand, ...]:
-    """The third's, whose resumes may be laid out anew later; at times nobody goes on, and somebody stops a job that
+    """The third's, whose resumes may be rescaled later; at times nobody goes on, and somebody stops a job that
     nobody would have."""
     found: list[AnyCommand] = []
     there = _layout(user)

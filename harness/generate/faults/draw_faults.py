@@ -1,10 +1,9 @@
-"""Faults aimed so that they fire, and while data are in flight.
+"""Draws faults, such that they fire, and while data are in flight.
 
-A fault drawn at random mostly hits nothing.  So each is aimed by what the
-scenario alone tells (`Forecast`): a time within the reading of the input, an
-occurrence of a point that the run will reach, a phase that it will enter; and
-a fault that waits for something rare brings along what makes it happen (a
-failing read needs a restart, a lost abort an acknowledgement that never came).
+A fault drawn at random mostly hits nothing.  So each is placed by the forecast of the scenario (`Forecast`): at a time
+within the reading of the input, at an occurrence of a point that the run will reach, in a phase that it will enter.  A
+fault that waits for something rare brings along what makes it happen (a failing read needs a restart, a lost abort an
+acknowledgement that never came).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Narrow races: two things that have to meet within a step or two, which a free draw seldom has.
+"""Narrow races: two events that have to meet within a step or two, which a free draw seldom has.
 
-Each is a situation in which some engine once went wrong (the planted defects
-are modelled on them): the one thing is drawn, the other aimed at it.
+Each is a situation in which some engine once went wrong (the planted defects are modelled on them): one event is drawn,
+and the other is placed to meet it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Faults during a cancel, a resume, and the refusal of an incompatible snapshot.
 
-Each of these is over within a few messages, so that a fault which is aimed at
-the data meets hardly one in fifty.  Here the command is drawn already, and the
-fault is brought to it: to the user's asking, to the cancelling of the tasks, to
-a step of the deployment that follows.
+Each of these is over within a few messages, so hardly one in fifty of the faults that are placed amid the data meets
+one.  Here the command is drawn already, and a fault is moved to it: to the user's request, to the cancelling of the
+tasks, to a step of the deployment that follows.
 """
 
 from __future__ import annotations

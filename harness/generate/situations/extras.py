@@ -33,7 +33,7 @@ def restart(choices: Choices, target: Forecast) -> AnyFault:
 
 
 def power_loss(choices: Choices, target: Forecast) -> AnyFault:
-    """A node goes down while a source of it writes its snapshot: most engines deal tasks out to their nodes in turn."""
+    """A node loses power while a source on it writes its snapshot; most engines assign tasks to nodes round-robin."""
     engine, number = target.engine, choices.between(0, len(target.layout.sources) - 1)
     trigger = InPhase(
         phase="checkpointing",

@@ -111,7 +111,7 @@ def awake(workload: Workload) -> Workload:
 
 
 def by_key_or_forward(topology: Topology) -> Topology:
-    """The layout with rows sent by key where they were dealt out in turn."""
+    """The layout with hash edges in the place of rebalance edges."""
     edges = tuple(
         msgspec.structs.replace(edge, partitioning="hash") if edge.partitioning == "rebalance" else edge
         for edge in topology.edges

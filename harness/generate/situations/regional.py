@@ -54,8 +54,11 @@ def regional(choices: Choices, frame: Frame) -> Scenario:
 
 
 def partly_stopped(choices: Choices, frame: Frame) -> Scenario:
-    """A stop: its savepoint is complete, most of the job has finished or is about to, one task that is told late
-    dies. Then nothing of it may go on alone."""
+    """A stop: its savepoint is complete, most of the job has finished or is about to, and a task dies that was notified
+    late.
+
+    From then on no region may go on by itself.
+    """
     stage = _stage(choices, frame, unbounded_percent=0)
     target = stage.target
     asked = at_some_time(choices, target, share=(10, 60))

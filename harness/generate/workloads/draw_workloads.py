@@ -96,7 +96,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     retractions_percent: int = 10
     """how often the records of those that can have it take earlier ones back"""
     windows_in_order: bool = False
-    """the rows of windows are never dealt out: where records may be late, a judge would not know which went where"""
+    """the rows of windows are never rebalanced: where records may be late, a judge would not know which went where"""
     two_phase_percent: int = 25
     """how often the maps of a job with a transactional sink change nothing and commit what they pass on"""
     unbounded_percent: int = 12

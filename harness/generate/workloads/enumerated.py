@@ -1,9 +1,8 @@
-"""Workloads whose splits an enumerator gives out, some of them discovered while the job runs.
+"""Workloads whose splits an enumerator assigns, some of them discovered while the job runs.
 
-Their right answer is that of the same workload with splits that are dealt out for
-good: within an attempt a split has one reader, and between two it moves with its
-position, so that each split's order stays (class S of the judge).  Inputs with event
-time stay as they are: a split that is found late would have records that are late.
+The right answer is that of the same workload with statically assigned splits: within an attempt a split has one reader,
+and between two attempts it moves with its position, so each split keeps its order (class S of the judge).  Inputs with
+event time are not changed: the records of a split that is discovered late would be late.
 """
 
 from __future__ import annotations
@@ -39,6 +38,6 @@ def enumerated(choices: Choices, workload: Workload, target: Forecast) -> Worklo
 
 
 def statically_assigned(workload: Workload) -> Workload:
-    """The workload with splits that are dealt out for good."""
+    """The workload with statically assigned splits."""
     inputs = tuple(msgspec.structs.replace(source, assignment="static", discovered_us=()) for source in workload.inputs)
     return msgspec.structs.replace(workload, inputs=inputs)

@@ -34,7 +34,7 @@ def draw_burst(choices: Choices) -> Burst:
 
 
 def known_windows(operators: frozenset[str] | None) -> tuple[str, ...]:
-    """The kinds of window that a subject knows, told by its operators (None: all)."""
+    """The kinds of window that a subject knows, by its operators (None: all)."""
     return tuple(sort for sort in SORTS if operators is None or sort in operators)
 
 
@@ -70,7 +70,7 @@ def closing(inputs: tuple[Input, ...], window: Tumbling | Sliding | Session) -> 
 
 
 def _some_window_ends(inputs: tuple[Input, ...], window: Tumbling | Sliding | Session) -> bool:
-    """Whether the watermark gets so far; it may be told wrong where a map gives records other keys."""
+    """Whether the watermark gets so far; it may be wrong if a map gives records other keys."""
     last = [max(times, default=BEGINNING) - one.delay - 1 for one in inputs if not one.bounded for times in one.times]
     watermark = min(last, default=END_OF_TIME)
     by_key: dict[int | None, list[int]] = {}

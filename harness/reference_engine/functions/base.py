@@ -25,11 +25,10 @@ def in_sql(text: str, **constants: int) -> Callable[[Any], Any]:
 class UserFunction(msgspec.Struct, frozen=True, kw_only=True):
     """An operator of the user's own, and its two counterparts.
 
-    `function` is the class that the reference engine runs.  `expected` takes a
-    key's records in order and the watermark's time, and gives all rows that are
-    owed by then: the quick checker's reading.  `spark` says the same of
-    DataFrames: PySpark's (see `cutproof.properties.spark.user_functions`); it is
-    not asked of a function that goes by processing time, which needs none.
+    `function` is the class that the reference engine runs.  `expected` is for the quick checker: it takes a key's
+    records in order and the watermark's time, and returns all rows that are expected by then.  `spark` is for PySpark:
+    it returns the same rows as a DataFrame (see `cutproof.properties.spark.user_functions`).  A function that goes by
+    processing time needs no `spark`: PySpark is not asked about it.
     """
 
     name: str

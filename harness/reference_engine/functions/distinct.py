@@ -12,7 +12,7 @@ from .base import UserFunction, in_sql
 
 
 class Distinct(Function):
-    """Rows (value, 0, 0): which record brought a value first is not told, so that their order does not matter."""
+    """Rows (value, 0, 0): which record brought a value first does not show, so their order does not matter."""
 
     states: ClassVar = {"seen": union_of(str)}
     """[key, value] as JSON"""

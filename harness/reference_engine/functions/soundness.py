@@ -36,5 +36,5 @@ def _never_called(kind: type[Function]) -> Iterator[str]:
 
 
 def has_rows_of_no_key(kind: type[Function]) -> bool:
-    """Whether rows may wait at whichever subtask they were dealt to."""
+    """Whether rows may wait at any subtask to which they were sent."""
     return kind.on_close is not Function.on_close or any(one.kind == "items" for one in kind.states.values())

@@ -1,5 +1,5 @@
 """Records with an even tag pass, the others stand by until the end of all input: state of the subtask, of no key,
-that is dealt out anew where the job is."""
+which is redistributed when the job is rescaled."""
 
 from __future__ import annotations
 

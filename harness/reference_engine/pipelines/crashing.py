@@ -66,7 +66,7 @@ def rounds(run: PipelineRun) -> list[Round]:
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell of the table: what each way made of it."""
+    """One entry of the table: the result of each way."""
 
     rate: int
     interval_us: int
@@ -86,7 +86,7 @@ EVERY_US = (None, 10 * MINUTE, 2 * MINUTE)
 
 
 def compared(rate: int, interval_us: int, every_us: int | None) -> Comparison:
-    """One cell, all ways under the same crashes and with backpressure."""
+    """One entry: all ways under the same crashes and with backpressure."""
     progress, written = {}, {}
     for name, way in WAYS.items():
         # a quarter of a second's work a buffer, whatever the rate
@@ -114,7 +114,7 @@ def judge_comparison(
 
 
 def comparisons(progress: Callable[[str], None] = lambda words: None) -> Iterator[Comparison]:
-    """The whole table; `progress` is called with the next cell in words."""
+    """All entries of the table; `progress` is called with the next one in words."""
     for every_us in EVERY_US:
         for interval_us in INTERVALS_US:
             for rate in RATES:

@@ -1,8 +1,7 @@
 """The document's figures, each taken from runs in which only bytes move and time passes (UNA-6, UNA-9).
 
-A pipeline here is a source and one slow task on a node with one store, as the
-text reckons: everything per node.  No figure is computed from rates; durations,
-bytes and shares are read off what happened.
+A pipeline here is a source and one slow task on a node with one store, since the text computes everything for one node.
+No figure is computed from rates: durations, bytes and shares are measured in runs.
 """
 
 from __future__ import annotations

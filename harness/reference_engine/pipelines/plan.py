@@ -1,5 +1,4 @@
-"""A pipeline of bytes as data, and what is told of its run: the one description of both, which the world that runs it
-has."""
+"""A pipeline of bytes as data, and the outcome of its run: the types of the world that runs it, and no others."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def test_where_the_two_may_differ_it_is_unknown() -> None:
     rebalanced = job(Count())
     edges = [msgspec.structs.replace(edge, partitioning="rebalance") for edge in rebalanced.topology.edges[-1:]]
     topology: Topology = msgspec.structs.replace(rebalanced.topology, edges=(*rebalanced.topology.edges[:-1], *edges))
-    assert "dealt out" in why_unknown(msgspec.structs.replace(rebalanced, topology=topology))
+    assert "distributed" in why_unknown(msgspec.structs.replace(rebalanced, topology=topology))
     empty = msgspec.structs.replace(rebalanced.workload, inputs=(Input(name="in", splits=((),)),))
     assert "no row" in why_unknown(msgspec.structs.replace(rebalanced, workload=empty))
 

@@ -134,11 +134,11 @@ def _file(**system: object) -> str:
         (_file(breaches=[{"kind": "gap", "process": "Q"}]), "breach gap: there is no process 'Q'"),
         (_file(skews_us={"Q": 1}), "the clock of 'Q': there is no such process"),
         (_file(patience_us=-1), "a time is negative"),
-        (_file(skews_us={"P": 500_000}), "a clock is further away than half the patience"),
+        (_file(skews_us={"P": 500_000}), "a clock differs by half of patience_us"),
         (_file(processes=["P", "Q"], beginnings=[_BEGIN]), "snapshot 'S' never reaches 'Q'"),
         (
             _file(method="clocks", beginnings=[_BEGIN, _BEGIN]),
-            "snapshot 'S' is begun twice: by clocks all are told at once",
+            "snapshot 'S' is begun twice: clocks orders all processes at once",
         ),
         (_file(method="stop-the-world", beginnings=[_BEGIN, {**_BEGIN, "snapshot": "T"}]), "takes one snapshot"),
         (_file(beginnings=[{"at_us": 0, "process": "Q", "snapshot": "S"}]), "snapshot 'S': there is no process 'Q'"),
