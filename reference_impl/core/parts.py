@@ -155,7 +155,7 @@ class Naming(Part):
         return f"job-{job}/{task}/{attempt}-{serial}"
 
     def pooled(self, job: int, task: TaskId, number: int, attempt: AttemptId, serial: int) -> str:
-        """Of a transaction whose transactional id, the `number`-th of its task, was used before: the epoch distinguishes them."""
+        """The name of a transaction that uses the `number`-th transactional id of its task again; it has an epoch."""
         return f"job-{job}/{task}/id-{number}{EPOCH}{attempt}-{serial}"
 
     def identity(self, row: Row, by_key: bool, attempt: AttemptId) -> tuple[int | None, ...]:

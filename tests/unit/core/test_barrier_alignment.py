@@ -37,7 +37,7 @@ TRANSITIONS: dict[str, tuple[State, Signal, int, State, list[Action]]] = {
     # -- exactly-once, nothing under way -----------------------------------------------------------------------
     "the only input delivers the barrier": (F(0), BarrierCame(1, 0), ONE, F(1), [Begin(1)]),
     "… which settles what was aborted below it": (F(0, (1, 3)), BarrierCame(2, 0), ONE, F(2, (3,)), [Begin(2)]),
-    "the first of two sets its channel aside": (F(0), BarrierCame(1, 1), TWO, A(0, 1, (1,)), [BlockChannel(1)]),
+    "the first of two blocks its channel": (F(0), BarrierCame(1, 1), TWO, A(0, 1, (1,)), [BlockChannel(1)]),
     "… and aborts stay remembered": (F(0, (3,)), BarrierCame(1, 1), TWO, A(0, 1, (1,), (3,)), [BlockChannel(1)]),
     "a barrier of an aborted checkpoint": (F(0, (1, 2)), BarrierCame(1, 0), TWO, F(1, (2,)), [GiveUp(1, False)]),
     "a barrier of the last checkpoint": (F(2), BarrierCame(2, 0), TWO, F(2), []),
