@@ -53,8 +53,8 @@ examples:
   cutproof verify --defect A01                       watch a planted defect fail, with its story
   cutproof verify --tamper                           see that the judge notices errors
 
-exit codes: 0 held; 1 violated: both judges saw it, or the quick checker where PySpark is
-not asked; 2 bad input; 3 fell short of what the profile has to show; 4 the harness
+exit codes: 0 held; 1 violated: both judges saw it, or one where PySpark is not asked
+about it; 2 bad input; 3 fell short of what the profile has to show; 4 the harness
 failed, or the two judges disagree; 130 interrupted"""
 
 

@@ -47,4 +47,4 @@ def test_how_tests_are_scheduled_is_ours_to_say_by_file_alone(dist: str, pytestc
     (hook,) = [one.function for one in made if getattr(one.plugin, "__file__", "") == where]
     options = {"dist": dist, "tx": ["2*popen"], "px": [], "maxprocesses": None}
     scheduler = hook(SimpleNamespace(option=SimpleNamespace(**options), getvalue=options.get), None)
-    assert (type(scheduler).__name__ if scheduler else None) == ("Dealing" if dist == "loadfile" else None)
+    assert (type(scheduler).__name__ if scheduler else None) == ("FileScheduling" if dist == "loadfile" else None)
