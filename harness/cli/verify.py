@@ -192,8 +192,8 @@ def _verify(request: Request, subject: Subject, options: argparse.Namespace, out
 
 
 def _example(example: AnyExample, subject: Subject, options: argparse.Namespace, output: Output) -> ExitCode:
-    """A scenario's page is always kept; the page of another kind only in a folder that is named, for to measure its
-    figures takes longer than to run it."""
+    """The page of a scenario is always kept.  The page of another kind is kept only in a folder that the user names,
+    since to measure its figures takes longer than to run the example."""
     from ..examples.example_report import REPORT
     from ..examples.report import keep_report
     from ..examples.run import run_any
@@ -223,7 +223,7 @@ def _example(example: AnyExample, subject: Subject, options: argparse.Namespace,
 
 
 def _refuse_in_its_own_world(example: AnyExample, options: argparse.Namespace) -> None:
-    """Raise UsageError where an example that no engine runs is given options about one."""
+    """Raise UsageError for options about an engine, if no engine runs the example."""
     from ..examples.pipelines.claims import PipelineExample
     from ..examples.systems.claims import SystemExample
 

@@ -17,11 +17,11 @@ from .outcome import BatchOutcome
 EVERY = 40
 """how many scenarios there are for one batch: a batch costs as much as one of them"""
 MEETS = 30
-"""which of so many it is"""
+"""which of so many scenarios has the batch"""
 
 
 class CompanionBatches:
-    """The scenarios that run as a batch too; a batch has its scenario's number."""
+    """The batches of a search; a batch has the number of its scenario."""
 
     name = BatchOutcome.kind
 
@@ -32,7 +32,7 @@ class CompanionBatches:
         return Ran(outcome=self.judged(number, drawn.scenario))
 
     def judged(self, number: int, scenario: Scenario) -> BatchOutcome:
-        """Scenario `number` both ways; raises what the engine raises."""
+        """Run scenario `number` both ways and compare; raises what the engine raises."""
         bounded = as_bounded(scenario)
         verdict = both_ways(bounded)
         kept = bounded if isinstance(verdict, Violated) else None

@@ -111,7 +111,7 @@ class _Work:
         self._pool: Pool = Processes(plan, workers) if subject is None else Here(plan, subject)
 
     def verified(self, interruption: Interruption, on_outcome: Callable[[ScenarioOutcome], None] | None) -> Verified:
-        """Everything, or after an interruption what was done by then; both are written and reported."""
+        """Everything; or after an interruption what was done by then.  Both are written and reported."""
         search = Search(
             self._pool,
             self._oracle,

@@ -1,9 +1,8 @@
-"""A kind of what a search runs: scenarios, systems of processes, jobs as a stream and as a batch.
+"""The kinds of runs in a search: scenarios, systems of processes, and jobs as a stream and as a batch.
 
-Every kind goes one way through a search: a worker runs it by its number and judges
-it, its outcomes are counted, and what is violated is shrunk and told.  Scenario i of
-a seed is run as scenario i; systems and batches are companions, which stand beside
-some of the scenarios.
+A search treats every kind in the same way: a worker runs it by its number and judges it, its outcomes are counted, and
+violations are shrunk and reported.  Scenario i of a seed is run as scenario i.  Systems and batches are companions:
+they run with some of the scenarios.
 """
 
 from __future__ import annotations
@@ -24,21 +23,21 @@ class Drawn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
-    """What was run and judged, and what PySpark is asked about it."""
+    """What was run and judged, and the question about it for PySpark."""
 
     outcome: AnyOutcome
     question: bytes | None = None
-    """None for a kind that has one judge (`oracle.put`)"""
+    """None for a kind that has only one judge (`oracle.put`)"""
 
 
 class Kind(Protocol):
-    """How one kind is run."""
+    """How a kind is run."""
 
     name: str
-    """of its outcomes too (`outcome.RUN_KINDS`)"""
+    """the kind of its outcomes too (`outcome.RUN_KINDS`)"""
 
     def number_at(self, index: int) -> int | None:
-        """The number of the one that is run with scenario `index`; None where none is."""
+        """The number of the one that runs with scenario `index`; None if none does."""
 
     def run(self, number: int, drawn: Drawn) -> Ran:
         """Run it and judge it; raises what the subject, the engine or the judge raises."""

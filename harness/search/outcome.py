@@ -1,4 +1,4 @@
-"""What a search keeps of what it ran: verdicts and counts, small enough to be sent and stored."""
+"""What a search keeps of its runs: verdicts and counts, small enough to be sent and stored."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Outcome(Value, frozen=True, kw_only=True):
 
     @property
     def in_a_word(self) -> str:
-        """held, violated or unknown; held takes an invariant that holds, and none that is violated."""
+        """held, violated or unknown; held if some invariant holds, and none is violated."""
         return in_a_word(self.verdicts.values())
 
 
@@ -102,11 +102,11 @@ class ScenarioOutcome(Outcome, frozen=True, kw_only=True, tag="scenario"):
 
 
 class Companion(Outcome, frozen=True, kw_only=True):
-    """What stands beside a scenario: one invariant is asked, and one judge answers."""
+    """A companion of a scenario: it has one invariant and one judge."""
 
     invariant: ClassVar[str]
     number: int
-    """its own, in the name of its file"""
+    """its own number, which is in the name of its file"""
 
     @property
     def verdict(self) -> Verdict:
@@ -119,11 +119,11 @@ class SystemOutcome(Companion, frozen=True, kw_only=True, tag="system"):
     kind: ClassVar[str] = "system"
     invariant: ClassVar[str] = "consistent-cut"
     snapshots: int = 0
-    """that completed"""
+    """snapshots that completed"""
     under_way: int = 0
-    """messages that these have in channels"""
+    """messages that these snapshots have in channels"""
     system: System | None = None
-    """kept where it is violated"""
+    """kept if it is violated"""
 
 
 class BatchOutcome(Companion, frozen=True, kw_only=True, tag="batch"):
@@ -132,12 +132,12 @@ class BatchOutcome(Companion, frozen=True, kw_only=True, tag="batch"):
     kind: ClassVar[str] = "batch"
     invariant: ClassVar[str] = "exactly-once"
     scenario: Scenario | None = None
-    """kept where the two differ"""
+    """kept if the two differ"""
 
 
 AnyOutcome = ScenarioOutcome | SystemOutcome | BatchOutcome
 RUN_KINDS = (SystemOutcome.kind, BatchOutcome.kind, ScenarioOutcome.kind)
-"""in the order in which what is found is told"""
+"""in the order in which their findings are reported"""
 
 
 def outcome_of(

@@ -1,4 +1,4 @@
-"""Scenarios as a kind of what a search runs: on its subject, judged by the quick checker, put to PySpark."""
+"""Scenarios as a kind of run: on the search's subject, judged by the quick checker and by PySpark."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Scenarios:
         return index
 
     def run(self, number: int, drawn: Drawn) -> Ran:
-        """Raises SubjectFailed where the subject cannot be driven through it, CounterpartFailed for a function of
-        the user's, CutproofError where the environment fails."""
+        """Raises SubjectFailed if the subject cannot run it, CounterpartFailed for an error in a user's function,
+        CutproofError if the environment fails."""
         result = run(self._subject, drawn.scenario, keep="everything" if self._keep_histories else "violated")
         asked = put(result)
         outcome = outcome_of(

@@ -254,7 +254,8 @@ class Search:
             del self._running[future]
 
     def _store(self, outcomes: list[AnyOutcome], not_run: list[Undriven]) -> None:
-        """Into the run folder, as long as it can be written to: the scenarios, and those that could not be run."""
+        """Write a chunk into the run folder, as long as that is possible: its scenarios, and those that could not be
+        run."""
         kept = dict.fromkeys((undriven.index for undriven in not_run), "")
         try:
             if self._folder is not None:
@@ -332,7 +333,7 @@ class Search:
 
 
 def _note(tally: Tally) -> str:
-    """Beside the bar: what the bar does not count."""
+    """What stands next to the progress bar: the counts that the bar does not show."""
     violated = sum(counts["violated"] for counts in tally.ran.values())
     systems = tally.ran[SystemOutcome.kind].total()
     parts = (

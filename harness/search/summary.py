@@ -40,9 +40,9 @@ class Tally:
 
     def __init__(self) -> None:
         self.ran = {kind: Counter[str]() for kind in RUN_KINDS}
-        """by kind, outcomes in a word"""
+        """by kind: how often its runs had each outcome"""
         self.undriven = 0
-        """scenarios that came to no verdict"""
+        """scenarios without a verdict"""
         self.seconds = {"draw": 0.0, "run": 0.0, "judge": 0.0}
         self._invariants = {name: Counter[str]() for name in INVARIANTS}
         self._reasons = {name: Counter[str]() for name in INVARIANTS}
@@ -63,7 +63,7 @@ class Tally:
 
     @property
     def run(self) -> int:
-        """The scenarios."""
+        """How many scenarios were run."""
         return self.ran[ScenarioOutcome.kind].total()
 
     def add(self, outcome: AnyOutcome) -> None:
@@ -74,7 +74,7 @@ class Tally:
             case SystemOutcome():
                 self._totals.update(snapshots=outcome.snapshots, under_way=outcome.under_way)
             case BatchOutcome():
-                pass  # that it ran, and its verdict, is all
+                pass  # only its verdict is counted
 
     def _add_scenario(self, outcome: ScenarioOutcome) -> None:
         self._add_verdicts(outcome)

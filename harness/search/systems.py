@@ -32,7 +32,7 @@ class CompanionSystems:
         return Ran(outcome=self.judged(number))
 
     def judged(self, number: int) -> SystemOutcome:
-        """System `number`, drawn, run and judged; raises what the machine raises."""
+        """Draw system `number`, run it and judge it; raises what the machine raises."""
         system = self._draw(self._seed, number)
         run = run_and_judge(system)
         complete = [one for one in run.history.snapshots if one.complete_us is not None]

@@ -53,20 +53,20 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Undriven(msgspec.Struct, frozen=True, kw_only=True):
-    """What came to no verdict, and why, in one line."""
+    """A run without a verdict, and the reason, in one line."""
 
     kind: str
-    """as of outcomes"""
+    """the kind, as that of outcomes"""
     number: int
-    """its own among its kind"""
+    """its own number among the runs of its kind"""
     index: int
-    """the scenario's with which it was run"""
+    """the number of the scenario with which it was run"""
     scenario: Scenario
     reason: str
 
 
 class Chunk(msgspec.Struct, frozen=True, kw_only=True):
-    """Some scenarios and their companions, judged by the quick checker, and what PySpark is asked about them."""
+    """Some scenarios and their companions, judged by the quick checker, and the questions about them for PySpark."""
 
     ran: list[Ran] = []
     """in the order in which they were run"""
@@ -127,7 +127,7 @@ class Worker:
         try:
             chunk.ran.append(kind.run(number, drawn))
             return
-        except CutproofError as error:  # of the environment: the next scenario would fare no better
+        except CutproofError as error:  # of the environment: the next scenario would fail in the same way
             self._ended = one_line(error)
             return
         except CounterpartFailed as error:

@@ -105,7 +105,7 @@ def listens(port: int) -> bool:
 
 
 @pytest.mark.usefixtures("toxiproxy_server")
-def test_nobody_gets_into_the_database_and_no_foreign_frame_is_heard(open_folder: Path) -> None:
+def test_nobody_gets_into_the_database_and_no_foreign_frame_is_received(open_folder: Path) -> None:
     run = Attacked(open_folder, "frames database", "--scenarios", "3", "--seed", "3")
     assert set(run.attacker.got("database")) == {"out"}
     assert not run.target.exists()

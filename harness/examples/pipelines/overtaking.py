@@ -54,7 +54,7 @@ def _lead_us(run: PipelineRun) -> dict[str, int]:
 
 
 def _forwarded_before(_: Pipeline, run: PipelineRun) -> str:
-    ahead, marks = _ahead_us(run), _marks(run)
+    leads_us, marks = _lead_us(run), _marks(run)
     late = [
         name
         for name, us in leads_us.items()

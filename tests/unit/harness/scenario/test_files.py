@@ -130,7 +130,10 @@ def test_what_is_no_scenario_file(data: bytes, words: str) -> None:
         (lambda fields: fields["workload"]["inputs"][0].update(rewindable=False), "source cannot rewind"),
         (lambda fields: fields["workload"]["inputs"][0]["splits"][0][0].__setitem__(1, 1 << 64), "into 64 bits"),
         (lambda fields: fields["workload"]["inputs"][0]["splits"][0][0].__setitem__(2, 1 << 41), "is not within -2^40"),
-        (lambda fields: fields["workload"]["inputs"][0]["splits"][0][0].__setitem__(2, 101), "the tag of another record, 101"),
+        (
+            lambda fields: fields["workload"]["inputs"][0]["splits"][0][0].__setitem__(2, 101),
+            "the tag of another record, 101",
+        ),
         (lambda fields: fields["workload"]["nodes"][0]["operator"].update(rekey=0), "keys modulo 0"),
     ],
 )

@@ -20,7 +20,7 @@ from cutproof.harness.examples.pipelines.tables import as_text, figures_of_round
 from cutproof.harness.examples.report import keep_report
 from cutproof.harness.examples.run import Done, ExampleRun, run_any
 from cutproof.harness.examples.trials import Trials
-from cutproof.harness.reference_engine.pipelines.crashing import Cell, judge_cell
+from cutproof.harness.reference_engine.pipelines.crashing import Comparison, judge_comparison
 from cutproof.harness.reference_engine.pipelines.measures import MINUTE, PRESSURES, SECOND, WAYS
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.reference_impl.simulated.pipeline_plan import MB
@@ -52,7 +52,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     for one in (module, figures):
-        monkeypatch.setattr(one, "cells", _two_cells)
+        monkeypatch.setattr(one, "comparisons", _two_comparisons)
         for name, once in MEASURED.items():
             monkeypatch.setattr(one, name, once)
     monkeypatch.setattr(tables, "figures_of_the_document", THE_DOCUMENTS)

@@ -77,7 +77,7 @@ def test_what_ends_a_process_fails_its_tasks_and_names_its_exit_and_its_last_wor
     result = run(subject, asked(tmp_path / "note"))
     (failed,) = failures(result)
     assert (failed.attempt, failed.fault) == (1, None)
-    assert failed.reason == "its process ended with exit code 1: unit.harness.breaking.Gone: broken for a test"
+    assert failed.reason == "its process ended with exit code 1: unit.harness.breaking.Ended: broken for a test"
     is_found(result, failed.task, failed.reason)
 
 
