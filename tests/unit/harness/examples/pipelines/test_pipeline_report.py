@@ -144,5 +144,5 @@ def test_a_page_is_kept_with_curves_and_figures(tmp_path: Path) -> None:
     page = (tmp_path / REPORT).read_text(encoding="utf-8")
     assert page.count('class="curve"') == 2 * 5  # each curve and its sample in the legend
     assert "2,848 (none)" in page
-    assert "aligned checkpoints come later and later" in page
+    assert "aligned checkpoints complete later and later" in page
     assert msgspec.json.decode((tmp_path / KEPT).read_bytes(), type=ExampleRun) == done.run
