@@ -130,7 +130,7 @@ def system_problems(system: System) -> Iterator[str]:
         BEGINNINGS: len(system.beginnings),
         BREACHES: len(system.breaches),
     })  # fmt: skip
-    times = [system.patience_us, *system.skews_us.values()]
+    times = [system.timeout_us, *system.skews_us.values()]
     times += [act.at_us for act in system.acts] + [act.takes_us or 0 for act in system.acts]
     times += [one.at_us for one in system.beginnings] + [one.takes_us for one in system.channels]
     times += [us for one in system.breaches for us in (one.by_us, one.number)]

@@ -130,7 +130,7 @@ class GraphWorld:
         for act in self._system.acts:
             self._loop.at(act.at_us, self._act, act)
         last = max([0, *(act.at_us for act in self._system.acts), *(one.at_us for one in self._system.beginnings)])
-        self._loop.run(last + self._system.patience_us)
+        self._loop.run(last + self._system.timeout_us)
         return Outcome(
             events=self._events,
             snapshots=list(self._snapshots.values()),
@@ -164,7 +164,7 @@ class GraphWorld:
         snapshot = SnapshotName(beginning.snapshot)
         self._snapshot(snapshot)
         self._perform(process, process.recorder.begin(snapshot, process.state, beginning.at_us))
-        self._loop.after(self._system.patience_us // 2, self._settle, process, snapshot)
+        self._loop.after(self._system.timeout_us // 2, self._settle, process, snapshot)
 
     def _settle(self, process: _Process, snapshot: SnapshotName) -> None:
         self._perform(process, process.recorder.settle(snapshot))

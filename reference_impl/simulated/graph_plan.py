@@ -74,7 +74,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     method: str = "chandy-lamport"
     skews_us: dict[str, int] = {}
     """process: how much its clock is ahead (method clocks)"""
-    patience_us: int = 1_000_000
+    timeout_us: int = msgspec.field(default=1_000_000, name="patience_us")  # the name in files stays
     """how long after the last act the run goes on: a snapshot that is not complete by then never will be"""
 
 
@@ -102,7 +102,7 @@ def faults_of(system: System) -> list[str]:
         found.append(f"method {system.method!r}: one of {', '.join(METHODS)}")
     found += [f"the clock of {name!r}: there is no such process" for name in system.skews_us if name not in names]
     found += _faults_of_beginnings(system)
-    times = [system.patience_us, *(breach.by_us for breach in system.breaches)]
+    times = [system.timeout_us, *(breach.by_us for breach in system.breaches)]
     times += [act.at_us for act in system.acts] + [one.at_us for one in system.beginnings]
     times += [channel.takes_us for channel in system.channels]
     times += [act.takes_us for act in system.acts if act.takes_us is not None]
@@ -121,7 +121,7 @@ def _faults_of_beginnings(system: System) -> list[str]:
         ]
     if system.method == "stop-the-world" and len(names) > 1:
         found.append("stop-the-world takes one snapshot: the world stands still for it")
-    if any(2 * abs(skew) >= system.patience_us for skew in system.skews_us.values()):
+    if any(2 * abs(skew) >= system.timeout_us for skew in system.skews_us.values()):
         found.append("a clock differs by half of patience_us or more: nobody would wait for it")
     if system.method == "chandy-lamport":
         for name in dict.fromkeys(names):
