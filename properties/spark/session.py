@@ -177,6 +177,9 @@ def _launch(master: str, settings: Mapping[str, str], home: Path, log: Path) -> 
     from pyspark import SparkConf, SparkContext, java_gateway
     from pyspark.sql import SparkSession
 
+    from . import update_server
+
+    update_server.install()
     settings = dict(settings) | (AT_HOME if master.startswith("local") else {})
     settings["spark.local.dir"] = str(log.parent)
     options = f"{settings.get('spark.driver.extraJavaOptions', '')} -Djava.io.tmpdir={log.parent}"

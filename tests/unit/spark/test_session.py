@@ -54,3 +54,41 @@ session.stop()
 def test_a_session_whose_java_has_ended_by_itself_is_stopped_and_another_begins() -> None:
     done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, timeout=200)
     assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr
+
+
+DISTURBED = """
+import socket
+import time
+from cutproof.properties.spark import session
+
+spark = session.session()
+address = spark.sparkContext._accumulatorServer.server_address
+for said in (b"GET / HTTP/1.0\\r\\n\\r\\n", bytes(range(256)), b""):
+    with socket.create_connection(address) as other:
+        other.sendall(said)
+silent, partial = (socket.create_connection(address) for _ in range(2))
+partial.sendall(b"abc")
+print(spark.range(3).count())
+session.stop()
+"""
+
+
+def test_foreign_connections_to_the_port_for_accumulators_print_nothing_and_do_not_keep_spark_from_ending() -> None:
+    done = subprocess.run([sys.executable, "-c", DISTURBED], capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
+
+
+ACCUMULATED = """
+from cutproof.properties.spark import session
+
+context = session.session().sparkContext
+total = context.accumulator(0)
+context.parallelize(range(10), 2).foreach(total.add)
+print(total.value)
+session.stop()
+"""
+
+
+def test_accumulators_still_count() -> None:
+    done = subprocess.run([sys.executable, "-c", ACCUMULATED], capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stdout) == (0, "45\n"), done.stderr
