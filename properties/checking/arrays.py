@@ -36,7 +36,7 @@ def to_numpy(column: Any) -> npt.NDArray[Any]:
         raise ValueError("a NULL is no number")
     if pa.types.is_boolean(array.type):
         return to_numpy(array.cast(pa.uint8())).view(bool)
-    dtype = np.dtype(str(array.type))
+    dtype = np.dtype(np.float32 if pa.types.is_float32(array.type) else str(array.type))
     if not len(array):
         return np.zeros(0, dtype)
     return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize)
@@ -54,6 +54,13 @@ def text(value: str) -> Any:
     data = value.encode()
     ends = pa.py_buffer(np.array([0, len(data)], np.int64))
     return pa.Array.from_buffers(TEXT, 1, [None, ends, pa.py_buffer(data)])[0]
+
+
+def texts_of(values: list[bytes]) -> Any:
+    """An array of texts, of UTF-8."""
+    ends = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, values), np.int64, len(values)), out=ends[1:])
+    return pa.Array.from_buffers(TEXT, len(values), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(values))])
 
 
 def number(value: int) -> Any:

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .arrays import EMPTY, TEXT, null, text, to_arrow
+from .arrays import EMPTY, TEXT, null, to_arrow
 from .errors import CheckInputError, shown
-from .texts import by_zone, is_exact
+from .texts import by_zone, comma_hint, is_exact, on_a_day
 from .types import named, plain
 
 T = pa.types
@@ -23,6 +23,7 @@ _TRUE = ("true", "t", "yes", "y", "1")
 _INFINITY = r"^[+-]?(?i:inf(inity)?)$"
 NO_CAST = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
 """What a cast raises where a value, or no value of the type, can be cast."""
+INT64_DIGITS = 19
 _FALSE = ("false", "f", "no", "n", "0")
 
 
@@ -55,7 +56,8 @@ class Conversion:
         value = _first_odd(column, self._kind)
         if value is None:
             return f"{self._where} is of type {named(column.type)}, which cannot be converted to {kind}; {hint}"
-        return f"{self._where} holds {shown(value)}, which no {kind} is, as which it would be compared; {hint}"
+        comma = comma_hint(value) if isinstance(value, str) else ""
+        return f"{self._where} holds {shown(value)}, which no {kind} is, as which it would be compared{comma}; {hint}"
 
 
 def plainly(column: Any) -> Any:
@@ -80,8 +82,10 @@ def cast(column: Any, kind: Any) -> Any:
         return column
     if column.type == TEXT:
         return _from_text(column, kind)
-    if T.is_decimal(column.type) and T.is_floating(kind):
-        return pc.cast(pc.cast(column, TEXT), kind)  # by its digits: pyarrow's own cast is off by a bit for some
+    if _by_digits(column.type, kind):
+        return pc.cast(pc.cast(column, TEXT), kind)
+    if T.is_float64(column.type) and T.is_float32(kind):
+        return _narrowed(column)
     if T.is_timestamp(column.type) and kind == TEXT:
         return pc.cast(pc.cast(column, pa.timestamp(column.type.unit)), TEXT)
     if T.is_date(column.type) and T.is_timestamp(kind):
@@ -89,6 +93,21 @@ def cast(column: Any, kind: Any) -> Any:
     if T.is_binary(column.type) or T.is_large_binary(column.type):
         raise pa.ArrowTypeError("bytes are no text")
     return pc.cast(_with_fields(column, kind), kind)
+
+
+def _by_digits(one: Any, other: Any) -> bool:
+    """Where pyarrow's own cast is off by a bit for some values (decimals to floats), rounds (floats to decimals) or
+    refuses small numbers for others that there might be (whole numbers to decimals)."""
+    if T.is_decimal(other):
+        return bool(T.is_floating(one) or (T.is_integer(one) and other.precision - other.scale < INT64_DIGITS))
+    return bool(T.is_decimal(one) and T.is_floating(other))
+
+
+def _narrowed(column: Any) -> Any:
+    found = pc.cast(column, pa.float32())
+    if not pc.all(pc.equal(pc.is_inf(found), pc.is_inf(column))).as_py():
+        raise pa.ArrowInvalid("greater than any float")
+    return found
 
 
 def _with_fields(column: Any, kind: Any) -> Any:
@@ -109,21 +128,23 @@ def _fields(array: Any, kind: Any) -> Any:
         lengths = pc.fill_null(pc.list_value_length(array), 0)
         offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
         return pa.ListArray.from_arrays(offsets, _fields(array.flatten(), kind.value_type), mask=array.is_null())
-    return array
+    return pc.cast(pc.cast(array, TEXT), kind) if _by_digits(array.type, kind) else array
 
 
 def _from_text(column: Any, kind: Any) -> Any:
     if T.is_timestamp(kind):
         return _times(column, kind)
     if T.is_time(kind):
-        dated = pc.binary_join_element_wise(text("1970-01-01"), column, text(" "))
-        return pc.cast(pc.cast(dated, pa.timestamp(kind.unit)), kind)
+        return pc.cast(pc.cast(on_a_day(column), pa.timestamp(kind.unit)), kind)
     if T.is_boolean(kind):
         return _truth(column)
     if T.is_integer(kind):
         if any(pc.any(pc.match_substring(column, sign)).as_py() for sign in "xX"):
             raise pa.ArrowInvalid("hexadecimal")
-        return pc.cast(column, kind)
+        try:
+            return pc.cast(column, kind)
+        except pa.ArrowInvalid:  # 2.0 is a whole number too
+            return pc.cast(pc.cast(column, pa.decimal128(38, 18)), kind)
     return _floats(column, kind) if T.is_floating(kind) else pc.cast(column, kind)
 
 

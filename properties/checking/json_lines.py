@@ -1,7 +1,9 @@
 """JSON lines: an object a line, each key a column; what a line leaves out is NULL.
 
 Texts stay texts, also those that look like times.  Whole numbers keep all their
-digits.  A column that holds values of unlike types can be read as text alone.
+digits, and so do other numbers: where a double would round one of a column, the column is
+read as the texts that stand there.  A column that holds values of unlike types can be
+read as text alone.
 """
 
 from __future__ import annotations
@@ -9,52 +11,131 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pjson
 
-from .arrays import TEXT
+from .arrays import TEXT, null, text, texts_of
 from .errors import CheckInputError, error_text, shown
+from .texts import MOST_DIGITS, SURE_DIGITS, facts_of, has_many_digits
+from .types import holds
 
+T = pa.types
 CHUNK_BYTES = 64 << 20
 """So much is read at once, up to the end of a line."""
 BLOCK_BYTES = 4 << 20
 SAMPLE_BYTES = 64 << 10
-_LONG_INTEGER = r"[^0-9.]-?[0-9]{16,}[^0-9.eE]"
+_MANY_DIGITS = rf"[0-9][0-9.]{{{SURE_DIGITS}}}"
+_MORE_DIGITS = rf"[0-9][0-9.]{{{MOST_DIGITS}}}"
+NULL = text("null")
+HALF = "half a surrogate pair, which no text can hold"
 
 
-def batches(path: Path, as_text: frozenset[str] = frozenset()) -> Iterator[Any]:
-    """All columns, those of `as_text` as text whatever they hold; raises CheckInputError with file and line."""
+class Lines(NamedTuple):
+    """Some lines as a table; `digits`: its columns of numbers that are the texts that stand there."""
+
+    table: Any
+    digits: frozenset[str] = frozenset()
+
+
+class Wanted(NamedTuple):
+    """How columns are read, by their names."""
+
+    as_text: frozenset[str] = frozenset()
+    """as text, whatever they hold"""
+    exactly: frozenset[str] = frozenset()
+    """numbers in lists and objects as decimals"""
+    ignored: frozenset[str] = frozenset()
+    """not at all, where they make the others slow or impossible to read"""
+
+
+class Digits(str):
+    """A number that is not whole, as it stands there."""
+
+
+def batches(path: Path, wanted: Wanted) -> Iterator[Lines]:
+    """All columns; raises CheckInputError with file and line."""
     line = 1
     with path.open("rb") as file:
         while chunk := file.read(CHUNK_BYTES):
             chunk += file.readline()
-            yield from _tables(chunk, path, line, as_text)
+            yield from _lines(chunk, path, line, wanted)
             line += chunk.count(b"\n")
 
 
-def _tables(chunk: bytes, path: Path, line: int, as_text: frozenset[str]) -> Iterator[Any]:
+def _lines(chunk: bytes, path: Path, line: int, wanted: Wanted) -> Iterator[Lines]:
     if not chunk.strip():
         return
     if line == 1:
         chunk = chunk.removeprefix(b"\xef\xbb\xbf")
+    table = _quickly(chunk)
+    lines = None
+    if table is not None and all(_is_text(table.schema, name) for name in wanted.as_text):
+        lines = _with_digits(table, chunk, wanted.exactly)
+    yield lines or _slowly(chunk, path, line, wanted)
+
+
+def _quickly(chunk: bytes) -> Any | None:
+    """By pyarrow; None where that makes of some lines what they are not, or raises an error that names no line."""
     try:
         str(chunk, "utf-8")  # pyarrow takes other bytes for text
         table = _read(chunk)
     except (UnicodeDecodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        table = None  # `_slowly` reads it, or raises an error that names the line
-    if table is not None and not _one_a_line(chunk, table.num_rows):
-        table = None  # pyarrow takes several objects on a line, and one on several lines
-    if table is not None and any(
-        pa.types.is_floating(one.type) and pc.any(pc.is_inf(one)).as_py() for one in table.columns
-    ):
-        table = None  # pyarrow takes 1e400 for infinity
-    if table is None or any(not _is_text(table.schema, name) for name in as_text) or _loses_digits(table, chunk):
-        table = _slowly(chunk, path, line, as_text)
-    yield table
+        return None  # `_slowly` reads it, or raises an error that names the line
+    if not _one_a_line(chunk, table.num_rows):
+        return None  # pyarrow takes several objects on a line, and one on several lines
+    if any(T.is_floating(one.type) and pc.any(pc.is_inf(one)).as_py() for one in table.columns):
+        return None  # pyarrow takes 1e400 for infinity
+    return table
+
+
+def _with_digits(table: Any, chunk: bytes, exactly: frozenset[str]) -> Lines | None:
+    """The table with texts in place of doubles that may be rounded; None where `_slowly` has to read it."""
+    if any(_holds_doubles(field.type) for field in table.schema if field.name in exactly):
+        return None
+    doubles = [field.name for field in table.schema if _holds_doubles(field.type)]
+    if not doubles or not _found(_MANY_DIGITS, pa.scalar(chunk, pa.large_binary())):
+        return Lines(table)
+    texts = _texts(chunk, doubles, table.num_rows)
+    if texts is None:
+        return None
+    digits = set()
+    for name, column in zip(doubles, texts, strict=True):
+        if T.is_nested(table.schema.field(name).type):
+            if _found(_MORE_DIGITS, column):
+                return None
+        elif has_many_digits(pc.drop_null(column)):
+            digits.add(name)
+            table = table.set_column(table.column_names.index(name), name, column)
+    return Lines(table, frozenset(digits))
+
+
+def _texts(chunk: bytes, names: list[str], rows: int) -> list[Any] | None:
+    """What stands in these columns."""
+    fields = [(f"f{place}", msgspec.Raw, msgspec.Raw(b"null")) for place in range(len(names))]
+    try:
+        line = msgspec.defstruct("Line", fields, rename=dict(zip((f[0] for f in fields), names, strict=True)), gc=False)
+        found = msgspec.json.Decoder(line).decode_lines(chunk)
+    except (ValueError, msgspec.DecodeError):
+        return None  # a name that msgspec cannot look for, or a number that only Python reads
+    if len(found) != rows:
+        return None
+    columns = (texts_of([bytes(getattr(one, field[0])) for one in found]) for field in fields)
+    return [pc.if_else(pc.equal(column, NULL), null(TEXT), column) for column in columns]
+
+
+def _found(pattern: str, values: Any) -> bool:
+    found = pc.match_substring_regex(values, pattern)
+    return bool((found if isinstance(found, pa.Scalar) else pc.any(found)).as_py())
+
+
+def _holds_doubles(kind: Any) -> bool:
+    return bool(T.is_floating(kind)) or holds(kind, T.is_floating)
 
 
 def _one_a_line(chunk: bytes, objects: int) -> bool:
@@ -108,31 +189,32 @@ def _is_text(schema: Any, name: str) -> bool:
     return name not in schema.names or schema.field(name).type == TEXT
 
 
-def _loses_digits(table: Any, chunk: bytes) -> bool:
-    """Whether a whole number of many digits was made a float because others of its column are."""
-    if "double" not in str(table.schema):
-        return False
-    return bool(pc.match_substring_regex(pa.scalar(chunk, pa.large_binary()), _LONG_INTEGER).as_py())
-
-
-def _slowly(chunk: bytes, path: Path, first: int, as_text: frozenset[str]) -> Any:
-    """Line by line: what is wrong is found, long numbers stay whole, columns of unlike values can be texts."""
+def _slowly(chunk: bytes, path: Path, first: int, wanted: Wanted) -> Lines:
+    """Line by line: what is wrong is found, numbers stay what they are, columns of unlike values can be texts."""
     columns: dict[str, list[Any]] = {}
     lines: list[int] = []
-    for number, text in enumerate(chunk.split(b"\n"), first):
-        if not text.strip():
+    for number, words in enumerate(chunk.split(b"\n"), first):
+        if not words.strip():
             continue
-        for name, value in _object(text, path, number).items():
-            columns.setdefault(name, [None] * len(lines)).append(value)
+        for name, value in _object(words, path, number).items():
+            if name not in columns:
+                if not _is_unicode(name):
+                    raise CheckInputError(f"{path}: line {number}: the key {_shown(name)} has {HALF}")
+                columns[name] = [None] * len(lines)
+            columns[name].append(None if name in wanted.ignored else value)
         lines.append(number)
         for values in columns.values():
             if len(values) < len(lines):
                 values.append(None)
-    arrays = {}
+    arrays, digits = {}, set()
     for name, values in columns.items():
-        kept = [None if value is None else _written(value) for value in values] if name in as_text else values
-        arrays[name] = _array(kept, name, path, lines)
-    return pa.table(arrays)
+        column = _Column(name, path, lines, exact=name in wanted.exactly)
+        if name in wanted.as_text:
+            values = [None if value is None else _written(value) for value in values]
+        arrays[name], is_digits = column.array(values)
+        if is_digits:
+            digits.add(name)
+    return Lines(pa.table(arrays), frozenset(digits))
 
 
 def _object(text: bytes, path: Path, number: int) -> Mapping[str, Any]:
@@ -143,7 +225,7 @@ def _object(text: bytes, path: Path, number: int) -> Mapping[str, Any]:
         return found
 
     try:
-        value = json.loads(text.decode("utf-8"), object_pairs_hook=once, parse_float=_finite)
+        value = json.loads(text.decode("utf-8"), object_pairs_hook=once, parse_float=Digits)
     except UnicodeDecodeError as error:
         raise CheckInputError(f"{path}: line {number}: byte 0x{text[error.start]:02x} is no UTF-8") from None
     except json.JSONDecodeError as error:
@@ -154,73 +236,157 @@ def _object(text: bytes, path: Path, number: int) -> Mapping[str, Any]:
         raise CheckInputError(f"{path}: line {number}: {error_text(error, 80)}") from None
     if isinstance(value, dict):
         return value
-    what = "a list" if isinstance(value, list) else shown(value)
+    what = "a list" if isinstance(value, list) else _shown(value)
     raise CheckInputError(f"{path}: line {number}: {what}, where JSON lines have an object; one object a line")
 
 
-def _finite(text: str) -> float:
-    if math.isinf(value := float(text)):
-        raise ValueError(f"{shown(text)} is greater than any double")
+def _written(value: object) -> str:
+    """Its text, or else its JSON."""
+    return str(value) if isinstance(value, str) else _json(value)
+
+
+def _json(value: object) -> str:
+    if isinstance(value, Digits):
+        return str(value)
+    if isinstance(value, list):
+        return f"[{','.join(map(_json, value))}]"
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_json(name)}:{_json(one)}" for name, one in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _shown(value: object) -> str:
+    """A value in a message: a text as any other, everything else as JSON, bounded."""
+    words = value if type(value) is str else Bare(_json(value))
+    return shown(words).encode("utf-8", "backslashreplace").decode()
+
+
+class Bare(str):
+    """A text that is shown without quotes."""
+
+    __repr__ = str.__str__
+
+
+_WORDS: dict[type, str] = {bool: "true or false", int: "a number", float: "a number", Digits: "a number",
+                           str: "a text", list: "a list", dict: "an object"}  # fmt: skip
+
+
+class _Column:
+    """A column of a file on its way to Arrow; `exact`: numbers in lists and objects are decimals."""
+
+    def __init__(self, name: str, path: Path, lines: list[int], *, exact: bool) -> None:
+        self._name, self._path, self._lines, self._exact = name, path, lines, exact
+
+    def array(self, values: list[Any]) -> tuple[Any, bool]:
+        """The values, and whether they are numbers as the texts that stand there."""
+        word = self._word(values)
+        if word == "a number":
+            return self._numbers(values)
+        if word in ("a list", "an object"):
+            try:
+                values = self._nested(values)
+            except RecursionError:
+                raise CheckInputError(f"{self._path}: the column {self._name} is nested too deeply") from None
+        try:
+            return pa.array(values, TEXT if word == "a text" else None), False
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
+            self._unlike(values)
+
+    def _word(self, values: list[Any]) -> str | None:
+        """What all of them are."""
+        seen: str | None = None
+        for place, value in enumerate(values):
+            if value is None:
+                continue
+            word = _WORDS[type(value)]
+            if seen is not None and word != seen:
+                raise self._error(place, f"{word}, and {seen} before; {self._as_text}")
+            seen = word
+        return seen
+
+    def _numbers(self, values: list[Any]) -> tuple[Any, bool]:
+        if all(value is None or (type(value) is int and -(1 << 63) <= value < 1 << 63) for value in values):
+            return pa.array(values, pa.int64()), False
+        self._demand_finite(values)
+        texts = pa.array([None if value is None else str(value) for value in values], TEXT)
+        if has_many_digits(pc.drop_null(texts)):
+            return texts, True
+        return pc.cast(texts, pa.float64()), False
+
+    def _demand_finite(self, values: list[Any]) -> None:
+        for place, value in enumerate(values):
+            for one in _numbers_in(value):
+                if math.isinf(float(one)):
+                    raise CheckInputError(
+                        f"{self._at(place)}: {shown(str(one))} is greater than any double; {self._as_text}"
+                    )
+
+    def _nested(self, values: list[Any]) -> list[Any]:
+        """With decimals for numbers where doubles would round one of them, or decimals are wanted."""
+        self._demand_finite(values)
+        numbers = list(dict.fromkeys(one for value in values for one in _numbers_in(value)))
+        texts = pa.chunked_array([pa.array(map(str, numbers), TEXT)])
+        if not numbers or not (self._exact or _found(_MORE_DIGITS, texts)):
+            return [_converted(value, float) for value in values]
+        kind = facts_of(texts, exact=True).type(exact=True)
+        if kind == TEXT:
+            place, value = next((n, one) for n, one in enumerate(values) if any(map(_is_long, _numbers_in(one))))
+            raise self._error(place, f"{_shown(value)}, of which a double would round a number; {self._as_text}")
+        return [_converted(value, Decimal if T.is_decimal(kind) else float) for value in values]
+
+    def _unlike(self, values: list[Any]) -> NoReturn:
+        """Raises an error that names a value which a column of those before it cannot hold, found by halving."""
+        good, bad = 0, len(values)
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            try:
+                pa.array(values[:middle])
+                good = middle
+            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
+                bad = middle  # the search goes on below it, and the value that is found is named
+        place, value = bad - 1, values[bad - 1]
+        if not _is_unicode(value):
+            ignore = f"--ignore {self._name} leaves the column out"
+            raise self._error(place, f"{_shown(value)}, with {HALF}; {ignore}")
+        raise self._error(place, f"{_shown(value)}, which does not fit what is before it; {self._as_text}")
+
+    @property
+    def _as_text(self) -> str:
+        return f"--cast {self._name}=string reads all of it as text"
+
+    def _at(self, place: int) -> str:
+        return f"{self._path}: line {self._lines[place]}"
+
+    def _error(self, place: int, what: str) -> CheckInputError:
+        return CheckInputError(f"{self._at(place)}: the column {self._name} holds {what}")
+
+
+def _numbers_in(value: object) -> Iterator[Digits]:
+    if isinstance(value, Digits):
+        yield value
+    elif isinstance(value, (list, dict)):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _numbers_in(one)
+
+
+def _converted(value: Any, to: type) -> Any:
+    """With numbers of this type."""
+    if isinstance(value, Digits):
+        return to(value)
+    if isinstance(value, list):
+        return [_converted(one, to) for one in value]
+    if isinstance(value, dict):
+        return {name: _converted(one, to) for name, one in value.items()}
     return value
 
 
-def _written(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+def _is_long(number: Digits) -> bool:
+    return _found(_MORE_DIGITS, pa.scalar(str(number), TEXT))
 
 
-_WORDS: dict[type, str] = {bool: "true or false", int: "a number", float: "a number", str: "a text",
-                           list: "a list", dict: "an object"}  # fmt: skip
-
-
-def _array(values: list[Any], name: str, path: Path, lines: list[int]) -> Any:
-    seen: str | None = None
-    wide = False
-    for place, value in enumerate(values):
-        if value is None:
-            continue
-        word = _WORDS[type(value)]
-        if seen is not None and word != seen:
-            raise CheckInputError(
-                f"{path}: line {lines[place]}: the column {name} holds {word}, and {seen} before;"
-                f" --cast {name}=string reads all of it as text"
-            )
-        seen = word
-        wide = wide or (type(value) is int and not -(1 << 63) <= value < 1 << 63)
-    if seen == "a number":
-        return _numbers(values, name, path, lines, wide=wide)
+def _is_unicode(value: object) -> bool:
     try:
-        return pa.array(values, TEXT if seen == "a text" else None)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
-        _unlike(values, name, path, lines)
-
-
-def _numbers(values: list[Any], name: str, path: Path, lines: list[int], *, wide: bool) -> Any:
-    floats = any(type(value) is float for value in values)
-    if floats:
-        for place, value in enumerate(values):
-            if type(value) is int and int(float(value)) != value:
-                raise CheckInputError(
-                    f"{path}: line {lines[place]}: the column {name} holds {shown(value)}, which no float is, beside"
-                    f" floats; --cast {name}=string compares texts"
-                )
-        return pa.array([None if value is None else float(value) for value in values], pa.float64())
-    try:
-        return pa.array(values, pa.decimal128(38, 0) if wide else pa.int64())
-    except (pa.ArrowInvalid, OverflowError):
-        _unlike(values, name, path, lines)
-
-
-def _unlike(values: list[Any], name: str, path: Path, lines: list[int]) -> NoReturn:
-    """A value that a column of the values before it cannot hold, found by halving."""
-    good, bad = 0, len(values)
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        try:
-            pa.array(values[:middle])
-            good = middle
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
-            bad = middle  # the search goes on below it, and the value that is found is named
-    raise CheckInputError(
-        f"{path}: line {lines[bad - 1]}: the column {name} holds {shown(values[bad - 1])}, which does not fit what is"
-        f" before it; --cast {name}=string reads all of it as text"
-    )
+        _written(value).encode()
+    except UnicodeEncodeError:  # this is the answer
+        return False
+    return True

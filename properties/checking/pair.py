@@ -6,20 +6,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+import msgspec
 import pyarrow as pa
 
 from .arrays import TEXT
-from .conversion import Conversion, cast
+from .conversion import Conversion
 from .errors import CheckInputError, TooLarge, shown
+from .json_lines import Wanted
 from .request import OURS, SIDES, CheckRequest
 from .sizes import MEMORY_BYTES, SMALL_BYTES, SMALL_NESTED_ROWS, SMALL_ROWS
-from .sources import CsvSource, Source, source_of
-from .texts import Facts, facts_of
-from .types import Column, a_type, cast_type, conversion_of, named, plain, together
+from .sources import CsvSource, JsonSource, Source, source_of
+from .texts import SHORT, Facts, comma_hint, facts_of
+from .types import TOO_WIDE, Column, a_type, cast_name, cast_type, common, conversion_of, holds, named, plain, together
 
 T = pa.types
 Found = TypeVar("Found")
 SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'"}
+
+
+DIGITS_KEPT = ", as a double would round one (--cast to double compares doubles)"
 
 
 class Side:
@@ -84,6 +89,7 @@ class Pair:
         self.actual = Side("actual", theirs, request.rename)
         self._casts = casts
         self.names = self._names()
+        self._keep_digits_of_nested()
         self.types: dict[str, Any] = {}
         self.conversions: tuple[str, ...] = ()
 
@@ -129,7 +135,9 @@ class Pair:
                 found = together(columns["expected"], columns["actual"])
                 if found.problem:
                     raise CheckInputError(self._refusal(name, found.problem, columns))
-                kind, words, why = found.type, dict(found.conversions), ""
+                kind, words = found.type, dict(found.conversions)
+                untyped = all(column.is_text or column.is_number for column in columns.values())
+                why = DIGITS_KEPT if T.is_decimal(kind) and untyped else ""
                 if kind == TEXT:
                     conversions.update({line: [name] for line in self._stays_text(name, columns)})
             self.types[name] = kind
@@ -153,34 +161,51 @@ class Pair:
                     named(kind),
                     one.name,
                     "compared as text",
-                    f": {other.name} has {shown(odd)}, which is not {a_type(kind)}",
+                    f": {other.name} has {shown(odd)}, which is not {a_type(kind)}{comma_hint(odd)}",
                 )
 
+    def _keep_digits_of_nested(self) -> None:
+        """Have numbers in lists and objects of JSON read as decimals where they are decimals on the other side."""
+        for side, other in (self.sides, self.sides[::-1], self.sides):
+            if isinstance(side.source, JsonSource):
+                names = [
+                    name
+                    for name in self.names
+                    if holds(side.column(name).type, T.is_floating) and holds(other.column(name).type, T.is_decimal)
+                ]
+                if names:
+                    side.source.read_exactly(side.own[name] for name in names)
+
     def _facts(self) -> dict[str, dict[str, Facts]]:
-        """Of the columns of texts whose reading depends on what they are."""
-        found: dict[str, dict[str, Facts]] = {}
+        """Of the columns whose reading depends on what their texts are."""
+        found = {
+            side.name: self._facts_of(side, [name for name in self.names if _is_read(side, other, name)])
+            for side, other in (self.sides, self.sides[::-1])
+        }
         for side, other in (self.sides, self.sides[::-1]):
-            wanted = {}
-            for name in self.names:
-                column, opposite = side.column(name), other.column(name)
-                if (
-                    column.is_text
-                    and column.texts != "declared"
-                    and not (opposite.is_text and opposite.texts == "declared")
-                ):
-                    wanted[name] = T.is_decimal(opposite.type)
-            facts = dict.fromkeys(wanted, Facts())
-            for table in side.batches(list(wanted)) if wanted else ():
-
-                def of(name: str, table: Any = table, wanted: Mapping[str, bool] = wanted) -> Facts:
-                    return facts_of(_text(table.column(name)), exact=wanted[name])
-
-                for name, one in by_column(of, wanted).items():
-                    facts[name] &= one
-            found[side.name] = facts
+            facts = found[side.name]
+            exact = [
+                name
+                for name, one in facts.items()
+                if one.rough and (one.long or _is_decimal(other.column(name, found[other.name].get(name))))
+            ]
+            facts.update(self._facts_of(side, exact, exact=True))
         return found
 
+    def _facts_of(self, side: Side, names: Sequence[str], *, exact: bool = False) -> dict[str, Facts]:
+        facts = dict.fromkeys(names, Facts())
+        for table in side.batches(names) if names else ():
+
+            def of(name: str, table: Any = table) -> Facts:
+                return _facts_of(table.column(name), exact=exact)
+
+            for name, one in by_column(of, names).items():
+                facts[name] &= one
+        return facts
+
     def _refusal(self, name: str, problem: str, columns: Mapping[str, Column]) -> str:
+        if problem == TOO_WIDE:
+            return f"the column {name} holds {problem}; --cast {name}=string compares texts"
         line = f"the column {name} is of unlike types: {problem}"
         odd: str | None = None
         for side in self.sides:
@@ -188,16 +213,36 @@ class Pair:
             opposite = columns["actual" if side.name == "expected" else "expected"]
             if column.is_text and column.texts != "declared" and not opposite.is_text:
                 odd = self._first_odd(side, name, opposite)
-                line += (
-                    f" ({side.name} has {shown(odd)}, which is not {a_type(opposite.type)})" if odd is not None else ""
-                )
+                if odd is not None:
+                    line += f" ({side.name} has {shown(odd)}, which is not {a_type(opposite.type)}{comma_hint(odd)})"
         hints = []
-        if all(column.texts == "json" or not T.is_nested(column.type) for column in columns.values()):
+        if all(column.texts in ("json", "number") or not T.is_nested(column.type) for column in columns.values()):
             hints.append(f"--cast {name}=string compares texts")
-        typed = next((column for column in columns.values() if not column.is_text), None)
-        if typed and _may_be_cast(odd, typed.type):
-            hints.append(f"--cast {name}={named(typed.type)} values")
+        if value := self._value_cast(name, columns):
+            hints.append(f"--cast {name}={value} values")
         return "; ".join([line, ", ".join(hints)]) if hints else line
+
+    def _value_cast(self, name: str, columns: Mapping[str, Column]) -> str:
+        """What `--cast` can make of both sides where one is text; empty where there is nothing."""
+        typed = next((column for column in columns.values() if not column.is_text), None)
+        if typed is None:
+            return ""
+        kind = typed.facts.type(exact=True) if typed.is_number and typed.facts else typed.type
+        if T.is_decimal(kind):
+            for side in self.sides:
+                if side.column(name).is_text:
+                    texts = self._facts_of(side, [name], exact=True)[name].type(exact=True)
+                    kind = common(kind, texts) or kind if T.is_decimal(texts) else kind
+        words = cast_name(kind)
+        try:
+            wanted = cast_type(words)
+            for side in self.sides:
+                convert = Conversion(wanted, "", name, bare=True)
+                for table in side.batches([name]) if side.column(name).is_text else ():
+                    convert(table.column(name))
+        except CheckInputError:
+            return ""  # the error that is being written then has no hint that would not help
+        return words
 
     def _first_odd(self, side: Side, name: str, opposite: Column) -> str | None:
         """A text that keeps the column from being read as the other side's type, found by halving."""
@@ -234,11 +279,8 @@ class Pair:
             if name in self.types:
                 continue
             found[name] = column.type
-            if column.is_text and column.texts == "bare":
-                facts = Facts()
-                for table in side.batches([name]):
-                    facts &= facts_of(_text(table.column(name)))
-                found[name] = facts.type()
+            if column.is_number or (column.is_text and column.texts == "bare"):
+                found[name] = self._facts_of(side, [name])[name].type()
         return found
 
     def converted(self, side: Side, types: Mapping[str, Any] | None = None) -> Iterator[Any]:
@@ -270,27 +312,37 @@ def by_column(work: Callable[[str], Found], names: Iterable[str]) -> dict[str, F
 
 
 def _source(request: CheckRequest, side: str, casts: Mapping[str, Any]) -> Source:
-    as_text = {name for name, kind in casts.items() if kind == TEXT}
-    if side == "actual":
-        as_text = {request.rename.get(name, name) for name in as_text}
+    called = request.rename if side == "actual" else {}
+    wanted = Wanted(
+        as_text=frozenset(called.get(name, name) for name, kind in casts.items() if kind == TEXT),
+        ignored=frozenset(() if request.where else (called.get(name, name) for name in request.ignore)),
+    )
     where = request.expected if side == "expected" else request.actual
-    delimiter = request.delimiters.get(side, "")
-    return source_of(where, delimiter=delimiter, nulls=request.nulls, as_text=frozenset(as_text))
+    return source_of(where, delimiter=request.delimiters.get(side, ""), nulls=request.nulls, wanted=wanted)
+
+
+def _is_read(side: Side, other: Side, name: str) -> bool:
+    """Whether the column's texts decide as what it is compared."""
+    column, opposite = side.column(name), other.column(name)
+    if not column.is_text:
+        return column.is_number
+    return column.texts != "declared" and not (opposite.is_text and opposite.texts == "declared")
+
+
+def _is_decimal(column: Column) -> bool:
+    return bool(T.is_decimal(column.facts.type() if column.facts else column.type))
+
+
+def _facts_of(column: Any, *, exact: bool) -> Facts:
+    if not T.is_floating(column.type):
+        return facts_of(_text(column), exact=exact)
+    if not exact:  # they are of JSON, and none has many digits
+        return SHORT if column.null_count < len(column) else Facts()
+    return msgspec.structs.replace(facts_of(_text(column), exact=True), integer=False)
 
 
 def _text(column: Any) -> Any:
     return column if column.type == TEXT else column.cast(plain(column.type)).cast(TEXT)
-
-
-def _may_be_cast(odd: str | None, kind: Any) -> bool:
-    """Whether `--cast` knows the type, and the text that is in the way is one of it."""
-    try:
-        wanted = cast_type(named(kind))
-        if odd is not None:
-            cast(pa.chunked_array([pa.array([odd], TEXT)]), wanted)
-    except (CheckInputError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return False  # the error that is being written then has no hint that would not help
-    return True
 
 
 def _to_text(column: Column, kind: Any) -> tuple[str, str] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,7 +14,7 @@ from .addresses import PostgresTable
 from .arrays import TEXT, null, text
 from .errors import CheckInputError
 from .places import DataFile, Place, place_of
-from .types import common, plain
+from .types import common, holds, plain
 
 NEWLINES = 1 << 20
 
@@ -38,8 +38,10 @@ class Source(Protocol):
         """The named columns, in this order; raises CheckInputError."""
 
 
-def source_of(where: Path | PostgresTable, *, delimiter: str, nulls: Sequence[str], as_text: frozenset[str]) -> Source:
-    """What is there; `as_text` are the columns that are wanted as text.  Raises CheckInputError, TableUnreachable."""
+def source_of(
+    where: Path | PostgresTable, *, delimiter: str, nulls: Sequence[str], wanted: json_lines.Wanted
+) -> Source:
+    """What is there; `wanted` says how columns of JSON are read.  Raises CheckInputError, TableUnreachable."""
     if isinstance(where, PostgresTable):
         from .postgres_source import PostgresSource
 
@@ -47,7 +49,7 @@ def source_of(where: Path | PostgresTable, *, delimiter: str, nulls: Sequence[st
     place = place_of(where)
     if place.kind == "csv":
         return CsvSource(place, delimiter, nulls)
-    return JsonSource(place, as_text) if place.kind == "json" else ParquetSource(place)
+    return JsonSource(place, wanted) if place.kind == "json" else ParquetSource(place)
 
 
 class _Files:
@@ -131,47 +133,69 @@ class CsvSource(_Files):
 
 
 class JsonSource(_Files):
-    """Its types are known when all of it has been read once."""
+    """Its types are known when all of it has been read once; of numbers that are not whole they are double."""
 
-    def __init__(self, place: Place, as_text: frozenset[str]) -> None:
+    def __init__(self, place: Place, wanted: json_lines.Wanted) -> None:
         super().__init__(place)
-        self._as_text = as_text
-        self._kept: list[tuple[DataFile, Any]] | None = None
+        self._wanted = wanted
+        self._kept: list[tuple[DataFile, json_lines.Lines]] | None = None
+
+    def read_exactly(self, names: Iterable[str]) -> None:
+        """Read the numbers in lists and objects of these columns as decimals from now on."""
+        self._wanted = self._wanted._replace(exactly=self._wanted.exactly | frozenset(names))
+        self.__dict__.pop("types", None)
 
     @cached_property
     def types(self) -> dict[str, Any]:
         keep = self.bytes <= csv_files.WHOLE_BYTES
-        kept: list[tuple[DataFile, Any]] = []
+        kept: list[tuple[DataFile, json_lines.Lines]] = []
+        decimals: set[str] = set()
 
         def read() -> Iterator[tuple[DataFile, dict[str, Any]]]:
-            for file in self.place.files:
-                for table in json_lines.batches(file.path, self._as_text):
-                    if keep:
-                        kept.append((file, table))
-                    yield file, {field.name: plain(field.type) for field in table.schema}
+            for file, lines in self._lines():
+                if keep:
+                    kept.append((file, lines))
+                found = {field.name: plain(field.type) for field in lines.table.schema}
+                decimals.update(name for name, kind in found.items() if holds(kind, pa.types.is_decimal))
+                yield file, found | dict.fromkeys(lines.digits, pa.float64())
 
+        self._kept = None
         found = self._merged(read())
-        self._kept = kept if keep else None
         if not found:
             raise CheckInputError(f"{self.place.path} is empty; without a row it names no columns")
+        rounded = {name for name in decimals if holds(found[name], pa.types.is_floating)}
+        if twice := rounded & self._wanted.exactly:
+            name = min(twice)
+            raise CheckInputError(
+                f"{self.place.path}: the column {name} holds numbers that no one type holds; --cast {name}=string"
+                " compares texts"
+            )
+        if rounded:
+            self.read_exactly(rounded)
+            return self.types
+        self._kept = kept if keep else None
         return found
 
     @property
     def texts(self) -> dict[str, str]:
-        return {name: "bare" if name in self.folders else "json" for name in self.types}
+        numbers = {name: "number" for name, kind in self.types.items() if pa.types.is_floating(kind)}
+        return {name: "bare" if name in self.folders else numbers.get(name, "json") for name in self.types}
 
     @cached_property
     def rows(self) -> int:
         return _newlines(self.place)
 
-    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+    def _lines(self) -> Iterator[tuple[DataFile, json_lines.Lines]]:
         if self._kept is not None:
-            for file, table in self._kept:
-                yield self._with_folders(table, file, columns)
+            yield from self._kept
             return
         for file in self.place.files:
-            for table in json_lines.batches(file.path, self._as_text):
-                yield self._with_folders(table, file, columns)
+            for lines in json_lines.batches(file.path, self._wanted):
+                yield file, lines
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        for file, lines in self._lines():
+            yield self._with_folders(lines.table, file, columns)
 
 
 class ParquetSource(_Files):

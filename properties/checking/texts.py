@@ -1,6 +1,6 @@
 """As what a column of texts can be read.
 
-A column is read as numbers, true or false, dates or times only if every text of
+A column is read as numbers, true or false, dates, times or times of day only if every text of
 it is one.  A leading zero (01234) or plus sign is never part of a number: such
 a column stays text.  Empty quoted fields are passed over, and are NULL where the column
 is read as anything but text.
@@ -8,13 +8,14 @@ is read as anything but text.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .arrays import EMPTY, FALSE, TEXT, TRUE, null, number
+from .arrays import EMPTY, FALSE, TEXT, TRUE, null, number, text
 
 DIGITS = 38
 """of the widest decimal"""
@@ -28,19 +29,27 @@ WHOLE = 1 << 53
 FEW = 64
 """texts that are looked at first, for most columns that are not of a type show it there"""
 
+DAY, SPACE = text("1970-01-01"), text(" ")
+
 _PLAIN = r"^-?[0-9]+(\.[0-9]+)?$"
 _INTEGER = r"^-?[0-9]+$"
 _MANY = rf"^-?[0.]*[1-9](\.?[0-9]){{{SURE_DIGITS},}}"
 _ROUNDED = rf"^-?[0.]*[1-9](\.?[0-9]){{{MOST_DIGITS},}}"
 _ZERO = r"^-?0[0-9xX]"
+_COMMA = r"-?[0-9][0-9.]*,[0-9]+$"
 _TRUTH = r"^(?i:true|false)$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _ZONE = r":.*(Z|[+-][0-9:]+)$"
+_CLOCK = r"^[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?$"
+_PARTS = r"^-?(?P<whole>[0-9]*)\.?(?P<part>[0-9]*)[eE]\+?(?P<power>-?[0-9]{1,3})$"
+
+
+_OF_ALL = ("integer", "number", "plain", "sized", "boolean", "date", "time", "zoned", "clock")
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What all texts of a column are; `plain` are numbers without an exponent, of at most `whole`
-    digits before the point and `scale` behind it, looked at where one is long or a decimal is asked for."""
+    """What all texts of a column are; `plain` are numbers without an exponent.  `sized` are numbers that have, written
+    without an exponent, at most `whole` digits before the point and `scale` behind it."""
 
     filled: bool = False
     """there is one that is not empty"""
@@ -52,6 +61,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """there is one of more digits than every double holds"""
     inexact: bool = False
     """there is a whole number that no double is, or may be none, or a number that a double rounds"""
+    sized: bool = True
+    rough: bool = False
+    """`whole` and `scale` are no more than bounds, as nobody asked for decimals"""
     whole: int = 0
     scale: int = 0
     boolean: bool = True
@@ -60,6 +72,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     zoned: bool = True
     """all times have a zone"""
     some_zoned: bool = False
+    clock: bool = True
+    """times of day"""
     fine: bool = False
     """times finer than microseconds"""
 
@@ -67,11 +81,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         if not (self.filled and other.filled):
             one = self if self.filled else other
             return msgspec.structs.replace(one, empty=self.empty or other.empty)
-        both = {name: getattr(self, name) and getattr(other, name)
-                for name in ("integer", "number", "plain", "boolean", "date", "time", "zoned")}  # fmt: skip
+        both = {name: getattr(self, name) and getattr(other, name) for name in _OF_ALL}
         some = {
             name: getattr(self, name) or getattr(other, name)
-            for name in ("empty", "long", "inexact", "some_zoned", "fine")
+            for name in ("empty", "long", "inexact", "rough", "some_zoned", "fine")
         }
         most = {name: max(getattr(self, name), getattr(other, name)) for name in ("whole", "scale")}
         return Facts(filled=True, **both, **some, **most)
@@ -84,7 +97,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
             return pa.int64()
         if self.number:
             digits = max(self.whole + self.scale, 1)
-            if self.plain and (self.long or exact) and digits <= DIGITS:
+            if self.sized and (self.long or exact) and digits <= DIGITS:
                 return pa.decimal128(digits, self.scale)
             return TEXT if self.inexact or (self.long and self.plain) else pa.float64()
         if self.boolean:
@@ -93,7 +106,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
             return pa.date32()
         if self.time:
             return pa.timestamp("ns" if self.fine else "us", "UTC" if self.some_zoned else None)
-        return TEXT
+        return pa.time64("ns") if self.clock else TEXT
 
 
 def facts_of(column: Any, *, exact: bool = False) -> Facts:
@@ -111,8 +124,10 @@ def facts_of(column: Any, *, exact: bool = False) -> Facts:
     return msgspec.structs.replace(_other(values), empty=some_empty)
 
 
-_NO_NUMBER = {"integer": False, "number": False, "plain": False}
-_NO_TIME = {"boolean": False, "date": False, "time": False, "zoned": False}
+_NO_NUMBER = {"integer": False, "number": False, "plain": False, "sized": False}
+_NO_TIME = {"boolean": False, "date": False, "time": False, "zoned": False, "clock": False}
+SHORT = Facts(filled=True, integer=False, rough=True, whole=SURE_DIGITS, scale=SURE_DIGITS, **_NO_TIME)
+"""of numbers that doubles hold"""
 
 
 def _number(values: Any, *, exact: bool) -> Facts:
@@ -123,28 +138,58 @@ def _number(values: Any, *, exact: bool) -> Facts:
         return Facts(filled=True, **_NO_NUMBER)
     if fits(values, pa.int64()):
         ends = pc.min_max(pc.cast(values, pa.int64())).as_py()
-        long = max(-ends["min"], ends["max"]) > WHOLE
-        return Facts(filled=True, whole=19, long=long, inexact=long, **_NO_TIME)
+        most = max(-ends["min"], ends["max"])
+        long = most > WHOLE
+        return Facts(filled=True, whole=len(str(most)), long=long, inexact=long, **_NO_TIME)
     if not fits(values, pa.float64()):
         return Facts(filled=True, **_NO_NUMBER)
-    found = Facts(filled=True, integer=False, plain=False, **_NO_TIME)
-    if not exact and not _has_many_digits(values):
-        return msgspec.structs.replace(found, plain=True, whole=SURE_DIGITS, scale=SURE_DIGITS)
-    if not _all_match(values, _PLAIN):
-        exact_whole = pc.all(is_exact(values, pc.cast(values, pa.float64()))).as_py()
-        rounded = pc.any(pc.match_substring_regex(pc.utf8_rtrim(values, "0"), _ROUNDED)).as_py()
-        return msgspec.structs.replace(found, inexact=not exact_whole or rounded)
+    if not exact and not has_many_digits(values):
+        return SHORT
+    found = Facts(filled=True, integer=False, **_NO_TIME)
+    if _all_match(values, _PLAIN):
+        return _sized(found, values)
+    exact_whole = pc.all(is_exact(values, pc.cast(values, pa.float64()))).as_py()
+    rounded = pc.any(pc.match_substring_regex(pc.utf8_rtrim(values, "0"), _ROUNDED)).as_py()
+    found = msgspec.structs.replace(found, plain=False, sized=False, inexact=not exact_whole or rounded)
+    is_plain = pc.match_substring_regex(values, _PLAIN)
+    powers = pc.extract_regex(values.filter(pc.invert(is_plain)), _PARTS)
+    if powers.null_count:
+        return found  # NaN, an infinity, or a power that no decimal can have
+    plain = values.filter(is_plain)
+    found = msgspec.structs.replace(found, sized=True)
+    return _powers(_sized(found, plain) if len(plain) else found, powers)
+
+
+def _sized(found: Facts, values: Any) -> Facts:
+    """With the digits of numbers without an exponent."""
     bare = pc.utf8_ltrim(values, "-")
     point = pc.find_substring(bare, ".")
     length = pc.cast(pc.binary_length(bare), pa.int64())
     whole = pc.if_else(pc.less(point, 0), length, pc.cast(point, pa.int64()))
     scale = pc.if_else(pc.less(point, 0), 0, pc.subtract(length, pc.add(whole, 1)))
     digits = pc.binary_length(pc.utf8_ltrim(pc.replace_substring(bare, ".", ""), "0"))
-    return msgspec.structs.replace(found, plain=True, long=pc.max(digits).as_py() > SURE_DIGITS,
+    return msgspec.structs.replace(found, long=pc.max(digits).as_py() > SURE_DIGITS,
                                    whole=pc.max(whole).as_py(), scale=pc.max(scale).as_py())  # fmt: skip
 
 
-def _has_many_digits(values: Any) -> bool:
+def _powers(found: Facts, powers: Any) -> Facts:
+    """With the digits of numbers with an exponent, by their parts (`_PARTS`)."""
+    whole, part, power = (pc.struct_field(powers, name) for name in ("whole", "part", "power"))
+    part = pc.utf8_rtrim(part, "0")
+    power = pc.cast(power, pa.int64())
+    digits = pc.binary_length(pc.utf8_ltrim(pc.binary_join_element_wise(whole, part, EMPTY), "0"))
+    before = pc.add(pc.cast(pc.binary_length(whole), pa.int64()), power)
+    behind = pc.subtract(pc.cast(pc.binary_length(part), pa.int64()), power)
+    return msgspec.structs.replace(
+        found,
+        long=found.long or pc.max(digits).as_py() > SURE_DIGITS,
+        whole=max(found.whole, pc.max(before).as_py(), 0),
+        scale=max(found.scale, pc.max(behind).as_py(), 0),
+    )
+
+
+def has_many_digits(values: Any) -> bool:
+    """Whether there is a number of more digits than every double holds."""
     long = values.filter(pc.greater(pc.binary_length(values), number(SURE_DIGITS)))
     return bool(len(long)) and bool(pc.any(pc.match_substring_regex(long, _MANY)).as_py())
 
@@ -160,7 +205,10 @@ def _other(values: Any) -> Facts:
     if pc.all(pc.match_substring_regex(values.slice(0, 1), _TRUTH)).as_py():
         truth = _all_match(values, _TRUTH)
         return Facts(filled=True, **_NO_NUMBER, **{**_NO_TIME, "boolean": truth})
-    found = Facts(filled=True, **_NO_NUMBER, boolean=False)
+    if pc.match_substring_regex(values.slice(0, 1), _CLOCK)[0].as_py():
+        clock = _all_match(values, _CLOCK) and fits(on_a_day(values), pa.timestamp("ns"))
+        return Facts(filled=True, **_NO_NUMBER, **{**_NO_TIME, "clock": clock})
+    found = Facts(filled=True, **_NO_NUMBER, boolean=False, clock=False)
     if not pc.match_substring_regex(values.slice(0, 1), r"^[0-9]{4}-")[0].as_py():
         return msgspec.structs.replace(found, **_NO_TIME)
     for zone in (None, "UTC"):
@@ -174,6 +222,16 @@ def _other(values: Any) -> Facts:
         if fits(zoned, pa.timestamp(unit, "UTC")) and fits(local, pa.timestamp(unit)):
             return msgspec.structs.replace(found, date=False, zoned=False, some_zoned=True, fine=unit == "ns")
     return msgspec.structs.replace(found, **_NO_TIME)
+
+
+def comma_hint(text: str) -> str:
+    """For a message about a text that is no number."""
+    return "; numbers are read with a decimal point, not with a comma" if re.match(_COMMA, text) else ""
+
+
+def on_a_day(values: Any) -> Any:
+    """Times of day as times, for pyarrow reads no others."""
+    return pc.binary_join_element_wise(DAY, values, SPACE)
 
 
 def by_zone(values: Any) -> tuple[Any, Any]:

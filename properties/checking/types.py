@@ -9,6 +9,7 @@ it.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -25,7 +26,8 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     """A column as a table has it; `texts` says how its texts are meant where it is text.
 
     `bare`: CSV and names of folders, which have no types; `json`: which has none for times and
-    decimals; `declared`: whoever wrote it said that it is text.
+    decimals; `declared`: whoever wrote it said that it is text.  `number`: numbers of JSON, which are
+    read as the texts that stand there; their type is double until more is known.
     """
 
     type: Any
@@ -35,6 +37,18 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_text(self) -> bool:
         return bool(self.type == TEXT)
+
+    @property
+    def is_number(self) -> bool:
+        """Of JSON, and with a fraction, an exponent or more digits than whole numbers of 64 bits have."""
+        return self.texts == "number"
+
+    @property
+    def called(self) -> str:
+        return "number" if self.is_number else named(self.type)
+
+
+TOO_WIDE = f"numbers that are neither all doubles nor all decimals of at most {DIGITS} digits"
 
 
 class Together(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +121,13 @@ def common(one: Any, other: Any, *, by_name: bool = False) -> Any | None:
     return _nested(one, other, by_name)
 
 
+def holds(kind: Any, is_one: Callable[[Any], bool]) -> bool:
+    """Whether the type is of lists, structs or maps of such a type."""
+    return T.is_nested(kind) and any(
+        is_one(inner) or holds(inner, is_one) for inner in (kind.field(place).type for place in range(kind.num_fields))
+    )
+
+
 def _number(one: Any, other: Any) -> Any | None:
     if T.is_floating(one) or T.is_floating(other):
         return pa.float64()
@@ -142,7 +163,9 @@ def _nested(one: Any, other: Any, by_name: bool) -> Any | None:
 def together(expected: Column, actual: Column) -> Together:
     """By the conversion table."""
     sides = {"expected": expected, "actual": actual}
-    read = {side: _read(sides[side], sides[_other(side)]) for side in sides}
+    read = reads(sides)
+    if any(column.is_number and read[side] == TEXT for side, column in sides.items()):
+        return Together(type=TEXT, problem=TOO_WIDE)
     kind = common(read["expected"], read["actual"], by_name="json" in (expected.texts, actual.texts))
     if kind is None and expected.is_text and actual.is_text:
         kind = TEXT
@@ -155,12 +178,22 @@ def together(expected: Column, actual: Column) -> Together:
     return Together(type=kind, conversions=conversions)
 
 
+def reads(sides: Mapping[str, Column]) -> dict[str, Any]:
+    """The type that each side has beside the other; numbers beside decimals are decimals."""
+    found = {side: _read(column, sides[_other(side)], exact=False) for side, column in sides.items()}
+    if any(T.is_decimal(kind) for kind in found.values()):
+        found = {side: _read(column, sides[_other(side)], exact=True) for side, column in sides.items()}
+    return found
+
+
 def _other(side: str) -> str:
     return "actual" if side == "expected" else "expected"
 
 
-def _read(column: Column, other: Column) -> Any:
+def _read(column: Column, other: Column, *, exact: bool) -> Any:
     """The type a column has beside the other: of texts, the one that they are read as."""
+    if column.is_number:
+        return other.type if _is_float(other) else column.facts.type(exact=exact) if column.facts else column.type
     if not column.is_text:
         return column.type
     if column.texts == "declared":
@@ -171,9 +204,9 @@ def _read(column: Column, other: Column) -> Any:
         return TEXT if column.facts.filled else pa.null()
     if column.facts.filled and not other.is_text and (T.is_time(other.type) or T.is_binary(other.type)):
         return other.type if T.is_time(other.type) else TEXT
-    if column.facts.number and not column.facts.integer and T.is_floating(other.type) and column.facts.filled:
+    if column.facts.number and not column.facts.integer and _is_float(other) and column.facts.filled:
         return other.type
-    own = column.facts.type(exact=T.is_decimal(other.type))
+    own = column.facts.type(exact=exact)
     if column.texts == "json" and other.is_text and not _is_time(own):
         return TEXT if column.facts.filled else pa.null()
     if column.texts == "json" and column.facts.empty:
@@ -183,12 +216,17 @@ def _read(column: Column, other: Column) -> Any:
     return own
 
 
+def _is_float(column: Column) -> bool:
+    """Whether whoever wrote it said so."""
+    return bool(T.is_floating(column.type)) and not column.is_number
+
+
 def _is_time(kind: Any) -> bool:
     return bool(T.is_timestamp(kind) or T.is_date(kind) or T.is_time(kind))
 
 
 def _side(column: Column, read: Any) -> str:
-    return "text" if column.is_text and read == TEXT else named(read if column.is_text else column.type)
+    return "text" if column.is_text and read == TEXT else named(read) if column.is_text else column.called
 
 
 def conversion_of(column: Column, kind: Any) -> tuple[str, str] | None:
@@ -203,7 +241,9 @@ def conversion_of(column: Column, kind: Any) -> tuple[str, str] | None:
         return None
     if T.is_float32(column.type) and T.is_float64(kind):
         return named(column.type), "widened to double"
-    one, other = named(column.type), named(kind)
+    one, other = column.called, named(kind)
+    if column.is_number and T.is_float64(kind):
+        return None
     return (one, f"read as {other}{zone}") if one != other or zone else None
 
 
@@ -236,6 +276,11 @@ def named(kind: Any) -> str:
     if T.is_binary(kind) or T.is_large_binary(kind):
         return "binary"
     return str(kind)
+
+
+def cast_name(kind: Any) -> str:
+    """The type as `--cast` takes it."""
+    return f"decimal({kind.precision},{kind.scale})" if T.is_decimal(kind) else named(kind)
 
 
 def a_type(kind: Any) -> str:

@@ -82,6 +82,10 @@ def test_numbers_go_to_arrow_and_back(values: list[Any]) -> None:
         assert to_numpy(pa.chunked_array([to_arrow(array)[:start], to_arrow(array)[start:]])).tolist() == values
 
 
+def test_floats_of_32_bits_go_to_numpy() -> None:
+    assert to_numpy(pa.chunked_array([pa.array([0.5, -2.0], pa.float32())]).slice(1)).tolist() == [-2.0]
+
+
 def test_what_has_a_null_is_no_number() -> None:
     with pytest.raises(ValueError, match="NULL"):
         to_numpy(pa.array([1, None]))

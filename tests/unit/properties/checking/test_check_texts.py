@@ -120,3 +120,66 @@ def test_times_with_and_without_a_zone_in_one_column_are_times(tmp_path: Path) -
     day = datetime(2020, 1, 1, tzinfo=UTC)
     times = pa.array([day, day.replace(hour=2), day], pa.timestamp("us", "UTC"))
     assert checked(one, parquet_of(tmp_path / "c.parquet", times)).equal
+
+
+def json_of(path: Path, *values: str) -> Path:
+    path.write_text("".join(f'{{"k": {place}, "v": "{value}"}}\n' for place, value in enumerate(values)))
+    return path
+
+
+@pytest.mark.parametrize("ours", [csv_of, json_of])
+@pytest.mark.parametrize("theirs", [csv_of, json_of])
+def test_times_of_day_are_recognised(tmp_path: Path, ours: Any, theirs: Any) -> None:
+    one = ours(tmp_path / f"a.{ours.__name__[:-3]}", "12:30:00", "23:59:59.5", "08:15")
+    other = theirs(tmp_path / f"b.{theirs.__name__[:-3]}", "12:30:00.000000", "23:59:59.500000000", "08:15:00")
+    result = checked(one, other, key=("k",))
+    assert result.equal
+    assert "column v: text in both read as time" in result.conversions
+    changed = theirs(tmp_path / f"b.{theirs.__name__[:-3]}", "12:30:00.000001", "23:59:59.5", "08:15:00")
+    assert checked(one, changed, key=("k",)).changed == 1
+    times = parquet_of(
+        tmp_path / "c.parquet", pa.array([45_000_000_000, 86_399_500_000, 29_700_000_000], pa.time64("us"))
+    )
+    assert checked(one, times).equal
+
+
+@pytest.mark.parametrize("odd", ["25:00:00", "12:60", "1:30:00", "12:30:00Z", "noon", "12:30:00.0000000001"])
+def test_what_is_no_time_of_day_keeps_its_column_text(tmp_path: Path, odd: str) -> None:
+    one = csv_of(tmp_path / "a.csv", "12:30:00", odd)
+    assert checked(one, csv_of(tmp_path / "b.csv", "12:30:00.0", odd), key=("k",)).changed == 1
+    times = csv_of(tmp_path / "c.csv", "12:30:00", "12:31:00")
+    lines = checked(one, times, key=("k",)).conversions
+    assert f"column v: time in actual compared as text: expected has {odd!r}, which is not a time" in lines
+
+
+@pytest.mark.parametrize("text", ["1,5", "-1.234,50"])
+def test_a_decimal_comma_has_a_hint(tmp_path: Path, text: str) -> None:
+    one, hint = tmp_path / "a.csv", r"numbers are read with a decimal point, not with a comma"
+    one.write_text(f"k;v\n0;{text}\n")
+    how: dict[str, Any] = {"delimiters": {"expected": ";"}}
+    for kind in (pa.float64(), pa.decimal128(10, 2)):
+        actual = parquet_of(tmp_path / "b.parquet", pa.array([1], pa.int8()).cast(kind))
+        with pytest.raises(CheckInputError, match=hint):
+            checked(one, actual, **how)
+        with pytest.raises(CheckInputError, match=hint):
+            checked(one, actual, cast={"v": "double"}, **how)
+    assert hint in "".join(checked(one, csv_of(tmp_path / "c.csv", "1.5"), **how).conversions)
+    one.write_text("k;v\n0;a,5\n")
+    with pytest.raises(CheckInputError, match="'a,5', which is not a number") as raised:
+        checked(one, parquet_of(tmp_path / "b.parquet", pa.array([1.5])), **how)
+    assert hint not in str(raised.value)
+
+
+@pytest.mark.parametrize("cast", [{}, {"v": "string"}])
+@pytest.mark.parametrize("value", ['"\\ud800"', '["x\\ud800"]', '{"\\udfff": 1}'])
+def test_half_a_surrogate_pair_is_named_with_what_helps(tmp_path: Path, value: str, cast: dict[str, str]) -> None:
+    one, other = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    one.write_text(f'{{"k": 1, "v": "x"}}\n{{"k": 2, "v": {value}}}\n'.replace('"x"', value.replace("\\ud", "d")))
+    other.write_text('{"k": 1, "v": "x"}\n{"k": 2, "v": "y"}\n')
+    with pytest.raises(
+        CheckInputError, match=r"a\.jsonl: line 2: .*half a surrogate pair.*--ignore v leaves"
+    ) as raised:
+        checked(one, other, cast=cast)
+    assert "--cast" not in str(raised.value)
+    str(raised.value).encode()
+    assert checked(one, other, ignore=("v",)).equal
