@@ -22,7 +22,7 @@ import pyarrow.json as pjson
 
 from .arrays import TEXT, null, text, texts_of
 from .errors import CheckInputError, error_text, shown
-from .texts import MOST_DIGITS, SURE_DIGITS, facts_of, has_many_digits
+from .texts import MOST_DIGITS, SURE_DIGITS, facts_of, is_rounded
 from .types import holds
 
 T = pa.types
@@ -109,7 +109,7 @@ def _with_digits(table: Any, chunk: bytes, exactly: frozenset[str]) -> Lines | N
         if T.is_nested(table.schema.field(name).type):
             if _found(_MORE_DIGITS, column):
                 return None
-        elif has_many_digits(pc.drop_null(column)):
+        elif is_rounded(column, table.column(name)):
             digits.add(name)
             table = table.set_column(table.column_names.index(name), name, column)
     return Lines(table, frozenset(digits))
@@ -309,9 +309,8 @@ class _Column:
             return pa.array(values, pa.int64()), False
         self._demand_finite(values)
         texts = pa.array([None if value is None else str(value) for value in values], TEXT)
-        if has_many_digits(pc.drop_null(texts)):
-            return texts, True
-        return pc.cast(texts, pa.float64()), False
+        doubles = pc.cast(texts, pa.float64())
+        return (texts, True) if is_rounded(texts, doubles) else (doubles, False)
 
     def _demand_finite(self, values: list[Any]) -> None:
         for place, value in enumerate(values):

@@ -336,7 +336,7 @@ def _is_decimal(column: Column) -> bool:
 def _facts_of(column: Any, *, exact: bool) -> Facts:
     if not T.is_floating(column.type):
         return facts_of(_text(column), exact=exact)
-    if not exact:  # they are of JSON, and none has many digits
+    if not exact:  # they are of JSON, and rounded none
         return SHORT if column.null_count < len(column) else Facts()
     return msgspec.structs.replace(facts_of(_text(column), exact=True), integer=False)
 

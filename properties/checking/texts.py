@@ -9,6 +9,7 @@ is read as anything but text.
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -20,7 +21,7 @@ from .arrays import EMPTY, FALSE, TEXT, TRUE, null, number, text
 DIGITS = 38
 """of the widest decimal"""
 SURE_DIGITS = 15
-"""A double holds every number of so many digits; numbers with more are decimals."""
+"""A double holds every number of so many digits."""
 MOST_DIGITS = 17
 """Whoever writes a double needs no more: a number of more digits was none, and as a double it would be rounded."""
 WHOLE = 1 << 53
@@ -58,7 +59,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     number: bool = True
     plain: bool = True
     long: bool = False
-    """there is one of more digits than every double holds"""
+    """there is one that a double rounds, or a whole number that it may round"""
     inexact: bool = False
     """there is a whole number that no double is, or may be none, or a number that a double rounds"""
     sized: bool = True
@@ -127,7 +128,7 @@ def facts_of(column: Any, *, exact: bool = False) -> Facts:
 _NO_NUMBER = {"integer": False, "number": False, "plain": False, "sized": False}
 _NO_TIME = {"boolean": False, "date": False, "time": False, "zoned": False, "clock": False}
 SHORT = Facts(filled=True, integer=False, rough=True, whole=SURE_DIGITS, scale=SURE_DIGITS, **_NO_TIME)
-"""of numbers that doubles hold"""
+"""of numbers that doubles do not round"""
 
 
 def _number(values: Any, *, exact: bool) -> Facts:
@@ -143,7 +144,7 @@ def _number(values: Any, *, exact: bool) -> Facts:
         return Facts(filled=True, whole=len(str(most)), long=long, inexact=long, **_NO_TIME)
     if not fits(values, pa.float64()):
         return Facts(filled=True, **_NO_NUMBER)
-    if not exact and not has_many_digits(values):
+    if not exact and not (has_many_digits(values) and is_rounded(values, pc.cast(values, pa.float64()))):
         return SHORT
     found = Facts(filled=True, integer=False, **_NO_TIME)
     if _all_match(values, _PLAIN):
@@ -192,6 +193,19 @@ def has_many_digits(values: Any) -> bool:
     """Whether there is a number of more digits than every double holds."""
     long = values.filter(pc.greater(pc.binary_length(values), number(SURE_DIGITS)))
     return bool(len(long)) and bool(pc.any(pc.match_substring_regex(long, _MANY)).as_py())
+
+
+def is_rounded(texts: Any, doubles: Any) -> bool:
+    """Whether one of the numbers is another than the shortest one that is read as the double beside it.  Where none
+    is, two numbers are equal if their doubles are."""
+    shortest = pc.cast(doubles, TEXT)
+    odd = pc.and_(pc.not_equal(texts, shortest), pc.greater(pc.binary_length(texts), number(SURE_DIGITS)))
+    texts, shortest, doubles = (column.filter(odd) for column in (texts, shortest, doubles))
+    long = pc.match_substring_regex(texts, _MANY)
+    texts, shortest, doubles = (column.filter(long) for column in (texts, shortest, doubles))
+    if not pc.all(is_exact(texts, doubles)).as_py():
+        return True
+    return any(Decimal(a.as_py()) != Decimal(b.as_py()) for a, b in zip(texts, shortest, strict=True))
 
 
 def _is_a_name(values: Any) -> bool:
