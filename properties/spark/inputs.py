@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ..checking.arrays import TEXT
-from ..checking.conversion import cast, shown_as, shown_type
+from ..checking.conversion import cast, plainly, shown_as, shown_type
 from ..checking.errors import CheckInputError
 from ..checking.pair import Pair, Side
 from ..checking.postgres_source import PostgresSource
@@ -126,7 +126,7 @@ def restored(table: Any, types: Mapping[str, Any]) -> Any:
     for place, name in enumerate(table.column_names):
         column, kind = table.column(name), types.get(name)
         if kind is not None and not A.is_nested(kind):
-            column = cast(column, kind)
+            column = cast(plainly(column), kind)
         elif kind is not None:
             column = column.cast(plain(column.type))
         table = table.set_column(place, name, column)

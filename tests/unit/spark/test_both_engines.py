@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from datetime import datetime, timedelta
@@ -34,6 +35,8 @@ TYPES = {
     "t": pa.timestamp("us"),
     "s": pa.string(),
     "b": pa.bool_(),
+    "w": pa.decimal128(38, 25),
+    "c": pa.string(),
 }
 Row = tuple[Any, ...]
 
@@ -46,6 +49,8 @@ def drawn_row(random: Random) -> Row:
         random.choice([None, EPOCH, EPOCH + timedelta(microseconds=1)]),
         random.choice([None, "", "a", 'q"u,o\nte']),
         random.choice([None, True, False]),
+        random.choice([None, Decimal("1.1"), Decimal("1.1000000000000000000000001"), Decimal("-123456789012.5")]),
+        random.choice([None, "12:30:00", "12:30:00.000000", "23:59:59.5"]),
     )
 
 
@@ -59,7 +64,7 @@ def drawn_pair(random: Random) -> tuple[list[Row], list[Row]]:
     for place in range(len(other)):
         if random.random() < 0.15:
             changed = list(other[place])
-            column = random.randrange(1, 6)
+            column = random.randrange(1, 8)
             changed[column] = drawn_row(random)[column]
             other[place] = tuple(changed)
     if random.random() < 0.5:
@@ -100,16 +105,35 @@ def by_hand(expected: pa.Table, actual: pa.Table) -> tuple[int, int, int]:
 
 
 def written(folder: Path, seed: int, kind: str) -> tuple[Path, Path]:
-    """Both tables in files that Spark reads itself (`plain`), or has to be handed (`ns`, `csv`)."""
+    """Both tables in files that Spark reads itself (`plain`), or has to be handed (`ns`, `csv`, `json`).
+
+    `mixed` is JSON beside Parquet that Spark reads itself.
+    """
     paths = []
     for side, table in zip(("expected", "actual"), tables(seed), strict=True):
         if kind == "ns":
             place = table.column_names.index("t")
             table = table.set_column(place, "t", table.column("t").cast(pa.timestamp("ns")))
-        path = folder / f"{side}-{seed}-{kind}.{'csv' if kind == 'csv' else 'parquet'}"
-        (pyarrow.csv.write_csv if kind == "csv" else pq.write_table)(table, path)
+        name = f"{side}-{seed}-{kind}"
+        if kind == "csv":
+            pyarrow.csv.write_csv(table, path := folder / f"{name}.csv")
+        elif kind == "json" or (kind == "mixed" and side == "expected"):
+            path = folder / f"{name}.jsonl"
+            path.write_text("".join(map(json_line, table.to_pylist())))
+        else:
+            pq.write_table(table, path := folder / f"{name}.parquet")
         paths.append(path)
     return paths[0], paths[1]
+
+
+def json_line(row: dict[str, Any]) -> str:
+    """As DuckDB writes it: decimals are numbers with all their digits."""
+    values = {name: repr(value) if isinstance(value, float) else str(value) for name, value in row.items()}
+    for name, value in row.items():
+        if not isinstance(value, (float, int, Decimal)) or isinstance(value, bool):
+            values[name] = json.dumps(str(value) if isinstance(value, datetime) else value)
+    words = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+    return "{" + ",".join(f'"{name}":{words.get(value, value)}' for name, value in values.items()) + "}\n"
 
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -120,7 +144,7 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", ["plain", "ns", "csv"])
+@pytest.mark.parametrize("kind", ["plain", "ns", "csv", "json", "mixed"])
 @pytest.mark.parametrize("way", WAYS)
 def test_both_engines_find_the_same(spark: SparkSession, tmp_path: Path, way: str, kind: str) -> None:
     seed = 100 * list(WAYS).index(way) + 7
@@ -136,9 +160,10 @@ def test_both_engines_find_the_same(spark: SparkSession, tmp_path: Path, way: st
         assert here.result.conversions == there.result.conversions
 
 
+@pytest.mark.parametrize("kind", ["plain", "mixed"])
 @pytest.mark.parametrize("seed", range(40))
-def test_the_arrow_engine_counts_as_one_does_by_hand(tmp_path: Path, seed: int) -> None:
-    paths = written(tmp_path, seed, "plain")
+def test_the_arrow_engine_counts_as_one_does_by_hand(tmp_path: Path, seed: int, kind: str) -> None:
+    paths = written(tmp_path, seed, kind)
     result = comparison.compare(Pair(CheckRequest(expected=paths[0], actual=paths[1]))).result
     assert (result.lost, result.repeated, result.unexpected) == by_hand(*tables(seed))
 
