@@ -82,12 +82,14 @@ def _lines(chunk: bytes, path: Path, line: int, wanted: Wanted) -> Iterator[Line
 
 def _quickly(chunk: bytes) -> Any | None:
     """By pyarrow; None where that makes of some lines what they are not, or raises an error that names no line."""
+    if not (objects := _objects(chunk)):
+        return None  # a line that is `null` ends pyarrow, and this process
     try:
         str(chunk, "utf-8")  # pyarrow takes other bytes for text
         table = _read(chunk)
     except (UnicodeDecodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None  # `_slowly` reads it, or raises an error that names the line
-    if not _one_a_line(chunk, table.num_rows):
+    if table.num_rows != objects:
         return None  # pyarrow takes several objects on a line, and one on several lines
     if any(T.is_floating(one.type) and pc.any(pc.is_inf(one)).as_py() for one in table.columns):
         return None  # pyarrow takes 1e400 for infinity
@@ -138,13 +140,16 @@ def _holds_doubles(kind: Any) -> bool:
     return bool(T.is_floating(kind)) or holds(kind, T.is_floating)
 
 
-def _one_a_line(chunk: bytes, objects: int) -> bool:
-    """Whether so many objects stand on a line each: no object holds the end of one line and the start of the next."""
+def _objects(chunk: bytes) -> int:
+    """How many lines there are with an object each, or what looks like one from its ends; 0 where a line has none."""
     body = chunk.strip()
-    if body.count(b"\n") == body.count(b"}\n{") == objects - 1:
-        return True
+    if not (body.startswith(b"{") and body.endswith(b"}")):
+        return 0
+    ends = body.count(b"\n")
+    if ends == body.count(b"}\n{"):
+        return ends + 1
     lines = [line for line in map(bytes.strip, body.split(b"\n")) if line]
-    return len(lines) == objects and all(line.startswith(b"{") and line.endswith(b"}") for line in lines)
+    return len(lines) if all(line.startswith(b"{") and line.endswith(b"}") for line in lines) else 0
 
 
 def _read(chunk: bytes) -> Any:

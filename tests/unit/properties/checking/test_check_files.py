@@ -320,6 +320,15 @@ def test_an_object_is_on_one_line_of_its_own(write: Any, text: str) -> None:
         checked(write("a.jsonl", text), write("b.jsonl", '{"a": 1}\n\n{"a": 2}\n'))
 
 
+def test_a_line_that_is_null_does_not_end_the_process(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("null\n")
+    code = "import sys; from cutproof.harness.cli import main; sys.exit(main(sys.argv[1:]))"
+    words = ("check", "--expected", str(tmp_path / "a.jsonl"), "--actual", str(tmp_path / "a.jsonl"))
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "a.jsonl: line 1: null, where JSON lines have an object; one object a line" in done.stderr
+
+
 def test_json_that_is_nested_too_deeply_is_named_by_line(write: Any) -> None:
     text = '{"a": 1}\n{"a": ' + "[" * 100_000 + "]" * 100_000 + "}\n"
     with pytest.raises(CheckInputError, match="line 2: nested too deeply"):
