@@ -152,6 +152,9 @@ class Pair:
     def _stays_text(self, name: str, columns: Mapping[str, Column]) -> Iterator[tuple[str, str, str, str]]:
         """Where texts of one side alone could be read as something: why they are not."""
         read = {side: column.facts.type() if column.facts else TEXT for side, column in columns.items()}
+        wide = [side for side, column in columns.items() if read[side] == TEXT and column.facts and column.facts.number]
+        if wide:
+            yield "number", "both" if len(wide) == len(columns) else wide[0], "compared as text", f": {TOO_WIDE}"
         for one, other in (self.sides, self.sides[::-1]):
             kind = read[one.name]
             if kind == TEXT or T.is_null(kind) or read[other.name] != TEXT:
@@ -205,7 +208,7 @@ class Pair:
 
     def _refusal(self, name: str, problem: str, columns: Mapping[str, Column]) -> str:
         if problem == TOO_WIDE:
-            return f"the column {name} holds {problem}; --cast {name}=string compares texts"
+            return f"the column {name} has numbers that have no type: {problem}; --cast {name}=string compares texts"
         line = f"the column {name} is of unlike types: {problem}"
         odd: str | None = None
         for side in self.sides:

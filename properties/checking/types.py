@@ -48,7 +48,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
         return "number" if self.is_number else named(self.type)
 
 
-TOO_WIDE = f"numbers that are neither all doubles nor all decimals of at most {DIGITS} digits"
+TOO_WIDE = f"neither doubles nor decimals of {DIGITS} digits hold all of them"
 
 
 class Together(msgspec.Struct, frozen=True, kw_only=True):

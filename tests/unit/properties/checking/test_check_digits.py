@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
 from cutproof.properties.checking import json_lines
 from cutproof.properties.checking.comparison import compare
@@ -211,6 +213,66 @@ def test_columns_of_any_name_keep_their_digits(tmp_path: Path) -> None:
 @pytest.mark.parametrize("beside", ["1234567890", "NaN"])
 def test_numbers_of_json_that_no_type_holds_are_refused(write: Write, beside: str) -> None:
     one = write("a.jsonl", LONG, beside)
-    with pytest.raises(CheckInputError, match="the column v holds numbers that are neither all doubles nor all dec"):
+    with pytest.raises(
+        CheckInputError, match="the column v has numbers that have no type: neither doubles nor decimals of 38 digits"
+    ):
         checked(one, write("b.jsonl", "1.5", "2"))
     assert checked(one, one, cast={"v": "string"}).equal
+
+
+NUMBERS = (
+    *("0", "-0.0", "1", "-1", "1.1", "0.1", "0.10000000000000001", "0.30000000000000004", "1e-7", "2.5E+3", "1e22"),
+    *("1.1000000000000000000001", "0.1234567890123456789", "1.2345678901234567e-10", "12345678901234567.5"),
+    *("12345678901234567", "12345678901234568", "12345678901234567890", "9007199254740993", "9007199254740992"),
+)
+
+
+def spelt(number: str, how: str) -> str:
+    """The same number, written otherwise."""
+    value = Decimal(number)
+    return {
+        "as it is": number,
+        "with zeros": f"{value:f}" + ("0" if "." in f"{value:f}" else ".0"),
+        "plain": f"{value:f}",
+        "with a power": f"{value:e}",
+    }[how]
+
+
+REFUSED = ("neither doubles nor", "unlike types", "which no double is")
+SPELT = st.sampled_from(["as it is", "with zeros", "plain", "with a power"])
+SIDE = st.sampled_from([".csv", ".jsonl", ".parquet"])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    rows=st.lists(st.tuples(st.sampled_from(NUMBERS), SPELT, SPELT), min_size=1, max_size=4),
+    other=st.none() | st.tuples(st.integers(0, 3), st.sampled_from(NUMBERS)),
+    sides=st.tuples(SIDE, SIDE),
+)
+def test_numbers_are_equal_if_and_only_if_they_are_the_same(write: Write, rows: Any, other: Any, sides: Any) -> None:
+    one, two = [row[0] for row in rows], [row[0] for row in rows]
+    if other:
+        two[other[0] % len(two)] = other[1]
+    words = ([spelt(n, row[1]) for n, row in zip(one, rows, strict=True)],
+             [spelt(n, row[2]) for n, row in zip(two, rows, strict=True)])  # fmt: skip
+    kind = pa.array([Decimal(number) for number in one + two]).type
+    assume(".parquet" not in sides or pa.types.is_decimal128(kind))  # else no decimal holds all of them
+    paths = [write(f"{name}{side}", *texts, kind=kind) for name, side, texts in zip("ab", sides, words, strict=True)]
+    same = [Decimal(n) for n in one] == [Decimal(n) for n in two]
+    try:
+        result = checked(*paths)
+    except CheckInputError as error:
+        refused = str(error)
+    else:
+        refused = ""
+        as_text = any("compared as text" in line for line in result.conversions)
+        assert result.equal == same or (same and as_text), (paths[0].read_text(), paths[1].read_text(), result)
+    assert not refused or any(words in refused for words in REFUSED), refused
+
+
+def test_numbers_of_csv_that_no_type_holds_are_compared_as_text_and_that_is_said(write: Write) -> None:
+    one = write("a.csv", LONG, "1234567890")
+    line = "column v: number in both compared as text: neither doubles nor decimals of 38 digits hold all of them"
+    assert line in checked(one, one).conversions
+    short = line.replace("both", "expected")
+    assert short in checked(one, write("b.csv", "1.5", "2")).conversions
