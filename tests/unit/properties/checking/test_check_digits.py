@@ -238,7 +238,7 @@ def spelt(number: str, how: str) -> str:
     }[how]
 
 
-REFUSED = ("neither doubles nor", "unlike types", "which no double is")
+REFUSED = ("neither doubles nor", "unlike types", "which no double is", "which no decimal is")
 SPELT = st.sampled_from(["as it is", "with zeros", "plain", "with a power"])
 SIDE = st.sampled_from([".csv", ".jsonl", ".parquet"])
 
