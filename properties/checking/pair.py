@@ -22,8 +22,6 @@ from .types import TOO_WIDE, Column, a_type, cast_name, cast_type, common, conve
 T = pa.types
 Found = TypeVar("Found")
 SEPARATORS = {";": "';'", "\t": "tab", "|": "'|'"}
-
-
 DIGITS_KEPT = ", as a double would round one (--cast to double compares doubles)"
 
 
@@ -139,7 +137,8 @@ class Pair:
                 untyped = all(column.is_text or column.is_number for column in columns.values())
                 why = DIGITS_KEPT if T.is_decimal(kind) and untyped else ""
                 if kind == TEXT:
-                    conversions.update({line: [name] for line in self._stays_text(name, columns)})
+                    for line in self._stays_text(name, columns):
+                        conversions.setdefault(line, []).append(name)
             self.types[name] = kind
             for line in _sides(words, columns, kind, why):
                 conversions.setdefault(line, []).append(name)
@@ -181,10 +180,10 @@ class Pair:
 
     def _facts(self) -> dict[str, dict[str, Facts]]:
         """Of the columns whose reading depends on what their texts are."""
-        found = {
-            side.name: self._facts_of(side, [name for name in self.names if _is_read(side, other, name)])
-            for side, other in (self.sides, self.sides[::-1])
-        }
+        found = {}
+        for side, other in (self.sides, self.sides[::-1]):
+            exactly = {name: _is_decimal(other.column(name)) for name in self.names if _is_read(side, other, name)}
+            found[side.name] = self._facts_of(side, exactly)
         for side, other in (self.sides, self.sides[::-1]):
             facts = found[side.name]
             exact = [
@@ -192,17 +191,18 @@ class Pair:
                 for name, one in facts.items()
                 if one.rough and (one.long or _is_decimal(other.column(name, found[other.name].get(name))))
             ]
-            facts.update(self._facts_of(side, exact, exact=True))
+            facts.update(self._facts_of(side, dict.fromkeys(exact, True)))
         return found
 
-    def _facts_of(self, side: Side, names: Sequence[str], *, exact: bool = False) -> dict[str, Facts]:
-        facts = dict.fromkeys(names, Facts())
-        for table in side.batches(names) if names else ():
+    def _facts_of(self, side: Side, exactly: Mapping[str, bool]) -> dict[str, Facts]:
+        """Of these columns; `exactly` says for which decimals are looked for."""
+        facts = dict.fromkeys(exactly, Facts())
+        for table in side.batches(list(exactly)) if exactly else ():
 
             def of(name: str, table: Any = table) -> Facts:
-                return _facts_of(table.column(name), exact=exact)
+                return _facts_of(table.column(name), exact=exactly[name])
 
-            for name, one in by_column(of, names).items():
+            for name, one in by_column(of, exactly).items():
                 facts[name] &= one
         return facts
 
@@ -210,7 +210,6 @@ class Pair:
         if problem == TOO_WIDE:
             return f"the column {name} has numbers that have no type: {problem}; --cast {name}=string compares texts"
         line = f"the column {name} is of unlike types: {problem}"
-        odd: str | None = None
         for side in self.sides:
             column = columns[side.name]
             opposite = columns["actual" if side.name == "expected" else "expected"]
@@ -234,7 +233,7 @@ class Pair:
         if T.is_decimal(kind):
             for side in self.sides:
                 if side.column(name).is_text:
-                    texts = self._facts_of(side, [name], exact=True)[name].type(exact=True)
+                    texts = self._facts_of(side, {name: True})[name].type(exact=True)
                     kind = common(kind, texts) or kind if T.is_decimal(texts) else kind
         words = cast_name(kind)
         try:
@@ -283,7 +282,7 @@ class Pair:
                 continue
             found[name] = column.type
             if column.is_number or (column.is_text and column.texts == "bare"):
-                found[name] = self._facts_of(side, [name])[name].type()
+                found[name] = self._facts_of(side, {name: False})[name].type()
         return found
 
     def converted(self, side: Side, types: Mapping[str, Any] | None = None) -> Iterator[Any]:

@@ -274,5 +274,8 @@ def test_numbers_of_csv_that_no_type_holds_are_compared_as_text_and_that_is_said
     one = write("a.csv", LONG, "1234567890")
     line = "column v: number in both compared as text: neither doubles nor decimals of 38 digits hold all of them"
     assert line in checked(one, one).conversions
+    both = one.with_name("c.csv")
+    both.write_text(f"k,u,v\n0,{LONG},{LONG}\n1,1234567890,1234567890\n")
+    assert line.replace("column v", "columns u, v") in checked(both, both).conversions
     short = line.replace("both", "expected")
     assert short in checked(one, write("b.csv", "1.5", "2")).conversions
