@@ -1,7 +1,7 @@
-"""How attempts of the dataflow come up, fail, and are followed by others (ABS-6).
+"""How attempts of the dataflow start, fail, and are followed by others (ABS-6).
 
-This is one half of the coordinator; the other, `coordinator.Coordinator`, says
-what is done while an attempt runs and how the job ends.
+This is one half of the coordinator.  The other, `coordinator.Coordinator`, has what
+happens while an attempt runs, and how the job ends.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from .topology import JobGraph
 
 
 class Attempts(ABC):
-    """One attempt at a time: its number durable first, then deployed, running, lost.
+    """One attempt at a time; its number is durable before it is deployed.
 
-    `attempt` is the newest number; tasks that went on when others restarted keep theirs.
+    `attempt` is the newest number.  Tasks that a partial failover did not restart keep an older one.
     """
 
     def __init__(self, job: int, graph: JobGraph, config: Config, parts: Parts, attempt: AttemptId) -> None:
-        """`attempt` is the last one that there was."""
+        """`attempt` is the number of the latest attempt so far."""
         config.check([spec.name for spec in graph.operators if not spec.rewindable])
         check_local(graph, config)
         self.job = job
@@ -39,7 +39,7 @@ class Attempts(ABC):
         self.parts = parts
         self.tasks = tuple(task for task, _, _ in graph.tasks())
         self.writers = tuple(task for task, spec, _ in graph.tasks() if spec.must_be_shut_out(config.sink))
-        """who is shut out of the external store, and whose transactions are settled, when the job is closed"""
+        """the tasks that are shut out of the external store, and their transactions settled, when the job is closed"""
         self.graph = graph
         self.checkpoints = Checkpoints(job, config, parts, graph)
         self.attempt = attempt
@@ -54,7 +54,7 @@ class Attempts(ABC):
         self._restarts = 0
         self._failed_checkpoints = 0
         self._put_off: list[Pending] = []
-        """checkpoints that begin once all that enumerators gave has been taken"""
+        """checkpoints that are triggered when every reader has confirmed what its enumerator assigned"""
 
     @property
     def is_running(self) -> bool:
@@ -62,7 +62,7 @@ class Attempts(ABC):
 
     @property
     def is_working(self) -> bool:
-        """Tasks run, all of them or all but those that restart alone."""
+        """All tasks run, or all but those of a partial failover."""
         return isinstance(self.stage, Working | PartialFailover)
 
     @property
@@ -75,17 +75,17 @@ class Attempts(ABC):
         return self.checkpoints.survivors.get(task, self.attempt)
 
     def channels_of(self, task: TaskId) -> AttemptId:
-        """The attempt that a task's input channels are of."""
+        """The attempt to which a task's input channels belong."""
         return self.attempt_of(task)
 
     @property
     def takes_checkpoints(self) -> bool:
-        """Whether any but the final one may be triggered (FIN-7)."""
+        """Whether a checkpoint other than the final one may be triggered (FIN-7)."""
         return self.config.goes_on or not self._ended_inputs
 
     @property
     def is_live(self) -> bool:
-        """An attempt is up or coming up, so that a failure of it matters."""
+        """An attempt is starting or running: the loss of a task matters."""
         return isinstance(self.stage, Deploying | Working | PartialFailover | Terminating)
 
     # -- coming up -----------------------------------------------------------------
@@ -109,7 +109,7 @@ class Attempts(ABC):
         return self._save(when_saved)
 
     def _renumber(self, survivors: dict[TaskId, AttemptId]) -> None:
-        """A new number, of all tasks but those that go on."""
+        """Give a new attempt number to all tasks but the survivors."""
         self.attempt = AttemptId(self.attempt + 1)
         self.checkpoints.survivors = survivors
 
@@ -127,14 +127,14 @@ class Attempts(ABC):
         return [note, *self._clear_logs(), *orders, SetTimer(f"deploy {self.attempt}", self.config.deploy_timeout_us)]
 
     def _clear_logs(self) -> list[Effect]:
-        """Persistent channels: the logs of ended attempts are needed only by snapshots that refer to them."""
+        """Delete the logs of persistent channels that no snapshot refers to and no current attempt uses."""
         naming = self.parts.naming
         return self.checkpoints.clear_logs(naming.logs(self.job, task, self.channels_of(task)) for task in self.tasks)
 
     def _orders(
         self, tasks: Sequence[TaskId], restores: CompletedSnapshot | None, *, suspends: bool = True
     ) -> list[Effect]:
-        """What brings tasks up, all or a part, each with what it is to begin with."""
+        """The deployments of these tasks, each with the state that it restores."""
         finished = self._finished_before(restores)
         before = layout_of(self.graph, restores) if restores is not None else self.graph
         if restores is not None and before is not self.graph:
@@ -158,7 +158,7 @@ class Attempts(ABC):
         return self._up()
 
     def _up(self) -> list[Effect]:
-        """Every task runs."""
+        """All tasks run now."""
         self.stage = Working()
         up: list[Effect] = [Note("attempt-running", None, self.attempt)]
         if len(self._ended_inputs) == len(self.tasks):
@@ -168,7 +168,7 @@ class Attempts(ABC):
         return [*up, *timer, *(effect for command in commands for effect in self._on_command(command))]
 
     def _fail_over(self, cause: str) -> list[Effect]:
-        """The attempt is lost: give up what is pending, and start again after a delay."""
+        """The attempt has failed: give up its pending checkpoints, and start another attempt after a delay."""
         stops = [one.command for one in self.checkpoints.pending.values() if one.command is not None]
         effects = [
             *self.checkpoints.abandon(f"the attempt failed: {cause}"),
@@ -202,14 +202,14 @@ class Attempts(ABC):
     # -- splits that an enumerator assigns (OPS-3) -----------------------------------
 
     def _begin(self, pending: Pending) -> list[Effect]:
-        """A checkpoint's id is durable: trigger it, at once where no enumerator has to settle first."""
+        """A checkpoint's id is durable: trigger it, at once or when the enumerators are settled."""
         if not self.checkpoints.enumerators:
             return self.checkpoints.trigger(pending)
         self._put_off.append(pending)
         return []
 
     def _distribute_splits(self) -> list[Effect]:
-        """Give splits to those who asked, and begin what waited for that."""
+        """Assign splits to the readers that asked, and trigger the checkpoints that waited for that."""
         if not self.is_running:
             return []
         book = self.checkpoints
@@ -241,7 +241,7 @@ class Attempts(ABC):
         then = self._after_save.pop(event.version, None)
         return then() if then is not None else []
 
-    # -- what the other half does ----------------------------------------------------
+    # -- what `Coordinator` does -----------------------------------------------------
 
     @abstractmethod
     def _terminate(self, checkpoint: CheckpointId | None, ending: str) -> list[Effect]: ...
@@ -259,8 +259,8 @@ class Attempts(ABC):
 def refusal(graph: JobGraph, restores: CompletedSnapshot) -> str:
     """Why a job cannot start from a snapshot; "" when it can (FIN-2; FLIP-147).
 
-    As in Flink without `allowNonRestoredState`, nothing that the snapshot holds is dropped in silence; and, more than
-    there, nothing begins with a state that the snapshot does not hold.
+    As in Flink without `allowNonRestoredState`, a job is refused if it would drop state of the snapshot.  It is also
+    refused, other than in Flink, if an operator would begin without state.
     """
     if reason := _other_than_it_was(graph, restores) or _with_new_operators(graph, restores):
         return reason
@@ -277,15 +277,16 @@ def refusal(graph: JobGraph, restores: CompletedSnapshot) -> str:
 
 def _before_a_finished(restores: CompletedSnapshot, name: str, before: Sequence[str]) -> str:
     return (
-        f"checkpoint {restores.checkpoint} counts {name} as finished, and {', '.join(before)} before it has"
-        " not: nothing that it sends would be taken"
+        f"checkpoint {restores.checkpoint} counts {name} as finished, but not all that sends to it: rows of"
+        f" {', '.join(before)} would be lost"
     )
 
 
 def _with_new_operators(graph: JobGraph, restores: CompletedSnapshot) -> str:
-    """Whether the job has operators of which the snapshot knows nothing, first of all before one that had finished.
+    """Why a job with operators that the snapshot does not have cannot start from it; "" when it has none.
 
-    The layout of old cannot be asked: what is new has no place in it.
+    This goes by the recorded parallelism, in which a new operator is missing.  A new operator in front of a finished
+    one is reported first.
     """
     old = restores.parallelism
     new = [spec.name for spec in graph.operators if old and spec.name not in old]
@@ -296,7 +297,7 @@ def _with_new_operators(graph: JobGraph, restores: CompletedSnapshot) -> str:
             return _before_a_finished(restores, spec.name, before)
     if not new:
         return ""
-    return f"checkpoint {restores.checkpoint} is of a job without {', '.join(new)}: it holds no state to begin with"
+    return f"checkpoint {restores.checkpoint} holds no state of {', '.join(new)}: its job had no such operator"
 
 
 def _other_than_it_was(graph: JobGraph, restores: CompletedSnapshot) -> str:
@@ -327,11 +328,11 @@ def deployment(
     *,
     suspends: bool = True,
 ) -> list[Effect]:
-    """The orders that bring an attempt up, each task with its part of the snapshot.
+    """The orders that deploy tasks, each with its part of the snapshot.
 
-    What this job already ended on is restored only to finish its commits: its
-    sources are suspended (`suspends`; a part that restarts alone goes on reading).
-    Tasks of a finished operator come up finished.
+    If this job has already ended with the snapshot, the attempt only finishes the job's commits, and its sources are
+    suspended (not so with `suspends` False: a part of a running job goes on reading).  Tasks of a finished operator
+    start as finished.
     """
     if restores is None:
         return [SendToTask(task, Deploy(job=job, attempt=attempt)) for task in tasks]

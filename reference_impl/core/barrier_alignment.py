@@ -288,7 +288,7 @@ class Alignment:
         return after, actions
 
     def drop_count(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
-        """Give one checkpoint up; older ones are counted on."""
+        """Give one checkpoint up, and go on counting for older ones."""
         state = expect(state, Counting)
         known = isinstance(signal, AbortCame)
         if known and signal.checkpoint not in dict(state.pending):

@@ -1,11 +1,11 @@
-"""Broadcast state: a map that every subtask keeps as a whole, and joins what it takes with (OPS-1, OPS-2).
+"""Broadcast state: a map that every subtask keeps as a whole, and joins its input with (OPS-1, OPS-2).
 
-Its second input is *broadcast*: each record of it goes to every subtask.  Those
-come by several channels, and each subtask may merge them in another order; so
-of two rules for a key not the later one holds, but the one of the greater tag.
-That is what makes the copies equal at every consistent cut, hence a new subtask
-may take anybody's (Apache Flink's manual asks the same of its users: "the
-ordering of elements in broadcast state may differ across tasks").
+The operator's second input is *broadcast*: each of its records goes to every subtask.
+The records come by several channels, and each subtask may take them in another order.
+So of two rules for one key the rule with the greater tag counts, not the later one.
+That makes the copies equal at every consistent cut, and a new subtask may take any of
+them.  (Apache Flink's manual asks the same of its users: "the ordering of elements in
+broadcast state may differ across tasks".)
 """
 
 from __future__ import annotations
@@ -51,5 +51,5 @@ class Rules(Operator):
 
 
 def _rank(value: int | None, tag: int) -> tuple[int, bool, int]:
-    """The greater one holds: by tag; of copies of one record by value, NULL being the least."""
+    """Of two rules the greater one counts: by tag; for copies of one record by value, where NULL is the least."""
     return tag, value is not None, value or 0

@@ -1,4 +1,4 @@
-"""Bursts: a key's records gathered until nothing of it is taken for a while, by the clock of who runs it."""
+"""Bursts: session windows by key in processing time, the clock of the process that runs the subtask."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from .windows import PANE
 _COPY_MASK = (1 << 8) - 1
 
 Gathered = tuple[int, int, int | None, int, int]
-"""(start, end, aggregate, sum of tags, origin); at its end it is over"""
+"""(start, end, aggregate, sum of tags, origin); the burst is emitted at its end"""
 
 
 class Burst(Operator):
     """One subtask; `heap` holds the open burst of each key.
 
-    Its timer is set for its end, the time of its last record and `gap_us`, and
-    moves with each record.
+    A burst ends `gap_us` after its last record, so each record moves its timer.
     """
 
     keyed = True
     clocked = True
 
     def __init__(self, gap_us: int, of: str) -> None:
-        """`of`: what is gathered, "count" or "sum"."""
+        """`of`: the aggregate, "count" or "sum"."""
         super().__init__()
         self._gap_us = gap_us
         self._sums = of == "sum"
@@ -47,7 +46,7 @@ class Burst(Operator):
         return ()
 
     def on_clock(self, now: int, due: Iterable[Timer]) -> Iterable[Record]:
-        """The bursts that are over."""
+        """The rows of the bursts that have ended."""
         self._now = now
         rows: list[Record] = []
         for end, key, start in due:
@@ -66,7 +65,7 @@ class Burst(Operator):
         return [(end, origin) for _, end, _, _, origin in self.heap.values()]
 
     def restore(self, entries: list[Entry]) -> None:
-        """Begin again with nothing: entries alone do not tell when a burst ends, see `resume`."""
+        """Begin empty: `entries` do not hold the ends of bursts, which `resume` restores."""
         self.resume(TaskState())
 
     def resume(self, state: TaskState) -> None:

@@ -1,19 +1,20 @@
-"""The general snapshot: any processes, any channels between them, begun by any of them (CL-1).
+"""General snapshots: of any processes, joined by any channels; any process may begin one (CL-1).
 
 Chandy and Lamport, "Distributed Snapshots" (1985); the course on consistent snapshots has it in three steps.
 
 *Begin.*  A process records its state and sends a marker into each of its output
-channels, with nothing in between; then it records what comes in on its inputs.
-*Go on.*  The first marker of a snapshot makes a process do the same, and the
-channel it came by is empty in this snapshot.  A later one closes its channel:
-what was recorded of it since is the channel's state.
-*End.*  A process has contributed when all its inputs are closed; the snapshot is
+channels, with no message between the two.  From then on it records the messages that
+it receives.
+*Go on.*  When a process receives the first marker of a snapshot, it does the same.
+The channel of that marker is empty in this snapshot.  A later marker closes its
+channel: the messages recorded since are the channel's state.
+*End.*  A process has contributed when all its inputs are closed.  The snapshot is
 complete when the collector has all contributions.
 
-Channels are first in, first out, and neither lose nor repeat.  The graph may have
-cycles, several channels between two processes, and a process's channel to itself:
-what is in that one was sent and not yet received, like anything else in a channel,
-while what a process did alone is in its state or not in the snapshot.
+Channels are first in, first out, and neither lose nor repeat messages.  The graph may
+have cycles, several channels between two processes, and a channel from a process to
+itself.  The state of such a channel is, as of any other, the messages sent and not yet
+received.
 
 Nothing here is about streams: a state is whatever a process hands over, and so is a
 message.  The aligned snapshots of the engine (barrier_alignment.py) are this with another
@@ -35,7 +36,7 @@ SnapshotName = NewType("SnapshotName", str)
 
 
 class Contribution(msgspec.Struct, frozen=True, kw_only=True):
-    """What one process knows of a snapshot: its own state, and what was under way to it."""
+    """One process's part of a snapshot: its own state, and the state of its input channels."""
 
     snapshot: SnapshotName
     process: ProcessName
@@ -45,7 +46,7 @@ class Contribution(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SendMarker(msgspec.Struct, frozen=True, kw_only=True):
-    """Effect: put the snapshot's marker into an output channel: behind what was sent, before what will be."""
+    """Effect: put the snapshot's marker into an output channel, behind everything sent before."""
 
     channel: ChannelName
     snapshot: SnapshotName
@@ -65,34 +66,34 @@ class TakesPart(Protocol):
     them."""
 
     def begin(self, snapshot: SnapshotName, state: Any, clock_us: int = 0) -> list[Effect]:
-        """Start a snapshot here; `clock_us` is what the process's own clock says, if the method goes by clocks."""
+        """Start a snapshot here; `clock_us` is what its own clock says, for a method by clocks."""
 
     def on_marker(self, channel: ChannelName, snapshot: SnapshotName, state: Any) -> list[Effect]:
-        """A marker came; raises ProtocolViolated where none can."""
+        """A marker arrived; raises ProtocolViolated where none can."""
 
     def on_message(self, channel: ChannelName, message: Any, stamp_us: int = 0) -> None:
-        """A message came; `stamp_us` is what its sender's clock said."""
+        """A message arrived; `stamp_us` is the time of its sender's clock when it was sent."""
 
     def is_blocked(self, channel: ChannelName) -> bool:
-        """Whether nothing may be received from a channel for the moment."""
+        """Whether the process must not receive from a channel for the moment."""
 
     def settle(self, snapshot: SnapshotName) -> list[Effect]:
-        """So much time has passed that nothing sent before the snapshot can still be under way."""
+        """Enough time has passed: no message sent before the snapshot can still be in a channel."""
 
 
 class Moment(Protocol):
     """When a process that did not begin the snapshot records its state."""
 
     def has_come(self, markers: int, inputs: int) -> bool:
-        """After so many markers, of so many inputs."""
+        """Whether the process records now that it has received so many markers, of so many inputs."""
 
     @property
     def blocks_channels(self) -> bool:
-        """Whether a channel whose marker has come is not read until the state is recorded."""
+        """Whether a channel that has delivered its marker is blocked until the state is recorded."""
 
 
 class FirstMarker:
-    """Chandy and Lamport's: at once; what is on its way then is the channels' state."""
+    """Chandy and Lamport's: at the first marker.  Messages that are in channels then are the channels' state."""
 
     blocks_channels = False
 
@@ -101,9 +102,9 @@ class FirstMarker:
 
 
 class LastMarker:
-    """Alignment (ABS-2): once every input has delivered its marker, so that no channel has a state.
+    """Alignment (ABS-2): when every input has delivered its marker, so that no channel has a state.
 
-    On a cycle it may never come: a process that has another input besides waits for its own marker.
+    On a cycle that may never happen: a process that has another input as well waits for its own marker.
     """
 
     blocks_channels = True
@@ -129,8 +130,7 @@ class _Taking:
 class Recorder:
     """One process's part in all snapshots, several at a time.
 
-    `state` is always the process's state as it is now, a value that does not
-    change afterwards.
+    `state` is always the process's state at the call, a value that does not change afterwards.
     """
 
     def __init__(
@@ -146,10 +146,10 @@ class Recorder:
         self._moment = moment or FirstMarker()
         self._takings: dict[SnapshotName, _Taking] = {}
         self._contributed: set[SnapshotName] = set()
-        """by name alone: whoever begins one again, or repeats a marker, is to find that it is over here"""
+        """so that a snapshot that is begun again, or whose marker is repeated, changes nothing here"""
 
     def begin(self, snapshot: SnapshotName, state: Any, clock_us: int = 0) -> list[Effect]:
-        """Start a snapshot here, whatever the clock says; nothing if it has reached this process already."""
+        """Start a snapshot here; nothing if it has reached this process already.  `clock_us` is not used."""
         if snapshot in self._takings or snapshot in self._contributed:
             return []
         return self._record(snapshot, state) + self._end(snapshot)
@@ -157,8 +157,8 @@ class Recorder:
     def on_marker(self, channel: ChannelName, snapshot: SnapshotName, state: Any) -> list[Effect]:
         """A marker came; raises ProtocolViolated for a channel that is not an input.
 
-        A second marker of one snapshot by one channel says nothing new: only a
-        channel that repeats brings it.
+        A second marker of one snapshot in one channel changes nothing: only a
+        channel that repeats delivers it.
         """
         require(channel in self._inputs, f"{channel} is no input of {self._process}")
         if snapshot in self._contributed:
@@ -173,22 +173,22 @@ class Recorder:
         return effects + self._end(snapshot)
 
     def on_message(self, channel: ChannelName, message: Any, stamp_us: int = 0) -> None:
-        """A message came: it is under way in each snapshot that has this state recorded, and this channel open.
+        """A message arrived: it is in flight in each snapshot for which this state is recorded and this channel open.
 
-        `stamp_us` is what the sender's clock said; a snapshot by clocks asks for it, this one does not.
+        `stamp_us` is not used: only a snapshot by clocks needs it.
         """
         for taking in self._takings.values():
             if taking.recorded and channel not in taking.closed:
                 taking.channels[channel].append(message)
 
     def is_blocked(self, channel: ChannelName) -> bool:
-        """Until the state is recorded, if the moment of recording says so."""
+        """Whether the channel waits for the state to be recorded, if the moment of recording wants that."""
         return self._moment.blocks_channels and any(
             channel in taking.closed and not taking.recorded for taking in self._takings.values()
         )
 
     def settle(self, snapshot: SnapshotName) -> list[Effect]:
-        """Nothing: that no more can come is what the markers say."""
+        """Nothing: here markers show that no more messages can come."""
         return []
 
     def _taking(self, snapshot: SnapshotName) -> _Taking:
@@ -211,7 +211,7 @@ class Recorder:
 
 
 class Collector:
-    """Puts contributions together; a snapshot is complete when every process has contributed, and handed over then."""
+    """Puts contributions together, and returns a snapshot when every process has contributed."""
 
     def __init__(self, processes: Sequence[ProcessName]) -> None:
         self._processes = tuple(processes)
@@ -219,9 +219,9 @@ class Collector:
         self._complete: set[SnapshotName] = set()
 
     def on_contribution(self, contribution: Contribution) -> tuple[Contribution, ...]:
-        """The whole snapshot, in the order of the processes, if this completed it; () otherwise.
+        """The whole snapshot, in the order of the processes, if this contribution completed it; else ().
 
-        Raises ProtocolViolated for a second contribution of one process, and for a stranger's.
+        Raises ProtocolViolated for a second contribution of one process, and for a process that is not in the system.
         """
         require(contribution.process in self._processes, f"{contribution.process} is no process of the system")
         parts = self._parts.setdefault(contribution.snapshot, {})

@@ -1,4 +1,4 @@
-"""The coordinator's book of checkpoints: triggered, acknowledged, complete, retained (ABS-3, ABS-4).
+"""The coordinator's checkpoints: triggered, acknowledged, complete, retained (ABS-3, ABS-4).
 
 A checkpoint is *pending* from its trigger until every expected task has
 acknowledged; then its record is *being stored*; once that is durable it is
@@ -43,17 +43,17 @@ class Pending(msgspec.Struct, kw_only=True):
     acknowledged: dict[TaskId, Handle] = {}
     states: dict[TaskId, TaskState] = {}
     logs: dict[TaskId, tuple[str, ...]] = {}
-    """of persistent channels, those that the acknowledged states refer to"""
+    """of each task, the logs of persistent channels to which its acknowledged state refers"""
     ended: tuple[TaskId, ...] = ()
-    """acknowledged after all their input"""
+    """tasks that acknowledged after all their input"""
     finished: tuple[TaskId, ...] = ()
-    """had finished before it was acknowledged by all"""
+    """tasks that had finished before all tasks had acknowledged"""
     started: tuple[TaskId, ...] = ()
     """tasks that were triggered to start it"""
     record: CompletedSnapshot | None = None
-    """what makes it complete, once it is being stored"""
+    """its record, once that is being stored"""
     enumerators: Cut = {}
-    """their state when it was triggered, before any reader was triggered"""
+    """the enumerators' states when it was triggered, before any reader was triggered"""
 
     @property
     def is_acknowledged(self) -> bool:
@@ -61,7 +61,7 @@ class Pending(msgspec.Struct, kw_only=True):
 
 
 class Checkpoints:
-    """The book of one coordinator; each method returns the effects of an entry."""
+    """The checkpoints of one coordinator; each method returns the effects of one change."""
 
     def __init__(self, job: int, config: Config, parts: Parts, graph: JobGraph):
         self.job = job
@@ -74,19 +74,19 @@ class Checkpoints:
         self.reported_finished: dict[TaskId, CheckpointId | None] = {}
         """tasks that reported that they have finished, and the checkpoint that covers their work"""
         self.survivors: dict[TaskId, AttemptId] = {}
-        """the numbers of tasks that went on when others restarted; all others have the newest"""
+        """the attempt numbers of tasks that a partial failover did not restart; all others have the newest"""
         self._graph = graph
         self.next_id = CheckpointId(1)
         self.under_way = 0
-        """pending and not asked for by a user: what `concurrent_checkpoints` bounds"""
+        """the pending checkpoints that no user requested: `concurrent_checkpoints` bounds their number"""
         self.pending: dict[CheckpointId, Pending] = {}
         self.storing: list[Pending] = []
         self._last_states: dict[Handle, None] = {}
-        """of finished tasks: what snapshots refer to that the tasks took no part in"""
+        """handles of finished tasks: later snapshots refer to them, though the tasks took no part in those"""
         self.retained: list[CompletedSnapshot] = []
         self.unsettled: dict[Handle, None] = {}
         self.enumerators = Enumerators(job, graph, config, parts, None)
-        """of the attempt that runs"""
+        """of the current attempt"""
 
     # -- begin ---------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class Checkpoints:
         return pending
 
     def _alignment_timeout_us(self, pending: Pending) -> int | None:
-        """Not less than that of the checkpoints before it, which its barriers would overtake."""
+        """Not less than that of the checkpoints before it: else its barriers would overtake theirs."""
         if pending.savepoint or pending.ending:
             return None
         own = self.config.barrier_timeout_us(pending.checkpoint)
@@ -177,20 +177,21 @@ class Checkpoints:
         return effects
 
     def _go_on_without(self, pending: Pending, task: TaskId) -> list[Effect]:
-        """Also when it has acknowledged: those behind it may not have, and finish as it did."""
+        """Expect no acknowledgement of a task that has finished, even if it has acknowledged: a task behind it may
+        finish without an acknowledgement."""
         if self.parts.finishing.excuses(pending, task):
             pending.expected = tuple(one for one in pending.expected if one != task)
             pending.finished = (*pending.finished, task)
             self.unsettled[pending.acknowledged.pop(task, self._handle(pending, task))] = None
             pending.states.pop(task, None)
         if not pending.started:
-            return []  # its id is not durable yet: it will be started with this in mind
+            return []  # its id is not durable yet: `_start` will know of the task that finished
         return [*self._start(pending), *self._complete_what_is_ready(pending)]
 
     # -- acknowledgements ----------------------------------------------------------
 
     def acknowledge(self, ack: Ack) -> list[Effect]:
-        """Take an acknowledgement; the last one has the checkpoint's record written."""
+        """Take an acknowledgement; with the last one the checkpoint's record is written."""
         completion = self.parts.completion
         pending = completion.find(self, ack)
         if pending is None or ack.job != self.job or ack.task not in self.tasks:
@@ -212,7 +213,7 @@ class Checkpoints:
         return [effect for done in ready for effect in self._complete(done)]
 
     def _reject(self, ack: Ack) -> list[Effect]:
-        """An acknowledgement of something that is over, or that is acknowledged already."""
+        """Discard the state of an acknowledgement that no pending checkpoint wants, unless a complete one holds it."""
         if any(ack.handle in snapshot.handles.values() for snapshot in self.retained):
             return []
         if any(ack.handle in stored.acknowledged.values() for stored in self.storing):
@@ -228,7 +229,7 @@ class Checkpoints:
         return [Note("checkpoint-acknowledged", pending.checkpoint, pending.attempt), Store(pending.record)]
 
     def _record_of(self, pending: Pending) -> CompletedSnapshot:
-        """Its record: what was acknowledged, and the last states of those who had finished before."""
+        """The record: the acknowledged states, and the last states of tasks that had finished before."""
         handles, states = dict(pending.acknowledged), dict(pending.states)
         newest = self.retained[-1] if self.retained else None
         for task in self.parts.finishing.kept(self._graph, pending.finished):
@@ -275,7 +276,7 @@ class Checkpoints:
     # -- giving up -----------------------------------------------------------------
 
     def abort(self, pending: Pending, reason: str) -> list[Effect]:
-        """Give a pending checkpoint up, discard what there is of it, and remember what may still come."""
+        """Give a pending checkpoint up, discard its states, and remember which states may still be written."""
         if self.pending.pop(pending.checkpoint, None) is None:
             return []
         self.under_way -= not pending.savepoint
@@ -302,7 +303,7 @@ class Checkpoints:
         return self.parts.naming.handle(self.job, pending.checkpoint, task, self.attempt_of(pending, task))
 
     def abandon(self, reason: str) -> list[Effect]:
-        """The attempt failed: nothing pending of it can complete any more."""
+        """The attempt has failed: none of its pending checkpoints can complete any more."""
         pending, self.pending = self.pending, {}
         effects = [effect for one in pending.values() for effect in self._give_up(one, reason)]
         self.parts.failover.reset(self)
@@ -310,14 +311,14 @@ class Checkpoints:
         return effects
 
     def settle(self) -> list[Effect]:
-        """Discard whatever may have been written for checkpoints that were given up: now, and
-        again each time, since a task that was out of reach may write late."""
+        """Discard what may have been written for checkpoints that were given up.  Done again each time, since a task
+        that was out of reach may write late."""
         unneeded = self._unneeded(self.unsettled)
         return [Discard(unneeded)] if unneeded else []
 
     def _unneeded(self, handles: Iterable[Handle]) -> tuple[Handle, ...]:
-        """All but the last states of finished tasks, which many snapshots refer to: those wait until none does, the
-        one that the task itself took part in included (a savepoint may be)."""
+        """These handles, but for last states of finished tasks to which a complete snapshot still refers.  Those
+        stay until none does, the snapshot in which the task itself took part included (it may be a savepoint)."""
         records = (*self.retained, *(one.record for one in self.storing if one.record is not None))
         needed = {handle for record in records for handle in record.handles.values() if handle in self._last_states}
         asked = tuple(handles)
@@ -336,7 +337,7 @@ class Checkpoints:
 
     @property
     def oldest(self) -> CheckpointId | None:
-        """The oldest that may be restored: an older one whose record is being stored may complete yet."""
+        """The oldest checkpoint that may be restored; one whose record is being stored may still complete."""
         stored = [one.checkpoint for one in self.retained]
         return min([*stored, *(one.checkpoint for one in self.storing)], default=None)
 
@@ -355,7 +356,7 @@ class Checkpoints:
         return min(own, default=newest)
 
     def clear_logs(self, living: Iterable[str]) -> list[Effect]:
-        """Delete the logs of persistent channels that nobody needs: no snapshot, and no living attempt."""
+        """Delete the logs of persistent channels that no snapshot refers to and that are not of a living attempt."""
         if not self.config.keeps_logs:
             return []
         records = (*self.retained, *(one.record for one in self.storing if one.record is not None))

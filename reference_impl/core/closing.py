@@ -1,10 +1,10 @@
-"""Closing a job down: what a cancelled or failed job leaves in the external store.
+"""Closing a job: what a cancelled or failed job leaves in the external store.
 
-Its sinks may be dead, so the coordinator itself shuts every writer out and
-aborts what no complete checkpoint covers.  What one covers stays: it was
-promised, and a resumed job commits it.  Who writes rows that replace others is
-shut out too: a job that is resumed with fewer sinks would not do it, and what
-is under way would replace newer rows.
+The job's sinks may be dead, so the coordinator itself fences every writer and aborts
+the transactions that no complete checkpoint covers.  Covered transactions stay: they
+were promised, and a resumed job commits them.  Writers whose rows replace others are
+fenced too.  A job that resumes with fewer sinks would not fence them all, and rows
+still under way would replace newer ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .ids import AttemptId, CheckpointId, TaskId
 from .transactions import AbortTransaction, Done, Fence
 
 FENCE = 1
-"""The number of the one request whose answer matters."""
+"""The number of the fence request, the only one whose answer matters."""
 
 UNANSWERED = 0
 """The number of abort requests: the list of the next fence shows whether they were done."""
@@ -26,7 +26,7 @@ UNANSWERED = 0
 class Closing(msgspec.Struct, frozen=True):
     """Writers in `waiting` have not been settled; `covered` is the newest complete checkpoint.
 
-    One writer is asked at a time, so that an answer is always the first one's.
+    The coordinator sends requests for one writer at a time, so an answer always belongs to the first in `waiting`.
     """
 
     status: str
@@ -35,7 +35,7 @@ class Closing(msgspec.Struct, frozen=True):
     covered: CheckpointId
     waiting: tuple[TaskId, ...]
     is_saved: bool = False
-    """the decision is durable; what was being stored before it is awaited"""
+    """the decision is durable; records that were being stored before it are awaited"""
 
     def requests(self) -> list[Effect]:
         """A fence for the next writer."""
@@ -43,10 +43,10 @@ class Closing(msgspec.Struct, frozen=True):
 
 
 def close_step(stage: Closing, event: Answered, retry_us: int) -> tuple[Closing, list[Effect]]:
-    """The first writer is fenced: abort what is not covered, and fence it again behind that.
+    """The first writer is fenced: abort what is not covered, then fence the writer again.
 
-    An abort may die with the store, which comes back with what was sealed; so only a
-    fence that finds nothing left to abort lets the next writer come.
+    An abort may be lost when the store crashes, which then still has the sealed transaction.
+    So the next writer's turn comes only when a fence finds nothing left to abort.
     """
     if event.number != FENCE or not stage.waiting:
         return stage, []

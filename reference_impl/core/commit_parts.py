@@ -1,4 +1,4 @@
-"""The decisions of a two-phase commit (ABS-11); `parts` says what a decision is."""
+"""The decisions of a two-phase commit (ABS-11); see `parts`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class PreCommitting(Part):
     """How a sink seals its transaction at a barrier."""
 
     def seal(self, sink: TransactionalSink, checkpoint: CheckpointId) -> list[Effect]:
-        """Send what is gathered, seal, and open the next transaction, in one step."""
+        """Send the gathered rows, seal the transaction, and open the next one, in one step."""
         return [*sink.flush(), *sink.seal_current(checkpoint), *sink.begin_transaction()]
 
     def seals_empty(self) -> bool:
-        """Whether a transaction without rows is sealed too; it need not be (a store may forget it)."""
+        """Whether a transaction without rows is sealed too.  It need not be, and a store may forget it."""
         return False
 
 
@@ -31,7 +31,7 @@ class Committing(Part):
     """Which transactions a completed checkpoint commits, and what an answer means."""
 
     def due(self, sealed: Sequence[Sealed], checkpoint: CheckpointId) -> list[Sealed]:
-        """All that were sealed for it or before: a notification may have been lost (I03)."""
+        """All that were sealed for this checkpoint or an older one: a notification may have been lost (I03)."""
         return [transaction for transaction in sealed if transaction.checkpoint <= checkpoint]
 
     def verdict(self, outcome: Outcome, recovering: bool) -> str:
@@ -48,7 +48,7 @@ class GlobalCommitting(Part):
     """When a global committer publishes (ABS-11)."""
 
     def up_to(self, settled: Sequence[CheckpointId], notified: CheckpointId) -> CheckpointId:
-        """Up to which checkpoint: as far as every committer has sent, in its channel, that it has sent all its
+        """Up to the checkpoint for which every committer has sent, in its channel, that it has sent all its
         committables.
 
         `notified` is the newest checkpoint that the coordinator reported as complete; it proves nothing
@@ -65,7 +65,7 @@ class SinkRecovery(Part):
         return Fence(writer=writer, attempt=attempt)
 
     def taken_over(self, restored: Sequence[Sealed]) -> list[Sealed]:
-        """What of the restored snapshot's transactions is this sink's now: all of them."""
+        """Which of the restored snapshot's transactions this sink takes over: all of them."""
         return list(restored)
 
     def to_commit(self, restored: Sequence[Sealed]) -> list[Sealed]:

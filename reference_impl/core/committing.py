@@ -15,7 +15,8 @@ committables have arrived: control messages overtake data (FLINK-24530).
 
 Between commit and publication a committable is always in exactly one snapshot: the
 committer's until it is sent on, then the global committer's.  A committer in front of a
-global one has still to send when all its input has ended, so it stays until the job ends.
+global one sends committables even after all its input has ended, so it stays until the
+job ends.
 
 Committables are plain entries of a state, each with one owner, so that a rescaled job
 can redistribute them.
@@ -41,7 +42,7 @@ EVERYTHING = CheckpointId((1 << 62) - 1)
 
 
 class WriterSink(TransactionalSink):
-    """It writes and seals; the commit is for those behind it."""
+    """It writes and seals; the committers behind it commit."""
 
     def seal_current(self, checkpoint: CheckpointId) -> list[Effect]:
         effects = super().seal_current(checkpoint)
@@ -49,7 +50,7 @@ class WriterSink(TransactionalSink):
         return [*effects, *(e for one in handed for e in self.broadcast(Committable(one.name, one.checkpoint)))]
 
     def _recover(self) -> list[Effect]:
-        """What it sealed up to the restored checkpoint is the committer's; all else that is unfinished is aborted."""
+        """The committer has what was sealed up to the restored checkpoint; all else that is unfinished is aborted."""
         handed = [
             Sealed(name, checkpoint)
             for name, checkpoint in self._unfinished
@@ -77,13 +78,13 @@ class CommittingTask(SinkTask, ABC):
         return super().on_arrived(event)
 
     def accept(self, committable: Sealed) -> None:
-        """Keep it, once: what a finished committer's last state holds is sent again."""
+        """Keep a committable, once: the last state of a finished committer is sent again."""
         if committable not in self.sealed:
             self.sealed.append(committable)
 
     @abstractmethod
     def commit(self) -> list[Effect]:
-        """Ask for what is due and is not being asked for already."""
+        """Request the commits that are due and not requested already."""
 
     def on_complete(self, message: Complete) -> list[Effect]:
         self.notified = max(self.notified, message.checkpoint)
@@ -96,10 +97,10 @@ class CommittingTask(SinkTask, ABC):
 
     @abstractmethod
     def finish_if_settled(self) -> list[Effect]:
-        """Finish once nothing is left to commit or to hand on."""
+        """Finish if nothing is left to commit or to send on."""
 
     def asked_for(self) -> list[str]:
-        """The transactions that requests without an answer name."""
+        """The transactions in requests that have no answer yet."""
         requests = self._asked.values()
         return [name for request in requests if isinstance(request, CommitRequest) for name in names_of(request)]
 
@@ -107,7 +108,7 @@ class CommittingTask(SinkTask, ABC):
         return self.parts.committing.verdict(outcome, self._recovering)
 
     def settle(self, request: AnyRequest) -> list[Sealed]:
-        """A commit is done: what it was about is out of the state."""
+        """A commit is done: its committables leave the state."""
         names = names_of(request) if isinstance(request, CommitRequest) else ()
         done = [one for one in self.sealed if one.name in names]
         self.sealed = [one for one in self.sealed if one.name not in names]
@@ -126,8 +127,8 @@ class CommittingTask(SinkTask, ABC):
         return state
 
     def opened(self) -> list[Effect]:
-        """Nobody writes in its name, so nobody is to be shut out; what is behind the restored
-        checkpoint (at-least-once lets it overtake the barrier) comes again under another name."""
+        """No writer has this task's name, so none is fenced.  At-least-once lets a committable behind the restored
+        checkpoint overtake the barrier; it comes again under another name."""
         self.notified = self.restored_checkpoint
         self.sealed = [one for one in self.sealed if one.checkpoint <= self.notified]
         return self.open_inputs()
@@ -159,7 +160,7 @@ class Committer(CommittingTask):
         return [*effects, *self._announce(), *self.finish_if_settled()]
 
     def _announce(self) -> list[Effect]:
-        """Say up to which checkpoint nothing is left here, when that has advanced."""
+        """Send up to which checkpoint nothing is left here, if that has advanced."""
         held = [CheckpointId(one.checkpoint - 1) for one in self.sealed]
         level = min([self.notified, *held])
         if not self._has_global or level <= self._announced:
@@ -192,11 +193,11 @@ class GlobalCommitter(CommittingTask):
     def __init__(self, spec: TaskSpec, config: Config, parts: Parts) -> None:
         super().__init__(spec, config, parts)
         self._settled = [NO_CHECKPOINT] * len(spec.gates)
-        """by channel, up to which checkpoint all has come"""
+        """by channel: the checkpoint up to which all committables have come"""
 
     @property
     def level(self) -> CheckpointId:
-        """Up to which checkpoint it may publish."""
+        """The checkpoint up to which it may publish."""
         return self.parts.global_committing.up_to(self._settled, self.notified)
 
     def on_arrived(self, event: Arrived) -> list[Effect]:
@@ -210,7 +211,7 @@ class GlobalCommitter(CommittingTask):
         return super().on_arrived(event)
 
     def commit(self) -> list[Effect]:
-        """One version of the table at a time."""
+        """Publish one version of the table at a time."""
         level = self.level
         due = self.parts.committing.due(self.sealed, level)
         if not due or self._asked:
@@ -232,5 +233,5 @@ class GlobalCommitter(CommittingTask):
 
     def fixed_state(self) -> TaskState:
         state = super().fixed_state()
-        state.ended = False  # what its committers have settled is still to come, after any checkpoint
+        state.ended = False  # its committers will still send committables, whatever the checkpoint
         return state

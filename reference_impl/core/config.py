@@ -90,7 +90,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def by_region(self) -> bool:
-        """Partial failover is possible: the job goes back to a checkpoint, and no task finishes before its last one."""
+        """Partial failover is possible: the job goes back to a checkpoint, and no task finishes before the last one."""
         return self.failover != "full" and self.rewinds and self.finishing == "together"
 
     @property
@@ -100,7 +100,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def drains_late(self) -> bool:
-        """A drain takes its savepoint first and ends the input afterwards: the output of that end is in no snapshot."""
+        """A drain takes its savepoint before it ends the input: rows that the end yields are in no snapshot."""
         return self.finishing == "drain-after-savepoint"
 
     @property

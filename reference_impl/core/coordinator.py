@@ -56,8 +56,11 @@ EVERY_CHECKPOINT = CheckpointId(1 << 62)
 
 
 class Coordinator(Regional):
-    """The machine; what begins with `first_`, and `initial`, the snapshots that a resumed
-    job takes over from the one before, matter only to a job without a record."""
+    """The coordinator.
+
+    `initial` and arguments that begin with `first_` come from the job that this one resumes (`initial` are its
+    snapshots).  They matter only to a job without a record of its own.
+    """
 
     def __init__(
         self,
@@ -76,7 +79,7 @@ class Coordinator(Regional):
         self._paused = False
         self._took_over = False
         self._knows_all = True
-        """of every complete checkpoint, whether it could be read"""
+        """every complete checkpoint is known; False if the record of one could not be read"""
         self._closing = ("", "")
         self._handlers = Handlers(
             {
@@ -94,7 +97,7 @@ class Coordinator(Regional):
         )
 
     def step(self, event: Event) -> list[Effect]:
-        """What is to be done about an event, in this order."""
+        """The effects of an event, in order."""
         effects: list[Effect] = self._handlers[type(event)](event)
         return [*effects, *self._distribute_splits()] if self.checkpoints.enumerators else effects
 
@@ -131,7 +134,7 @@ class Coordinator(Regional):
         return [*sweep, *self._start_attempt("a new coordinator took over")]
 
     def _give_up_reading(self, event: SnapshotsListed) -> list[Effect]:
-        """A complete checkpoint cannot be read: the job fails, and nothing that it may hold is touched."""
+        """The record of a complete checkpoint cannot be read: fail the job, and leave all that it may refer to."""
         self.checkpoints.take_over(event.retained)
         self._knows_all = False
         names = ", ".join(str(checkpoint) for checkpoint in event.unreadable)
@@ -177,7 +180,7 @@ class Coordinator(Regional):
         return [*effects, *self._resume_restart(), *self._end_if_settled()]
 
     def _send_complete(self, pending: Pending) -> list[Effect]:
-        """The checkpoint is complete: the tasks whose whole work it covers may finish (FIN-1)."""
+        """The checkpoint is complete: notify the tasks, and let those finish whose whole work it covers (FIN-1)."""
         finished = self.checkpoints.finished_tasks
         going = (
             () if self.is_ending else self.parts.finishing.may_finish(pending.ended, (*finished, *self._terminating))
@@ -250,10 +253,10 @@ class Coordinator(Regional):
 
     def _on_ack(self, message: Ack) -> list[Effect]:
         if isinstance(self.stage, Listing):
-            return []  # it may belong to a snapshot that is complete; the sweep takes it if not
+            return []  # it may belong to a complete snapshot; if not, the sweep deletes it
         effects = self.checkpoints.acknowledge(message)
         if self.config.memory and self.checkpoints.storing and not self._had_snapshot:
-            self._had_snapshot = True  # durable before anything commits on it: it cannot be restored elsewhere
+            self._had_snapshot = True  # durable before any commit that follows from it: it cannot be restored elsewhere
             return self._save(lambda: effects)
         return effects
 
@@ -268,7 +271,7 @@ class Coordinator(Regional):
     # -- the end -------------------------------------------------------------------
 
     def _finish(self) -> list[Effect]:
-        """All input is processed: one final checkpoint, on which everything then rests."""
+        """All input is processed: take the final checkpoint."""
         if self.is_ending:
             return []
         if not self.config.rewinds or self.config.settles_at_finish:
@@ -281,7 +284,7 @@ class Coordinator(Regional):
         return [*self._send_terminate(), *self._end_if_settled()]
 
     def _send_terminate(self) -> list[Effect]:
-        """Send the order again until each task has finished: the last message must not be lost."""
+        """Send the order again until each task has finished: a message may be lost."""
         stage = expect(self.stage, Terminating)
         order = Terminate(job=self.job, attempt=self.attempt, checkpoint=stage.checkpoint)
         return [*(self.checkpoints.message_to(task, order) for task in stage.waiting), *self._later("terminate")]
@@ -309,7 +312,7 @@ class Coordinator(Regional):
         return self._end(STATUS[stage.ending], "")
 
     def _close(self, status: str, reason: str, command: int | None = None) -> list[Effect]:
-        """Cancelled or failed: shut out every attempt, drop what no checkpoint owns."""
+        """The job is cancelled or failed: fence every attempt, and abort what no complete checkpoint covers."""
         pending = [one.command for one in self.checkpoints.pending.values() if one.command is not None]
         effects = [
             *(Return(command, error=f"the job is {status}") for command in pending),
@@ -332,7 +335,7 @@ class Coordinator(Regional):
         return stage.requests() or self._end(stage.status, stage.reason)
 
     def _covered(self) -> CheckpointId:
-        """The checkpoint up to which sealed transactions must be committed: all, if the newest one is not known."""
+        """The checkpoint up to which sealed transactions must be committed: all of them, if the newest is unknown."""
         newest = self.checkpoints.newest()
         if newest is not None and self._knows_all:
             return newest.checkpoint

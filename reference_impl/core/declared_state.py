@@ -1,4 +1,4 @@
-"""State that a user's function declares (OPS-4): of what kind it is, and of what type."""
+"""State that a user's function declares (OPS-4): its kind and its type."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ TYPES: dict[str, type] = {"int": int, "str": str, "bool": bool, "float": float}
 
 
 class Declared(msgspec.Struct, frozen=True):
-    """A state: its kind and the type of what is in it.  A value, a list and a map are by key; items and a union
-    are the subtask's, of no key."""
+    """A state: its kind and the type of its values.  A value, a list and a map are kept by key; items and a union
+    belong to the subtask and to no key."""
 
     kind: str
     of: str
@@ -25,7 +25,7 @@ class Declared(msgspec.Struct, frozen=True):
         return self.kind in ("items", "union")
 
     def fits(self, value: object) -> bool:
-        """Whether a value is of the kind and type; the keys of a map are texts."""
+        """Whether a value is of this kind and type; the keys of a map are strings."""
         if self.kind == "list" or self.is_of_subtask:
             return isinstance(value, list) and all(self._is_one(item) for item in value)
         if self.kind == "map":
@@ -39,27 +39,27 @@ class Declared(msgspec.Struct, frozen=True):
 
 
 def value_of(kind: type) -> Declared:
-    """One value a key, None until it is put: of int, str, bool or float."""
+    """One value per key, None until it is put: of int, str, bool or float."""
     return _declared("value", kind)
 
 
 def list_of(kind: type) -> Declared:
-    """A list a key."""
+    """One list per key."""
     return _declared("list", kind)
 
 
 def map_of(kind: type) -> Declared:
-    """A map a key, its own keys being texts."""
+    """One map per key; its own keys are strings."""
     return _declared("map", kind)
 
 
 def items_of(kind: type) -> Declared:
-    """A list of the subtask's own; when the job is rescaled, the new subtasks get its items in turn."""
+    """A list of the subtask; when the job is rescaled, its items are distributed over the new subtasks in turn."""
     return _declared("items", kind)
 
 
 def union_of(kind: type) -> Declared:
-    """A list of the subtask's own; at each restore every subtask is offered the items of all, see `keeps`."""
+    """A list of the subtask; at each restore every subtask is offered the items of all (see `Function.keeps`)."""
     return _declared("union", kind)
 
 

@@ -1,7 +1,7 @@
-"""Everything that goes out: what a machine asks its driver to do, in this order.
+"""Everything that goes out: the effects that a task or the coordinator asks its driver to carry out, in order.
 
-The order of effects is part of the protocol, and where one thing must not
-happen before another is durable, it is inside it: `Persist(…, then=(Report(…),))`.
+The order of effects is part of the protocol.  Where one effect must not happen before
+another is durable, it is a field of that one: `Persist(…, then=(Report(…),))`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .transactions import AnyRequest
 
 
 class Deferred(Protocol):
-    """Something that a task put off: what is to be done when its turn comes."""
+    """Work that a task has put off: `open` gives its effects."""
 
     def open(self, task: Any) -> list[Effect]: ...
 
@@ -37,19 +37,19 @@ class Send(Effect):
 
 
 class Overtake(Effect):
-    """Put a barrier into output channels ahead of what waits there to be sent, however full they are: answered
-    at once by `OutputsOvertaken`."""
+    """Put a barrier into output channels ahead of the elements that wait to be sent, however full the channels are.
+    The driver answers at once with `OutputsOvertaken`."""
 
     barrier: Barrier
     channels: tuple[int, ...]
 
 
 class Refill(Effect):
-    """Put restored elements back into an input channel; `handed_over` says what it holds then, of these and of what
-    it holds by now.
+    """Put restored elements back into an input channel; `handed_over` joins them with the elements that are in the
+    channel by then.
 
-    Of all channels, those come first that were put back most often: `replays` says of the first ones how often it
-    was before, none of the others was.
+    The elements of all channels that were put back most often come first: `replays` says how often each of the first
+    `elements` was put back before; it was 0 times for the others.
     """
 
     channel: int
@@ -59,8 +59,8 @@ class Refill(Effect):
 
 
 class Append(Effect):
-    """Append an element to the log of a persistent channel; it is not durable yet.  Nothing comes twice, but with a
-    buffer time-out a lower number can come later."""
+    """Append an element to the log of a persistent channel; it is not durable yet.  No number comes twice, but with a
+    buffer time-out a lower one can come later."""
 
     log: str
     number: int
@@ -68,26 +68,26 @@ class Append(Effect):
 
 
 class Sync(Effect):
-    """Make durable what this task has appended so far: answered by `Synced`.  The task ends where that fails."""
+    """Make durable what this task has appended so far: answered by `Synced`.  If that fails, the task ends."""
 
     serial: int
 
 
 class Fetch(Effect):
-    """Read what is durable in logs: answered by `Fetched`, or by `LoadFailed` where something is not there."""
+    """Read what is durable in logs: answered by `Fetched`, or by `LoadFailed` if something is missing."""
 
     refs: tuple[Ref, ...]
 
 
 class TrimLog(Effect):
-    """Nothing of a log below this number is needed any more."""
+    """No element of a log below this number is needed any more."""
 
     log: str
     before: int
 
 
 class ClearLogs(Effect):
-    """Delete every log of a persistent channel, of this job and those it was resumed from, but the ones named and
+    """Delete every log of a persistent channel, of this job and those it was resumed from, except the named ones and
     those in the folders of living attempts."""
 
     keep: tuple[str, ...]
@@ -107,20 +107,20 @@ class Unblock(Effect):
 
 
 class Taken(Effect):
-    """The task's snapshot of a checkpoint is taken here, in its program order; it is
-    written by what follows, maybe later."""
+    """The task takes its snapshot of a checkpoint here, in its program order; a later
+    effect writes it."""
 
     checkpoint: CheckpointId
 
 
 class Advanced(Effect):
-    """The task's watermark advances here, in its program order; what that yields follows."""
+    """The task's watermark advances here, in its program order; the rows that this yields follow."""
 
     time: int
 
 
 class TimeEnded(Effect):
-    """For the task processing time ends here, in its program order: what is pending fires."""
+    """Processing time ends here for the task, in its program order: pending timers fire."""
 
 
 class WakeAt(Effect):
@@ -133,8 +133,8 @@ class Persist(Effect):
     """Write a snapshot; when it is durable carry out `then`.
 
     With `synchronous` the task stands still until then (ABS-13).  The driver
-    materialises and encodes the snapshot when it writes, not before: one that the
-    task still changes would be written changed.  Answered by `PersistFailed` when
+    encodes the snapshot when it writes, not before: if the task changes a state that
+    it has handed over, the change is written.  Answered by `PersistFailed` when
     the store reports an error.
     """
 
@@ -146,7 +146,7 @@ class Persist(Effect):
 
 
 class Ship(Effect):
-    """Snapshots in the coordinator's memory: send `ack` with the state in it."""
+    """Snapshots are in the coordinator's memory: send `ack` with the state in it."""
 
     snapshot: Snapshot
     synchronous: bool
@@ -177,8 +177,8 @@ class LoadPositions(Effect):
 
 
 class SavePosition(Effect):
-    """Save a source's next position at once, then carry out `then`; an older attempt's
-    is refused and ends the task (at-most-once)."""
+    """Save a source's next position at once, then carry out `then`.  The store refuses the
+    position of an older attempt, and the task ends (at-most-once)."""
 
     split: int
     position: int
@@ -186,7 +186,7 @@ class SavePosition(Effect):
 
 
 class Trim(Effect):
-    """A split's log need not keep what lies before this offset (ABS-15)."""
+    """A split's log may discard what lies before this offset (ABS-15)."""
 
     split: int
     offset: int
@@ -200,13 +200,13 @@ class Transact(Effect):
 
 
 class Mail(Effect):
-    """Put a mail into the task's own mailbox: it is opened when nothing else is due."""
+    """Put a mail into the task's own mailbox; it is opened when nothing else is due."""
 
     mail: Deferred
 
 
 class SetTimer(Effect):
-    """Fire `name` after a while; setting it again replaces it."""
+    """Fire `name` after a while; setting it again replaces the earlier setting."""
 
     name: str
     after_us: int
@@ -262,22 +262,22 @@ class Discard(Effect):
 
 
 class Sweep(Effect):
-    """Delete every snapshot in the store, of this job and those it was resumed from, but
-    the ones named."""
+    """Delete every snapshot in the store, of this job and those it was resumed from, except
+    the named ones."""
 
     keep: tuple[Handle, ...]
 
 
 class Note(Effect):
-    """Something happened that no message reports: a checkpoint was triggered, acknowledged
-    in full, aborted; an attempt was started or runs.  For the observer alone."""
+    """Something that no message reports happened: a checkpoint was triggered, acknowledged
+    in full, or aborted; an attempt was started or runs.  For the observer only."""
 
     what: str
     checkpoint: CheckpointId | None = None
     attempt: AttemptId | None = None
     detail: str = ""
     tasks: tuple[TaskId, ...] = ()
-    """of a part that restarted: who"""
+    """the tasks of a partial failover"""
 
 
 class Return(Effect):

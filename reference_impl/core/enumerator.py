@@ -1,6 +1,6 @@
 """The enumerator of a source: it discovers splits and gives each to one reader (OPS-3).
 
-It lives beside the coordinator, and its state is part of every checkpoint: the splits
+It belongs to the coordinator, and its state is part of every checkpoint: the splits
 that no reader has, with their positions, and the readers of the other splits.  Control
 messages may be lost, late or doubled.  So every assignment lists all splits that its
 reader was ever given, and is sent again until the reader confirms it.
@@ -43,23 +43,23 @@ class Enumerating(Part):
     """How splits are assigned while a job runs, and assigned again after a failure (OPS-3)."""
 
     def holds_back(self, pending: Iterable[Pending], reader: TaskId) -> bool:
-        """Whether a reader is given nothing now: from the enumerator's cut of a checkpoint to the reader's own."""
+        """Whether a reader gets no split now: from the enumerator's cut of a checkpoint until the reader's own cut."""
         return any(reader in one.started and reader not in one.acknowledged for one in pending)
 
     def awaits_taking(self) -> bool:
-        """Whether a checkpoint begins only when all that was given has been taken: else nobody would hold it."""
+        """Whether a checkpoint waits until all assignments are confirmed: else no snapshot has these splits."""
         return True
 
     def recorded(self, at_trigger: Cut, now: Callable[[], Cut]) -> Cut:
-        """The enumerators' states in a checkpoint's record, taken before any reader was triggered."""
+        """The enumerators' states in a checkpoint's record: those from before any reader was triggered."""
         return at_trigger
 
     def lets_go(self, split: int) -> bool:
-        """Whether a restored reader stops reading a split that it hands back: the next reader that asks gets it."""
+        """Whether a restored reader stops reading a split that it hands back; the split goes to a reader that asks."""
         return True
 
     def taken_back(self, returned: Mapping[int, int]) -> dict[int, int]:
-        """What restored readers hand back is to be given again, each split from the position it had."""
+        """Of the splits that restored readers hand back, those to be assigned again, each with its position."""
         return dict(returned)
 
 
@@ -67,24 +67,24 @@ class _Reader(msgspec.Struct):
     """The state of one reader, in one attempt."""
 
     given: dict[int, int] = {}
-    """the position from which each split was given to it"""
+    """the splits assigned to it, each with the position at which it begins"""
     asked: int = 0
-    """its last question, by number"""
+    """the number of its last request"""
     waits: bool = False
-    """that question has brought it no split yet"""
+    """its last request has brought it no split yet"""
     answered: bool = True
-    """its last question was answered"""
+    """its last request was answered"""
     last: bool = False
     """it was notified that no more splits will come"""
     serial: int = 0
     gave: int = 0
-    """the serial with which it was last given a split"""
+    """the serial of the last assignment that brought it a split"""
     taken: int = 0
     """the last serial that it confirmed"""
 
 
 class Enumerator:
-    """One source's, in one attempt."""
+    """The enumerator of one source, in one attempt."""
 
     def __init__(
         self, job: int, spec: OperatorSpec, readers: Mapping[TaskId, None], restored: EnumeratorState | None
@@ -95,11 +95,11 @@ class Enumerator:
         appears = dict(zip(spec.splits, spec.appears_us, strict=False))
         before = restored or EnumeratorState()
         self._pool = dict(before.unassigned)
-        """the splits that nobody has, and where to begin each"""
+        """the unassigned splits, each with the position at which its reader begins"""
         self._assigned_before = dict(before.assigned)
-        """splits that were assigned at the snapshot: their readers will hand them back, or had all finished"""
+        """splits that were assigned at the snapshot: their readers will hand them back, or all readers had finished"""
         self._hidden: dict[int, int] = {}
-        """of splits not discovered yet: how many µs later each is"""
+        """the splits that are not discovered yet: µs from the start to the discovery of each"""
         for split in spec.splits:
             if split in self._pool or split in before.assigned:
                 continue
@@ -110,7 +110,7 @@ class Enumerator:
 
     @property
     def is_settled(self) -> bool:
-        """No assignment is on its way, and no reader waits while there are splits."""
+        """Every assignment is confirmed, and no reader waits while there are unassigned splits."""
         if self._pool and any(reader.waits for reader in self._readers.values()):
             return False
         return all(reader.taken >= reader.gave for reader in self._readers.values())
@@ -125,7 +125,7 @@ class Enumerator:
         self._pool.update(splits)
 
     def forget(self, splits: Collection[int]) -> None:
-        """The readers that had these splits have handed them back."""
+        """The readers of these splits have handed them back."""
         for split in splits:
             self._assigned_before.pop(split, None)
 
@@ -142,7 +142,7 @@ class Enumerator:
         return reader in self._readers
 
     def ask(self, message: Ask) -> None:
-        """Take a question; when it comes again, its answer was lost, and it is answered again."""
+        """Take a request.  One that comes again is answered again, since the answer was lost."""
         reader = self._readers[message.task]
         reader.waits = reader.waits or message.number > reader.asked
         reader.asked = max(reader.asked, message.number)
@@ -157,7 +157,7 @@ class Enumerator:
         self.confirm(task, self._readers[task].serial)
 
     def distribute(self, attempt: AttemptId, holds_back: Callable[[TaskId], bool]) -> list[Effect]:
-        """Assign the free splits to the readers that wait for one, in order; answer those that must still wait."""
+        """Assign the free splits to the readers that wait, in order, and answer the readers that must still wait."""
         effects: list[Effect] = []
         for task, reader in self._readers.items():
             if reader.waits and self._pool and not holds_back(task):
@@ -172,7 +172,7 @@ class Enumerator:
         return effects
 
     def _give(self, reader: _Reader) -> None:
-        """A reader that asks gets half of its share of the free splits, so that the fastest reader can go on."""
+        """Assign half of a reader's share of the free splits, so that the fastest reader can ask for more."""
         share = -(-len(self._pool) // (2 * len(self._readers)))
         for split in sorted(self._pool)[:share]:
             reader.given[split] = self._pool.pop(split)
@@ -202,12 +202,12 @@ class Enumerator:
 
 
 class Enumerators:
-    """All of a job's, in one attempt; false when it has none."""
+    """All enumerators of a job, in one attempt; false if it has none."""
 
     def __init__(
         self, job: int, graph: JobGraph, config: Config, parts: Parts, restores: CompletedSnapshot | None
     ) -> None:
-        """Raises Refused where no checkpoint would keep what they know."""
+        """Raises Refused for a guarantee without checkpoints, which would keep no state of an enumerator."""
         before = restores.enumerators if restores is not None else {}
         self._parts = parts
         self._retry_us = config.retry_us
@@ -226,7 +226,7 @@ class Enumerators:
 
     @property
     def is_settled(self) -> bool:
-        """A checkpoint can begin."""
+        """A checkpoint can be triggered."""
         return not self._parts.enumerating.awaits_taking() or all(each.is_settled for each in self._each.values())
 
     def snapshot(self) -> Cut:
@@ -258,7 +258,7 @@ class Enumerators:
             each.end(task)
 
     def on_timer(self, event: TimerFired, attempt: AttemptId) -> list[Effect]:
-        """A split is discovered, or somebody may have missed what was given."""
+        """A split is discovered, or it is time to send unconfirmed assignments again."""
         name, _, number = event.name.partition(" ")
         if name == "discover":
             for each in self._each.values():
@@ -267,10 +267,10 @@ class Enumerators:
         self._reminds = False
         return [effect for each in self._each.values() for effect in each.remind(attempt)]
 
-    # -- what they say -------------------------------------------------------------
+    # -- assignments ---------------------------------------------------------------
 
     def distribute(self, attempt: AttemptId, pending: Collection[Pending]) -> list[Effect]:
-        """What is to be given now, while these checkpoints are under way."""
+        """The assignments to be sent now, while these checkpoints are pending."""
         effects: list[Effect] = []
         if not self._watches:
             self._watches = True

@@ -1,4 +1,4 @@
-"""What the engine refuses, each with one line for a person."""
+"""What the engine refuses; each error is one line that a person can read."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ Kind = TypeVar("Kind")
 
 
 class EngineError(Exception):
-    """Base of what the engine refuses or gives up on."""
+    """Base of the engine's errors."""
 
 
 class InvalidGraph(EngineError):
-    """A job graph that cannot run: a cycle, parts that are not connected (ABS-18)."""
+    """A job graph that cannot run: it has a cycle, or parts that are not connected (ABS-18)."""
 
 
 class Refused(EngineError):
@@ -25,7 +25,7 @@ class CorruptSnapshot(EngineError):
 
 
 class PlaceUnknown(EngineError):
-    """A task is to go back to a checkpoint whose place in the task's determinant log is not known (any more)."""
+    """The place of a checkpoint in a task's determinant log is not known, or not any more."""
 
 
 class ProtocolViolated(EngineError):
@@ -39,14 +39,14 @@ def require(condition: bool, message: str) -> None:
 
 
 def expect(value: object, kind: type[Kind]) -> Kind:
-    """The value, which must be of this kind by the protocol; raise ProtocolViolated when it is not."""
+    """The value, which the protocol requires to be of this kind; raises ProtocolViolated otherwise."""
     if not isinstance(value, kind):
-        raise ProtocolViolated(f"{value!r} where a {kind.__name__} was to be")
+        raise ProtocolViolated(f"{value!r} is no {kind.__name__}, which the protocol requires here")
     return value
 
 
 class Handlers(dict[type, Callable[[Any], Any]]):
-    """What to do by the type of an event; an event that is not listed violates the protocol."""
+    """The handler of each type of event; an event that is not listed violates the protocol."""
 
     def __missing__(self, kind: type) -> Callable[[Any], Any]:
-        raise ProtocolViolated(f"nothing is to be done about a {kind.__name__} here")
+        raise ProtocolViolated(f"no handler for {kind.__name__} here")

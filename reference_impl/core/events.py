@@ -25,20 +25,20 @@ class Arrived(Event):
 
 
 class Came(Event):
-    """An element has entered the queue of a persistent input channel.  A driver sends this in order, once the task is
-    open, and before it sends that the element is taken."""
+    """An element has entered the queue of a persistent input channel.  The driver feeds this in the channel's order,
+    once the task is open, and before `Arrived` of the same element."""
 
     channel: int
     element: Element
 
 
 class LogsFound(Event):
-    """A task that recovers locally goes on with the logs that its channels have (UNA-4)."""
+    """A task that recovers locally goes on with the logs that its channels already have (UNA-4)."""
 
     logs: tuple[tuple[int, int], ...]
-    """by channel: the number of the element that is taken next; from there, all below the second number is durable"""
+    """by channel: the number of the element to be taken next, and the number below which all is durable"""
     positions: dict[CheckpointId, tuple[int, ...]]
-    """by checkpoint that the task can go back to, by channel: the first element that the snapshot does not cover"""
+    """by checkpoint that the task can restore, by channel: the first element that its snapshot does not cover"""
 
 
 class Synced(Event):
@@ -54,8 +54,8 @@ class Fetched(Event):
 
 
 class BarrierOvertook(Event):
-    """A barrier whose alignment timeout is over is taken before its turn.  `passed` are the elements before it in the
-    channel's queue; they are taken later."""
+    """A barrier whose alignment timeout is over overtakes.  `passed` are the elements in front of it in the channel's
+    queue; the task takes them later."""
 
     channel: int
     barrier: Barrier
@@ -63,7 +63,7 @@ class BarrierOvertook(Event):
 
 
 class OutputsOvertaken(Event):
-    """The barrier of a checkpoint overtook these elements, by output channel; they are sent behind it."""
+    """A checkpoint's barrier overtook these elements, by output channel; they are sent after it."""
 
     checkpoint: CheckpointId
     passed: dict[int, tuple[Element, ...]]
@@ -111,14 +111,14 @@ class PersistFailed(Event):
 
 
 class Answered(Event):
-    """The external transaction store answered, or its time-out is over."""
+    """The external store answered a request, or the request timed out."""
 
     number: int
     outcome: Outcome
 
 
 class Mailed(Event):
-    """A mail that the task put off (`effects.Deferred`) has its turn."""
+    """A mail that the task put off (`effects.Deferred`) is due."""
 
     mail: Any
 
@@ -136,15 +136,15 @@ class CoordinatorStarted(Event):
 
 
 class SnapshotsListed(Event):
-    """The complete snapshots in the store, oldest first; the records of those in `unreadable` are
-    there, but could not be read."""
+    """The complete snapshots in the store, oldest first; `unreadable` are those whose records
+    are there, but could not be read."""
 
     retained: tuple[CompletedSnapshot, ...]
     unreadable: tuple[CheckpointId, ...] = ()
 
 
 class TaskLost(Event):
-    """An attempt of a task has ended, or sent no heartbeat for too long."""
+    """An attempt of a task has ended, or its heartbeats stayed away too long."""
 
     task: TaskId
     attempt: AttemptId
@@ -152,7 +152,7 @@ class TaskLost(Event):
 
 
 class JobSaved(Event):
-    """The job's record is durable, as of `version`."""
+    """The job's record of this version is durable."""
 
     version: int
 
@@ -164,14 +164,14 @@ class SnapshotStored(Event):
 
 
 class StoreFailed(Event):
-    """It could not be written."""
+    """The record that makes a checkpoint complete could not be written."""
 
     checkpoint: CheckpointId
     reason: str
 
 
 class Commanded(Event):
-    """A user asks for something; `command` numbers the request."""
+    """A user's request; `command` is its number."""
 
     command: int
     kind: str
@@ -197,17 +197,17 @@ class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     states: dict[TaskId, TaskState] = {}
     finished: tuple[TaskId, ...] = ()
     logs: tuple[str, ...] = ()
-    """of persistent channels, those that its states refer to"""
+    """the logs of persistent channels to which its states refer"""
     parallelism: dict[str, int] = {}
-    """of each operator, in the job that took it; empty where it was not recorded"""
+    """of each operator, in the job that took it; empty if not recorded"""
     key_groups: int = 0
-    """of the job that took it; 0 where it was not recorded"""
+    """of the job that took it; 0 if not recorded"""
     enumerators: dict[str, EnumeratorState] = {}
-    """by source, of those whose splits an enumerator assigns as the job runs (OPS-3)"""
+    """by source: the states of enumerators (OPS-3)"""
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What a coordinator must find again after it died: counters that never go back,
+    """What a coordinator must find again after a crash: counters that never go back,
     and how the job ends, once that is decided."""
 
     job: int
@@ -215,7 +215,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     next_checkpoint: CheckpointId
     version: int = 0
     had_snapshot: bool = False
-    """some checkpoint completed: starting from nothing would lose it (ABS-14)"""
+    """some checkpoint completed: a start without a snapshot would lose it (ABS-14)"""
     closing: str = ""
-    """cancelled or failed, once the job is being closed down, and `reason` why"""
+    """"cancelled" or "failed" once the job is being closed; `reason` says why"""
     reason: str = ""

@@ -1,10 +1,9 @@
-"""Whom a control message is for: nothing of a former job reaches the one that follows (ABS-6).
+"""Which attempt a control message is for: nothing of a former job reaches the job that resumes it (ABS-6).
 
-A job that is resumed is another job than the one before.  Its tasks mostly have the same names, and
-what was under way when the former ended arrives as if nothing had happened.  Two numbers keep it out.
-The attempt does within a job: attempts are counted on over jobs, and a message that names one that is
-gone finds nobody.  But a deployment finds nobody by its nature, for it brings its attempt up; so every
-message names its job too, and is nobody's once that is over.
+A resumed job mostly has tasks of the same names, and messages of the former job may
+arrive after its end.  Two numbers keep them out.  Attempts are counted on over jobs, so a
+message for a past attempt finds no receiver.  A deployment, however, creates its attempt.
+So every message also names its job, and is dropped once that job is over.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from .part import Part
 
 
 class Fencing(Part):
-    """The attempt of a task that receives a message."""
+    """Whether a message is for a living attempt of its receiver."""
 
     def addressed(self, message: ToTask, job: int, newest: AttemptId) -> AttemptId | None:
-        """The attempt that a message is for while `job` runs, the newest of the task being `newest` (0: none lives);
-        None: nobody, for it is of another job."""
+        """The attempt that a message is for, while `job` runs; None if it is of another job.  `newest` is the newest
+        attempt of the receiving task (0: none lives)."""
         return message.attempt if message.job == job else None

@@ -1,4 +1,4 @@
-"""Operators whose state belongs to no key's owner: rows that wait for company, and counts that all may see (OPS-2)."""
+"""Operators whose state belongs to no key: rows that wait for a full batch, and counts held as a union (OPS-2)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ COUNTS = "counts"
 
 
 class Batch(Operator):
-    """All rows, let out `size` at a time and the rest at the end of its data; what waits is a list.
+    """All rows, emitted `size` at a time, the rest at the end of the data; the waiting rows are a list.
 
-    After a resume at fewer subtasks more than `size` may wait: they go with the next row that comes.
+    After a resume at fewer subtasks more than `size` may wait: they are emitted with the next row.
     """
 
     def __init__(self, size: int) -> None:
@@ -46,7 +46,7 @@ class Batch(Operator):
 
 
 class Tally(Count):
-    """A running count by key, held as a union: each subtask is offered all counts, and keeps those of its keys."""
+    """A running count by key, held as a union: each subtask is offered all counts, and keeps those of its own keys."""
 
     def __init__(self) -> None:
         super().__init__(tagged=False)

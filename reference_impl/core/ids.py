@@ -1,4 +1,4 @@
-"""Distinct types for what is counted and named."""
+"""Distinct types for numbers and names."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ ChannelId = NewType("ChannelId", str)
 """From one task to another: "source-0>count-1"."""
 
 CheckpointId = NewType("CheckpointId", int)
-"""Of a checkpoint or savepoint, never used twice, increasing over jobs and coordinators."""
+"""Of a checkpoint or savepoint: never used twice, increasing over jobs and coordinators."""
 
 AttemptId = NewType("AttemptId", int)
-"""Of one deployment of the whole dataflow, increasing over jobs and coordinators."""
+"""Of one deployment of the dataflow or of a part of it: increasing over jobs and coordinators."""
 
 Handle = NewType("Handle", str)
 """The name of one task's snapshot in the store."""

@@ -48,7 +48,7 @@ NEVER_BEFORE: Mapping[int, Sequence[int]] = {}
 
 
 def pack(elements: Iterable[Element]) -> list[Passing]:
-    """Elements as a snapshot holds them; of what is not data nothing is kept."""
+    """Elements as a snapshot holds them; barriers and ends are left out."""
     packed: list[Passing] = []
     for one in elements:
         if isinstance(one, Record):
@@ -72,23 +72,23 @@ def _unpacked(one: Passing) -> Element:
 
 
 def with_rows(state: TaskState, elements: Iterator[Sequence[Element]]) -> TaskState:
-    """A state with what it refers to in its place; `elements` are those of its references, in their order."""
+    """A state with elements in place of its references; `elements` are those of each reference, in order."""
     queued = {channel: [one for _ in refs for one in pack(next(elements))] for channel, refs in state.spilled.items()}
     return msgspec.structs.replace(state, queued=state.queued | queued, spilled={})
 
 
 class Recording(msgspec.Struct, kw_only=True):
-    """One checkpoint's in-flight data, while it is not complete here."""
+    """One checkpoint's in-flight data, until the task has all of it."""
 
     missing: list[int]
     """input channels that have neither delivered the barrier nor ended"""
     queued: dict[int, list[Passing]] = {}
     replays: dict[int, list[int]] = {}
-    """of the first ones queued, how often each was put back"""
+    """how often each of the first elements in `queued` was put back"""
     spilled: dict[int, list[Any]] = {}
-    """the same in channels that are persistent, as it stands in the ledger (`Lying`)"""
+    """the counterpart of `queued` for persistent channels: the ledger's entries (`Lying`)"""
     awaits: int | None = None
-    """the sync that makes those durable, once it is asked for"""
+    """the sync that makes the entries of `spilled` durable, once it is requested"""
     unsent: dict[int, list[Passing]] | None = None
     """None until the driver has reported what the barrier overtook"""
     snapshot: Snapshot | None = None
@@ -118,17 +118,17 @@ class Capture(Part):
         return overtaken
 
     def begun(self, recording: Recording, others: Mapping[CheckpointId, Recording]) -> Recording:
-        """What a checkpoint begins with: a record of its own, whatever `others` there are."""
+        """What a checkpoint records into: an empty recording of its own, whatever `others` there are."""
         return recording
 
     def recorded(self, checkpoint: CheckpointId, element: Element, *, replayed: bool) -> bool:
-        """Whether what is taken from a channel that has not delivered the barrier is kept; `replayed`: the task
-        was restored with it, and it belongs to the next checkpoint as well."""
+        """Whether an element is kept that is taken from a channel before its barrier.  With `replayed` the task was
+        restored with the element; it belongs to the next checkpoint as well."""
         return True
 
     def overtaken(self, checkpoint: CheckpointId, passed: Sequence[Element], replayed: int) -> Sequence[Element]:
-        """What is kept of the elements that a barrier overtook in an input queue: all of them, also the first
-        ones that the task was restored with, so many it is, and has not taken yet."""
+        """Which of the elements that a barrier overtook in an input queue are kept: all.  The first `replayed` of them
+        are restored elements that the task has not taken yet."""
         return passed
 
     def awaits_outputs(self) -> bool:
@@ -136,7 +136,7 @@ class Capture(Part):
         return True
 
     def awaited(self, snapshot: Snapshot) -> bool:
-        """Whether a snapshot waits for what was in flight: that of a task whose input has ended as well."""
+        """Whether a snapshot waits for its in-flight data: also that of a task whose input has ended."""
         return True
 
     def restored(self, queued: Mapping[int, Sequence[Passing]]) -> dict[int, tuple[Passing, ...]]:
@@ -144,11 +144,11 @@ class Capture(Part):
         return {channel: tuple(passing) for channel, passing in queued.items()}
 
     def handed_over(self, restored: Sequence[T], live: Sequence[T]) -> Sequence[T]:
-        """What a channel holds once that is put back: it comes before what the channel holds by then."""
+        """What a channel holds when restored elements are put back: these first, then those in it by then (`live`)."""
         return (*restored, *live)
 
     def given_up(self, checkpoint: CheckpointId) -> bool:
-        """Whether a checkpoint that is aborted is recorded no more."""
+        """Whether an aborted checkpoint is no longer recorded."""
         return True
 
 
@@ -158,12 +158,12 @@ class InFlight:
     def __init__(self, capture: Capture, ledger: Ledger | None = None) -> None:
         self._capture = capture
         self.ledger = ledger
-        """of channels that are persistent"""
+        """of persistent channels; None if there are none"""
         self._recordings: dict[CheckpointId, Recording] = {}
         self._replayed: dict[int, deque[int]] = {}
-        """by channel, of each element in it that the task was restored with, how often that was put back"""
+        """by channel: how often each restored element that is still in it was put back"""
         self.listening = ledger is not None
-        """it must know which elements are taken; looked at before each record"""
+        """takes of elements must be reported (`took`); looked at before each record"""
 
     def _changed(self) -> None:
         self.listening = bool(self._recordings or self._replayed or self.ledger is not None)
@@ -171,7 +171,7 @@ class InFlight:
     def put_back(
         self, queued: Mapping[int, Sequence[Passing]], replays: Mapping[int, Sequence[int]] = NEVER_BEFORE
     ) -> list[Effect]:
-        """Have the task's inputs filled with what it was restored with; `replays` as a snapshot has it."""
+        """Put restored elements back into the task's inputs; `replays` is a field of the snapshot."""
         refills: list[Effect] = []
         self._replayed = {}
         for channel, passing in queued.items():
@@ -183,7 +183,7 @@ class InFlight:
         return refills
 
     def begin(self, checkpoint: CheckpointId, missing: Channels, *, overtakes_outputs: bool) -> None:
-        """The task snapshots now; these channels have not delivered the barrier."""
+        """The task takes its snapshot now; the channels in `missing` have not delivered the barrier."""
         waits = overtakes_outputs and self._capture.awaits_outputs()
         recording = Recording(missing=list(missing), unsent=None if waits else {})
         recording = self._capture.begun(recording, self._recordings)
@@ -207,7 +207,7 @@ class InFlight:
                 self._changed()
 
     def delivered(self, checkpoint: CheckpointId, channel: int, passed: Sequence[Element] = ()) -> None:
-        """The barrier is here, and overtook these elements in the channel's queue."""
+        """A channel delivered the barrier, which overtook the elements `passed` in the channel's queue."""
         recording = self._recordings.get(checkpoint)
         if recording is None:
             return
@@ -219,7 +219,7 @@ class InFlight:
             recording.missing.remove(channel)
 
     def _lying(self, channel: int, passed: Sequence[Element], kept: Sequence[Element]) -> list[Lying | None]:
-        """The place in the ledger of each element that is kept of those that a barrier overtook."""
+        """The ledger's entry of each kept element, of those that a barrier overtook."""
         if self.ledger is None:
             return []
         places: list[Lying | None] = []
@@ -236,8 +236,8 @@ class InFlight:
         places: Sequence[Lying | None],
         replays: Sequence[int],
     ) -> None:
-        """Elements of a channel belong to a checkpoint: their rows, or where they lie; the first ones have been put
-        back so often."""
+        """Add elements of a channel to a checkpoint: as rows, or as entries of the ledger.  `replays` says how often
+        each of the first ones was put back."""
         if self.ledger is not None:
             lying = [one for one in places if one is not None]
             if lying:
@@ -252,20 +252,20 @@ class InFlight:
             recording.replays.setdefault(channel, []).extend(replays[:kept])
 
     def ended(self, channel: int) -> None:
-        """No barrier will come from it any more: all that it sent has been taken."""
+        """A channel has ended, and all of it has been taken: no barrier will come from it."""
         for recording in self._recordings.values():
             if channel in recording.missing:
                 recording.missing.remove(channel)
 
     def overtook(self, checkpoint: CheckpointId, passed: Mapping[int, Sequence[Element]]) -> None:
-        """What the barrier overtook in the output queues, by channel."""
+        """The barrier overtook these elements in the output queues, by channel."""
         recording = self._recordings.get(checkpoint)
         if recording is not None:
             packed = {channel: pack(elements) for channel, elements in passed.items()}
             recording.unsent = {channel: kept for channel, kept in packed.items() if kept}
 
     def hold(self, checkpoint: CheckpointId, snapshot: Snapshot) -> bool:
-        """Keep a snapshot until its in-flight data is whole; False when it need not wait."""
+        """Keep a snapshot until its in-flight data is complete; False if it need not wait."""
         recording = self._recordings.get(checkpoint)
         if recording is None:
             return False
@@ -283,7 +283,7 @@ class InFlight:
             self._changed()
 
     def secure(self) -> list[Effect]:
-        """Have made durable what snapshots refer to that are whole but for that."""
+        """Request that references be made durable, for each snapshot that lacks nothing else."""
         if self.ledger is None:
             return []
         effects: list[Effect] = []
@@ -294,7 +294,7 @@ class InFlight:
         return effects
 
     def whole(self) -> list[tuple[CheckpointId, Snapshot]]:
-        """The snapshots that can be written now, with their data in flight; each is returned once."""
+        """The snapshots that can be written now, with their in-flight data; each is returned once."""
         done = []
         for checkpoint, one in list(self._recordings.items()):
             if one.is_whole and one.snapshot is not None and self._is_safe(one):

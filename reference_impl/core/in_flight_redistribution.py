@@ -24,7 +24,7 @@ from .state import BEGINNING, Passing, TaskState
 from .topology import key_group, owner
 
 States = Sequence[tuple[Piece, TaskState]]
-"""Of an operator's old subtasks, in their order."""
+"""Of an operator's old subtasks, in order."""
 
 Channel = tuple[Sequence[Passing], Sequence[int], Sequence[Passing]]
 InOrder = Callable[[Sequence[Passing], Sequence[Passing]], list[Passing]]
@@ -43,7 +43,7 @@ class Before:
         return any(queued or unsent for queued, _, unsent in self._channels())
 
     def replayed(self) -> list[int]:
-        """The numbers of times that some of it had been put back before, falling; 0 is among them."""
+        """How often elements were put back before, each number once, from the highest down to 0."""
         return sorted({0, *(one for _, replays, _ in self._channels() for one in replays)}, reverse=True)
 
     def lanes(self, in_order: InOrder, replayed: int = 0) -> list[list[Passing]]:

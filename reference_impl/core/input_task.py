@@ -52,7 +52,7 @@ class InputTask(Task):
         self._unended = len(spec.gates)
         """channels in which data may follow"""
         self._triggered: tuple[CheckpointId, ...] = ()
-        """checkpoints that the coordinator started here, before every sender was seen to have finished"""
+        """checkpoints that the coordinator triggered here, before the task had seen the ends of all senders"""
         self.alignment = parts.alignment.initial(config.blocking, NO_CHECKPOINT)
         self.times = InputTimes(len(spec.gates))
         self._handlers[BarrierOvertook] = self._on_barrier_overtook
@@ -123,7 +123,7 @@ class InputTask(Task):
         return [*cancels, *super()._on_deploy(message)]
 
     def _on_barrier(self, barrier: Barrier, channel: int) -> list[Effect]:
-        """A barrier whose turn has come."""
+        """A barrier arrives at the head of its channel."""
         self.alignment_timeouts_us.setdefault(barrier.checkpoint, barrier.alignment_timeout_us)
         before = self.alignment
         effects = self._signal(BarrierCame(barrier.checkpoint, channel))
@@ -141,7 +141,7 @@ class InputTask(Task):
         return [SetTimer(f"{ALIGN}{barrier.checkpoint}", barrier.alignment_timeout_us)]
 
     def _on_barrier_overtook(self, event: BarrierOvertook) -> list[Effect]:
-        """A barrier that overtook what still lies in the channel's queue."""
+        """A barrier overtook elements that are still in the channel's queue."""
         checkpoint = event.barrier.checkpoint
         self.alignment_timeouts_us[checkpoint] = 0
         effects = self._signal(OvertakingCame(checkpoint, event.channel))
@@ -163,7 +163,7 @@ class InputTask(Task):
     def _on_watermark(self, channel: int, time: int) -> list[Effect]:
         awake = self._awake(channel)
         self.times.received(channel, time)
-        # Its input may be what was waited for last: those downstream must not wait for this task then.
+        # The task may have waited for this input last; the tasks downstream must not wait for this task then.
         news = self.broadcast(Idle()) if self.times.is_idle else self._advance()
         return [*awake, *news]
 
@@ -225,7 +225,7 @@ class InputTask(Task):
         return [Unblock(channel) for channel in action.channels]
 
     def _begin(self, begin: Begin) -> list[Effect]:
-        """Of the channels that the snapshot does not wait for, the elements before their barrier are in flight."""
+        """Elements that the channels in `missing` deliver before their barriers are in flight."""
         waited_for = begin.delivered is None
         missing = () if waited_for else tuple(one for one in self._open if one not in (begin.delivered or ()))
         if self.in_flight.ledger is not None:
@@ -238,7 +238,7 @@ class InputTask(Task):
         return effects
 
     def cut(self, checkpoint: CheckpointId) -> list[Effect]:
-        """No barrier is waited for any more: take the snapshot and send the barrier on, in one step."""
+        """Take the snapshot and send the barrier on, in one step."""
         return [*self.record(checkpoint), *self.barrier(checkpoint)]
 
 
@@ -257,11 +257,11 @@ class OperatorTask(InputTask):
         self.operator = operator
         self.clocked = operator.clocked
         self._asked: int | None = None
-        """when it asked for the next tick"""
+        """the time of the next tick that it asked for"""
         operator.place = Place(spec.subtask, spec.parallelism, spec.key_groups)
         self._held: list[Record] = []
         self._restored: list[Item] = []
-        """the items of its lists, as restored"""
+        """the items of lists that the task restored"""
 
     def on_record(self, record: Record, channel: int) -> list[Effect]:
         effects = self.release() if self._held else []
@@ -308,7 +308,7 @@ class OperatorTask(InputTask):
         return [*(self.release() if held else []), *self.emit(last), *ended, *super().end_input()]
 
     def on_time(self, time: int) -> list[Effect]:
-        """What is held back belongs before the watermark; the panes that it finishes too."""
+        """Rows that are held back are emitted before the watermark; so are the panes of the windows that it ends."""
         held = self.release() if self._held else []
         due = self.parts.firing.due(self.operator.timers, time)
         try:
@@ -330,7 +330,7 @@ class OperatorTask(InputTask):
         return [*fired, *self._ask(self.operator.alarms.earliest())]
 
     def _time_ends(self) -> list[Effect]:
-        """All input has ended: nothing would look at the clock again."""
+        """All input has ended, and no tick will come: fire what is pending."""
         return [TimeEnded(), *self._fire_alarms(END_OF_TIME, self.parts.processing_time.at_end(self.operator.alarms))]
 
     def _fire_alarms(self, now: int, due: list[Timer]) -> list[Effect]:
@@ -340,7 +340,7 @@ class OperatorTask(InputTask):
             return [self._raised(error)]
 
     def _ask(self, time: int | None) -> list[Effect]:
-        """Ask for a tick at that time, unless an earlier one is asked for."""
+        """Ask for a tick at that time, unless an earlier one was asked for."""
         if time is None or (self._asked is not None and self._asked <= time):
             return []
         self._asked = time
@@ -358,7 +358,7 @@ class OperatorTask(InputTask):
     def restore(self, state: TaskState | None) -> list[Effect]:
         try:
             return super().restore(state)
-        except Refused as error:  # a user's function that is another than the one that made the snapshot
+        except Refused as error:  # the snapshot was made by another user function
             return [Fail(f"{self.spec.task} cannot go on from its snapshot: {error}")]
 
     def take_over(self, state: TaskState) -> None:

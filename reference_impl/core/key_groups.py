@@ -1,4 +1,4 @@
-"""Key groups: the unit in which keys are given to subtasks."""
+"""Key groups: the unit in which keys are distributed to subtasks."""
 
 from __future__ import annotations
 

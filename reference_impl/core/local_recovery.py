@@ -1,5 +1,4 @@
 """Local recovery: a lost task, or all tasks of a lost node, recover while the others go on (UNA-4; see FLIP-76).
-FLIP-76).
 
 Channels are persistent: every element that entered a channel is in its log, under a number, until
 no checkpoint that can be restored needs it.  A lost task restores its newest complete checkpoint.
@@ -65,16 +64,16 @@ class LocalRecovery(Part):
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """The place in a task's work at which it took a snapshot, or began."""
+    """The place in a task's program order at which it took a snapshot, or began."""
 
     determinants: int
-    """how many it had logged"""
+    """how many the task had logged"""
     taken: tuple[int, ...]
     """by input channel, the number of the element to be taken next"""
     sent: tuple[int, ...]
     """by output channel, the number of the element to be sent next"""
     ended: tuple[Determinant, ...] = ()
-    """the ends that had come"""
+    """the ends that the task had taken"""
 
 
 class DeterminantLog:
@@ -106,7 +105,7 @@ class DeterminantLog:
         self._places[checkpoint] = place
 
     def place(self, checkpoint: CheckpointId) -> Place:
-        """Raises PlaceUnknown where the task took no snapshot for that checkpoint, or the log was trimmed there."""
+        """The place of the task's snapshot; raises PlaceUnknown where it took none, or the log was trimmed there."""
         if checkpoint not in self._places:
             where = f"its snapshot of checkpoint {checkpoint} was taken" if checkpoint else "it began"
             raise PlaceUnknown(f"the place in its determinant log at which {where} is not known")
@@ -125,7 +124,7 @@ class DeterminantLog:
         self._places = {one: place for one, place in self._places.items() if place.determinants <= self.durable}
 
     def trim(self, oldest: CheckpointId) -> Place | None:
-        """Forget the determinants before the oldest checkpoint that can be restored; its place, if it is known."""
+        """Forget the determinants before the oldest restorable checkpoint; returns its place, None if not known."""
         place = self._places.get(oldest)
         if place is not None:
             del self._determinants[: place.determinants - self._trimmed]
@@ -163,16 +162,16 @@ def unsupported(graph: JobGraph, config: Config) -> str:
 
 
 def check(graph: JobGraph, config: Config) -> None:
-    """Raise Refused where a job's tasks are to recover alone, and cannot."""
+    """Raise Refused if the job's settings want local recovery and its tasks cannot recover alone."""
     if reason := unsupported(graph, config):
         raise Refused(reason)
 
 
 def _reasons(graph: JobGraph, config: Config) -> Iterator[str]:
     if config.guarantee != "exactly-once" or config.finishing != "together":
-        yield "it is for exactly-once, and for tasks that finish together"
+        yield "it works only with exactly-once, and with tasks that finish together"
     if config.sink != "transactional" or config.committing != "writer":
-        yield "rows that are written again would be visible twice: it needs a transactional sink that commits itself"
+        yield "rows written again would be visible twice: use a transactional sink that commits itself"
     if config.spilling == "buffer-timeout":
         yield "an element that is taken before its time-out is in no log, and cannot be taken again: spill continuously"
     for spec in graph.operators:
@@ -185,9 +184,9 @@ def _reasons_of(spec: OperatorSpec) -> Iterator[str]:
     if spec.enumerated:
         yield f"no log holds which splits {spec.name} was assigned, and when"
     if spec.event_time is not None and spec.event_time.idle_after_us:
-        yield f"the clock decides when a split of {spec.name} is idle, and it decides otherwise in a replay"
+        yield f"the clock decides when a split of {spec.name} is idle, and a replay may decide otherwise"
     if spec.build is not None and spec.build().clocked:
-        yield f"{spec.name} uses processing time, which is another in a replay"
+        yield f"{spec.name} uses processing time, which differs in a replay"
     for edge in spec.inputs:
         if edge.partitioning not in ("hash", "forward"):
             yield f"{edge.sender} to {spec.name} is a {edge.partitioning} edge; it can be hash or forward"

@@ -24,14 +24,14 @@ class Record(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
     tag2: int
     origin: int
     ts: int = 0
-    """its event time; 0 where the input has none"""
+    """its event time; 0 if the input has none"""
 
 
 class Barrier(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
     """Separates the records that belong to a checkpoint from those behind it (ABS-1).
 
-    `alignment_timeout_us` is how long it waits in an input queue before it overtakes the elements in front of it
-    (FLIP-76): 0 not at all, None for ever.  On a never unaligned edge it does not overtake.
+    `alignment_timeout_us`: how long it waits in an input queue before it overtakes the elements in front of it
+    (FLIP-76); 0: it overtakes at once, None: it never does.  On a never unaligned edge it does not overtake.
     """
 
     checkpoint: CheckpointId
@@ -59,7 +59,7 @@ class EndOfData(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True
 
 
 class EndOfPartition(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
-    """Nothing follows in this channel, no barrier either: its sender has finished (FIN-3)."""
+    """Nothing follows in this channel, not even a barrier: its sender has finished (FIN-3)."""
 
 
 class Committable(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=True):
@@ -126,7 +126,7 @@ class Deploy(Control, kw_only=True, tag="deploy"):
 
 class Trigger(Control, kw_only=True, tag="trigger"):
     """To a source, or to a task whose senders have all finished: start a checkpoint.  `ending` is
-    how the job ends with it: "" (it goes on), "stop" (read no further) or "drain" (end the input first)."""
+    how the job ends with it: "" (it does not), "stop" (read no further) or "drain" (end the input first)."""
 
     checkpoint: CheckpointId
     ending: str = ""
@@ -143,7 +143,7 @@ class Complete(Control, kw_only=True, tag="complete"):
     checkpoint: CheckpointId
     oldest: CheckpointId | None = None
     logs_from: CheckpointId | None = None
-    """the oldest whose in-flight data may be read from logs; a savepoint only with local recovery"""
+    """the oldest checkpoint whose in-flight data may be read from logs; a savepoint only with local recovery"""
 
 
 class Abort(Control, kw_only=True, tag="abort"):
@@ -181,10 +181,10 @@ class Ask(Control, kw_only=True, tag="ask"):
 
 
 class Assign(Control, kw_only=True, tag="assign"):
-    """To a reader: all the splits that were given to it in this attempt, each with the position given.
+    """To a reader: all splits that were assigned to it in this attempt, each with the position at which it begins.
 
-    It answers the reader's request number `answers`; without a new split the reader waits.  Without
-    `more` no other split will come.  `serial` counts the changes.
+    It answers the reader's request number `answers`; if it has no new split, the reader waits.  Without `more` no
+    other split will come.  `serial` counts the changes.
     """
 
     serial: int
@@ -203,8 +203,7 @@ class Assigned(Control, kw_only=True, tag="assigned"):
 class Ack(Control, kw_only=True, tag="ack"):
     """A task's part of a checkpoint is durable: under `handle`, or here as `state`.
 
-    `ended`: all input of the task had ended and was processed before, so that the task may
-    finish once the checkpoint is complete.
+    `ended`: the task had processed all its input before, so that it may finish once the checkpoint is complete.
     """
 
     task: TaskId
@@ -213,7 +212,7 @@ class Ack(Control, kw_only=True, tag="ack"):
     state: TaskState | None = None
     ended: bool = False
     logs: tuple[str, ...] = ()
-    """of persistent channels, those that it refers to"""
+    """the logs of persistent channels to which it refers"""
 
 
 class Decline(Control, kw_only=True, tag="decline"):

@@ -332,7 +332,7 @@ def test_a_job_with_an_operator_more_is_refused_by_name_and_goes_on_as_it_was(su
     result = conforms(subject, replace(asked, workload=workload, topology=lay_out(workload)), *EXACTLY[2:])
     assert statuses(result) == ["stopped", "failed", "finished"]
     reason = [entry.reason for entry in result.history.journal if isinstance(entry, JobEnded)][1]
-    assert "counts count as finished, and fresh before it has not: nothing that it sends would be taken" in reason
+    assert "counts count as finished, but not all that sends to it: rows of fresh would be lost" in reason
     due = Counter({(key, value, tag, 0): 1 for key, value, tag in records[1]})
     assert committed(result) == due + Counter(
         (key, n, 0, 0) for key, many in ((0, 3), (1, 3), (2, 2)) for n in range(1, many + 1)

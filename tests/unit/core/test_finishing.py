@@ -376,8 +376,8 @@ def test_nobody_goes_while_the_job_is_ending() -> None:
 @pytest.mark.parametrize(
     ("finished_before", "names"),
     [
-        ((OP_0, OP_1, SINK), "op as finished, and short, long before it"),
-        ((SHORT, OP_0, OP_1, SINK), "op as finished, and long"),
+        ((OP_0, OP_1, SINK), "op as finished, but not all that sends to it: rows of short, long would"),
+        ((SHORT, OP_0, OP_1, SINK), "op as finished, but not all that sends to it: rows of long would"),
     ],
 )
 def test_a_new_operator_before_a_finished_one_is_refused_by_name(

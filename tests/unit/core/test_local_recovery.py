@@ -160,7 +160,7 @@ def test_edges_by_key_and_straight_on_are_supported() -> None:
 @pytest.mark.parametrize(
     ("job", "settings", "words"),
     [
-        (GRAPH, {"guarantee": "at-least-once", "sink": "plain"}, "it is for exactly-once"),
+        (GRAPH, {"guarantee": "at-least-once", "sink": "plain"}, "it works only with exactly-once"),
         (GRAPH, {"sink": "idempotent"}, "transactional sink that commits itself"),
         (GRAPH, {"committing": "committer"}, "transactional sink that commits itself"),
         (GRAPH, {"alignment": "unaligned", "spilling": "buffer-timeout"}, "is in no log"),

@@ -53,27 +53,27 @@ def refusal(new: JobGraph, initial: CompletedSnapshot) -> str:
         (
             savepoint(graph("count")),
             graph("count", "fresh"),
-            "checkpoint 5 is of a job without fresh: it holds no state to begin with",
+            "checkpoint 5 holds no state of fresh: its job had no such operator",
         ),
         (
             savepoint(graph("count"), "source-0", "count-0", "count-1"),
             graph("count", "fresh"),
-            "checkpoint 5 is of a job without fresh: it holds no state to begin with",
+            "checkpoint 5 holds no state of fresh: its job had no such operator",
         ),
         (
             savepoint(graph("count"), "source-0", "count-0", "count-1"),
             graph("fresh", "count"),
-            "checkpoint 5 counts count as finished, and fresh before it has not: nothing that it sends would be taken",
+            "checkpoint 5 counts count as finished, but not all that sends to it: rows of fresh would be lost",
         ),
         (
             savepoint(graph("count", wide=1)),
             graph("fresh", "count", edges="forward", wide=3),
-            "checkpoint 5 is of a job without fresh: it holds no state to begin with",
+            "checkpoint 5 holds no state of fresh: its job had no such operator",
         ),
         (
             savepoint(graph("count", wide=2), "source-0", "count-0", "count-1"),
             graph("fresh", "count", edges="forward", wide=3),
-            "checkpoint 5 counts count as finished, and fresh before it has not: nothing that it sends would be taken",
+            "checkpoint 5 counts count as finished, but not all that sends to it: rows of fresh would be lost",
         ),
     ],
     ids=[

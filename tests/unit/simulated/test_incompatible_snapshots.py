@@ -23,7 +23,7 @@ from unit.simulated.worlds import journal
 
 STOP = StopWithSavepoint(trigger=AtTime(at_us=25_000))
 AGAIN = Resume(trigger=AtTime(at_us=1_000))
-FINISHED = "checkpoint 4 counts count as finished, and fresh before it has not: nothing that it sends would be taken"
+FINISHED = "checkpoint 4 counts count as finished, but not all that sends to it: rows of fresh would be lost"
 """of the count behind the short input, which the stop comes after"""
 
 
@@ -66,8 +66,8 @@ def endings(history: History) -> list[tuple[str, str]]:
     ("behind", "reason"),
     [
         ("count", FINISHED),
-        ("both", "checkpoint 4 is of a job without fresh: it holds no state to begin with"),
-        ("sink", "checkpoint 4 is of a job without fresh: it holds no state to begin with"),
+        ("both", "checkpoint 4 holds no state of fresh: its job had no such operator"),
+        ("sink", "checkpoint 4 holds no state of fresh: its job had no such operator"),
     ],
 )
 def test_it_is_refused_by_name_and_goes_on_as_it_was(behind: str, reason: str) -> None:
@@ -86,7 +86,7 @@ def test_several_are_all_named() -> None:
     result = result_of(job(STOP, with_new("both", newer="sink"), AGAIN))
     assert endings(result.history)[1] == (
         "failed",
-        "checkpoint 4 is of a job without fresh, newer: it holds no state to begin with",
+        "checkpoint 4 holds no state of fresh, newer: its job had no such operator",
     )
     assert not result.judgement.violated
 
@@ -180,8 +180,8 @@ def test_who_is_refused_is_notified_of_which_operators(reason: str) -> None:
 @pytest.mark.parametrize(
     ("reason", "is_enough"),
     [
-        ("checkpoint 4 counts count as finished, and newer before it has not", True),
-        ("checkpoint 4 is of a job without fresh, newer", False),
+        ("checkpoint 4 counts count as finished, but not all that sends to it: rows of newer", True),
+        ("checkpoint 4 holds no state of fresh, newer", False),
         ("count has finished, and fresh does not fit", False),
     ],
 )

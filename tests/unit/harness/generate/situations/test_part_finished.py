@@ -49,5 +49,5 @@ def test_some_come_back_as_another_job_and_are_refused_for_what_had_finished(
     drawn: list[tuple[Scenario, Result]],
 ) -> None:
     reasons = [entry.reason for _, result in drawn for entry in result.history.journal if isinstance(entry, JobEnded)]
-    assert sum("as finished, and fresh before it has not" in reason for reason in reasons) > 1
-    assert sum("is of a job without fresh" in reason for reason in reasons) > 3
+    assert sum("as finished, but not all that sends to it: rows of fresh" in reason for reason in reasons) > 1
+    assert sum("holds no state of fresh" in reason for reason in reasons) > 3
