@@ -1,8 +1,8 @@
 """What operators compute: rows in, rows out, state by key (OPS-1).
 
-An operator is a plain object of one subtask.  It holds its state in a heap of
-its own, gives a copy at a barrier (copy-on-write in the sense of ABS-8: what it
-hands over never changes again) and takes one back at restore.
+An operator is a plain object of one subtask.  It holds its state in a heap of its own.
+At a barrier it hands over a copy that never changes again (copy-on-write in the sense of
+ABS-8), and at a restore it takes one back.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Operator:
 
     keyed = False
     holds_back = False
-    """it lets out one row at a time: the task holds the others back for its mailbox"""
+    """it emits one row at a time: the task holds the others back for its mailbox"""
     clocked = False
     """it uses processing time: its task gets a tick before each record, and when a timer is due"""
     function = ""
-    """the name of the user's function that it is, if any"""
+    """the name of the user function, if it is one"""
     rolling = False
-    """each row of a key replaces the one before it: a batch wants the last alone (FIN-6)"""
+    """each row of a key replaces the one before it: a batch emits only the last one (FIN-6)"""
 
     def __init__(self) -> None:
         self.heap: dict[Any, Any] = {}
@@ -47,15 +47,15 @@ class Operator:
         return (record,)
 
     def on_watermark(self, time: int, due: Iterable[Timer]) -> Iterable[Record]:
-        """The rows that the task's watermark, now at `time`, yields; `due` are the timers that it reached."""
+        """The rows that the task's watermark, now at `time`, yields; `due` are the timers that it has reached."""
         return ()
 
     def on_clock(self, now: int, due: Iterable[Timer]) -> Iterable[Record]:
-        """The rows that the clock, now at `now`, yields; `due` are the timers in processing time that it reached."""
+        """The rows that the clock, now at `now`, yields; `due` are the processing-time timers that it has reached."""
         return ()
 
     def on_end(self) -> Iterable[Record]:
-        """The rows that the end of its data yields, sent before the end is sent downstream."""
+        """The rows that the end of the data yields, sent before the end is sent downstream."""
         return ()
 
     def describe(self, heap: dict[Any, Any]) -> list[Entry]:
@@ -66,31 +66,31 @@ class Operator:
         return []
 
     def shared(self) -> list[Item]:
-        """The items that it adds to unions."""
+        """The items that this subtask adds to unions."""
         return []
 
     def broadcast(self) -> list[Item]:
-        """The items of its broadcast state: at a consistent cut the same ones at every subtask."""
+        """The items of broadcast state: at a consistent cut the same in every subtask."""
         return []
 
     def keeps(self, item: Item) -> bool:
-        """Whether an item of a union is its own, here."""
+        """Whether this subtask keeps an item of a union."""
         return True
 
     def lineage(self) -> list[tuple[int, int]]:
-        """Of a window operator, what its entries do not say: (end, origin) of each."""
+        """Of a window operator: (end, origin) of each entry, which entries themselves do not hold."""
         return []
 
     def held(self) -> list[tuple[int | None, str, str]]:
-        """Of a user's function: (key, name, JSON) of what it holds."""
+        """Of a user function: (key, name, JSON) of what it holds."""
         return []
 
     def declared(self) -> dict[str, str]:
-        """Of a user's function: by name, what it declares to hold."""
+        """Of a user function: the kind and type of each state that it declares."""
         return {}
 
     def resume(self, state: TaskState) -> None:
-        """Go on from a task's state."""
+        """Take over a task's restored state."""
         self.restore(state.entries)
 
     def restore(self, entries: list[Entry]) -> None:
@@ -166,7 +166,7 @@ class Count(Operator):
 
 
 class Sum(Operator):
-    """A running sum of values, and of tags, by key; NULL until the first value that is not."""
+    """A running sum of values, and of tags, by key; NULL until the first value that is not NULL."""
 
     keyed = True
     rolling = True
@@ -230,7 +230,7 @@ class Dedup(Operator):
 class Join(Operator):
     """Every pair of a left and a right row with the same key, once; NULL matches nothing.
 
-    Its heap holds a list of (value, tag) by (side, key), and grows it in place.
+    Its heap holds a list of (value, tag) by (side, key); the lists grow in place.
     """
 
     keyed = True

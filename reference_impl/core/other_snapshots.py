@@ -28,16 +28,16 @@ class ByTheClock:
         self._taken: dict[SnapshotName, tuple[int, Any, dict[ChannelName, list[Any]]]] = {}
 
     def begin(self, snapshot: SnapshotName, state: Any, clock_us: int = 0) -> list[Effect]:
-        """This process's clock says that it is time: `clock_us`, the same at all of them."""
+        """This process's clock has reached `clock_us`, the time of the snapshot at every process."""
         self._taken[snapshot] = (clock_us, state, {channel: [] for channel in self._inputs})
         return []
 
     def on_marker(self, channel: ChannelName, snapshot: SnapshotName, state: Any) -> list[Effect]:
-        """Raises ProtocolViolated: none is sent."""
+        """Raises ProtocolViolated: this method sends no markers."""
         raise ProtocolViolated("no marker is sent by the clock")
 
     def on_message(self, channel: ChannelName, message: Any, stamp_us: int = 0) -> None:
-        """A message came, sent when its sender's clock said `stamp_us`."""
+        """A message arrived; its sender's clock was at `stamp_us` when it was sent."""
         for clock_us, _, channels in self._taken.values():
             if stamp_us < clock_us:
                 channels[channel].append(message)
@@ -46,7 +46,7 @@ class ByTheClock:
         return False
 
     def settle(self, snapshot: SnapshotName) -> list[Effect]:
-        """The snapshot is as it will be: what was sent before its time has come."""
+        """The snapshot is final: every message sent before its time has arrived."""
         _, state, channels = self._taken.pop(snapshot)
         held = {channel: tuple(messages) for channel, messages in channels.items()}
         contribution = Contribution(snapshot=snapshot, process=self._process, state=state, channels=held)
@@ -63,10 +63,10 @@ class _Never:
 
 
 class Stopping(Recorder):
-    """One process's part in a snapshot of a world that is stopped.
+    """One process's part in a snapshot for which every process stops.
 
-    `begin` is the order to stop; the markers flush the channels.  What comes in
-    while the process stands still is recorded and kept for it by whoever drives it.
+    `begin` is the order to stop; the markers flush the channels.  Messages that arrive while the process stands still
+    are recorded, and its driver keeps them for it.
     """
 
     def __init__(self, process: ProcessName, inputs: Sequence[ChannelName], outputs: Sequence[ChannelName]) -> None:

@@ -1,9 +1,9 @@
-"""What all decisions of the engine have in common."""
+"""The base of the engine's decisions."""
 
 from __future__ import annotations
 
 
 class Part:
-    """Base of the decisions; `reached` turns true where a variant's wrong code ran."""
+    """Base of the decisions; a variant sets `reached` where its wrong code runs."""
 
     reached = False

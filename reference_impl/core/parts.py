@@ -1,9 +1,8 @@
 """The decisions of the engine, each an object of its own that can be replaced.
 
-`Parts` gathers them for one run.  The engine is correct with the parts as they
-stand here; `reference_impl.defects` hands over variants with one method
-overridden, so that the core carries no switch for any defect.  A variant sets
-`reached` where its wrong code runs.
+`Parts` gathers them for one run.  With the parts as they are here the engine is correct.
+`reference_impl.defects` has variants that override one method, so that the core has no
+switch for any defect.  A variant sets `reached` where its wrong code runs.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ if TYPE_CHECKING:
 
 
 class Startup(Part):
-    """When a task that is coming up takes input."""
+    """When a task that starts takes input."""
 
     def on_deploy(self) -> list[Effect]:
-        """Before its state is restored: nothing yet."""
+        """Before its state is restored: not yet."""
         return []
 
     def on_restored(self) -> list[Effect]:
@@ -55,69 +54,69 @@ class Startup(Part):
 
 
 class SourceCut(Part):
-    """How a source's position and its barrier are made one step (ABS-1)."""
+    """How a source records its position and emits its barrier in one step (ABS-1)."""
 
     def cut(self, source: SourceTask, checkpoint: CheckpointId) -> list[Effect]:
         return [*source.record(checkpoint), *source.barrier(checkpoint)]
 
 
 class StartPosition(Part):
-    """Where a restored source reads on."""
+    """The position at which a restored source reads on."""
 
     def position(self, split: int, restored: int, length: int) -> int:
         return restored
 
 
 class Trimming(Part):
-    """Up to where a source's log may be discarded (ABS-15)."""
+    """The position up to which a source's log may be discarded (ABS-15)."""
 
     def up_to(self, complete: Complete) -> CheckpointId | None:
-        """Everything before the oldest snapshot that can still be restored, and no more."""
+        """The checkpoint whose position is meant: the oldest that can still be restored."""
         return complete.oldest
 
 
 class HeldOutput(Part):
-    """When rows that an operator held back go out (ABS-2: before the barrier)."""
+    """When rows that an operator holds back are emitted (ABS-2: before the barrier)."""
 
     def before_barrier(self, held: list[Record]) -> bool:
-        """Whether what is held goes out ahead of the barrier."""
+        """Whether held rows are emitted before the barrier."""
         return True
 
     def by_itself(self) -> bool:
-        """Whether the task sends itself a mail to let it out, come what may."""
+        """Whether the task sends itself a mail, so that held rows are emitted even if nothing else happens."""
         return True
 
     def at_end(self, restored: bool) -> bool:
-        """Whether the end of the data lets out what an operator has in a list; `restored`: from a snapshot, and
-        nothing came since."""
+        """Whether the end of the data emits the rows in an operator's list; `restored`: they come from a snapshot, and
+        no row came since."""
         return True
 
 
 class Watermarks(Part):
-    """How event time goes on (OPS-1), and what a snapshot keeps of it."""
+    """How event time advances (OPS-1), and which part of it a snapshot holds."""
 
     def of_inputs(self, inputs: InputTimes) -> int | None:
         """A task's watermark: the least of the channels that it waits for; None when it is idle."""
         return None if inputs.is_idle else min(inputs.waited_for(), default=END_OF_TIME)
 
     def at_end(self, time: int) -> int:
-        """A source's watermark, now at `time`, once its input has ended: every window is to be emitted."""
+        """A source's watermark, now at `time`, once its input has ended: it ends every window."""
         return END_OF_TIME
 
     def of_read(self, times: SplitTimes, split: int) -> None:
-        """A record was read of a split: it is not idle."""
+        """A record of a split was read: the split is not idle."""
         times.wakes(split)
 
     def of_arrival(self, inputs: InputTimes, channel: int) -> None:
-        """Something came from an input channel: it is waited for again, if it was idle."""
+        """An element came from an input channel: the channel is not idle any more."""
         inputs.wakes(channel)
 
     def of_channels(self, inputs: InputTimes) -> list[int]:
-        """What a snapshot keeps of the channels' watermarks: all, or records would be late that were not."""
+        """The watermarks of channels that a snapshot holds: all, or records would be late after a restore."""
         return list(inputs.times)
 
     def of_splits(self, times: SplitTimes) -> dict[int, int]:
-        """What a snapshot keeps of a source's splits: the greatest time of each."""
+        """The part of a source's event time that a snapshot holds: the greatest time of each split."""
         return dict(times.maxima)
 
 
@@ -125,11 +124,11 @@ class Firing(Part):
     """When windows are emitted."""
 
     def due(self, timers: Timers, time: int) -> list[Timer]:
-        """The timers that the watermark has reached: taken out in the step that fires them."""
+        """The timers that the watermark has reached, taken out in the step that fires them."""
         return timers.take(time)
 
     def kept(self, timers: Timers) -> list[Timer]:
-        """What a snapshot holds of the timers."""
+        """The timers that a snapshot holds."""
         return timers.pending()
 
 
@@ -159,7 +158,7 @@ class Naming(Part):
         return f"job-{job}/{task}/id-{number}{EPOCH}{attempt}-{serial}"
 
     def identity(self, row: Row, by_key: bool, attempt: AttemptId) -> tuple[int | None, ...]:
-        """By what an idempotent sink's rows replace each other: nothing that a replay changes."""
+        """The identity by which an idempotent sink's rows replace each other; no replay may change it."""
         return row[:1] if by_key else row
 
 
@@ -167,7 +166,7 @@ class Finishing(Part):
     """How a task finishes, and how a finished task is deployed again (FIN-1, FIN-3)."""
 
     def on_deploy(self, task: Task) -> list[Effect]:
-        """Finished before the snapshot that is restored: say the ends again, and nothing else."""
+        """The task had finished before the snapshot that is restored: send the ends again, and nothing else."""
         return task.stay_finished()
 
     def begins_another(self, sink: TransactionalSink) -> bool:
@@ -175,24 +174,25 @@ class Finishing(Part):
         return not sink.terminating
 
     def drops_open(self, sink: TransactionalSink) -> bool:
-        """Whether a sink that finishes aborts its open transaction: no other task would."""
+        """Whether a sink that finishes aborts its open transaction; no other task would."""
         return True
 
     def after_finish(self, task: Task, message: Control) -> list[Effect]:
-        """The answer of a finished task to a coordinator that does not know that it has finished."""
+        """The answer of a finished task to a message: the coordinator may not have received that it has finished."""
         return task.finish() if isinstance(message, Trigger | Terminate) else []
 
     def kept(self, graph: JobGraph, finished: Sequence[TaskId]) -> list[TaskId]:
-        """The finished tasks whose last state a later snapshot still holds: those of operators that go on."""
+        """The finished tasks whose last state later snapshots hold: those of operators that have unfinished tasks."""
         whole = graph.whole(finished)
         return [task for task, spec, _ in graph.tasks() if task in finished and spec.name not in whole]
 
     def may_finish(self, ended: Sequence[TaskId], finished: Sequence[TaskId]) -> list[TaskId]:
-        """Of the tasks that acknowledged a complete checkpoint after all their input: those that may finish."""
+        """The tasks that may finish: they acknowledged a complete checkpoint after all their input."""
         return [task for task in ended if task not in finished]
 
     def excuses(self, pending: Pending, task: TaskId) -> bool:
-        """Whether a checkpoint under way goes on without a task that finishes: an older one has it all (FIN-8)."""
+        """Whether a pending checkpoint goes on without a task that has finished: an older one covers all its work
+        (FIN-8)."""
         return True
 
 
@@ -204,7 +204,7 @@ class Ending(Part):
         return True
 
     def ends_input(self, ending: str) -> bool:
-        """Whether a source's input ends before the barrier of a job's last snapshot: a drain's alone (FIN-4, FIN-5)."""
+        """Whether a source's input ends before the barrier of a job's last snapshot: in a drain alone (FIN-4, FIN-5)."""
         return ending == "drain"
 
 
@@ -217,22 +217,22 @@ class CheckpointIds(Part):
         return checkpoint
 
     def first_of_attempt(self, checkpoints: Checkpoints) -> None:
-        """A new attempt goes on counting."""
+        """A new attempt begins: ids go on increasing."""
 
 
 class Triggering(Part):
-    """When a checkpoint may be triggered, of whom it is expected, when it is given up."""
+    """When a checkpoint may be triggered, which tasks take part in it, and when it is given up."""
 
     def allowed(self, coordinator: Coordinator) -> bool:
         """Only while every task runs and nothing is ending."""
         return coordinator.is_running and not coordinator.is_ending and coordinator.takes_checkpoints
 
     def asked(self, tasks: Sequence[TaskId], finished: Sequence[TaskId]) -> tuple[TaskId, ...]:
-        """Who takes part in it: the tasks that have not finished (FIN-1)."""
+        """The tasks that take part: those that have not finished (FIN-1)."""
         return tuple(task for task in tasks if task not in finished)
 
     def expected(self, tasks: Sequence[TaskId], sources: Sequence[TaskId]) -> tuple[TaskId, ...]:
-        """Every task that is asked must acknowledge; the sinks alone are not enough (ABS-4)."""
+        """The tasks that must acknowledge: all that take part; the sinks alone are not enough (ABS-4)."""
         return tuple(tasks)
 
     def times_out(self) -> bool:
@@ -240,47 +240,47 @@ class Triggering(Part):
 
 
 class Completion(Part):
-    """When a checkpoint is complete, and what becomes of acknowledgements that come too late."""
+    """When a checkpoint is complete, and what happens to acknowledgements that come too late."""
 
     def find(self, checkpoints: Checkpoints, ack: Ack) -> Pending | None:
         """The pending checkpoint that an acknowledgement is for."""
         return checkpoints.pending.get(ack.checkpoint)
 
     def finished(self, checkpoints: Checkpoints, pending: Pending) -> list[Pending]:
-        """What is to be completed now that an acknowledgement came in, in this order."""
+        """The checkpoints to complete after an acknowledgement, in order."""
         return [pending] if pending.is_acknowledged else []
 
     def claim(self, checkpoints: Checkpoints, pending: Pending) -> None:
-        """From here on nobody else completes it."""
+        """Take the checkpoint out of the pending ones, so that it is completed once."""
         checkpoints.pending.pop(pending.checkpoint, None)
 
     def rejected(self, ack: Ack) -> list[Handle]:
-        """What of a rejected acknowledgement is discarded: the state it carries."""
+        """The handles that a rejected acknowledgement leaves to be discarded: its state's."""
         return [ack.handle]
 
 
 class Failover(Part):
-    """What a failure of a task sets off, and what it leaves behind."""
+    """What a failure of a task restarts, and what is kept of the failed attempt."""
 
     def reset(self, checkpoints: Checkpoints) -> None:
-        """No book of the failed attempt is carried over; only what is being stored still counts."""
+        """Nothing of the failed attempt is kept but checkpoints whose records are being stored."""
         checkpoints.under_way = sum(not pending.savepoint for pending in checkpoints.storing)
 
     def awaits_store(self) -> bool:
-        """A restart waits for a checkpoint whose record is being written: it may be the newest."""
+        """Whether a restart waits for a checkpoint whose record is being stored: it may become the newest."""
         return True
 
     def lost_with(self, coordinator: Regional, task: TaskId) -> tuple[TaskId, ...]:
-        """What restarts when a task is lost: its region, if the engine is set so.  All when the job is about
-        to end or ends: of a part that has finished nothing would come back (J21)."""
+        """The tasks that restart when a task is lost: its region, if the job has failover by region.  All tasks once
+        the job is about to end: a part that has finished would not come back (J21)."""
         return coordinator.region_of(task) if coordinator.may_fail_over_in_part else coordinator.tasks
 
     def restored_by_part(self, newest: CompletedSnapshot | None) -> CompletedSnapshot | None:
-        """What a part that restarts alone goes back to: the newest complete checkpoint, as all would."""
+        """The snapshot that a partial failover restores: the newest complete checkpoint, as for the whole job."""
         return newest
 
     def restarts_again(self, coordinator: Attempts) -> bool:
-        """Whether a failure of an attempt starts another: not twice for the same one."""
+        """Whether the failure of an attempt starts another attempt: not twice for the same one."""
         return coordinator.is_live
 
 
@@ -288,20 +288,20 @@ class RestoreChoice(Part):
     """Which snapshot a new attempt restores (ABS-6)."""
 
     def eligible(self, snapshot: CompletedSnapshot) -> bool:
-        """Savepoints too: they commit side effects."""
+        """Whether the snapshot may be restored: savepoints too, since they commit side effects."""
         return True
 
     def choose(self, retained: Sequence[CompletedSnapshot]) -> CompletedSnapshot | None:
-        """The latest completed one, of whatever kind."""
+        """The latest completed snapshot, checkpoint or savepoint."""
         candidates = [snapshot for snapshot in retained if self.eligible(snapshot)]
         return max(candidates, key=lambda snapshot: snapshot.checkpoint, default=None)
 
     def despite_unreadable(self, unreadable: Sequence[CheckpointId]) -> bool:
-        """Whether to go on without snapshots whose record could not be read."""
+        """Whether to go on although the records of these snapshots could not be read."""
         return False
 
     def despite_incompatible(self, reason: str) -> bool:
-        """Whether a job begins with a snapshot that does not fit it, for this reason (FIN-2)."""
+        """Whether a job starts from an incompatible snapshot, for which `reason` would refuse it (FIN-2)."""
         return False
 
 
@@ -309,21 +309,21 @@ class Cleanup(Part):
     """Which snapshots may be deleted, and when."""
 
     def subsumed(self, retained: Sequence[CompletedSnapshot], keep: int) -> list[CompletedSnapshot]:
-        """The oldest of the engine's own beyond `keep`; a user's savepoint never."""
+        """The oldest checkpoints beyond `keep`; never a user's savepoint."""
         own = [snapshot for snapshot in retained if not snapshot.savepoint]
         return own[: max(0, len(own) - keep)]
 
     def on_takeover(self, listed: bool) -> bool:
-        """Whether to sweep what nothing refers to: only once the references are read."""
+        """Whether to delete what no record refers to: only once the records were listed."""
         return listed
 
     def on_failure(self) -> bool:
-        """Whether a failed attempt ends the life of the job's snapshots."""
+        """Whether a failed attempt ends the life of the job's snapshots: no."""
         return False
 
 
 class Parts:
-    """One run's decisions; every field is the correct one unless it is replaced."""
+    """The decisions of one run; every field is the correct part unless it is replaced."""
 
     def __init__(self, **replaced: Part | Alignment | Redistribution) -> None:
         self.alignment = Alignment()
@@ -362,5 +362,5 @@ class Parts:
 
     @property
     def reached(self) -> bool:
-        """Whether the wrong code of any replaced part ran."""
+        """Whether the wrong code of any replaced part has run."""
         return any(part.reached for part in vars(self).values())

@@ -26,34 +26,34 @@ from .part import Part
 from .state import Ref, TaskState
 
 SPILL = "spill"
-"""The name of the timer at which what has lain too long is spilled."""
+"""The name of the timer at which elements that waited too long are spilled."""
 
 IN_FLIGHT_KINDS = (Record, Watermark, Idle)
 """What can be in flight, and has a number."""
 
 
 class Persisting(Part):
-    """What is referred to, what is waited for, what is kept."""
+    """What a snapshot refers to and waits for, and what a log keeps."""
 
     def awaits_durable(self, serial: int) -> bool:
-        """Whether a snapshot waits until what it refers to survives a crash."""
+        """Whether a snapshot waits until the elements that it refers to are durable."""
         return True
 
     def needed_from(self, complete: Complete) -> CheckpointId | None:
-        """The first checkpoint that may still ask for what was in flight at it."""
+        """The oldest checkpoint whose in-flight data may still be needed."""
         return complete.logs_from
 
     def fetched(self, ref: Ref) -> Ref:
-        """What a restored task reads for a reference: all of it."""
+        """What a restored task reads for a reference: all of its elements."""
         return ref
 
     def resumed(self, number: int) -> int:
-        """Under which number a task goes on in a log that is there: that of the next it takes."""
+        """The number with which a task goes on in an existing log: that of the element to be taken next."""
         return number
 
 
 class Lying:
-    """An element that came; `serial` is the sync that makes it durable, once it is appended."""
+    """An element that came; `serial` is the sync that makes it durable, None while it is not appended."""
 
     __slots__ = ("element", "number", "serial")
 
@@ -64,9 +64,9 @@ class Lying:
 
 
 class Ledger:
-    """The numbers of one task's inputs: what came, what was taken, what is in the logs.
+    """The numbers of one task's inputs: which elements came, were taken, and are in the logs.
 
-    `after_us` is how long an element may lie before it is spilled: 0 and it is as it comes.
+    `after_us` is how long an element may wait before it is spilled; with 0 it is spilled as it comes.
     """
 
     def __init__(self, logs: Sequence[str], part: Persisting, after_us: int) -> None:
@@ -74,28 +74,28 @@ class Ledger:
         self._part = part
         self._after_us = after_us
         self.waiting: list[deque[Lying]] = [deque() for _ in logs]
-        """by channel, what came and was not taken"""
+        """by channel: the elements that came and were not taken"""
         self._next = [0] * len(logs)
         self._logged = [0] * len(logs)
-        """by channel, below which number all is in the log already: of a log that is written on"""
+        """by channel: the number below which all elements are in the log already, if the task goes on with a log"""
         self._trimmed = [0] * len(logs)
         self._positions: dict[CheckpointId, tuple[int, ...]] = {}
-        """by checkpoint, by channel the first that had not been taken when the task took its snapshot"""
+        """by checkpoint, by channel: the first element that was not taken before the task's snapshot"""
         self._serial = 1
         self._synced = 0
         self._looked_at: list[int] | None = None
-        """where the channels stood when the timer was set; None while it is not"""
+        """by channel: the next number when the timer was set; None while no timer is set"""
 
     def resume(self, channel: int, number: int, logged: int) -> None:
-        """Go on with a log that is there: the next that comes has this number, and those below `logged` are in it."""
+        """Go on with an existing log: the next element has this number, and those below `logged` are in the log."""
         self._next[channel], self._logged[channel] = self._part.resumed(number), logged
 
     def remember(self, positions: Mapping[CheckpointId, Sequence[int]]) -> None:
-        """Where in these logs an attempt before this one took its snapshots, by channel."""
+        """Take over where an earlier attempt took its snapshots in these logs, by channel."""
         self._positions = {checkpoint: tuple(where) for checkpoint, where in positions.items()}
 
     def first(self, channel: int) -> int:
-        """The number of the element that is taken next."""
+        """The number of the element to be taken next."""
         waiting = self.waiting[channel]
         return waiting[0].number if waiting else self._next[channel]
 
@@ -126,12 +126,12 @@ class Ledger:
         return Lying(self._next[channel] - 1, element)
 
     def passed(self, channel: int, passed: Sequence[Element]) -> list[Lying | None]:
-        """What a barrier overtook in an input, as it stands in the ledger."""
+        """The entries of elements that a barrier overtook in an input; None for one without a number."""
         lying = iter(self.waiting[channel])
         return [next(lying, None) if isinstance(one, IN_FLIGHT_KINDS) else None for one in passed]
 
     def timer(self) -> list[Effect]:
-        """What lay in the inputs when the timer was set, and lies there still, has lain long enough."""
+        """Spill the elements that were in the inputs when the timer was set and still are."""
         looked_at, self._looked_at = self._looked_at or [], None
         effects = [
             effect
@@ -157,33 +157,33 @@ class Ledger:
     # -- snapshots -------------------------------------------------------------------
 
     def mark(self, checkpoint: CheckpointId) -> None:
-        """The task takes its snapshot of a checkpoint."""
+        """The task takes its snapshot of a checkpoint here."""
         self._positions[checkpoint] = tuple(self.first(channel) for channel in range(len(self.logs)))
 
     def secure(self, spilled: Mapping[int, Sequence[Lying]]) -> tuple[int, list[Effect]]:
-        """Have these made durable, by channel: the sync that does it, and what is to be done for it."""
+        """Have these elements made durable, by channel; returns the sync that does it and the effects for it."""
         effects = [e for channel, lying in spilled.items() for one in lying for e in self._append(channel, one)]
         serial = max((one.serial or 0 for lying in spilled.values() for one in lying), default=0)
         return serial, [*effects, *(self.sync() if serial == self._serial else ())]
 
     def sync(self) -> list[Effect]:
-        """Have all made durable that was appended so far."""
+        """Have everything made durable that was appended so far."""
         self._serial += 1
         return [Sync(self._serial - 1)]
 
     def synced(self, serial: int) -> None:
-        """All that was appended before a sync is durable."""
+        """Everything that was appended before this sync is durable."""
         self._synced = max(serial, self._synced)
 
     def is_safe(self, serial: int) -> bool:
         return serial <= self._synced or not self._part.awaits_durable(serial)
 
     def refs(self, spilled: Mapping[int, Sequence[Lying]]) -> dict[int, list[Ref]]:
-        """References to these, by channel; elements of one channel that follow each other are one."""
+        """References to these elements, by channel; one for each run of consecutive numbers."""
         return {channel: _runs(self.logs[channel], lying) for channel, lying in spilled.items() if lying}
 
     def trim(self, complete: Complete) -> list[Effect]:
-        """Let go of what no checkpoint can ask for any more."""
+        """Trim the logs of elements that no restorable checkpoint needs."""
         oldest = self._part.needed_from(complete)
         needed = min((one for one in self._positions if oldest is not None and one >= oldest), default=None)
         if needed is None:
@@ -208,5 +208,5 @@ def _runs(log: str, lying: Iterable[Lying]) -> list[Ref]:
 
 
 def referred_to(states: Iterable[TaskState]) -> tuple[Ref, ...]:
-    """What states refer to, one after the other."""
+    """All references in these states, in order."""
     return tuple(ref for state in states for refs in state.spilled.values() for ref in refs)

@@ -15,14 +15,14 @@ from .watermarks import END_OF_TIME
 
 
 class ProcessingTime(Part):
-    """What becomes of a task's timers in processing time."""
+    """What happens to a task's timers in processing time."""
 
     def due(self, alarms: Timers, now: int) -> list[Timer]:
-        """Those whose time has come: taken out in the step that fires them."""
+        """The timers that are due, taken out in the step that fires them."""
         return alarms.take(now)
 
     def kept(self, alarms: Timers) -> list[Timer]:
-        """What a snapshot holds of them."""
+        """The timers that a snapshot holds."""
         return alarms.pending()
 
     def wakes(self, alarms: Timers) -> int | None:
@@ -30,5 +30,5 @@ class ProcessingTime(Part):
         return alarms.earliest()
 
     def at_end(self, alarms: Timers) -> list[Timer]:
-        """Those that fire because all input has ended, whatever their time: every one."""
+        """The timers that fire because all input has ended: every one, whatever its time."""
         return alarms.take(END_OF_TIME)

@@ -1,4 +1,4 @@
-"""What a task reads before it can go on: its snapshot, or those of another layout, and what they refer to."""
+"""What a task reads before it starts: its snapshot or those of another layout, and the log elements they refer to."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .task_spec import TaskSpec
 
 
 class Reading:
-    """Of one task; each method returns what is to be read next, and nothing once `state` is all there."""
+    """The reading of one task; each method returns what to read next, and nothing once `state` is complete."""
 
     def __init__(self, spec: TaskSpec, parts: Parts) -> None:
         self._spec = spec
         self._parts = parts
         self.state: TaskState | None = None
-        """None: it begins with nothing"""
+        """None: the task starts without a snapshot"""
         self._gathering: Gathering | None = None
-        """what is read of the states of another layout, while it is"""
+        """the states of another layout read so far, while there is one"""
 
     def begin(self, message: Deploy) -> list[Effect]:
         if message.pieces:
@@ -35,8 +35,8 @@ class Reading:
         return self._complete(message.state)
 
     def _gather(self, pieces: Sequence[Piece], senders: Sequence[Sequence[Piece]], *, unchanged: bool) -> list[Effect]:
-        """Read one after the other what all old subtasks left, then take one's share; in an `unchanged`
-        layout one's own, and of unions everything."""
+        """Read the states of all old subtasks one after the other, then take the subtask's share.  In an `unchanged`
+        layout that is its own state, and all items of unions."""
         spec, part = self._spec, self._parts.redistribution
         share = Share(
             subtask=spec.subtask,
@@ -62,14 +62,14 @@ class Reading:
         return []
 
     def loaded(self, state: TaskState) -> list[Effect]:
-        """A snapshot is here."""
+        """A snapshot has been read."""
         if self._gathering is None:
             return self._complete(state)
         self._gathering.take(state)
         return self._go_on(self._gathering)
 
     def fetched(self, elements: Sequence[Sequence[Element]]) -> list[Effect]:
-        """What was referred to is here."""
+        """The elements of references have been read."""
         if self._gathering is None:
             self.state = with_rows(expect(self.state, TaskState), iter(elements))
             return []

@@ -128,8 +128,8 @@ class Regional(Attempts):
         return super()._resume_restart()
 
     def _begin_partial_failover(self) -> list[Effect]:
-        """Give the lost tasks a new number; their state in this book follows from the checkpoint that they go back
-        to."""
+        """Give the lost tasks a new number.  What the coordinator knows of their state follows from the checkpoint
+        that they restore."""
         stage = expect(self.stage, PartialFailover)
         restores = self.parts.failover.restored_by_part(self.checkpoints.newest())
         if restores is not None and (reason := refusal(self.graph, restores)):
@@ -178,7 +178,7 @@ class Regional(Attempts):
         return SendToTask(order.task, msgspec.structs.replace(order.message, channels_of=self._whole, given_up=last))
 
     def _not_up_in_time(self, attempt: int) -> list[Effect]:
-        """Some tasks do not run in time: the whole dataflow restarts, even if only a part was to start."""
+        """Some tasks do not run in time: the whole dataflow restarts, even if only a part was to."""
         stage = self.stage
         if not isinstance(stage, Deploying | PartialFailover) or not stage.waiting or attempt != self.attempt:
             return []

@@ -45,9 +45,9 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     parallelism: int
     key_groups: int
     splits: tuple[int, ...] = ()
-    """those that it reads, of a source"""
+    """of a source: the splits that the subtask reads"""
     gates: tuple[int, ...] = ()
-    """the operator's input by channel"""
+    """by channel, the input of the operator to which it belongs"""
     partitioning: tuple[str, ...] = ()
     """of each of the operator's inputs"""
     unchanged: bool = False
@@ -62,27 +62,28 @@ class Redistribution:
     """How the state of old subtasks is redistributed to the new ones; a part like those in `parts`."""
 
     reached = False
-    """a variant's wrong code ran"""
+    """whether a variant's wrong code has run"""
 
     def read(self, pieces: Sequence[Piece], share: Share) -> list[Piece]:
-        """Which of the old subtasks' states a new one reads: all of them."""
+        """The pieces that a new subtask reads: those of all old subtasks."""
         return list(pieces)
 
     def entries(self, entries: Mapping[int, list[Item]], share: Share) -> list[Item]:
-        """Of what is kept by key, given by key group: that of the groups it owns."""
+        """The share of keyed state, given by key group: that of the groups that the subtask owns."""
         groups = range(share.key_groups)
         owned = [group for group in groups if owner(group, share.key_groups, share.parallelism) == share.subtask]
         return [entry for group in owned for entry in entries.get(group, ())]
 
     def positions(self, positions: Mapping[int, int], share: Share) -> dict[int, int]:
-        """Of the positions of all splits: those of the splits that it reads."""
+        """The share of the splits' positions: those of the splits that the subtask reads."""
         return {split: positions[split] for split in share.splits if split in positions}
 
     def transactions(self, sealed: Sequence[Sequence[Sealed]], share: Share) -> list[Sealed]:
-        """Of the sealed transactions, given by old subtask: those whose writer's number falls on it.
+        """The share of sealed transactions, given by old subtask: those whose writer has this subtask's number, modulo
+        the parallelism.
 
-        By the writer, not by who holds it: a writer that comes back finds its own, and nobody
-        else may think that they were left behind.
+        The writer counts, not the subtask that holds them.  So a writer that starts again finds its own transactions,
+        and no other subtask takes them for left behind.
         """
         every = [transaction for held in sealed for transaction in held]
         return [one for one in every if number_of(writer_in(one.name)) % share.parallelism == share.subtask]
@@ -95,12 +96,12 @@ class Redistribution:
         return [[one for one in lane if is_record(one) and next(next_subtask) == share.subtask] for lane in lanes]
 
     def redistributes_in_flight(self, receivers: States) -> bool:
-        """Whether an operator's data in flight is redistributed: also when its old subtasks had no state of their
+        """Whether an operator's in-flight data is redistributed: yes, even if its old subtasks had no state of their
         own."""
         return True
 
     def in_order(self, queued: Sequence[Passing], unsent: Sequence[Passing]) -> list[Passing]:
-        """Of one old channel: what lay at the receiver came before what the sender still had."""
+        """The in-flight data of one old channel in order: the receiver's part came before the sender's."""
         return [*queued, *unsent]
 
     def listed(self, lists: Sequence[Sequence[Held]], share: Share) -> list[Held]:
@@ -111,16 +112,16 @@ class Redistribution:
         return [item for held in lists for item in held][share.subtask :: share.parallelism]
 
     def shared(self, unions: Sequence[Sequence[Held]], share: Share) -> list[Held]:
-        """Of the items of unions, given by old subtask: all; the operator keeps what is its own."""
+        """The share of the items of unions, given by old subtask: all; the operator decides which it keeps."""
         return [item for held in unions for item in held]
 
     def broadcast(self, copies: Sequence[Sequence[Held]], share: Share) -> list[Held]:
-        """Of broadcast state, given by old subtask: one copy, whole; at a consistent cut they are all equal."""
+        """The share of broadcast state, given by old subtask: one whole copy; at a consistent cut all are equal."""
         return list(copies[share.subtask % len(copies)]) if copies else []
 
 
 class Gathering:
-    """The states of an operator's old subtasks, as one of its new ones reads them, in their order."""
+    """The states of an operator's old subtasks, read by one of its new subtasks, in order."""
 
     def __init__(
         self,
@@ -129,8 +130,8 @@ class Gathering:
         own: Piece | None = None,
         senders: Sequence[Sequence[Piece]] = (),
     ) -> None:
-        """`own` is the subtask's own piece, where the layout is unchanged; `senders` are the pieces of those that
-        send to its operator, by input."""
+        """`own` is the subtask's own piece, if the layout is unchanged; `senders` are the pieces of the old sending
+        subtasks, by input."""
         self._own = own
         self._senders = [len(of_input) for of_input in senders]
         self._unread = [*pieces, *(piece for of_input in senders for piece in of_input)]
@@ -138,13 +139,13 @@ class Gathering:
         self._states: list[tuple[Piece, TaskState]] = []
 
     def next_handle(self) -> Handle | None:
-        """What is to be read next; None when all is there."""
+        """The handle to read next; None when everything is read."""
         while self._unread and self._unread[0].state is not None:
             self.take(self._unread[0].state)
         return self._unread[0].handle if self._unread else None
 
     def take(self, state: TaskState) -> None:
-        """The next one is here."""
+        """The next state has been read."""
         self._states.append((self._unread.pop(0), state))
 
     @property
@@ -203,7 +204,7 @@ class Gathering:
 
 
 def redistributed(states: Sequence[tuple[Piece, TaskState]], share: Share, redistribution: Redistribution) -> TaskState:
-    """The state that a subtask begins with, of those of its operator's old ones."""
+    """The state with which a subtask starts: its share of the states of its operator's old subtasks."""
     old = [state for _, state in states]
     groups: dict[int, list[tuple[Entry, tuple[int, int] | None]]] = {}
     for kept in _panes(old):
@@ -244,13 +245,13 @@ def _merged(maps: Iterable[Mapping[int, int]]) -> dict[int, int]:
 
 
 def _panes(states: Sequence[TaskState]) -> Iterator[tuple[Entry, tuple[int, int] | None]]:
-    """The keyed entries, each with what else a window keeps of it."""
+    """The keyed entries; for a window with the (end, origin) that entries do not hold."""
     for state in states:
         yield from itertools.zip_longest(state.entries, state.panes)
 
 
 def _least_times(states: Sequence[tuple[Piece, TaskState]], gates: Sequence[int]) -> list[int]:
-    """For each channel the least watermark that the old ones of its gate had; none where no event time was known."""
+    """For each channel the least watermark of the old channels of its input; none without event time."""
     least: dict[int, int] = {}
     for piece, state in states:
         for gate, time in zip(piece.gates, state.times or [BEGINNING] * len(piece.gates), strict=True):
@@ -278,9 +279,9 @@ def deployment_from(
     finished: Sequence[TaskId],
     in_flight: bool,
 ) -> list[Effect]:
-    """The orders that bring tasks up from a snapshot of another layout: each reads all that its operator
-    had and, where data may have been `in_flight`, what those had that send to it.  Tasks of a finished
-    operator come up finished."""
+    """The orders that deploy tasks from a snapshot of another layout.  Each reads the states of its operator's old
+    subtasks and, where data may have been `in_flight`, of the old subtasks that sent to it.  Tasks of a finished
+    operator start as finished."""
     pieces = pieces_of(old, restores)
     return [
         SendToTask(
@@ -299,7 +300,7 @@ def deployment_from(
 
 
 def _senders(old: JobGraph, task: TaskId, pieces: Mapping[str, tuple[Piece, ...]]) -> tuple[tuple[Piece, ...], ...]:
-    """By input of a task's operator, what those left that send to it; of one that had finished, nothing."""
+    """By input of a task's operator: the pieces of the sending operator; none if that had finished."""
     spec = old.spec(task.rpartition("-")[0])
     if not spec.inputs or not old.overtaken(spec):
         return ()
@@ -312,7 +313,7 @@ def _or_nothing(piece: Piece) -> Piece:
 
 
 def pieces_of(old: JobGraph, restores: CompletedSnapshot) -> dict[str, tuple[Piece, ...]]:
-    """By operator, what its subtasks left in a snapshot that was taken of this layout."""
+    """By operator: what its subtasks left in a snapshot of this layout."""
     gates: dict[TaskId, tuple[int, ...]] = {}
     for wire in old.wires():
         gates[wire.receiver] = (*gates.get(wire.receiver, ()), wire.gate)

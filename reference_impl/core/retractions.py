@@ -1,10 +1,10 @@
-"""Operators that know retractions (OPS-6): count, sum and join.
+"""Operators that accept retractions (OPS-6): count, sum and join.
 
-A record with a tag below 0 takes back the one that is the same but for the sign
-of its tag.  A count and a sum let out a changelog: the key's row as it was, taken
-back, then the row as it is.  A join keeps what it is given, retractions too, and
-its pairs have the product of both signs: so it does not matter which of three
-comes first, a row, its retraction or what it is joined with.
+A record with a tag below 0 retracts the record that is equal but for the sign of its
+tag.  A count and a sum emit a changelog: a retraction of the key's last row, then its new
+row.  A join keeps retractions like other rows, and each pair has the product of the two
+signs.  So the order does not matter in which a row, its retraction and the row that it
+is joined with arrive.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .operators import Join, Operator
 from .state import Entry
 
 EMPTY = (0, 0)
-"""a key of which everything was taken back: nothing is held of it"""
+"""a key of which everything is retracted: no state is held for it"""
 
 
 class Changelog(Operator):
@@ -28,7 +28,7 @@ class Changelog(Operator):
 
     @abstractmethod
     def amount(self, record: Record) -> int:
-        """What a record adds, or takes away if it is a retraction."""
+        """What a record adds; its retraction takes as much away."""
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
         before = self.heap.pop(record.key, EMPTY)
@@ -51,21 +51,21 @@ class Changelog(Operator):
 
 
 class SignedCount(Changelog):
-    """How many records of a key have not been taken back."""
+    """The number of records of a key that have not been retracted."""
 
     def amount(self, record: Record) -> int:
         return 1
 
 
 class SignedSum(Changelog):
-    """The sum of the values that have not been taken back; NULL is 0."""
+    """The sum of the values that have not been retracted; NULL counts as 0."""
 
     def amount(self, record: Record) -> int:
         return record.value or 0
 
 
 class SignedJoin(Join):
-    """Every pair of a left and a right row, its sign in the left tag."""
+    """Every pair of a left and a right row; the sign of the pair is that of its left tag."""
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
         return [_with_sign(pair) for pair in super().apply(record, gate)]

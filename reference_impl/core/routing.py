@@ -1,4 +1,4 @@
-"""Where rows go: over each outgoing edge of a task, by how it is partitioned."""
+"""Where rows go: over each outgoing edge of a task, according to its partitioning."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     partitioning: str
     channels: tuple[int, ...]
     overtaken: bool = False
-    """barriers may overtake what is in them"""
+    """barriers may overtake the elements in its channels"""
 
 
 def routers(output: Output, key_groups: int, rotations: list[int], number: int) -> list[Callable[[Record], int]]:
-    """For each copy of a row that goes out, what says its channel; a rebalance counts its turns in `rotations`, under
-    the edge's number."""
+    """For each copy of an emitted row, the function that gives its channel.  A rebalance edge keeps its next channel
+    in `rotations`, under the edge's number."""
     if output.partitioning == "broadcast":
         return [_into(channel) for channel in output.channels]
     return [_router(output, key_groups, rotations, number)]

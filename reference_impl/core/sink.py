@@ -1,13 +1,12 @@
 """Sinks: where rows leave the engine.
 
-A transactional sink is a two-phase commit (ABS-11): rows go into a transaction,
-a barrier seals it (pre-commit), the completed checkpoint commits it, and a
-restored sink commits what its snapshot holds and aborts the rest.  An
-idempotent sink replaces rows by identity; a plain one appends them, so that a
-replay shows twice (ABS-17).
+A transactional sink is a two-phase commit (ABS-11).  Rows go into a transaction.  A
+barrier seals it (pre-commit), and the completed checkpoint commits it.  A restored sink
+commits the transactions in its snapshot and aborts the rest.  An idempotent sink replaces
+rows by identity.  A plain sink appends them, so that a replay is visible twice (ABS-17).
 
-All three acknowledge a checkpoint only when everything sent before it is in the
-external store, and shut out older attempts of themselves before they write.
+Before they write, all three fence older attempts of themselves.  They acknowledge a
+checkpoint only when everything sent before it is in the external store.
 """
 
 from __future__ import annotations
@@ -53,9 +52,9 @@ class SinkTask(InputTask):
         self._numbers = 0
         self._asked: dict[int, AnyRequest] = {}
         self._unwritten: list[tuple[set[int], CheckpointId, Snapshot]] = []
-        """snapshots, each with the requests that it waits for"""
+        """snapshots, each with the requests for which it waits"""
         self.terminating = False
-        """it was notified that a checkpoint covers all its work: it commits, and finishes"""
+        """it was notified that a checkpoint covers all its work: it commits, then finishes"""
 
     def ask(self, request: AnyRequest) -> Transact:
         self._numbers += 1
@@ -63,7 +62,7 @@ class SinkTask(InputTask):
         return Transact(self._numbers, request)
 
     def transact(self, request: AnyRequest) -> Transact:
-        """A request that nobody waits for; only its refusal is answered."""
+        """A request whose answer matters only if it is a refusal."""
         self._numbers += 1
         return Transact(self._numbers, request)
 
@@ -103,7 +102,7 @@ class SinkTask(InputTask):
         return super().on_timer(event)
 
     def write_after(self, numbers: set[int], checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
-        """Have a snapshot written once these requests are done: now, if there are none."""
+        """Have a snapshot written when these requests are done; now, if there are none."""
         if not numbers:
             return self.write(checkpoint, snapshot)
         self._unwritten.append((numbers, checkpoint, snapshot))
@@ -123,7 +122,7 @@ class DirectSink(SinkTask):
     def __init__(self, spec: TaskSpec, config: Config, parts: Parts, identity: str = "") -> None:
         super().__init__(spec, config, parts)
         self._identity = identity
-        """by what rows replace each other: "key", "row", or "" for a plain sink"""
+        """"key" or "row": by this rows replace each other; "" for a plain sink"""
 
     def on_record(self, record: Record, channel: int) -> list[Effect]:
         spec, row = self.spec, (record.key, record.value, record.tag, record.tag2)
@@ -162,7 +161,7 @@ class TransactionalSink(SinkTask):
         self._last_sealed = NO_CHECKPOINT
         self._recovering = False
         self._unfinished: tuple[tuple[str, CheckpointId | None], ...] = ()
-        """what the store has of the writers that it answers for"""
+        """the unfinished transactions in the store, of the writers for which this task is responsible"""
 
     # -- rows ----------------------------------------------------------------------
 
@@ -171,7 +170,7 @@ class TransactionalSink(SinkTask):
         return self.flush() if len(self._gathered) >= self.config.write_batch else []
 
     def flush(self) -> list[Effect]:
-        """Send what is gathered into the open transaction."""
+        """Send the gathered rows into the open transaction."""
         if not self._gathered or self.current is None:
             return []
         rows, self._gathered = tuple(self._gathered), []
@@ -182,7 +181,7 @@ class TransactionalSink(SinkTask):
     # -- pre-commit ----------------------------------------------------------------
 
     def begin_transaction(self) -> list[Effect]:
-        """Open the next transaction, unless the current one goes on or nothing will come."""
+        """Open the next transaction, unless the current one goes on or no rows will come."""
         if self.current is not None or not self.parts.finishing.begins_another(self):
             return []
         spec, self._serial = self.spec, self._serial + 1
@@ -191,7 +190,7 @@ class TransactionalSink(SinkTask):
         return [self.transact(Begin(writer=spec.task, attempt=spec.attempt, name=self.current))]
 
     def _new_name(self) -> str:
-        """A name of its own, or the first transactional id that no sealed transaction still holds, and an epoch."""
+        """A new name; or the first transactional id that no sealed transaction holds, with an epoch."""
         spec, naming = self.spec, self.parts.naming
         if not self.config.pooled_ids:
             return naming.transaction(spec.job, spec.task, spec.attempt, self._serial, self._last_sealed)
@@ -200,7 +199,7 @@ class TransactionalSink(SinkTask):
         return next(name for name in names if id_of(name) not in held)
 
     def seal_current(self, checkpoint: CheckpointId) -> list[Effect]:
-        """Seal the open transaction for a checkpoint; an empty one goes on instead."""
+        """Seal the open transaction for a checkpoint; an empty one stays open."""
         self._last_sealed = checkpoint
         if self.current is None or not (self.rows_in_current or self.parts.pre_committing.seals_empty()):
             return []
@@ -210,7 +209,7 @@ class TransactionalSink(SinkTask):
         return [self.ask(PreCommit(writer=spec.task, attempt=spec.attempt, name=name, checkpoint=checkpoint))]
 
     def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
-        """Seal first; the snapshot that refers to what was sealed is written after it is."""
+        """Seal first; the snapshot is written when the transactions to which it refers are sealed."""
         effects = self.parts.pre_committing.seal(self, checkpoint)
         snapshot = self.snapshot_now()
         unsealed = {number for number, request in self._asked.items() if isinstance(request, PreCommit)}
@@ -229,7 +228,7 @@ class TransactionalSink(SinkTask):
         return [*super().on_complete(message), *self.commit(due)]
 
     def commit(self, sealed: list[Sealed]) -> list[Effect]:
-        """Ask for the commit of transactions that are not being committed already."""
+        """Request the commit of transactions for which it is not requested already."""
         asked = self._asked_commits()
         spec, committing = self.spec, self.parts.committing
         return [
@@ -261,7 +260,7 @@ class TransactionalSink(SinkTask):
         return [*effects, *self._finish_if_settled()]
 
     def end_input(self) -> list[Effect]:
-        """The last data: the final checkpoint commits it, or else this moment settles it (FIN-9)."""
+        """The last data: the final checkpoint commits it; without one it is committed or dropped now (FIN-9)."""
         effects = super().end_input()
         if self.config.finishing == "commit-at-finish":
             before = len(self.sealed)
@@ -273,15 +272,15 @@ class TransactionalSink(SinkTask):
         return effects
 
     def _drop(self, names: Sequence[str]) -> list[Effect]:
-        """Have these aborted, however often that must be asked, before it finishes.
+        """Have these transactions aborted before the task finishes: repeat the request until its answer is definite.
 
-        Of a request that dies with the store what is sealed remains, and no later attempt may ever look for it.
+        If a request is lost when the store crashes, sealed transactions remain, and no later attempt may look for them.
         """
         attempt = self.spec.attempt
         return [self.ask(AbortTransaction(writer=self._writer(name), attempt=attempt, name=name)) for name in names]
 
     def _settle(self) -> list[Effect]:
-        """The end without a final checkpoint: what no complete one has committed by now (FIN-9)."""
+        """Without a final checkpoint: commit or drop what no complete checkpoint has committed by now (FIN-9)."""
         if self.config.finishing == "commit-at-finish":
             return self.commit(self.sealed)
         dropped, self.sealed = self.sealed, []
@@ -295,17 +294,18 @@ class TransactionalSink(SinkTask):
         self._serial = state.serial
 
     def _writer(self, name: str) -> TaskId:
-        """Who began a transaction: itself, or one that the job has no more and that it answers for (OPS-2)."""
+        """The task that began a transaction: this one, or one that the job no longer has, for which this one is
+        responsible (OPS-2)."""
         return writer_in(name) or self.spec.task
 
     def opened(self) -> list[Effect]:
-        """Shut out older attempts of all writers that it answers for."""
+        """Fence older attempts of all writers for which this task is responsible."""
         others = dict.fromkeys(self._writer(transaction.name) for transaction in self.sealed)
         fence, attempt = self.parts.sink_recovery.fence, self.spec.attempt
         return [*super().opened(), *(self.ask(fence(one, attempt)) for one in others if one != self.spec.task)]
 
     def _recover(self) -> list[Effect]:
-        """Commit what the restored snapshot holds, abort what else is unfinished; then open."""
+        """Commit the transactions of the restored snapshot, abort the other unfinished ones, then open."""
         self._recovering = True
         recovery = self.parts.sink_recovery
         commits = self.commit(recovery.to_commit(self.sealed))
@@ -323,7 +323,7 @@ class TransactionalSink(SinkTask):
         return [*self.commit(due), *self._finish_if_settled()]
 
     def _finish_if_settled(self) -> list[Effect]:
-        """Everything due is committed: drop the empty transaction that is open, then finish."""
+        """If every due commit is done, abort the open transaction, which is empty, and finish."""
         if not self.terminating or self._asked or self.finished:
             return []
         if self.current is not None and self.parts.finishing.drops_open(self):

@@ -1,9 +1,8 @@
 """A source: it reads rewindable splits, and starts each checkpoint in its stream (ABS-1).
 
-A position is the next offset to read.  Flink's first description of its
-checkpointing says both "the last record's offset" and "start fetching from S_k";
-read literally that repeats one record a partition, so the position that a
-snapshot holds is the first one *not* read.
+A position is the next offset to read.  Flink's first description of its checkpointing
+says both "the last record's offset" and "start fetching from S_k".  Read literally, that
+repeats one record of each partition, so a snapshot here holds the first offset *not* read.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ COPY_BITS = 8
 
 
 def place_of(origin: int) -> tuple[int, int]:
-    """The split and offset that an origin names."""
+    """The split and offset of the input record with this origin."""
     return origin >> (OFFSET_BITS + COPY_BITS), origin >> COPY_BITS & ((1 << OFFSET_BITS) - 1)
 
 
 class SplitLog(msgspec.Struct, frozen=True, kw_only=True):
-    """A rewindable log of (key, value, tag), and the event time of each, if it has any; what lies before
-    offset `begins` has been discarded."""
+    """A rewindable log of (key, value, tag), and the event time of each record, if the input has any; records
+    before offset `begins` have been discarded."""
 
     split: int
     records: Sequence[tuple[int | None, int | None, int]]
@@ -55,7 +54,7 @@ class SourceTask(Task):
         bounded: bool = True,
         event_time: EventTime | None = None,
     ) -> None:
-        """`bounded` and `event_time` are said of the whole input: a subtask may have no split of it."""
+        """`bounded` and `event_time` are properties of the whole input: a subtask may have no split of it."""
         super().__init__(spec, config, parts)
         self._bounded = bounded
         self._rewinds = config.rewinds
@@ -69,7 +68,7 @@ class SourceTask(Task):
         self._times = SplitTimes([log.split for log in logs], event_time.delay if event_time else 0)
         self._timer_set = False
         self._cuts: dict[CheckpointId, dict[int, int]] = {}
-        """positions by checkpoint, of those that may still be restored"""
+        """by checkpoint that may still be restored: the positions"""
         self._handlers[Poll] = self.on_poll
         self._handlers[PositionsLoaded] = self._on_positions
 
@@ -100,7 +99,7 @@ class SourceTask(Task):
         return [SavePosition(log.split, offset + 1, tuple(effects))]
 
     def end_of_splits(self) -> list[Effect]:
-        """Every split is read to its end: that ends a bounded input, not an unbounded one."""
+        """Every split is read to its end, which ends a bounded input, but not an unbounded one."""
         if self.input_ended or not self._bounded:
             return []
         return self.end_input()
@@ -119,7 +118,7 @@ class SourceTask(Task):
         return [*self._watch(), *awake, *self._advance()]
 
     def _unread(self) -> list[int]:
-        """The splits that hold the watermark back: a bounded one that is read to its end does not."""
+        """The splits that hold the watermark back; a bounded split that is read to its end does not."""
         return [log.split for log in self._logs if not self._bounded or self.positions[log.split] < len(log.records)]
 
     def _advance(self) -> list[Effect]:
@@ -138,7 +137,7 @@ class SourceTask(Task):
         return [Advanced(time), *self.broadcast(Watermark(time))]
 
     def _watch(self) -> list[Effect]:
-        """Set the idle time-out, unless it is set."""
+        """Set the idle time-out, unless it is set already."""
         idle_after_us = self._event_time.idle_after_us if self._event_time else 0
         if not idle_after_us or self._timer_set:
             return []
@@ -162,7 +161,7 @@ class SourceTask(Task):
             # The tasks downstream may be rescaled: they begin with the least watermark of the old tasks.
             advance = self._advance() if self.deployed and self._restoring.pieces else []
             return [*effects, *self._watch(), *advance]
-        # Nothing is to be read, of a bounded input for good; of an unbounded one it would be waited for without end.
+        # Nothing is to be read.  Tasks downstream would wait without end for the watermark of an unbounded input.
         return [*effects, *self._advance()]
 
     # -- restoring -----------------------------------------------------------------
@@ -221,7 +220,7 @@ class SourceTask(Task):
     # -- checkpoints ---------------------------------------------------------------
 
     def on_trigger(self, message: Trigger) -> list[Effect]:
-        """Cut the stream here, unless the checkpoint is over already."""
+        """Take the checkpoint here, unless it is over already."""
         checkpoint = message.checkpoint
         if not self.running or checkpoint <= self._last:
             return []
@@ -247,7 +246,7 @@ class SourceTask(Task):
         return super().record(checkpoint)
 
     def on_complete(self, message: Complete) -> list[Effect]:
-        """Let the log discard what no snapshot can ask for; what is not known here is kept."""
+        """Let the log discard records that no snapshot needs; the positions of an unknown checkpoint discard none."""
         oldest = self.parts.trimming.up_to(message) if self.config.trims_logs else None
         if oldest is None or oldest not in self._cuts:
             return []
@@ -255,7 +254,7 @@ class SourceTask(Task):
         return [Trim(split, offset) for split, offset in self._cuts[oldest].items()]
 
     def on_abort(self, message: Abort) -> list[Effect]:
-        """Aborted before its trigger came: the trigger, if it still comes, is not obeyed."""
+        """The checkpoint was aborted before its trigger came; the trigger is ignored if it still comes."""
         if message.checkpoint > self._last and message.checkpoint not in self._aborted:
             self._aborted = (*self._aborted, message.checkpoint)
         return []

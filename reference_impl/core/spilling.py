@@ -15,16 +15,16 @@ from .errors import ProtocolViolated
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a barrier goes, and when a buffer is spilled; times in µs, None is never."""
+    """When a barrier overtakes, and when a buffer is spilled; times in µs, None is never."""
 
     overtakes_after_us: int | None = None
-    """since its checkpoint began: 0 and it overtakes what is queued, None and it stays in line"""
+    """since its checkpoint began; 0: it overtakes at once, None: it never does"""
     spills_after_us: int | None = None
-    """since the buffer came: 0 and it is spilled as it comes, None and only once a barrier overtook it"""
+    """since the buffer came; 0: it is spilled as it comes, None: only once a barrier has overtaken it"""
 
     @property
     def keeps_channels(self) -> bool:
-        """Whether what is spilled belongs to the channel, for every checkpoint to refer to, and not to one of them."""
+        """Whether a spilled buffer belongs to the channel, so that every checkpoint can refer to it, and not to one."""
         return self.spills_after_us is not None
 
 
@@ -34,55 +34,55 @@ CONTINUOUS = Way(overtakes_after_us=0, spills_after_us=0)
 
 
 def overtaking_after(us: int) -> Way:
-    """A barrier that waited so long since its checkpoint began goes on unaligned (later practice)."""
+    """A barrier that has waited this long since its checkpoint began overtakes (later practice)."""
     return Way(overtakes_after_us=us)
 
 
 def spilling_after(us: int) -> Way:
-    """A buffer that was not processed within so long is spilled, checkpoint or not (the thread's first extension)."""
+    """A buffer that is not processed within this time is spilled, checkpoint or not (the thread's first extension)."""
     return Way(overtakes_after_us=0, spills_after_us=us)
 
 
 class Copy(msgspec.Struct, frozen=True, order=True):
-    """A buffer in the store: of one checkpoint, or with 0 of the channel itself."""
+    """A buffer in the store: a copy of one checkpoint, or with 0 of the channel itself."""
 
     checkpoint: int
     number: int
 
 
 class Standing(IntEnum):
-    """How far a copy is."""
+    """How far the writing of a copy has come."""
 
     ordered = 0
     written = 1
-    """out of memory; a crash takes it along"""
+    """it has left memory; a crash loses it"""
     durable = 2
 
 
 class Spill(msgspec.Struct, frozen=True):
-    """Hand a buffer to the store."""
+    """Write a buffer to the store."""
 
     copy: Copy
 
 
 class Flush(msgspec.Struct, frozen=True):
-    """Have the store make durable all that it was handed of this channel so far."""
+    """Make durable all that was written of this channel so far."""
 
 
 class Complete(msgspec.Struct, frozen=True):
-    """This channel's part of a checkpoint is safe."""
+    """This channel's part of a checkpoint is durable."""
 
     checkpoint: int
 
 
 class Drop(msgspec.Struct, frozen=True):
-    """Nothing refers to these any more."""
+    """No checkpoint refers to these copies any more."""
 
     copies: tuple[Copy, ...]
 
 
 class Free(msgspec.Struct, frozen=True):
-    """The buffer's memory can be used again: it was processed, and no write needs it."""
+    """The buffer's memory can be reused: it was processed, and no write needs it."""
 
     number: int
 
@@ -91,22 +91,22 @@ Effect = Spill | Flush | Complete | Drop | Free
 
 
 class Completeness:
-    """When a copy counts for its checkpoint: once a crash cannot take it."""
+    """When a copy counts for its checkpoint: once it is durable."""
 
     def counts(self, standing: Standing) -> bool:
         return standing is Standing.durable
 
 
 class Trimming:
-    """Which of a channel's own copies go when a checkpoint is complete: what was processed before its barrier."""
+    """Which copies of the channel itself are dropped with a complete checkpoint: of buffers processed before it."""
 
     def goes(self, number: int, oldest_needed: int, in_flight: bool) -> bool:
-        """`oldest_needed` is the first that had not been processed when the task took that snapshot."""
+        """`oldest_needed` is the first buffer that was not processed when the task took that snapshot."""
         return number < oldest_needed
 
 
 class _Part:
-    """What one checkpoint has of the channel."""
+    """A checkpoint's part of the channel."""
 
     def __init__(self, oldest_needed: int) -> None:
         self.oldest_needed = oldest_needed
@@ -116,10 +116,9 @@ class _Part:
 
 
 class ChannelSpilling:
-    """One channel's buffers between their arrival and the day that nothing needs them.
+    """One channel's buffers, from their arrival until nothing needs them.
 
-    Numbers grow with each buffer that comes.  Raises ProtocolViolated when it is notified
-    of a buffer, or of a checkpoint, that it does not have.
+    Each buffer gets the next number.  Raises ProtocolViolated for a buffer or a checkpoint that it does not have.
     """
 
     def __init__(self, way: Way, completeness: Completeness | None = None, trimming: Trimming | None = None) -> None:
@@ -130,7 +129,7 @@ class ChannelSpilling:
         self._in_flight: dict[int, None] = {}
         self._standing: dict[Copy, Standing] = {}
         self._writes: dict[int, int] = {}
-        """number: writes of it that are under way, each of which keeps its memory"""
+        """by number: how many writes of the buffer are under way; each keeps its memory"""
         self._parts: dict[int, _Part] = {}
 
     @property
@@ -138,11 +137,11 @@ class ChannelSpilling:
         return self._next
 
     def copies_of(self, checkpoint: int) -> tuple[Copy, ...]:
-        """What a checkpoint has of this channel, in order."""
+        """The copies of a checkpoint's part of the channel, in order."""
         return tuple(self._part(checkpoint).copies)
 
     def came(self) -> list[Effect]:
-        """A buffer came, and has `next_number`; until its own barrier comes a checkpoint that has begun needs it."""
+        """A buffer with `next_number` came; each checkpoint whose barrier this channel has not delivered needs it."""
         number, self._next = self._next, self._next + 1
         self._in_flight[number] = None
         effects: list[Effect] = []
@@ -154,18 +153,18 @@ class ChannelSpilling:
         return effects
 
     def waited(self, number: int) -> list[Effect]:
-        """A buffer has lain here as long as one may."""
+        """A buffer has waited here for `spills_after_us`."""
         return self._spill(Copy(0, number)) if number in self._in_flight else []
 
     def processed(self, number: int) -> list[Effect]:
-        """The task is done with a buffer."""
+        """The task has processed a buffer."""
         if number not in self._in_flight:
             raise ProtocolViolated(f"buffer {number} is not in flight")
         del self._in_flight[number]
         return [] if self._writes.get(number) else [Free(number)]
 
     def snapshot(self, checkpoint: int, overtaken: list[int], *, closed: bool) -> list[Effect]:
-        """The task took its snapshot, ahead of these buffers; not `closed`: the channel's barrier is still to come."""
+        """The task took its snapshot ahead of the `overtaken` buffers; `closed`: the channel delivered its barrier."""
         part = self._parts[checkpoint] = _Part(next(iter(self._in_flight), self._next))
         effects: list[Effect] = []
         for number in overtaken:
@@ -173,7 +172,7 @@ class ChannelSpilling:
         return effects + (self.barrier(checkpoint) if closed else [])
 
     def barrier(self, checkpoint: int) -> list[Effect]:
-        """The channel's barrier came: nothing more belongs to its part."""
+        """The channel delivered the barrier: its part of the checkpoint ends here."""
         part = self._part(checkpoint)
         part.open = False
         if self._is_safe(part):
@@ -181,7 +180,7 @@ class ChannelSpilling:
         return [Flush()]
 
     def written(self, copy: Copy) -> list[Effect]:
-        """A copy has left memory."""
+        """The store has written a copy; it is not durable yet."""
         self._advance(copy, Standing.written)
         remaining = self._writes[copy.number] = self._writes[copy.number] - 1
         effects: list[Effect] = []
@@ -192,13 +191,13 @@ class ChannelSpilling:
         return effects + self._look()
 
     def flushed(self, copies: list[Copy]) -> list[Effect]:
-        """These survive a crash from now on."""
+        """These copies are durable."""
         for copy in copies:
             self._advance(copy, Standing.durable)
         return self._look()
 
     def completed(self, checkpoint: int) -> list[Effect]:
-        """All tasks' parts are safe: older checkpoints and what only they needed can go."""
+        """All tasks' parts are durable: drop older checkpoints, and copies that only they needed."""
         oldest = self._part(checkpoint).oldest_needed
         for older in [number for number in self._parts if number < checkpoint]:
             del self._parts[older]
@@ -206,7 +205,8 @@ class ChannelSpilling:
         return self._drop(released)
 
     def rewind(self, checkpoint: int | None) -> tuple[list[Copy], list[Effect]]:
-        """Back to a checkpoint, or to the beginning: what is to be read again, in order; everything else is dropped."""
+        """Go back to a checkpoint, or None: to the beginning.  Returns the copies to read again, in order, and the
+        effects that drop all others."""
         part = self._parts.get(checkpoint) if checkpoint is not None else None
         kept = list(part.copies) if part else []
         self._parts = {checkpoint: part} if part and checkpoint is not None else {}
@@ -216,7 +216,7 @@ class ChannelSpilling:
         return kept, self._drop([copy for copy in self._standing if copy not in needed])
 
     def lost(self, number: int) -> None:
-        """What was to be read again is not there."""
+        """A copy that was to be read again is missing from the store."""
         self._in_flight.pop(number, None)
 
     # -- inside ------------------------------------------------------------------

@@ -19,7 +19,7 @@ from .task import TaskSpec
 
 
 class SplitReader(SourceTask):
-    """Reads the splits that it was given in turn; any of `logs` may be among them."""
+    """Reads the splits assigned to it in turn; each is one of `logs`."""
 
     def __init__(
         self, spec: TaskSpec, config: Config, parts: Parts, logs: Sequence[SplitLog], bounded: bool = True
@@ -55,7 +55,7 @@ class SplitReader(SourceTask):
     # -- splits --------------------------------------------------------------------
 
     def end_of_splits(self) -> list[Effect]:
-        """All that it has is read: ask for more, unless no more will come."""
+        """Every split that it has is read: ask for more, unless no more will come."""
         if self._no_more_splits:
             return super().end_of_splits()
         if self._asked > self._answered:
@@ -74,7 +74,7 @@ class SplitReader(SourceTask):
         return self._ask() if unanswered else []
 
     def _on_assign(self, message: Assign) -> list[Effect]:
-        """Take what is new of it; an older one that comes late, or again, brings nothing."""
+        """Take the new splits of an assignment; one that is older, or a repeat, brings none."""
         given = {split: position for split, position in message.splits.items() if split not in self._given}
         for split, position in given.items():
             if position < self._known[split].begins:

@@ -10,7 +10,7 @@ from .ids import CheckpointId, TaskId
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """Reading what is durable, before anything else."""
+    """Reading the durable state, before anything else."""
 
     tries: int = 1
 
@@ -53,7 +53,7 @@ class PartialFailover(msgspec.Struct, frozen=True):
 
     @property
     def has_begun(self) -> bool:
-        """The tasks have their new number: the loss of an old attempt changes nothing."""
+        """The tasks have their new number, so the loss of an older attempt changes nothing."""
         return self.step in ("saving", "deploying")
 
     @property
@@ -71,7 +71,7 @@ class Terminating(msgspec.Struct, frozen=True):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """Over."""
+    """The job has ended."""
 
 
 Stage = Listing | Saving | Deploying | Working | Restarting | PartialFailover | Terminating | Closing | Ended

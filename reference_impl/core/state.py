@@ -1,7 +1,7 @@
 """What a snapshot holds of one task, and its bytes.
 
-The layout of the bytes is neutral and documented, JSON in UTF-8, so that a
-snapshot can be judged, and restored, without running anything of the writer.
+The bytes are JSON in UTF-8, in a documented layout.  So a snapshot can be judged, and
+restored, without code of its writer.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ sum, sum of tags), greater (0, key, last value, 0), dedup (0, key, 0, 0), join (
 left or 1 right, key, value, tag), a window (its start, key, aggregate, sum of tags)."""
 
 BEGINNING = -(1 << 62)
-"""The watermark before any was received."""
+"""The watermark before the first was received."""
 
 
 Passing = tuple[int | None, ...]
-"""An element in flight: a record (key, value, tag, tag2, origin, event time), a watermark (time,), a mark of
-being idle ()."""
+"""An element in flight: a record (key, value, tag, tag2, origin, event time), a watermark (time,), or an idle
+mark ()."""
 
 
 class Ref(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -48,12 +48,12 @@ class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One task's part of a snapshot.
 
     `positions` are next offsets by split (a source), `entries` keyed state,
-    `transactions` sealed and uncommitted ones (a sink), `rotations` where the
-    task's round-robin outputs stand, `turn` which split a source reads next.
+    `transactions` sealed and uncommitted ones (a sink), `rotations` the next channel
+    of each round-robin output, `turn` the split that a source reads next.
     Of event time: `watermark` is the task's own, `times` those of its input
-    channels, `idle` the idle ones among them (of a source: its idle splits),
+    channels, `idle` the idle channels (of a source: its idle splits),
     `maxima` the greatest event time read by split, `timers` (time, key, start)
-    of the windows that are open.
+    of the open windows.
     """
 
     positions: dict[int, int] = {}
@@ -69,39 +69,41 @@ class TaskState(msgspec.Struct, kw_only=True, omit_defaults=True):
     panes: list[tuple[int, int]] = []
     """(end, origin) of each window in `entries`, in their order"""
     held: list[tuple[int | None, str, str]] = []
-    """(key, name, JSON) of what a user's function holds; `declared` is what it said of each name"""
+    """(key, name, JSON) of the state of a user function; `declared` has the kind and type of each name"""
     declared: dict[str, str] = {}
     listed: list[tuple[str, str]] = []
     shared: list[tuple[str, str]] = []
-    """(name, JSON) of an operator's items that belong to no key: of lists, and of unions"""
+    """(name, JSON) of the items of lists (`listed`) and of unions, which belong to no key"""
     broadcast: list[tuple[str, str]] = []
-    """(name, JSON) of the items of broadcast state: each subtask has them all"""
+    """(name, JSON) of the items of broadcast state; each subtask has all of them"""
     queued: dict[int, list[Passing]] = {}
     unsent: dict[int, list[Passing]] = {}
-    """in flight (FLIP-76): by input channel what its barrier overtook there, by output channel what it overtook here"""
+    """in flight (FLIP-76): by output channel what the barrier overtook here; `queued`: by input channel what its
+    barrier overtook there"""
     replays: dict[int, list[int]] = {}
-    """of the first elements of `queued`, by channel: how many restores have put each back before; the others are new"""
+    """by channel, for the first elements of `queued`: how many restores have put each back before; the others are
+    new"""
     spilled: dict[int, list[Ref]] = {}
-    """by input channel what was in flight there, as references to its log, in the stead of `queued`"""
+    """by input channel: in-flight data as references to its log, in place of `queued`"""
     rotations: list[int] = []
     turn: int = 0
     serial: int = 0
     """how many transactions a sink has begun"""
     ended: bool = False
-    """all its input had ended and was processed"""
+    """the task had processed all its input"""
 
 
 class EnumeratorState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An enumerator's part of a snapshot (OPS-3): next offsets of the splits that nobody has,
-    and who has the others.  A split that is in neither had not been discovered."""
+    """An enumerator's part of a snapshot (OPS-3): the next offset of each unassigned split, and the reader of each
+    assigned one.  A split in neither had not been discovered."""
 
     unassigned: dict[int, int] = {}
     assigned: dict[int, TaskId] = {}
 
 
 class Snapshot:
-    """A state on its way to the store: everything but the heap is fixed, the heap is a
-    copy that `describe` turns into entries when the state is written."""
+    """A state that is yet to be written.  All of it is fixed but the heap, a copy that
+    `describe` turns into entries when the state is written."""
 
     __slots__ = ("_describe", "_fixed", "_heap")
 
@@ -114,23 +116,23 @@ class Snapshot:
 
     @property
     def ended(self) -> bool:
-        """Whether it was taken after all input of its task, and all that came of it had been sent."""
+        """Whether it was taken after its task had processed all its input and sent all output."""
         return self._fixed.ended and not self._fixed.unsent
 
     @property
     def logs(self) -> tuple[str, ...]:
-        """The logs of persistent channels that it refers to."""
+        """The logs of persistent channels to which it refers."""
         return tuple(dict.fromkeys(ref.log for refs in self._fixed.spilled.values() for ref in refs))
 
     def with_in_flight(
         self, queued: dict[int, list[Passing]], unsent: dict[int, list[Passing]], spilled: dict[int, list[Ref]]
     ) -> Snapshot:
-        """The same, with what was in flight to the task, by input channel, and from it, by output channel."""
+        """The same with in-flight data: received by input channel, unsent by output channel."""
         fixed = msgspec.structs.replace(self._fixed, queued=queued, unsent=unsent, spilled=spilled)
         return Snapshot(fixed, self._heap, self._describe)
 
     def with_replays(self, replays: dict[int, list[int]]) -> Snapshot:
-        """The same, with how often what was in flight to the task had been put back."""
+        """The same with how often each element of `queued` was put back before."""
         return Snapshot(msgspec.structs.replace(self._fixed, replays=replays), self._heap, self._describe)
 
     def materialise(self) -> TaskState:

@@ -1,9 +1,9 @@
-"""A task: one attempt of one subtask, as a machine that takes an event and returns effects.
+"""A task: one attempt of one subtask, a state machine that takes an event and returns effects.
 
 This file holds what all tasks share, and the tasks between sources and sinks.
-A task is deployed, restores, opens its inputs, runs, and finishes when the
-coordinator says that all it did rests on a complete checkpoint.  The end of its
-data and its own end are two things (FIN-3): between them lies that checkpoint.
+A task is deployed, restores its state, opens its inputs, and runs.  It finishes when the
+coordinator notifies it that a complete checkpoint covers all its work.  So the end of its
+data and its own end are two things (FIN-3), and that checkpoint lies between them.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ NO_CHECKPOINT = CheckpointId(0)
 
 
 class Task:
-    """What all tasks share: coming up, snapshots, routing, finishing."""
+    """What all tasks share: starting, snapshots, routing, finishing."""
 
-    # Slots, as CPython lays out alike for all objects of a class no more than 30 other attributes, and some tasks
-    # have more than that together with what their own kind keeps.
+    # Slots, since CPython gives all objects of a class one layout only for up to 30 other attributes.  Some tasks have
+    # more than that, together with those of their subclass.
     __slots__ = (
         "_all_outputs",
         "_handlers",
@@ -107,7 +107,7 @@ class Task:
         self.input_ended = False
         self.in_flight = InFlight(parts.capture, self._ledger() if self.keeps_logs else None)
         self.alignment_timeouts_us: dict[CheckpointId, int | None] = {}
-        """of the barriers of checkpoints that it is to take part in"""
+        """by checkpoint in which the task is to take part: the alignment timeout of its barriers"""
         self._reading = Reading(spec, parts)
         self.rotations = [0] * len(spec.outputs)
         self._all_outputs = tuple(channel for output in spec.outputs for channel in output.channels)
@@ -144,7 +144,7 @@ class Task:
 
     @property
     def keeps_logs(self) -> bool:
-        """Its input channels are persistent: the driver reports each element that comes, and the task has it logged."""
+        """Its input channels are persistent: the driver reports each element that comes, and the task logs it."""
         config, spec = self.config, self.spec
         return config.keeps_logs and (spec.overtaken or (config.recovers_from_logs and bool(spec.gates)))
 
@@ -159,7 +159,7 @@ class Task:
 
     @property
     def awaits_splits(self) -> bool:
-        """Somebody may give it more to read."""
+        """An enumerator may assign it more splits."""
         return False
 
     @property
@@ -168,7 +168,7 @@ class Task:
         return False
 
     def step(self, event: Event) -> list[Effect]:
-        """What is to be done about an event, in this order."""
+        """The effects of an event, in order."""
         effects: list[Effect] = self._handlers[type(event)](event)
         return effects
 
@@ -194,7 +194,7 @@ class Task:
         return [*effects, *self._read_on(self._reading.begin(message))]
 
     def _read_on(self, reads: list[Effect]) -> list[Effect]:
-        """Restore once there is nothing more to read."""
+        """Restore when there is nothing more to read."""
         return reads or self.restore(self._reading.state)
 
     def _on_loaded(self, event: SnapshotLoaded) -> list[Effect]:
@@ -205,7 +205,7 @@ class Task:
 
     @property
     def restored_checkpoint(self) -> CheckpointId:
-        """What it was restored from; NO_CHECKPOINT when it began with nothing."""
+        """The checkpoint that it restored; NO_CHECKPOINT if it started without one."""
         return self._restoring.checkpoint or NO_CHECKPOINT
 
     def _on_load_failed(self, event: LoadFailed) -> list[Effect]:
@@ -213,7 +213,7 @@ class Task:
         return [Fail(f"the snapshot of checkpoint {checkpoint} could not be read: {event.reason}")]
 
     def restore(self, state: TaskState | None) -> list[Effect]:
-        """Take over a state (None: start from nothing), then open the inputs."""
+        """Take over a state (None: start without one), then open the inputs."""
         effects: list[Effect] = []
         if state is not None:
             if state.rotations:
@@ -234,10 +234,10 @@ class Task:
         return [*effects, *self.opened()]
 
     def take_over(self, state: TaskState) -> None:
-        """Make a restored state one's own."""
+        """Make a restored state the task's own."""
 
     def opened(self) -> list[Effect]:
-        """The state is restored: take input and say so."""
+        """The state is restored: take input, and report that the task runs."""
         self.running = True
         return [*self.parts.startup.on_restored(), Report(self.came_up())]
 
@@ -247,7 +247,7 @@ class Task:
     # -- snapshots -----------------------------------------------------------------
 
     def fixed_state(self) -> TaskState:
-        """Everything of its state but the working state by key."""
+        """Its state without the keyed working state."""
         return TaskState(rotations=list(self.rotations), ended=self.input_ended)
 
     def snapshot_now(self) -> Snapshot:
@@ -258,17 +258,17 @@ class Task:
         return [Taken(checkpoint), *self.snapshot(checkpoint)]
 
     def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
-        """Have the state as it is now written; acknowledge once that is durable (ABS-8)."""
+        """Have the current state written, and acknowledge when it is durable (ABS-8)."""
         return self.write(checkpoint, self.snapshot_now())
 
     def write(self, checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
-        """Have a snapshot written, once what was in flight is known."""
+        """Have a snapshot written, once its in-flight data is known."""
         if self.in_flight.hold(checkpoint, snapshot):
             return self.write_whole()
         return self._write(checkpoint, snapshot)
 
     def write_whole(self) -> list[Effect]:
-        """Have the snapshots written whose data in flight is complete now."""
+        """Have the snapshots written whose in-flight data is complete now."""
         asked = self.in_flight.secure()
         return [*asked, *(effect for whole in self.in_flight.whole() for effect in self._write(*whole))]
 
@@ -311,7 +311,7 @@ class Task:
         return tuple(channel for output in self.spec.outputs if output.overtaken for channel in output.channels)
 
     def begin_in_flight(self, checkpoint: CheckpointId, missing: tuple[int, ...]) -> None:
-        """Record what is in flight: of these input channels until they deliver the barrier, and in the outputs."""
+        """Record in-flight data: of these input channels until they deliver the barrier, and of the outputs."""
         overtaken = self.overtaken_outputs(self.alignment_timeouts_us.get(checkpoint))
         if missing or overtaken:
             self.in_flight.begin(checkpoint, missing, overtakes_outputs=bool(overtaken))
@@ -355,7 +355,7 @@ class Task:
         return self.finish()
 
     def finish(self) -> list[Effect]:
-        """Finish and report it; report it again when asked again."""
+        """Finish and report it; report it again on request."""
         finished_report = Report(Finished(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task))
         if self.finished:
             return [finished_report]
@@ -366,7 +366,7 @@ class Task:
         return [*held, *self.broadcast(EndOfPartition()), finished_report]
 
     def stay_finished(self) -> list[Effect]:
-        """It had finished before the snapshot that it restores: the tasks downstream only wait for its ends."""
+        """It had finished before the snapshot that it restores: it only sends its ends, which tasks downstream need."""
         self.running = self.input_ended = True
         report = Report(Running(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task))
         ends = [] if self.holds_end else self.broadcast(EndOfData())

@@ -1,4 +1,4 @@
-"""The description of a task that it is made with."""
+"""What a task is created with."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .routing import Output
 
 
 class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Who a task is and how it is wired; `gates` gives the operator's input by channel."""
+    """A task's name and its channels; `gates` gives the operator's input by channel."""
 
     task: TaskId
     job: int
     attempt: AttemptId
     channels_of: AttemptId | None = None
-    """with local recovery: the attempt of all tasks to which its channels belong; None: they are its own"""
+    """with local recovery: the attempt to which its channels belong; None: its own"""
     gates: tuple[int, ...] = ()
     outputs: tuple[Output, ...] = ()
     key_groups: int = 16
@@ -23,6 +23,6 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     parallelism: int = 1
     splits: tuple[int, ...] = ()
     overtaken: bool = False
-    """barriers may overtake what is in its inputs"""
+    """barriers may overtake the elements in its inputs"""
     partitioning: tuple[str, ...] = ()
     """of each of the operator's inputs"""

@@ -1,4 +1,4 @@
-"""Timers, in event time or in processing time: what an operator waits for, kept with its state."""
+"""Timers in event time or in processing time, kept with an operator's state."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 
 Timer = tuple[int, int | None, int]
-"""(time, key, start of the window): due once the watermark, or the clock, has reached the time."""
+"""(time, key, start of the window): due when the watermark, or the clock, has reached the time"""
 
 
 class Timers:
-    """The timers of one operator; setting one twice is setting it once.
+    """The timers of one operator; setting one twice has the effect of setting it once.
 
-    A task that goes by processing time asks before each record for the earliest:
-    a heap knows it, in which a timer that was dropped stays until it comes first.
+    A task in processing time asks for the earliest before each record.  A heap gives it; a timer
+    that was dropped stays in the heap until it comes first.
     """
 
     def __init__(self, timers: Iterable[Timer] = ()) -> None:
@@ -30,7 +30,7 @@ class Timers:
         self._timers.pop(timer, None)
 
     def due(self, time: int) -> list[Timer]:
-        """Those that the watermark has reached, in the order of their times; a NULL key comes first."""
+        """The timers that are due, in the order of their times; a NULL key comes first."""
         earliest = self.earliest()
         if earliest is None or earliest > time:
             return []
@@ -44,7 +44,7 @@ class Timers:
         return due
 
     def earliest(self) -> int | None:
-        """The time of the first that will be due; None when there is none."""
+        """The time of the first timer; None if there is none."""
         while self._heap and self._heap[0][1] not in self._timers:
             heappop(self._heap)
         return self._heap[0][1][0] if self._heap else None

@@ -15,7 +15,7 @@ from .operators import Operator
 
 
 class EdgeSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """An input of an operator: who sends, and how rows are partitioned."""
+    """An input of an operator: the sender, and how its rows are distributed."""
 
     sender: str
     partitioning: str
@@ -25,8 +25,8 @@ class EdgeSpec(msgspec.Struct, frozen=True, kw_only=True):
 class EventTime(msgspec.Struct, frozen=True, kw_only=True):
     """How a source makes watermarks.
 
-    A split's watermark is the greatest event time read of it, less `delay`, less
-    1; a split of which nothing is read for `idle_after_us` is idle (0: never).
+    A split's watermark is the greatest event time read from it, minus `delay`, minus
+    1.  A split from which nothing is read for `idle_after_us` is idle (0: never).
     """
 
     delay: int = 0
@@ -46,17 +46,17 @@ class OperatorSpec(msgspec.Struct, frozen=True, kw_only=True):
     bounded: bool = True
     """a source's input ends after its last record"""
     event_time: EventTime | None = None
-    """a source's records have one"""
+    """of a source whose records have event times"""
     rewindable: bool = True
     """a source can read again from an earlier position"""
     enumerated: bool = False
-    """a source's splits are given to its subtasks by an enumerator, as they ask (OPS-3)"""
+    """an enumerator assigns a source's splits to its subtasks, as they ask (OPS-3)"""
     appears_us: tuple[int, ...] = ()
-    """how long after an attempt began to run each of those splits is discovered; 0 where it says nothing"""
+    """after how many µs of an attempt's run each of those splits is discovered; 0 for a split without a number"""
     shares: bool = False
-    """it holds a union: at each restore every subtask is offered what all of them held (OPS-2)"""
+    """it holds a union: at each restore every subtask is offered the items of all (OPS-2)"""
     role: str = "operator"
-    """source, operator, two-phase (it commits what it passes on), sink, committer or global-committer"""
+    """source, operator, two-phase (it commits the rows that it passes on), sink, committer or global-committer"""
 
     @property
     def commits(self) -> bool:
@@ -64,17 +64,17 @@ class OperatorSpec(msgspec.Struct, frozen=True, kw_only=True):
         return self.role in ("sink", "two-phase")
 
     def seals(self, sink: str) -> bool:
-        """Its tasks write in transactions, where sinks are of that kind: operators that commit do in any case."""
+        """Its tasks write in transactions: sinks if they are of that kind, two-phase operators always."""
         return self.role == "two-phase" or (self.role == "sink" and sink == "transactional")
 
     def must_be_shut_out(self, sink: str) -> bool:
-        """What its tasks have sent could do harm behind the end of the job: transactions that stay open, and rows that
-        replace those of the job that follows.  A plain row that is late is one that was to be seen."""
+        """Requests of its tasks could do harm after the end of the job: they leave transactions open, or replace rows
+        of the job that follows.  A late row of a plain sink does none."""
         return self.seals(sink) or (self.role == "sink" and sink == "idempotent")
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True):
-    """One channel: sender to receiver, the receiver's input it belongs to, how it is chosen."""
+    """One channel: its ends, the input of the receiver to which it belongs, and how rows are distributed to it."""
 
     sender: TaskId
     receiver: TaskId
@@ -84,7 +84,7 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True):
 
 OVERTAKEN_EDGES = ("hash", "rebalance")
 OVERTAKEN_ROLES = ("operator", "two-phase", "sink")
-"""Where barriers may overtake; all other edges are never unaligned."""
+"""The roles of operators in front of which barriers may overtake; edges to all others are never unaligned."""
 
 
 class JobGraph:
@@ -110,20 +110,20 @@ class JobGraph:
         return {spec.name: spec.parallelism for spec in self.operators}
 
     def overtaken(self, spec: OperatorSpec, may_be: Callable[[str], bool] = OVERTAKEN_EDGES.__contains__) -> bool:
-        """Whether barriers may overtake what is in an operator's inputs (FLIP-76); `may_be` says it of an edge, by
-        its partitioning.
+        """Whether barriers may overtake the elements in an operator's inputs (FLIP-76); `may_be` decides it for an
+        edge, by its partitioning.
 
-        Not where some input has a place for each row that a new layout could not find again (forward), or what
-        its subtasks took must be the same (broadcast), and not what is sealed for a checkpoint on its way to its
-        commit.  Such an operator aligns, on all its inputs.
+        They may not if some input is a forward edge, whose records could not be redistributed, or a broadcast edge, of
+        which all subtasks must have taken the same.  They may not on an edge to a commit stage either.  Such an
+        operator aligns on all its inputs.
         """
         return spec.role in OVERTAKEN_ROLES and all(may_be(edge.partitioning) for edge in spec.inputs)
 
     def laid_out(self, parallelism: Mapping[str, int]) -> JobGraph:
         """The same job at another parallelism of some operators.
 
-        Raises InvalidGraph for an operator that there is not, for a parallelism below 1 or
-        above the number of key groups, and where a forward edge would join unequal ones.
+        Raises InvalidGraph for an unknown operator, for a parallelism below 1 or above the
+        number of key groups, and if a forward edge would join unequal parallelisms.
         """
         for name, number in parallelism.items():
             if name not in self._by_name:
@@ -160,7 +160,7 @@ class JobGraph:
                             )
 
     def first_of(self, tasks: Sequence[TaskId]) -> list[TaskId]:
-        """Those of the tasks that none of the others sends to, in topological order."""
+        """Those of the tasks to which none of the others sends, in topological order."""
         behind = {wire.receiver for wire in self._wires if wire.sender in tasks}
         return [task for task in tasks if task not in behind]
 

@@ -1,7 +1,7 @@
 """The requests of a sink to the external transaction store, and the answers.
 
-The store lives outside the engine: it can be slow, refuse, lose a response.
-Requests of one task reach it in the order they were sent.
+The store is outside the engine: it can be slow, refuse a request, or lose a response.
+Requests of one task reach it in the order in which they were sent.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ Row = tuple[int | None, int | None, int, int]
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Request(msgspec.Struct, frozen=True, kw_only=True, tag_field="request"):
-    """Base of the requests; `writer` and `attempt` say who asks.  A request of an
-    attempt older than the writer's last `Fence` is refused."""
+    """Base of the requests of a writer's attempt.  The store refuses a request of an
+    attempt older than the writer's last `Fence`."""
 
     writer: TaskId
     attempt: AttemptId
 
 
 class Fence(Request, kw_only=True, tag="fence"):
-    """From now on only this attempt of the writer counts; answers with the writer's
+    """From now on only this attempt of the writer may write; answered with the writer's
     unfinished transactions."""
 
 
@@ -58,14 +58,14 @@ class Commit(Request, kw_only=True, tag="commit"):
 
 
 class Finalise(Request, kw_only=True, tag="finalise"):
-    """Make a sealed transaction final, yet not visible: it will be, by a `Publish` that names it."""
+    """Make a sealed transaction final, but not visible yet: a `Publish` that names it will."""
 
     name: str
 
 
 class Publish(Request, kw_only=True, tag="publish"):
-    """One new version of the table, in which final transactions become visible, all of them or
-    none; one that is visible already changes nothing."""
+    """Publish a new version of the table: these final transactions become visible, all or none.
+    A transaction that is visible already stays so."""
 
     checkpoint: CheckpointId
     names: tuple[str, ...]
@@ -91,7 +91,7 @@ class Upsert(Request, kw_only=True, tag="upsert"):
 
 
 class Flush(Request, kw_only=True, tag="flush"):
-    """Answered once everything that the writer sent before is in."""
+    """Answered once everything that the writer sent before is in the store."""
 
 
 EPOCH = "#"
@@ -99,18 +99,18 @@ EPOCH = "#"
 
 
 def id_of(name: str) -> str:
-    """The transactional id in a name; the whole name where ids are not used again."""
+    """The transactional id in a name; the whole name where ids are not reused."""
     return name.partition(EPOCH)[0]
 
 
 CommitRequest = Commit | Finalise | Publish
-"""What is asked once a checkpoint is complete, and asked again until the answer is definite."""
+"""Requests that follow a completed checkpoint; they are repeated until the answer is definite."""
 
 AnyRequest = Flush | Fence | Begin | Write | PreCommit | CommitRequest | AbortTransaction | Append | Upsert
 
 
 def names_of(request: CommitRequest) -> tuple[str, ...]:
-    """The transactions that it is about."""
+    """The transactions that a request is about."""
     return request.names if isinstance(request, Publish) else (request.name,)
 
 
@@ -121,30 +121,30 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 class Done(Outcome, kw_only=True):
     """It was done; `unfinished` answers a `Fence`: (name, the checkpoint it was sealed
-    for or None) in the order begun."""
+    for, or None), in the order in which they were begun."""
 
     unfinished: tuple[tuple[str, CheckpointId | None], ...] = ()
 
 
 class Denied(Outcome, kw_only=True):
-    """It was not done and never will be: fenced, or the transaction is gone."""
+    """It was not done and never will be: the attempt is fenced, or the transaction does not exist."""
 
     reason: str
 
 
 class NoAnswer(Outcome, kw_only=True):
-    """An error or silence: it may or may not have been done; ask again."""
+    """An error or a time-out: it may have been done or not; ask again."""
 
     reason: str
 
 
 def writer_in(name: str) -> TaskId:
-    """The task that began a transaction, as its name says it (see `parts.Naming`); "" where it does not."""
+    """The task that began a transaction, according to its name (see `parts.Naming`); "" if the name has none."""
     parts = name.split("/")
     return TaskId(parts[1]) if len(parts) == 3 else TaskId("")
 
 
 def number_of(task: TaskId) -> int:
-    """A task's number among those of its operator; 0 of none."""
+    """A task's number among those of its operator; 0 if it has none."""
     number = task.rpartition("-")[2]
     return int(number) if number.isdecimal() else 0

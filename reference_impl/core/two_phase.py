@@ -1,12 +1,12 @@
-"""A two-phase-commit operator amid a job: it writes what it passes on.
+"""A two-phase operator: in the middle of a job, it commits the rows that it passes on.
 
-Figure 4 of the post on FLIP-147 chains such tasks.  Each gathers rows in
-transactions of its own, seals them at the barrier and commits them when the
-checkpoint is complete, as a transactional sink does; and each row goes on
-downstream at once, as in any operator.  With `together` the end of its data goes on at once too, so that a
-whole chain of them waits for one final checkpoint (FIN-3).  With `one-by-one` it
-says so only when it has committed and finishes itself, and each waits for a
-checkpoint of its own.
+Figure 4 of the post on FLIP-147 chains such tasks.  Each gathers rows in transactions of
+its own, seals them at the barrier and commits them when the checkpoint is complete, as a
+transactional sink does.  It also emits each row at once, as any operator does.
+
+With `together` it emits the end of its data at once too, so that a whole chain of such
+tasks waits for one final checkpoint (FIN-3).  With `one-by-one` it emits the end only when
+it has committed and finishes, so that each task waits for a checkpoint of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .sink import TransactionalSink
 
 
 class TwoPhaseTask(TransactionalSink):
-    """A transactional sink that hands its rows on."""
+    """A transactional sink that also emits its rows."""
 
     def on_record(self, record: Record, channel: int) -> list[Effect]:
         return [*super().on_record(record, channel), *self.emit((record,))]

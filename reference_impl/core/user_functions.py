@@ -1,4 +1,4 @@
-"""Operators that a user writes (OPS-4): declared state by key, timers, or state of their own.
+"""Operators that a user writes (OPS-4): with declared state by key, timers, or state of their own.
 
 A `Function` is called with each record, with each of its timers that the watermark or the clock has reached, and at the
 end of all input.  It yields rows of the key with which it was called.  Its state is either declared (`states`: name,
@@ -34,7 +34,7 @@ from .watermarks import END_OF_TIME
 from .windows import PANE
 
 Out = tuple[int | None, int, int]
-"""(value, tag, tag2) of a row; its key is that of what it comes from"""
+"""(value, tag, tag2) of a row; its key is the one for which the function was called"""
 _ROW, _WHOLE_ROW = "(value, tag, tag2)", "(key, value, tag, tag2)"
 _EMPTY: dict[str, Any] = {"value": None, "list": [], "map": {}, "items": [], "union": []}
 _INT64 = range(-(1 << 63), 1 << 63)
@@ -42,7 +42,7 @@ _COPY_MASK = (1 << 8) - 1
 _ORIGIN = ""
 """the name under which a snapshot has the origin of a key's greatest record"""
 _OWN = "*"
-"""the name under which it has what a function hands over of a key itself"""
+"""the name under which a snapshot has a key's part of a function's own state"""
 
 
 MOST_CHAINED_TIMERS = 1_000
@@ -58,7 +58,7 @@ class Taken(NamedTuple):
     tag: int
     tag2: int
     time: int
-    """its event time, 0 where the input has none; to a clocked function, when it was taken (µs)"""
+    """its event time, 0 if the input has none; for a clocked function the time at which it was taken (µs)"""
 
 
 class Context:
@@ -80,16 +80,16 @@ class Context:
         return self._operator.now
 
     def get(self, name: str) -> Any:
-        """The key's state of this name, or the subtask's, a copy: None, an empty list or map until it is put;
-        raises Refused."""
+        """A copy of the key's state of this name, or of the subtask's: None, or an empty list or map, until it is put.
+        Raises Refused for a state that is not declared."""
         return self._operator.get(self.key, name)
 
     def put(self, name: str, value: Any) -> None:
-        """Replace it; raises Refused for a state that is not declared, or not so."""
+        """Replace a state; raises Refused if it is not declared, or not of the declared kind and type."""
         self._operator.put(self.key, name, value)
 
     def clear(self, name: str) -> None:
-        """Forget it; raises Refused."""
+        """Clear a state; raises Refused if it is not declared."""
         self._operator.clear(self.key, name)
 
     def set_timer(self, time: int) -> None:
@@ -120,45 +120,46 @@ class Function:
     timed: ClassVar[bool] = False
     """it sets timers, or acts at the end of its input: its inputs need event time"""
     clocked: ClassVar[bool] = False
-    """it goes by processing time, and not by event time: it may ask to be woken"""
+    """it uses processing time instead of event time: it may call `wake_at`"""
     owns_state: ClassVar[bool] = False
-    """it keeps its state itself: `snapshot` and `restore` hand it over"""
+    """it has state of its own, which `snapshot` and `restore` hand over"""
 
     def on_record(self, record: Taken, context: Context) -> Iterable[Out]:
         """The rows that a record yields."""
         return ()
 
     def on_timer(self, time: int, context: Context) -> Iterable[Out]:
-        """The rows that a timer yields; it is gone then."""
+        """The rows that a timer yields; the timer is removed before."""
         return ()
 
     def on_clock(self, time: int, context: Context) -> Iterable[Out]:
-        """The rows that a moment asked for yields; at the end of all input every one that is left, and none after."""
+        """The rows that an alarm yields.  At the end of all input every pending alarm fires; none can be set then."""
         return ()
 
     def on_end(self, context: Context) -> Iterable[Out]:
-        """The rows that the end of all input yields, of each key that had a record; after the key's timers."""
+        """The rows that the end of all input yields for each key that had a record, after the key's timers."""
         return ()
 
     def on_close(self, context: Context) -> Iterable[tuple[int | None, int | None, int, int]]:
-        """The rows (key, value, tag, tag2) that the end of all input yields besides, of no key in particular."""
+        """The rows (key, value, tag, tag2) that the end of all input yields for no key in particular."""
         return ()
 
     def keeps(self, name: str, item: Any, place: Place) -> bool:
-        """Whether an item of the union `name` is this subtask's.  Of several that say so each adds it to the next
-        snapshot; one that nobody keeps is gone.  Without a rule of its own a function with a union is Refused."""
+        """Whether an item of the union `name` is this subtask's.  If several subtasks keep an item, each adds it to
+        its next snapshot; if none keeps it, it is lost.  A function with a union must override this, or it is
+        Refused."""
         raise Refused(f"{type(self).__name__} has no rule by which it keeps items of the union {name!r} (`keeps`)")
 
     def snapshot(self) -> Mapping[int | None, Any]:
-        """Its own state: by key, anything that JSON can say."""
+        """Its own state: by key, a value that JSON can represent."""
         return {}
 
     def restore(self, state: Mapping[int | None, Any]) -> None:
-        """Go on from what `snapshot` gave, of the keys that are its own now."""
+        """Take back what `snapshot` gave, for the keys that this subtask owns now."""
 
 
 class UserOperator(Operator):
-    """One subtask of a user's function called `name`."""
+    """One subtask of the user function called `name`."""
 
     keyed = True
 
@@ -169,10 +170,10 @@ class UserOperator(Operator):
         self._begin(self._made(), TaskState())
         lawless = type(self._function).keeps is Function.keeps
         if lawless and any(one.kind == "union" for one in self._function.states.values()):
-            raise Refused(f"{name} declares a union, and not by what rule it keeps items of it (`keeps`)")
+            raise Refused(f"{name} declares a union, and no rule by which it keeps items of it (`keeps`)")
 
     def _made(self) -> Function:
-        """Raises Refused for one that cannot be made."""
+        """A new function; raises Refused if its constructor raises."""
         try:
             return self._make()
         except Exception as error:  # whatever a user's code raises
@@ -186,9 +187,9 @@ class UserOperator(Operator):
         self.timers = Timers(state.timers)
         self.alarms = Timers(state.alarms)
         self._held: dict[tuple[int | None, str], str] = {}
-        """by key and name, as JSON text: what is handed out is always a copy"""
+        """by key and name, as JSON text, so that a function always gets a copy"""
         self._items: dict[str, list[str]] = {}
-        """by name, what belongs to no key"""
+        """by name, the items that belong to no key"""
         self._origins: dict[int | None, int] = {}
 
     # -- what it does ----------------------------------------------------------------
@@ -201,7 +202,7 @@ class UserOperator(Operator):
         return [Record(key, value, tag, tag2, record.origin, record.ts) for value, tag, tag2 in rows]
 
     def on_watermark(self, time: int, due: Iterable[Timer]) -> Iterable[Record]:
-        """What the timers yield, those included that they set themselves; at the end of time, what the end does."""
+        """The rows of the timers, and of the timers that these set; at the end of time also the rows of the end."""
         was, self.time = self.time, time
         rows = self._fired(due)
         if self._function.timed and was < END_OF_TIME <= time:
@@ -247,9 +248,9 @@ class UserOperator(Operator):
         return [Record(key, value, tag, tag2, origin, self.time) for value, tag, tag2 in self._checked(rows, _ROW)]
 
     def _checked(self, rows: Iterable[Any], form: str) -> Iterator[Any]:
-        """The rows that a function gives; raises Refused for what is none."""
+        """The rows that a function yields; raises Refused for a value that is no row."""
         if not isinstance(rows, Iterable):
-            raise Refused(f"{self._name} gave {rows!r}, which is not a number of rows")
+            raise Refused(f"{self._name} gave {rows!r}, which is no iterable of rows")
         for row in rows:
             if not _is_row(row, form):
                 raise Refused(f"{self._name} gave {row!r}; a row is {form}: whole numbers of 64 bits, or None as value")
@@ -257,12 +258,12 @@ class UserOperator(Operator):
 
     def set_timer(self, key: int | None, time: int) -> None:
         if not self._function.timed:
-            raise Refused(f"{self._name} sets a timer, and does not say that it is timed")
+            raise Refused(f"{self._name} sets a timer, and is not declared as `timed`")
         self.timers.set((time, key, 0))
 
     def wake_at(self, key: int | None, time: int) -> None:
         if not self.clocked:
-            raise Refused(f"{self._name} asks to be woken, and does not say that it is clocked")
+            raise Refused(f"{self._name} calls `wake_at`, and is not declared as `clocked`")
         self.alarms.set((time, key, 0))
 
     # -- declared state --------------------------------------------------------------
@@ -277,7 +278,7 @@ class UserOperator(Operator):
     def put(self, key: int | None, name: str, value: Any) -> None:
         declared = self._declaration(name)
         if not declared.fits(value):
-            raise Refused(f"{self._name} declares {name!r} as {declared.in_words}, and was to hold {value!r}")
+            raise Refused(f"{self._name} declares {name!r} as {declared.in_words}, and puts {value!r} into it")
         if declared.is_of_subtask:
             self._items[name] = [msgspec.json.encode(item).decode() for item in value]
         else:
@@ -297,19 +298,20 @@ class UserOperator(Operator):
     # -- snapshots ---------------------------------------------------------------------
 
     def declared(self) -> dict[str, str]:
-        """What a snapshot says of the state it holds: by name, its kind and type."""
+        """The kind and type of each state, by name, as a snapshot holds them."""
         declared_states = {name: one.in_words for name, one in self._function.states.items()}
         return {**declared_states, _OWN: "its own"} if self._function.owns_state else declared_states
 
     def held(self) -> list[tuple[int | None, str, str]]:
-        """(key, name, JSON) of all that is held: nothing of it changes after it was handed over."""
+        """(key, name, JSON) of all its state; the lists do not change afterwards."""
         found = [(key, name, text) for (key, name), text in self._held.items()]
         if self._function.owns_state:
             found += self._handed_over()
         return found + [(key, _ORIGIN, str(origin)) for key, origin in self._origins.items()]
 
     def _handed_over(self) -> list[tuple[int | None, str, str]]:
-        """What it keeps itself; raises Refused where that raises, or is no mapping of what JSON can say."""
+        """The function's own state; raises Refused if `snapshot` raises, or returns something else than a mapping of
+        values that JSON can represent."""
         try:
             own = self._function.snapshot().items()
             return [(key, _OWN, msgspec.json.encode(value).decode()) for key, value in own]
@@ -327,7 +329,8 @@ class UserOperator(Operator):
         return [(name, text) for name, texts in self._items.items() if states[name].kind == kind for text in texts]
 
     def keeps(self, item: Item) -> bool:
-        """By its user's rule; raises Refused where that raises.  What is declared otherwise is refused later."""
+        """What the user's `keeps` returns; raises Refused if it raises.  True for a state declared differently now,
+        which `resume` refuses."""
         name, text = item
         declared = self._function.states.get(name)
         if declared is None or declared.kind != "union":
@@ -338,14 +341,14 @@ class UserOperator(Operator):
             raise Refused(f"`keeps` of {self._name} raised {type(error).__name__}: {error}") from error
 
     def describe(self, heap: dict[Any, Any]) -> list[Entry]:
-        """Nothing by the layout of the built-in operators: see `held`."""
+        """Nothing: the state is in `held`, not in entries."""
         return []
 
     def restore(self, entries: list[Entry]) -> None:
         self._begin(self._made(), TaskState())
 
     def resume(self, state: TaskState) -> None:
-        """Go on from a snapshot; raises Refused for state that the function does not declare, or not so."""
+        """Take over a snapshot; raises Refused for state that the function declares differently, or not at all."""
         self._begin(self._made(), state)
         self._check(state.declared)
         own: dict[int | None, Any] = {}
@@ -379,7 +382,7 @@ class UserOperator(Operator):
 
 
 def _is_row(row: object, form: str) -> bool:
-    """Whether it is of a form: whole numbers, and None where a value (or a key) may be NULL."""
+    """Whether it is a row of this form: whole numbers, and None where a value (or a key) may be NULL."""
     if not isinstance(row, tuple | list) or len(row) != form.count(",") + 1:
         return False
     nullable = len(row) - 2

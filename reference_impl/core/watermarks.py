@@ -1,9 +1,9 @@
-"""Event time: what a task knows of its input channels' watermarks, and a source of its splits'.
+"""Event time: the watermarks of a task's input channels, and those of a source's splits.
 
-A watermark with time t says that no record with an event time up to t follows
-on its channel.  A task's own is the least over its channels, those that are
-idle left out; it never goes back.  A channel whose input has ended holds
-`END_OF_TIME`, and so holds nothing back.
+A watermark with time t says that no record with an event time up to t follows in its
+channel.  A task's own watermark is the least of its channels' watermarks, without idle
+channels; it never decreases.  A channel whose input has ended has `END_OF_TIME`, and so
+holds nothing back.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from .state import BEGINNING
 
 END_OF_TIME = 1 << 62
-"""The watermark behind which no window is left open, and the moment at which no timer is left pending."""
+"""The watermark at which every window has ended and every timer is due."""
 
 
 class InputTimes:
-    """The watermarks of a task's input channels, by the channels' numbers, and the task's own."""
+    """The watermarks of a task's input channels, by channel number, and the task's own."""
 
     def __init__(self, channels: int) -> None:
         self.times = [BEGINNING] * channels
@@ -27,7 +27,7 @@ class InputTimes:
 
     @property
     def is_known(self) -> bool:
-        """Whether any watermark or idleness was received."""
+        """Whether any watermark or idle mark was received."""
         return bool(self.idle) or self.time > BEGINNING or any(time > BEGINNING for time in self.times)
 
     @property
@@ -41,7 +41,7 @@ class InputTimes:
         return [time for channel, time in times if time < END_OF_TIME and channel not in self.idle]
 
     def received(self, channel: int, time: int) -> None:
-        """A channel's watermark has come; one that went back changes nothing."""
+        """A channel's watermark was received; one that is not later changes nothing."""
         self.times[channel] = max(self.times[channel], time)
 
     def sleeps(self, channel: int) -> None:
@@ -59,9 +59,9 @@ class InputTimes:
 
 
 class SplitTimes:
-    """What a source has seen of event time, by split, and which splits are idle.
+    """A source's event time by split, and its idle splits.
 
-    `lively` are those of which a record was read since the idle time-out was last set.
+    `lively` are the splits from which a record was read since the idle time-out was last set.
     """
 
     def __init__(self, splits: Sequence[int], delay: int) -> None:
@@ -69,7 +69,7 @@ class SplitTimes:
         self.maxima: dict[int, int] = {}
         self.idle: tuple[int, ...] = ()
         self.time = BEGINNING
-        """the last watermark that was sent"""
+        """the last watermark sent"""
         self.lively = dict.fromkeys(splits, False)
 
     def read(self, split: int, time: int) -> None:
@@ -81,8 +81,8 @@ class SplitTimes:
         self.idle = tuple(other for other in self.idle if other != split)
 
     def rest(self, unread: Sequence[int]) -> None:
-        """The idle time-out has run out: of the splits that are not read to their end, those are
-        idle that nothing was read of."""
+        """The idle time-out is over: those of the `unread` splits from which nothing was read since are
+        idle."""
         self.idle = tuple(split for split in unread if not self.lively[split])
         self.lively = dict.fromkeys(self.lively, False)
 

@@ -1,13 +1,12 @@
 """Windows in event time: tumbling, sliding and session windows by key (OPS-1).
 
-A window from `start` to before `end` is finished when the watermark reaches
-`end - 1`: its *pane*, what it has gathered for a key, is then emitted as (key,
-aggregate, sum of tags, start).  With `lateness` it is kept until the watermark
-is that much further, and each late record that it takes until then emits it
-again.  A record that comes later still is dropped.
+A window from `start` to before `end` ends when the watermark reaches `end - 1`.  Its
+*pane*, what it has gathered for a key, is then emitted as (key, aggregate, sum of tags,
+start).  With `lateness` the pane is kept until the watermark is that much further, and
+each late record until then emits the pane again.  Later records are dropped.
 
-A row's origin is that of the greatest record of its pane with `PANE` set, so
-that rows of one origin are of one key; its event time is the window's last.
+A row's origin is the origin of the greatest record of its pane with `PANE` set, so that
+rows of one origin have one key.  Its event time is the last of the window.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from .state import Entry, TaskState
 from .timers import Timer, Timers
 
 PANE = 1 << 60
-"""the mark of an origin that stands for a pane, not for a record alone"""
+"""the bit of an origin that stands for a pane, not for one record"""
 _COPY_MASK = (1 << 8) - 1
 
 Pane = tuple[int, int | None, int, int]
@@ -35,7 +34,7 @@ class Window(Operator):
     keyed = True
 
     def __init__(self, of: str, lateness: int) -> None:
-        """`of`: what is gathered, "count" or "sum"."""
+        """`of`: the aggregate, "count" or "sum"."""
         super().__init__()
         self._sums = of == "sum"
         self._lateness = lateness
@@ -44,7 +43,7 @@ class Window(Operator):
 
     @abstractmethod
     def spans(self, time: int) -> Iterable[tuple[int, int]]:
-        """(start, end) of the windows that an event time belongs to, the first first."""
+        """(start, end) of the windows to which an event time belongs, in order."""
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
         rows: list[Record] = []
@@ -54,11 +53,11 @@ class Window(Operator):
         return rows
 
     def is_late(self, end: int) -> bool:
-        """Whether the window has been dropped."""
+        """Whether a window with this end is past its lateness."""
         return end - 1 + self._lateness <= self.time
 
     def put(self, key: int | None, start: int, pane: Pane) -> list[Record]:
-        """Keep a pane and wait for its end; its row, if that has come already."""
+        """Keep a pane until its window's end; returns its row if that has come already."""
         self.heap[(key, start)] = pane
         if pane[0] - 1 <= self.time:
             self.timers.set((pane[0] - 1 + self._lateness, key, start))
@@ -68,14 +67,14 @@ class Window(Operator):
         return []
 
     def take(self, key: int | None, start: int) -> Pane:
-        """Take a pane out, with its timers."""
+        """Remove a pane and its timers."""
         pane: Pane = self.heap.pop((key, start))
         for timer in self._timers_of(key, start, pane[0]):
             self.timers.drop(timer)
         return pane
 
     def _timers_of(self, key: int | None, start: int, end: int) -> tuple[Timer, ...]:
-        """When it is emitted, and when it is dropped."""
+        """The timers at which a pane is emitted and dropped."""
         last = end - 1
         return ((last, key, start), (last + self._lateness, key, start))
 
@@ -96,7 +95,7 @@ class Window(Operator):
         return Record(key, value, tags, start, origin, end - 1)
 
     def on_watermark(self, time: int, due: Iterable[Timer]) -> Iterable[Record]:
-        """The panes of the windows that are finished; those that are past their lateness go."""
+        """The panes of windows that have ended; panes past their lateness are dropped."""
         self.time = time
         rows: list[Record] = []
         for at, key, start in due:
@@ -118,7 +117,7 @@ class Window(Operator):
         return [(end, origin) for end, _, _, origin in self.heap.values()]
 
     def restore(self, entries: list[Entry]) -> None:
-        """Begin again with nothing: entries alone do not tell a window's state, see `resume`."""
+        """Begin empty: `entries` do not hold all of a window's state, which `resume` restores."""
         self.resume(TaskState())
 
     def resume(self, state: TaskState) -> None:
@@ -131,7 +130,7 @@ class Window(Operator):
 
 
 class Tumbling(Window):
-    """Windows of one size, one after the other, from 0 on to both sides."""
+    """Windows of one size, one after the other, in both directions from 0."""
 
     def __init__(self, size: int, of: str, lateness: int) -> None:
         super().__init__(of, lateness)
@@ -156,7 +155,7 @@ class Sliding(Window):
 
 
 class Session(Window):
-    """Windows that go on for as long as no gap between two records of a key is as long as `gap`."""
+    """Windows that end when no record of the key comes for `gap`."""
 
     def __init__(self, gap: int, of: str, lateness: int) -> None:
         super().__init__(of, lateness)
@@ -166,7 +165,7 @@ class Session(Window):
         return ((time, time + self._gap),)
 
     def apply(self, record: Record, gate: int) -> Iterable[Record]:
-        """A session of one record, merged with those that it overlaps; touching ones stay apart."""
+        """A session of one record, merged with the sessions that it overlaps; sessions that only touch stay apart."""
         ((start, end),) = self.spans(record.ts)
         near = [
             begun

@@ -229,8 +229,8 @@ def test_a_state_that_is_new_begins_empty() -> None:
     ("name", "value", "words"),
     [
         ("other", 1, "mine has no state 'other'; it declares seen, last"),
-        ("last", "text", "mine declares 'last' as value of int, and was to hold 'text'"),
-        ("last", True, "as value of int, and was to hold True"),
+        ("last", "text", "mine declares 'last' as value of int, and puts 'text' into it"),
+        ("last", True, "as value of int, and puts True into it"),
         ("seen", [1, None], "as list of int"),
         ("seen", 3, "as list of int"),
     ],
@@ -249,7 +249,7 @@ def test_what_is_got_is_a_copy() -> None:
 
 def test_a_function_that_is_not_timed_has_no_timers_and_no_end() -> None:
     worker = operator(Keeps)
-    with pytest.raises(Refused, match="mine sets a timer, and does not say that it is timed"):
+    with pytest.raises(Refused, match="mine sets a timer, and is not declared as `timed`"):
         Context(worker, 1).set_timer(4)
     take(worker, at(1, 0))
     assert advance(worker, END) == []
@@ -310,7 +310,7 @@ def test_a_union_without_a_rule_is_refused() -> None:
     class Lawless(Crowd):
         keeps = Function.keeps
 
-    with pytest.raises(Refused, match="mine declares a union, and not by what rule it keeps items of it"):
+    with pytest.raises(Refused, match="mine declares a union, and no rule by which it keeps items of it"):
         operator(Lawless)
 
 
@@ -328,7 +328,7 @@ def test_what_is_of_no_key_is_put_and_cleared_as_a_list_of_its_type() -> None:
     assert context.get("values") == []
     context.put("values", [1, 2])
     assert Context(context._operator, 2).get("values") == [1, 2], "whatever the key"
-    with pytest.raises(Refused, match="mine declares 'keys' as union of int, and was to hold 'text'"):
+    with pytest.raises(Refused, match="mine declares 'keys' as union of int, and puts 'text' into it"):
         context.put("keys", "text")
     context.clear("values")
     assert context.get("values") == []

@@ -91,8 +91,8 @@ def test_a_chain_of_timers_for_the_same_time_never_ends_either(monkeypatch: pyte
         ([(1, 7, 1 << 63)], "gave (1, 7, 9223372036854775808); a row is"),
         ([(True, 7, 0)], "gave (True, 7, 0); a row is"),
         (["abc"], "gave 'abc'; a row is"),
-        (None, "gave None, which is not a number of rows"),
-        (5, "gave 5, which is not a number of rows"),
+        (None, "gave None, which is no iterable of rows"),
+        (5, "gave 5, which is no iterable of rows"),
     ],
 )
 def test_what_is_no_row_is_reported_with_the_functions_name(given: Any, words: str) -> None:

@@ -263,7 +263,7 @@ def test_a_function_goes_by_one_time_alone_and_reports_it() -> None:
         known([msgspec.structs.replace(SILENCE, spark=HEADCOUNT.spark)])
     assert HEADCOUNT.node("source").operator == User(function="headcount", clocked=True)
     worker = user_operator("silence")()
-    with pytest.raises(Refused, match="silence asks to be woken, and does not say that it is clocked"):
+    with pytest.raises(Refused, match="silence calls `wake_at`, and is not declared as `clocked`"):
         Context(cast(UserOperator, worker), 1).wake_at(5)
 
 
