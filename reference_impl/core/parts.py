@@ -204,7 +204,7 @@ class Ending(Part):
         return True
 
     def ends_input(self, ending: str) -> bool:
-        """Whether a source's input ends before the barrier of a job's last snapshot: in a drain alone (FIN-4, FIN-5)."""
+        """Whether a source's input ends before its last barrier: in a drain alone (FIN-4, FIN-5)."""
         return ending == "drain"
 
 

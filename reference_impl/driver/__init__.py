@@ -1,7 +1,7 @@
 """What both worlds share: the drivers of tasks and coordinators, their stores and sessions.
 
-A driver feeds a machine of the core and carries its effects out on a world
-(`ports.World`): the simulated one in virtual time, or an operating-system
-process with sockets and disks.  What a protocol point is, when a task takes
-its next element, how a fault meets a write: said once, here.
+A driver feeds events to a machine of the core and carries out its effects in a world
+(`ports.World`): the simulated one in virtual time, or an operating-system process with
+sockets and disks.  So both worlds have the same protocol points, the same order in which
+a task takes elements, and the same effects of faults on writes.
 """

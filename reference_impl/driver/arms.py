@@ -1,10 +1,10 @@
-"""Faults that wait for the next happening of their kind: armed now, taken once."""
+"""Faults that wait for the next event of their kind: armed, then taken once."""
 
 from __future__ import annotations
 
 
 class Arms:
-    """(kind, target) → the faults armed for it, in order; a target of None is one of its own."""
+    """(kind, target) → the faults armed for it, in order; the target None is a target of its own."""
 
     def __init__(self) -> None:
         self._armed: dict[tuple[str, str | None], list[int]] = {}
@@ -13,7 +13,7 @@ class Arms:
         self._armed.setdefault((kind, target), []).extend([fault] * times)
 
     def take(self, kind: str, target: str | None) -> int | None:
-        """The fault armed for this happening, used up; None when there is none."""
+        """The fault armed for this event, which is used up; None if there is none."""
         if not self._armed:
             return None
         waiting = self._armed.get((kind, target))
@@ -25,10 +25,10 @@ class Arms:
         return fault
 
     def disarm(self, fault: int) -> None:
-        """The fault has met its happening elsewhere."""
+        """The fault has struck elsewhere."""
         for waiting in self._armed.values():
             waiting[:] = [one for one in waiting if one != fault]
 
     def remaining(self) -> list[int]:
-        """Faults that were armed and met nothing."""
+        """The faults that were armed and did not strike."""
         return [fault for faults in self._armed.values() for fault in faults]

@@ -1,4 +1,4 @@
-"""What code of the engine raises where no event asks it: a failure of the task, as what its machine raises is."""
+"""Calls of the engine's code outside of a machine's step: an exception fails the task, as in a step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Answer = TypeVar("Answer")
 
 
 def ask(runner: TaskRunner, question: Callable[[], Answer]) -> Answer | None:
-    """The answer; None where it raises, and the task has failed of it."""
+    """The answer; None if the call raises, and the task has failed."""
     try:
         return question()
     except Exception as error:
@@ -25,5 +25,5 @@ def ask(runner: TaskRunner, question: Callable[[], Answer]) -> Answer | None:
 
 
 def put_back(channel: Inbound, effect: Refill) -> None:
-    """What it holds then the engine says."""
+    """Put restored elements back; the engine's `handed_over` decides what the channel holds then."""
     channel.refill(effect.elements, effect.handed_over, effect.replays)

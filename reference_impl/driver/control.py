@@ -1,4 +1,4 @@
-"""Control messages where they arrive, and what faults do to them on their way."""
+"""Control messages on arrival, and the faults that lose, delay or repeat them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Meddling(msgspec.Struct):
-    """What a fault does to the next message of a kind: lose, late or repeat, by how much."""
+    """A fault for the next message of a kind: lose, late or repeat, and by how much."""
 
     how: str
     message: str
@@ -26,7 +26,7 @@ class Meddling(msgspec.Struct):
 
 
 class Meddlings:
-    """Meddlings that wait for their message, each used up by it."""
+    """Faults that wait for their message; each is used up by it."""
 
     def __init__(self) -> None:
         self.waiting: list[Meddling] = []
@@ -40,7 +40,7 @@ class Meddlings:
 
 
 def reach_task(world: World, task: TaskId, message: ToTask) -> None:
-    """A control message arrives where a task lives; one of a former job is nobody's."""
+    """A control message arrives at its task; a message of a former job is dropped."""
     attempt = world.parts.fencing.addressed(message, world.job_number, world.attempt_of(task))
     if attempt is None:
         return
@@ -71,7 +71,7 @@ def reach_task(world: World, task: TaskId, message: ToTask) -> None:
 def reach_coordinator(
     world: World, coordinator: CoordinatorRunner | None, task: TaskId, message: ToCoordinator
 ) -> None:
-    """A control message of a task arrives at the coordinator, if there is one."""
+    """A task's control message arrives at the coordinator, if there is one."""
     if coordinator is None or not coordinator.alive:
         return
     acknowledges = kind_of(message) == "ack"
@@ -85,7 +85,7 @@ def reach_coordinator(
 
 
 def show_control(world: World, task: TaskId, message: AnyControl, *, to_task: bool) -> None:
-    """The time line has it where it arrives."""
+    """Enter a control message into the time line, at its arrival."""
     world.observer.timed(
         f"{kind_of(message)}-{'received' if to_task else 'arrived'}",
         task if to_task else "coordinator",

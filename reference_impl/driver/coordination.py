@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from .ports import World
 
 NOTED = ("checkpoint-triggered", "checkpoint-acknowledged", "checkpoint-aborted")
-"""Notes that are protocol points too."""
+"""Notes that are also protocol points."""
 
 
 class CoordinatorRunner:
-    """One coordinator until it dies; its durable writes are done one after the other."""
+    """One coordinator until it dies; it makes durable writes one after the other."""
 
     def __init__(self, world: World, machine: Coordinator) -> None:
         self.world = world
@@ -61,12 +61,12 @@ class CoordinatorRunner:
         }
 
     def feed(self, event: Event) -> None:
-        """Hand an event to the machine; what it raises is the death of this coordinator."""
+        """Feed an event to the machine; an exception there ends this coordinator."""
         if not self.alive:
             return
         try:
             effects = self.machine.step(event)
-        except Exception:  # whatever it is, this coordinator is dead of it, and the history says so
+        except Exception:  # any exception ends this coordinator, and the history shows it
             self.world.lose_coordinator(None, self.world.settings.takeover_us)
             return
         self.perform(effects)
@@ -80,7 +80,7 @@ class CoordinatorRunner:
             self._carry_out[type(effect)](effect)
 
     def later(self, cost: int, action: Callable[[CoordinatorRunner, Any], None], what: object) -> None:
-        """Do something durable once it is its turn; a dead coordinator's is dropped."""
+        """Make a durable write when those before it are done; drop it if the coordinator is dead by then."""
         self._clear_at = max(self._clear_at, self.world.loop.now) + cost
         self.world.loop.at(self._clear_at, self._do, action, what)
 
@@ -97,7 +97,7 @@ class CoordinatorRunner:
             self.world.point(effect.what, None, "after", self)
 
     def _due(self, event: TimerFired) -> None:
-        """A timer has run out; while the world freezes no checkpoint is started any more."""
+        """A timer has run out; near the end of a run no checkpoint is triggered any more."""
         if event.name == "checkpoint" and self.world.freezing:
             self._timers.set(SetTimer(event.name, self.world.config.checkpoint_interval_us))
         else:

@@ -1,9 +1,9 @@
-"""Schedule perturbations: the one port through which a scenario makes happenings late.
+"""Schedule perturbations: the one port through which a scenario makes events late.
 
-By default nothing in the schedule is chosen.  A scenario names a few happenings ("the
-second ack of task count-1") that come late, and by how much.  Every happening that can be
-late asks here under its name.  Names are stable under shrinking: they count occurrences
-of one kind of happening of one task or channel, over all attempts.
+By default nothing in the schedule is chosen.  A scenario names a few events ("the second
+ack of task count-1") that come late, and by how much.  Every event that can be late asks
+here under its name.  Names are stable under shrinking: they count the occurrences of one
+kind of event of one task or channel, over all attempts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 
 class Lateness:
-    """The perturbations of one name, and how often it has happened so far."""
+    """The perturbations of one name, and how often the event has occurred so far."""
 
     __slots__ = ("_by_occurrence", "_count", "_happened", "_name")
 
@@ -37,7 +37,7 @@ class Lateness:
 
 
 class Decisions:
-    """All schedule perturbations of a run, by the name of the late happening."""
+    """All schedule perturbations of a run, by the name of the event."""
 
     def __init__(
         self, perturbations: Iterable[tuple[str, int, int]], happened: Callable[[str], None] | None = None
@@ -48,7 +48,7 @@ class Decisions:
             self._late.setdefault(what, Lateness(what, happened)).add(occurrence, by_us)
 
     def of(self, what: str) -> Lateness | None:
-        """The perturbations of one name, or None: then it is never late."""
+        """The perturbations of one name; None: it is never late."""
         return self._late.get(what)
 
     def late(self, what: str) -> int:
@@ -56,5 +56,5 @@ class Decisions:
         return lateness.next() if lateness is not None else 0
 
     def unapplied(self) -> list[str]:
-        """Perturbations whose happening never came."""
+        """Perturbations whose event never occurred."""
         return [name for lateness in self._late.values() for name in lateness.remaining()]

@@ -1,4 +1,4 @@
-"""User functions that are made to raise."""
+"""Exceptions injected into user functions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..core.timers import Timer, Timers
 
 
 class Injected(Exception):
-    """What a user function is made to raise."""
+    """The exception that a user function is made to raise."""
 
 
 class Raising(Operator):
-    """Stands in front of a user function and raises: once, or on one record for ever."""
+    """Wraps a user function and raises: once, or always on one record."""
 
     def __init__(self, inner: Operator, raises: Callable[[Record], bool]) -> None:
         self._inner = inner
@@ -34,7 +34,7 @@ class Raising(Operator):
 
     @heap.setter
     def heap(self, heap: dict[object, object]) -> None:
-        """An operator begins with an empty heap; the inner one keeps what it has."""
+        """Ignored: an operator begins with an empty heap, and the inner operator keeps its own."""
 
     @property
     def timers(self) -> Timers:
@@ -106,7 +106,7 @@ class Raising(Operator):
 
 
 class ExceptionInjection:
-    """Makes a task's user function raise on its next record, or on that record always."""
+    """Makes a task's user function raise on its next record: once, or each time that this record comes."""
 
     def __init__(self, blame: Callable[[TaskId, int], None], fault: int, task: TaskId, always: bool) -> None:
         """`blame(task, fault)` is called when it raises."""

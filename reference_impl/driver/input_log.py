@@ -21,7 +21,7 @@ class InputLog:
         self._due = NEVER
 
     def look(self, now: int) -> None:
-        """Report the elements that have come by now, and look again when the next one has."""
+        """Report the elements that have arrived by now, and look again when the next one arrives."""
         runner = self._runner
         if not runner.opened:
             return
@@ -46,7 +46,7 @@ class InputLog:
             runner.world.loop.at(coming, self._again)
 
     def overtook(self, channel: int) -> None:
-        """A barrier was taken from a queue before its turn."""
+        """A barrier was taken from the middle of a queue."""
         if self._reported is not None:
             self._reported[channel] -= 1
 

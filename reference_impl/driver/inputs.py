@@ -1,4 +1,4 @@
-"""The receiving end of a data channel, as far as it is the same in every world."""
+"""The receiving end of a data channel: the part that both worlds share."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from ..core.messages import Element, Record
 from ..trace import ChannelLog
 
 RESTORED = -1
-"""When a restored element arrived: before all that came from its sender; and before other restored ones, the more
-often it was put back."""
+"""The arrival time of a restored element, before all times.  Elements that were put back more often have earlier
+times."""
 
 HandOver = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
-"""From restored elements and those that a channel holds by then, to what it holds from then on."""
+"""From restored elements and those in the channel by then, to what the channel holds afterwards."""
 
 
 class InputQueue:
-    """What has arrived and was not taken yet; `queue` holds (arrival time, element)."""
+    """The elements that have arrived and were not taken; `queue` holds (arrival time, element)."""
 
     __slots__ = ("_restored", "_taken_early", "queue", "taken", "timed_barriers")
 
     def __init__(self) -> None:
         self.queue: deque[tuple[int, Element]] = deque()
         self.taken = 0
-        """elements that were taken in their turn, restored ones included"""
+        """elements that were taken in order, restored ones included"""
         self.timed_barriers = 0
-        """how many barriers lie in it that may overtake"""
+        """how many of its barriers may overtake"""
         self._taken_early: list[int] = []
-        """the numbers of the barriers that were taken before their turn"""
+        """the numbers of the barriers that were taken out of order"""
         self._restored = 0
         """how many elements were put back into it"""
 
     def position(self, place: int) -> int:
-        """The number of the element at this place of the queue among all that entered."""
+        """The number of the element at this place of the queue, among all that arrived."""
         number = self.taken - self._restored + place
         for early in self._taken_early:
             number += early <= number
         return number
 
     def take_overtaking(self, place: int) -> None:
-        """The barrier at this place of the queue is taken before its turn."""
+        """Take the barrier at this place of the queue out of order."""
         insort(self._taken_early, self.position(place))
         del self.queue[place]
         self.timed_barriers -= 1
@@ -51,8 +51,8 @@ class InputQueue:
     def put_back(
         self, elements: Sequence[Element], handed_over: HandOver, log: ChannelLog, replays: Sequence[int] = ()
     ) -> None:
-        """Restored elements come beside what the channel holds, as `handed_over` says; what it leaves out is gone.
-        `replays`: of the first ones, how often they were put back before."""
+        """Put restored elements back: `handed_over` gives what the channel holds then, and all else is dropped.
+        `replays`: how often each of the first ones was put back before."""
         self._restored += len(elements)
         for element in elements:
             if type(element) is Record:

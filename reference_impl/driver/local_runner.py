@@ -1,5 +1,5 @@
-"""Drives a task with local recovery (UNA-4): its determinants are durable before any output that depends on them
-leaves, and a locally recovered attempt takes its input in their order again.
+"""Drives a task with local recovery (UNA-4): no output leaves before the determinants on which it depends are durable,
+and a locally recovered attempt takes its input again in their order.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class LocalRunner(TaskRunner):
         self._order = order
         self.returns = returns
         self._behind = returns
-        """it has not repeated all of the lost attempt's work yet"""
+        """it has not yet repeated all work of the lost attempt"""
         self._replay: deque[Determinant] = deque()
         self._ended: list[Determinant] = []
         self._needs: deque[int] = deque()
@@ -79,7 +79,7 @@ class LocalRunner(TaskRunner):
         )
 
     def detach(self) -> None:
-        """Another attempt has its place: nothing that this one still does reaches anybody."""
+        """Another attempt has replaced this one: nothing that it still does has an effect."""
         for inlet in self._inlets:
             inlet.close()
         for outlet in self._outlets:
@@ -142,7 +142,7 @@ class LocalRunner(TaskRunner):
             self._take_down((number, code))
         super()._take_other(number, channel, element)
 
-    # -- what leaves -------------------------------------------------------------------
+    # -- output ------------------------------------------------------------------------
 
     def _send(self, number: int, element: Element) -> None:
         outlet = self._outlets[number]
@@ -180,7 +180,7 @@ class LocalRunner(TaskRunner):
             self._order.mark(effect.checkpoint, self._place(self._next_numbers()))
 
     def _next_numbers(self) -> tuple[int, ...]:
-        """By output: the number of the next element, behind those that wait to be sent."""
+        """By output: the number of the next element, after those that wait to be sent."""
         waiting = dict.fromkeys((outlet.name for outlet in self._outlets), 0)
         for outlet, element in self._outbox:
             waiting[outlet.name] += is_numbered(element)
@@ -204,7 +204,8 @@ class LocalRunner(TaskRunner):
     # -- local recovery ------------------------------------------------------------------
 
     def _place_at(self, checkpoint: CheckpointId) -> Place | None:
-        """None where the place is not known: the task fails, since it cannot repeat its work."""
+        """The place of the task's snapshot; None if it is unknown, and the task fails, since it cannot repeat its
+        work."""
         try:
             return self._order.place(checkpoint)
         except PlaceUnknown as error:
@@ -225,8 +226,8 @@ class LocalRunner(TaskRunner):
         self.words.restored(effect)
 
     def _refill(self, effect: Refill) -> None:
-        """The data in flight at its snapshot is in the channel's log, but for the elements that the channel began
-        with."""
+        """The in-flight data of its snapshot is in the channel's log, except the elements with which the channel
+        began."""
         place = self._place_at(self.task.restored_checkpoint)
         if place is None:
             return
@@ -234,7 +235,7 @@ class LocalRunner(TaskRunner):
             self._inlets[effect.channel].take_in(number, element)
 
     def _open(self, effect: Open) -> None:
-        if self.task.finished:  # it had finished before its snapshot: there is nothing to do again
+        if self.task.finished:  # it had finished before its snapshot: there is nothing to repeat
             self._behind = False
         elif self.returns:
             self._begin_again()
@@ -259,7 +260,7 @@ class LocalRunner(TaskRunner):
             self._catch_up()
 
     def _logs(self) -> LogsFound:
-        """Report how far its logs are durable: those elements need not be written again."""
+        """How far its logs are durable: those elements need not be written again."""
         numbers = [(inlet.next_number, inlet.logged) for inlet in self._inlets]
         logs = tuple((number, max(number, logged)) for number, logged in numbers)
         return LogsFound(logs, self._order.taken_at(self.task.restored_checkpoint))
@@ -278,7 +279,7 @@ class LocalRunner(TaskRunner):
                 self._take_again(now, number, code)
 
     def _is_here(self, inlet: NumberedIn) -> bool:
-        """Whether the element that it is to take next has come; a sender that is lost too must send it again first."""
+        """Whether the element to be taken next has come; if its sender is lost too, the sender must send it again."""
         if inlet.next_number in inlet.received:
             return True
         if not inlet.is_expected(inlet.next_number):
@@ -329,7 +330,7 @@ class LocalRunner(TaskRunner):
             self.words.report(self._running)
 
     def learned(self) -> None:
-        """An output now knows how many elements had been sent into it."""
+        """An output has received how many elements were sent into it before."""
         self.drain()
         if self.alive and self.opened and self._behind and not self._replay:
             self._catch_up()
@@ -342,4 +343,4 @@ class LocalRunner(TaskRunner):
 
 
 def _in_vain(effect: Effect) -> None:
-    """A superseded attempt does nothing here: its successor alone writes the logs and takes the inputs."""
+    """A superseded attempt writes no logs and takes no inputs: only its successor does."""

@@ -1,4 +1,4 @@
-"""From a job graph to the machines of its tasks, and how they are wired."""
+"""The machines of a job graph's tasks, and their channels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What is run: the graph, its settings and decisions, the splits that its sources
     read, and how an idempotent sink's rows replace each other ("" for a plain sink).
 
-    `later` are the graphs of the jobs that are resumed after it, rescaled or not."""
+    `later` are the graphs of the jobs that resume it, rescaled or not."""
 
     graph: JobGraph
     config: Config
@@ -41,19 +41,19 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def passing(self) -> tuple[TaskId, ...]:
-        """The tasks whose commits the job's output does not show (see `passing`)."""
+        """The two-phase operators' tasks: the job's output does not show what they commit."""
         return passing((self.graph, *self.later))
 
 
 class Unmade(EngineError):
-    """The engine raised when an attempt of a task was made: the attempt has failed before it began."""
+    """The engine raised when an attempt of a task was created, so the attempt has failed."""
 
 
 class Machines:
-    """Makes the machine of any attempt of any task of a job; raises Unmade where the engine cannot."""
+    """Creates the machine of any attempt of any task of a job; raises Unmade if the engine raises."""
 
     def __init__(self, job: Job, number: int = 1) -> None:
-        """`number`: of the job, which may have been rescaled when it was resumed."""
+        """`number`: of the job; a resumed job may have been rescaled."""
         self._job = job
         self.graph = job.graph_of(number)
         self._logs = {log.split: log for log in job.logs}
@@ -91,7 +91,7 @@ class Machines:
         `channels_of`: as in `TaskSpec`."""
         try:
             return self._machine(task, attempt, job, begins, channels_of)
-        except Exception as error:  # whatever it is, also of a user's function, this attempt is dead of it
+        except Exception as error:  # any exception, also one of a user function, fails this attempt
             raise Unmade(raised(error)) from error
 
     def _machine(
@@ -153,12 +153,12 @@ def raised(error: Exception) -> str:
 
 
 def passing(graphs: Sequence[JobGraph]) -> tuple[TaskId, ...]:
-    """The tasks of all jobs of a run that commit what they pass on, each once: into tables of their own."""
+    """The tasks of two-phase operators in all jobs of a run, each once; they commit to tables of their own."""
     tasks = (task for graph in graphs for task, spec, _ in graph.tasks() if spec.role == "two-phase")
     return tuple(dict.fromkeys(tasks))
 
 
 def numbered(graphs: Sequence[JobGraph]) -> dict[TaskId, int]:
-    """The tasks of all jobs of a run, each once: those of the first in its order, then what later ones add."""
+    """The tasks of all jobs of a run, each once: those of the first job in its order, then those of later ones."""
     tasks = dict.fromkeys(task for graph in graphs for task, _, _ in graph.tasks())
     return {task: number for number, task in enumerate(tasks)}

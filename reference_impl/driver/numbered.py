@@ -1,7 +1,7 @@
-"""The two ends of a channel that outlives its attempts, as the driver of a task with local recovery sees them (UNA-4).
+"""The two ends of a channel that outlives its attempts, for the driver of a task with local recovery (UNA-4).
 
-Every element of such a channel has a number.  A sender counts from 0; a receiver counts on from the elements that the
-channel began with.
+Every element of such a channel has a number.  A sender counts from 0.  A receiver goes on counting from the elements
+with which the channel began.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
 class NumberedIn(Inbound, Protocol):
     """The receiving end of one attempt.
 
-    It is open once the attempt takes what comes in its turn; until then, what it has `received` lies there by number.
+    It is open once the attempt takes elements in order.  Until then `received` keeps those that came, by number.
     """
 
     received: dict[int, Element]
     next_number: int
-    """of the numbered element to be taken next"""
+    """of the next numbered element to be taken"""
 
     @property
     def logged(self) -> int:
-        """Below which number all that may be asked for is durable in the channel's log."""
+        """The number below which every element that may be needed is durable in the channel's log."""
 
     def took(self) -> int:
-        """The next numbered element is taken: its number."""
+        """Count the next numbered element as taken; returns its number."""
 
     def take_in(self, number: int, element: Element) -> None: ...
 
     def begin_at(self, number: int) -> None:
-        """Elements below this number are not taken again; of the others the durable ones are received from the log."""
+        """Elements below this number are not taken again; the durable ones of the others come from the log."""
 
     def open(self, ended: Sequence[int]) -> None:
-        """From now on all that was received and not taken can be, with the ends that are not among `ended`."""
+        """From now on what was received and not taken can be taken, and the ends that are not among `ended`."""
 
     def has_ended(self, code: int) -> None:
-        """An attempt before this one had taken this end."""
+        """An earlier attempt had taken this end."""
 
     def is_expected(self, number: int) -> bool:
-        """Whether the element of this number has still to come (again)."""
+        """Whether the element with this number has still to come, or to come again."""
 
     def trim(self, before: int) -> None:
-        """Nothing before this number is needed."""
+        """No element before this number is needed."""
 
     def close(self) -> None: ...
 
@@ -61,15 +61,15 @@ class NumberedOut(Outbound, Protocol):
     """The sending end of one attempt."""
 
     next_number: int
-    """of the element to be sent next"""
+    """of the next element to be sent"""
 
     @property
     def is_known(self) -> bool:
-        """Whether it is known how much was sent into the channel before."""
+        """Whether it is known how many elements were sent into the channel before."""
 
     @property
     def is_behind(self) -> bool:
-        """Attempts before this one had sent more than this one has, as far as is known."""
+        """Whether earlier attempts sent more elements than this one has, as far as is known."""
 
     def begin_at(self, number: int) -> None:
         """Earlier attempts have sent the elements below this number; they are not sent again."""
@@ -78,7 +78,7 @@ class NumberedOut(Outbound, Protocol):
 
 
 class Numbering(ABC):
-    """The part of a receiving end that is the same in every world."""
+    """The part of a receiving end that both worlds share."""
 
     queue: deque[tuple[int, Element]]
     receiver: TaskRunner | None
@@ -97,7 +97,7 @@ class Numbering(ABC):
         """The codes of the ends that have come."""
 
     def take_in(self, number: int, element: Element) -> None:
-        """An element has come during a replay, or has come again after it was lost."""
+        """An element came during a replay, or came again after a loss."""
         if self.is_open:
             self.queue.append((self.now, element))
         else:
@@ -106,7 +106,7 @@ class Numbering(ABC):
             self.receiver.schedule(self.now)
 
     def open(self, ended: Sequence[int]) -> None:
-        """From now on all that was received and not taken can be, with the ends that are not among `ended`."""
+        """From now on what was received and not taken can be taken, and the ends that are not among `ended`."""
         lying = [self.received[number] for number in sorted(self.received) if number >= self.next_number]
         ends = [end_of(code) for code in self.ends if code not in ended]
         now = self.now
@@ -116,29 +116,29 @@ class Numbering(ABC):
 
 
 class DurableDeterminants(DeterminantLog):
-    """The durable determinants of a task: in this class in memory, for a world without other storage.
+    """A task's determinants and how far they are durable; this class keeps them in memory, for a world without disks.
 
     Raises OSError where it cannot be written.
     """
 
     def write(self) -> None:
-        """Let out what was taken down; `settle` makes it durable."""
+        """Write the determinants logged so far; `settle` makes them durable."""
 
     def settle(self, end: int) -> bool:
-        """All determinants before this are durable; False once another attempt has taken the task's place: what follows
-        from them must not leave then."""
+        """All determinants before `end` are durable.  False if another attempt has replaced this one: then no output
+        that depends on them may leave."""
         self.flushed(end)
         return True
 
     def began_with(self, channel: int, count: int) -> None:
-        """The task's first attempt put back so many elements into an input."""
+        """The task's first attempt put back this many elements into an input."""
 
 
 class NumberedSender:
-    """A sender that needs no report of each element taken; `driver.ports.Upstream`."""
+    """A sender that needs no report of taken elements; a `driver.ports.Upstream`."""
 
     def __init__(self, name: TaskId) -> None:
         self.name = name
 
     def drain(self) -> None:
-        """Report the number to it."""
+        """Nothing: a receiver reports numbers instead."""

@@ -1,5 +1,4 @@
-"""Barriers that overtake: in the outputs those elements that wait to be sent, in the inputs those before them
-(FLIP-76)."""
+"""Barriers that overtake: in outputs the elements that wait to be sent, in inputs those in front of them (FLIP-76)."""
 
 from __future__ import annotations
 
@@ -31,8 +30,8 @@ class Overtaking:
     def take(self, now: int) -> bool:
         """Take a barrier whose alignment timeout is over, also when an output is full.
 
-        That takes no time: otherwise barriers that come faster than records are processed would leave no time for
-        these.
+        That takes no time.  Otherwise barriers that come faster than records are processed would leave no time for
+        records.
         """
         runner = self._runner
         due, chosen, place = most_urgent(runner.inputs)
@@ -57,7 +56,7 @@ class Overtaking:
         return True
 
     def put(self, effect: Overtake) -> None:
-        """Put barriers into the outputs before the waiting elements, and report these to the machine."""
+        """Put barriers into the outputs in front of the waiting elements, and report these to the machine."""
         runner = self._runner
         passed: dict[int, tuple[Element, ...]] = {}
         for number in effect.channels:

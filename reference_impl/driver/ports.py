@@ -1,8 +1,8 @@
-"""What a driver needs of the world around it.
+"""What a driver needs from the world around it.
 
-A world has the clock, the channels, the stores and the news for the observer.
-The simulated world holds a whole job; of the worlds of processes one holds a
-node's tasks, another the coordinator.
+A world has the clock, the channels, the stores and the observer.  The simulated world
+holds a whole job.  With processes there is one world for each node's tasks, and one for
+the coordinator.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Loop(Protocol):
-    """A clock in µs, and what is to be done at its times."""
+    """A clock in µs, and the actions scheduled on it."""
 
     @property
     def now(self) -> int: ...
@@ -62,20 +62,20 @@ class Inbound(Protocol):
     stalled_until: int
     taken: int
     timed_barriers: int
-    """how many barriers lie in it that may overtake"""
+    """how many of its barriers may overtake"""
 
     @property
     def sender(self) -> Upstream | None: ...
 
     def position(self, place: int) -> int:
-        """The number (from 0) of the element at this place of the queue among all that entered; -1: of the one
-        taken last.  What was restored has negative ones."""
+        """The number (from 0) of the element at this place of the queue, among all that entered; place -1: of the one
+        taken last.  Restored elements have negative numbers."""
 
     def take_overtaking(self, place: int) -> None:
-        """The barrier at this place of the queue is taken before its turn."""
+        """Take the barrier at this place of the queue out of order."""
 
     def refill(self, elements: Sequence[Element], handed_over: HandOver, replays: Sequence[int] = ()) -> None:
-        """Put restored elements back; `handed_over` says where, beside what it holds."""
+        """Put restored elements back; `handed_over` joins them with what the channel holds."""
 
 
 class Outbound(Protocol):
@@ -90,7 +90,7 @@ class Outbound(Protocol):
 
 
 class Draft(Protocol):
-    """Bytes on their way to the name that they will have."""
+    """Bytes that are written, but not yet under their final name."""
 
     @property
     def handle(self) -> Handle: ...
@@ -100,65 +100,65 @@ class Files(Protocol):
     """The store of snapshots: bytes by handle, and the records that make checkpoints complete."""
 
     def begin(self, handle: Handle, state: TaskState) -> Draft:
-        """Let the bytes out of the process; they are not synced, and not under their name."""
+        """Write the bytes; they are neither synced nor under their final name."""
 
     def finish(self, draft: Draft) -> str:
-        """Make a draft durable under its name; the text that its bytes hold."""
+        """Make a draft durable under its final name; returns the text that its bytes hold."""
 
     def drop(self, draft: Draft) -> None:
-        """Take a draft back."""
+        """Delete a draft."""
 
     def tear(self, handle: Handle, state: TaskState) -> None:
-        """Leave half a file under the final name, as a store without atomic rename would."""
+        """Leave half of a file under the final name, as a store without atomic rename would."""
 
     def read(self, handle: Handle) -> TaskState:
-        """The state under a handle; raises CorruptSnapshot, also when there is none."""
+        """The state under a handle; raises CorruptSnapshot, also if there is none."""
 
     def store(self, snapshot: CompletedSnapshot) -> None:
         """Make the record of a complete checkpoint durable."""
 
     def survey(self) -> tuple[tuple[CompletedSnapshot, ...], tuple[CheckpointId, ...]]:
-        """Every complete checkpoint, oldest first, and those whose record cannot be read."""
+        """Every complete checkpoint, oldest first, and the ids of those whose records cannot be read."""
 
     def discard(self, handles: tuple[Handle, ...], checkpoint: CheckpointId | None) -> list[Handle]:
-        """Delete files and a checkpoint's record; the handles that were there."""
+        """Delete files and a checkpoint's record; returns the handles that existed."""
 
     def sweep(self, keep: tuple[Handle, ...]) -> list[Handle]:
-        """Delete every file but the ones named; the handles that went."""
+        """Delete every file except the named ones; returns the deleted handles."""
 
     def handles(self) -> list[Handle]:
-        """Every snapshot that is there."""
+        """Every snapshot in the store."""
 
 
 class SpillStore(Protocol):
     """The logs of persistent channels: elements by number, durable only once they are flushed.
 
-    Raises OSError where writing fails, CorruptSnapshot where something cannot be read.
+    Raises OSError if writing fails, CorruptSnapshot if something cannot be read.
     """
 
     def append(self, log: str, number: int, element: Element) -> None: ...
 
     def begin(self, log: str) -> int:
-        """Begin to flush all that was appended; the mark to finish it with."""
+        """Begin to flush all that was appended; returns the mark for `finish`."""
 
     def finish(self, log: str, mark: int) -> None:
-        """It is durable."""
+        """The flush with this mark is done: make durable what it covers."""
 
     def tear(self, log: str, mark: int) -> None:
-        """Leave half of what is flushed, as a writer that dies amid it does: no reader takes it for whole."""
+        """Leave half of a flush, as a writer that dies in the middle of it does; no reader takes it for complete."""
 
     def lose(self, log: str) -> None:
-        """Its writer has ended, and what it had not flushed is lost."""
+        """The log's writer has ended, and its unflushed elements are lost."""
 
     def read(self, ref: Ref) -> list[tuple[int, Element]]:
-        """What is durable of the elements that a reference names, with their numbers, in order."""
+        """The durable ones of the elements that a reference names, with their numbers, in order."""
 
     def trim(self, log: str, before: int) -> int:
-        """Discard what lies before a number, as far as the store can; below which number nothing is left (0: all is
-        as it was)."""
+        """Discard elements before a number, as far as the store can; returns the number below which none is left (0:
+        nothing was discarded)."""
 
     def delete(self, log: str) -> None:
-        """Whoever still writes it writes into nothing."""
+        """Delete a log; what its writer still writes is lost."""
 
     def names(self) -> list[str]: ...
 
@@ -171,16 +171,16 @@ class Jobs(Protocol):
     def load(self, job: int) -> JobRecord | None: ...
 
     def save_position(self, split: int, position: int, attempt: int) -> bool:
-        """Save a split's next position, unless a newer attempt has read it: then refuse."""
+        """Save a split's next position; False if a newer attempt has read it, and nothing is saved."""
 
     def trim(self, split: int, offset: int) -> None:
-        """Discard what a split's log holds before an offset; never less than before."""
+        """Discard what a split's log holds before an offset; a lower offset than before changes nothing."""
 
     def begins(self, split: int) -> int:
         """The first offset that a split's log still holds."""
 
     def load_positions(self, splits: tuple[int, ...], attempt: int) -> dict[int, int]:
-        """The saved positions; from now on older attempts are refused."""
+        """The saved positions; from now on positions of older attempts are refused."""
 
 
 class External(Protocol):
@@ -190,7 +190,7 @@ class External(Protocol):
 
 
 class World(Protocol):
-    """What the drivers of tasks and of the coordinator both need."""
+    """What the drivers of tasks and of the coordinator need."""
 
     config: Config
     settings: Settings
@@ -210,10 +210,10 @@ class World(Protocol):
     def control(self) -> Control: ...
 
     def watches(self, point: str) -> bool:
-        """Whether anything waits for a protocol point."""
+        """Whether a fault or a command waits for a protocol point."""
 
     def point(self, point: str, task: TaskId | None, side: str, actor: TaskRunner | CoordinatorRunner | None) -> bool:
-        """A protocol point is reached; whether the one who reached it still lives."""
+        """A protocol point is reached; returns whether the actor is alive afterwards."""
 
     def fired(self, fault: int, detail: str, attempt: int | None) -> None:
         """A fault that waited here has changed something live."""
@@ -222,28 +222,28 @@ class World(Protocol):
         """A read-committed reader looks at the sink."""
 
     def expire(self, fault: int, name: str, attempt: int | None) -> bool:
-        """A fault has the external store give a sealed transaction up; whether it was there to be given up."""
+        """A fault has the external store abort a sealed transaction; returns whether there was one."""
 
     # -- of tasks
 
     @property
     def job_number(self) -> int:
-        """Of the job that runs here, or ran last; jobs are counted from 1."""
+        """The number of the job that runs here, or ran last; jobs are counted from 1."""
 
     def attempt_of(self, task: TaskId) -> AttemptId:
-        """The newest attempt of a task that lives here; 0: none does."""
+        """The newest attempt of a task that lives here; 0 if none does."""
 
     def runner(self, task: TaskId, attempt: AttemptId) -> TaskRunner | None: ...
 
     def come_up(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None = None) -> None:
-        """Make room for an attempt; an older one of the task that answers is cancelled.  It comes up in the channels
-        of `channels_of`, an attempt of all tasks in which others go on (UNA-4); None: with all others, in its own."""
+        """Make room for an attempt; an older one of the task that still responds is cancelled.  `channels_of`: the
+        attempt in whose channels it goes on (UNA-4); None: its own."""
 
     def task_failed(self, runner: TaskRunner, reason: str, fault: int | None) -> None:
-        """A task's attempt ended badly by itself."""
+        """A task's attempt has failed by itself."""
 
     def kill(self, runner: TaskRunner, reason: str, fault: int) -> bool:
-        """A task's attempt dies of a fault; whether it was alive."""
+        """A fault kills a task's attempt; returns whether it was alive."""
 
     # -- of the coordinator
 
@@ -252,14 +252,14 @@ class World(Protocol):
         """The run is about to end: no checkpoint is triggered any more."""
 
     def lose_coordinator(self, fault: int | None, down_us: int) -> None:
-        """The coordinator has ended, by a fault or by itself."""
+        """The coordinator has died, by a fault or by itself."""
 
     def noted(
         self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
     ) -> None: ...
 
     def complete(self, snapshot: CompletedSnapshot) -> None:
-        """The store made a checkpoint complete."""
+        """A checkpoint's record is durable, so the checkpoint is complete."""
 
     def command_returned(self, effect: Return) -> None: ...
 
@@ -267,7 +267,7 @@ class World(Protocol):
 
 
 class Control(Protocol):
-    """The control plane: messages between the coordinator and the tasks, each on its own."""
+    """The control plane: messages between the coordinator and the tasks; their order is not fixed."""
 
     def to_task(self, task: TaskId, message: ToTask) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Which of a task's inputs is next."""
+"""Which input of a task is next."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def first_to_arrive(inputs: Sequence[Inbound], blocked: Sequence[bool]) -> tuple
     for number, channel in enumerate(inputs):
         if channel.queue and not blocked[number]:
             arrival = channel.queue[0][0]
-            if arrival < channel.stalled_until and arrival >= 0:  # what was put back is held by nothing
+            if arrival < channel.stalled_until and arrival >= 0:  # a stalled channel delivers restored elements
                 arrival = channel.stalled_until
             if arrival < first:
                 first, chosen = arrival, number
@@ -27,8 +27,8 @@ def first_to_arrive(inputs: Sequence[Inbound], blocked: Sequence[bool]) -> tuple
 
 
 def most_urgent(inputs: Sequence[Inbound]) -> tuple[int, int, int]:
-    """(when its alignment timeout is over, channel, place in its queue) of the barrier that may overtake first, or
-    (NEVER, -1, -1).  Blocked channels count too: such a barrier shows that the channel is past the alignment."""
+    """(end of its alignment timeout, channel, place in the queue) of the barrier that may overtake first, or (NEVER,
+    -1, -1).  Blocked channels count too: such a barrier shows that its channel is past the alignment."""
     first, chosen, place = NEVER, -1, -1
     for number, channel in enumerate(inputs):
         if not channel.timed_barriers:
@@ -38,5 +38,5 @@ def most_urgent(inputs: Sequence[Inbound]) -> tuple[int, int, int]:
                 due = max(arrival, channel.stalled_until) + element.alignment_timeout_us
                 if due < first:
                     first, chosen, place = due, number, index
-                break  # those behind it came later, and wait as long
+                break  # barriers behind it came later, and have the same timeout
     return first, chosen, place

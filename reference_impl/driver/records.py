@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class _Storing(NamedTuple):
-    """A record on its way, and the attempts that took part: when it is durable all tasks may have new ones."""
+    """A record being stored, and the attempts that took part: all tasks may have new ones when it is durable."""
 
     snapshot: CompletedSnapshot
     attempts: dict[TaskId, AttemptId]
 
 
 class Records:
-    """Written one after the other; deleting is at once."""
+    """The records are written one after the other, and deleted at once."""
 
     def __init__(self, world: World, files: Files, jobs: Jobs, arms: Arms) -> None:
         self.world = world
@@ -61,7 +61,7 @@ class Records:
             self.world.fired(failing, f"the record of checkpoint {snapshot.checkpoint} is not written", None)
             runner.feed(StoreFailed(snapshot.checkpoint, "the store reported an error"))
             return
-        self.world.look()  # sealed, not complete: a reader must not see it yet
+        self.world.look()  # transactions are sealed, but the checkpoint is not complete: nothing new may be visible
         if not self.world.point("checkpoint-completed", None, "before", runner):
             return
         if self.world.settings.memory:

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 class TaskRunner:
     """One attempt of one task, alive until it is killed, cancelled or fails."""
 
-    # More than 30 attributes CPython does not lay out alike for all objects of a class: each step would cost 6 % more.
+    # CPython does not give objects with more than 30 attributes one layout per class; each step would cost 6 % more.
     __slots__ = (
         "_apply_cost",
         "_busy_until",
@@ -129,7 +129,7 @@ class TaskRunner:
         self._timer_queue = TimerQueue(self)
         self.how = "alive"
         self.newest_mark = (NO_CHECKPOINT, 0)
-        """the checkpoint of its last snapshot, and how much it had done by then"""
+        """the checkpoint of its last snapshot, and how much work it had done by then"""
         self.blame: int | None = None
         """the fault that explains its next failure"""
         self._outbox: deque[tuple[Outbound, Element]] = deque()
@@ -175,24 +175,24 @@ class TaskRunner:
 
     @property
     def done(self) -> int:
-        """Records that it has read and applied, and times that a timer woke it."""
+        """How many records it has read and applied, plus how often a timer woke it."""
         return self.applied + len(self.log.reads) + self._timer_queue.fired
 
     @property
     def has_work(self) -> bool:
-        """It may still do something without another event."""
+        """It may go on working without another event."""
         waiting = self._outbox or self._mail or self._inbox or any(channel.queue for channel in self.inputs)
         return bool(waiting) or self.awaits_more
 
     @property
     def awaits_more(self) -> bool:
-        """More may come without another event: input to read, splits, a timer."""
+        """An event may still come by itself: input to read, splits, a timer."""
         return self.polling or self.task.awaits_splits or self.task.awaits_time
 
     # -- being scheduled -------------------------------------------------------------
 
     def schedule(self, time: int) -> None:
-        """Look at `time` for something to do, unless an earlier look is scheduled."""
+        """Look for work at `time`, unless an earlier look is scheduled."""
         if time < self._wake_at and self.alive:
             self._wake_at = time
             self.world.loop.at(time, self._wake, time)
@@ -231,7 +231,7 @@ class TaskRunner:
             self._take(now)
 
     def deliver(self, event: Event) -> None:
-        """A control message, a timer or an answer: at once, unless the task stands still."""
+        """Feed a control message, a timer or an answer: at once, unless the task stands still."""
         if not self.alive:
             return
         if self.paused or self.frozen:
@@ -243,8 +243,7 @@ class TaskRunner:
         self.perform(self._step(event))
 
     def _step(self, event: Event) -> list[Effect]:
-        """The machine's effects; an exception that it raises is a failure of the engine, and is shown like any
-        other."""
+        """The machine's effects; an exception in it is a failure of the engine, and shows like any other failure."""
         try:
             return self.task.step(event)
         except Exception as error:
@@ -268,7 +267,7 @@ class TaskRunner:
         self.schedule(self._next_poll)
 
     def _take(self, now: int) -> None:
-        """Take the element that arrived first, if there is one; look again when it is processed."""
+        """Take the element that arrived first, if there is one, and look again when it is processed."""
         arrival, chosen = first_to_arrive(self.inputs, self.blocked)
         if arrival > now:
             if arrival < NEVER:
@@ -303,7 +302,7 @@ class TaskRunner:
             self.world.point("record-applied", self.name, "after", self)
 
     def _may_take(self, channel: Inbound, element: Element) -> bool:
-        """Whether the task, and the channel's content, outlive what waits for this point."""
+        """Whether the task, and the channel's content, survive the faults that wait for this point."""
         if type(element) is not Record:
             return True
         return self.world.point("record-applied", self.name, "before", self) and bool(channel.queue)
@@ -396,8 +395,8 @@ class TaskRunner:
     # -- standing still and dying ------------------------------------------------------
 
     def thaw(self) -> None:
-        """Its synchronous snapshot is written: take one element first, then the events that waited.  Otherwise
-        snapshots that come faster than they are written would leave no time for records."""
+        """Its synchronous snapshot is written: take one element, then the events that waited.  Otherwise snapshots
+        that come faster than they are written would leave no time for records."""
         self.frozen = False
         now = self.world.loop.now
         if self._input_log is not None:

@@ -1,4 +1,4 @@
-"""Sessions between sinks and the external transaction store: in order, and slow."""
+"""Sessions between sinks and the external transaction store; each keeps its order, and answers take time."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ POINTS: dict[type, str] = {
     Upsert: "row-written",
 }
 QUIET = (Append, Upsert, Write, Begin)
-"""Requests that only a refusal answers."""
+"""Requests that are answered only by a refusal."""
 
 
 class Sessions:
-    """Carries requests to the store and answers back; what one asker sends stays in order."""
+    """Carries requests to the store and answers back; the requests of one sender stay in order."""
 
     def __init__(self, world: World, store: External, arms: Arms) -> None:
         self.world = world
@@ -51,10 +51,10 @@ class Sessions:
         self.arms = arms
         self._clear_at: dict[str, int] = {}
         self._expired: dict[str, int] = {}
-        """transactions that a fault had the store give up, by name, and the fault"""
+        """by name: transactions that a fault made the store abort, and the fault"""
 
     def send(self, asker: TaskRunner | CoordinatorRunner, number: int, request: AnyRequest) -> None:
-        """Send a request; `Answered(number, …)` follows, for some only when they are refused."""
+        """Send a request; `Answered(number, …)` follows, for some kinds only if they are refused."""
         point = POINTS.get(type(request))
         if point is not None and not self.world.point(point, asker.name, "before", asker):
             return
@@ -84,7 +84,7 @@ class Sessions:
         return outcome
 
     def _commit(self, asker: TaskRunner | CoordinatorRunner, request: CommitRequest) -> Outcome:
-        """Commits are what faults aim at: refused, unanswered, or done and unanswered."""
+        """Commit, with the faults for commits: refused, not answered, or done and not answered."""
         for how in ("refused", "unavailable", "lost-response"):
             for target in (asker.name, None):
                 fault = self.arms.take(how, target)
@@ -101,14 +101,14 @@ class Sessions:
         return outcome
 
     def _expired_or_done(self, asker: TaskRunner | CoordinatorRunner, request: CommitRequest) -> Outcome:
-        """A fault may have the store's time-out strike just before: unless it is settled the transaction is gone."""
+        """Commit, unless a fault makes the store's time-out abort the transaction just before."""
         if not isinstance(request, Commit | Finalise):
             return self._done(request, 0)
         for target in (asker.name, None):
             fault = self.arms.take("expired", target)
             if fault is None:
                 continue
-            self.arms.arm("expired", target, fault)  # it may be disarmed while the store is asked
+            self.arms.arm("expired", target, fault)  # the world may disarm it in `expire`
             if self.world.expire(fault, request.name, asker.attempt):
                 self.arms.take("expired", target)
                 self._expired[request.name] = fault

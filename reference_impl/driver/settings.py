@@ -6,7 +6,7 @@ import msgspec
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Latencies, costs and sizes; `limit_us`, or in virtual time `limit_steps`, ends a run that does not rest."""
+    """Latencies, costs and sizes; `limit_us`, in virtual time `limit_steps`, ends a run that does not end by itself."""
 
     memory: bool = False
     channel_capacity: int = 16
@@ -18,19 +18,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """channels between tasks of one node have no latency"""
     control_latency_us: int = 200
     mailbox_us: int = 100
-    """until what a task put off has its turn"""
+    """until a mail that a task has put off is opened"""
     snapshot_write_us: int = 800
     spill_flush_us: int = 200
-    """until what was appended to logs of persistent channels is durable"""
+    """until elements appended to logs of persistent channels are durable"""
     transaction_us: int = 150
     transaction_timeout_us: int = 2_000
-    """until a sink gives up waiting for an answer"""
+    """until a sink stops waiting for an answer"""
     determinant_us: int = 40
-    """until what a task that can recover alone took is durable, in its order (UNA-4)"""
+    """until the determinants of a task with local recovery are durable (UNA-4)"""
     detection_us: int = 500
-    """until the coordinator learns that a task is dead: its connection closes"""
+    """until the coordinator learns that a task is dead, by its closed connection"""
     heartbeat_timeout_us: int = 12_000
-    """until it gives up a task that stands still"""
+    """until the coordinator declares a task lost that stands still"""
     takeover_us: int = 5_000
     limit_us: int = 2_000_000
     limit_steps: int = 3_000_000

@@ -1,7 +1,7 @@
 """Logs of persistent channels as a driver writes and reads them: durable only once a flush is done.
 
-A log is flushed by itself in groups, one flush after the other, each with all that was
-appended before it began; files are closed when somebody asks.
+A log in groups is flushed without a request, one flush after the other, each with all that
+was appended before it began.  A file is closed by a request.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Pen:
     def __init__(self) -> None:
         self.logs: dict[str, None] = {}
         self.unflushed: dict[str, None] = {}
-        """logs to which something was appended since the last flush began"""
+        """logs with elements appended since the last flush began"""
         self.asked: list[int] = []
         """syncs that wait for a flush"""
         self.flushing = False
@@ -47,7 +47,7 @@ class Spills:
         self._flush_us = world.settings.spill_flush_us
 
     def of(self, runner: TaskRunner) -> dict[type, Callable[[Any], None]]:
-        """What is done about the effects of a task."""
+        """The handlers of a task's effects on logs."""
         return {
             Append: lambda effect: self.append(runner, effect),
             Sync: lambda effect: self.sync(runner, effect),
@@ -99,7 +99,7 @@ class Spills:
         pen, marks, asked = under_way
         if not runner.alive or self._pens.get(runner) is not pen:
             return
-        if runner.paused:  # a process that stands still does not go on writing either
+        if runner.paused:  # a stopped process does not go on writing either
             self.world.loop.after(self._flush_us, self._flushed, runner, under_way)
             return
         if marks and (asked or pen.asked) and self._torn(runner, marks):
@@ -117,7 +117,8 @@ class Spills:
             self._flush(runner, pen)
 
     def _torn(self, runner: TaskRunner, marks: list[tuple[str, int]]) -> bool:
-        """Whether the writer dies amid a flush that a snapshot waits for: that is part of the snapshot's write."""
+        """Whether a fault kills the writer in the middle of a flush for which a snapshot waits: that is part of the
+        snapshot's write."""
         fault = self.world.stores.arms.take("tear-write", runner.name)
         if fault is None:
             return False
@@ -128,7 +129,7 @@ class Spills:
         return True
 
     def forget(self, runner: TaskRunner) -> None:
-        """A writer has ended or was replaced, and what it had not flushed is lost."""
+        """A writer has ended or was replaced, and its unflushed elements are lost."""
         pen = self._pens.pop(runner, None)
         for log in pen.logs if pen is not None else ():
             self.store.lose(log)
@@ -146,15 +147,15 @@ class Spills:
         runner.deliver(answer)
 
     def _whole(self, ref: Ref) -> tuple[Element, ...]:
-        """All that a reference names; raises CorruptSnapshot where something is not there."""
+        """All elements that a reference names; raises CorruptSnapshot if some are missing."""
         found = self.store.read(ref)
         if [number for number, _ in found] != list(range(ref.first, ref.end)):
             raise CorruptSnapshot(f"{ref.log} holds {len(found)} of the elements {ref.first} to {ref.end - 1}")
         return tuple(element for _, element in found)
 
     def resolved(self, stored: str) -> str:
-        """The text of a state as a reader of the stores sees it now: with the rows that it refers to, as far as they
-        are durable."""
+        """The text of a state as a reader of the stores sees it now: with the durable ones of the rows to which it
+        refers."""
         if '"spilled":' not in stored:
             return stored
         state = msgspec.json.decode(stored, type=TaskState)
@@ -164,7 +165,7 @@ class Spills:
     def _rows(self, refs: list[Ref]) -> list[Passing]:
         return [one for ref in refs for one in pack(element for _, element in self.store.read(ref))]
 
-    # -- letting go --------------------------------------------------------------------
+    # -- trimming and deleting ---------------------------------------------------------
 
     def trim(self, effect: TrimLog) -> None:
         deleted = self.store.trim(effect.log, effect.before)

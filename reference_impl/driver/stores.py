@@ -1,4 +1,4 @@
-"""Tasks' snapshots as a driver writes and reads them: writes take time, reads can fail."""
+"""Tasks' snapshots as a driver writes and reads them: writes take time, and reads can fail."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class Write:
     """A snapshot write under way: first written, then synced; only then is it durable.
 
-    A process that dies takes along what it had not written.  What it had written the
-    operating system still syncs, without anybody to acknowledge it; a node that loses
-    power takes that along too.
+    When a process dies, its unwritten bytes are lost.  The operating system still syncs
+    the written ones, but nobody acknowledges them.  When a node loses power, those are
+    lost too.
     """
 
     __slots__ = ("draft", "effect", "runner", "torn_by")
@@ -34,7 +34,7 @@ class Write:
         self.runner = runner
         self.effect = effect
         self.draft: Draft | None = None
-        """its bytes once they are written"""
+        """its bytes, once they are written"""
         self.torn_by: int | None = None
 
 
@@ -56,11 +56,11 @@ class Stores:
         self.world.loop.after(self.world.settings.snapshot_write_us // 2 + late, self._written, write)
 
     def _written(self, write: Write, _: None) -> None:
-        """Half the way: the bytes are out of the process, and not yet synced."""
+        """The bytes have left the process, and are not yet synced."""
         runner, effect, duration = write.runner, write.effect, self.world.settings.snapshot_write_us
         if write not in self.writing:
             return
-        if runner.paused:  # a process that stands still does not go on writing either
+        if runner.paused:  # a stopped process does not go on writing either
             self.world.loop.after(duration, self._written, write)
             return
         state = ask(runner, effect.snapshot.materialise)
@@ -106,7 +106,7 @@ class Stores:
         self._persisted(runner, effect)
 
     def _persisted(self, runner: TaskRunner, effect: Persist) -> None:
-        """Notify the writer, if it lives, once it does not stand still."""
+        """Notify the writer, if it is alive, as soon as it does not stand still."""
         if not runner.alive:
             return
         if runner.paused:
@@ -119,13 +119,13 @@ class Stores:
 
     @staticmethod
     def _fail(write: Write, reason: str) -> None:
-        """Nothing is stored, and the writer is notified."""
+        """Nothing is stored; notify the writer."""
         if write.effect.synchronous:
             write.runner.thaw()
         write.runner.deliver(PersistFailed(write.effect.checkpoint, reason))
 
     def ship(self, runner: TaskRunner, effect: Ship) -> None:
-        """With snapshots in the coordinator's memory only their encoding takes time here."""
+        """With snapshots in the coordinator's memory, only their encoding takes time here."""
         self.world.loop.after(self.world.settings.snapshot_write_us // 4, self._shipped, runner, effect)
 
     def _shipped(self, runner: TaskRunner, effect: Ship) -> None:
@@ -142,12 +142,12 @@ class Stores:
             self.world.point("ack-sent", runner.name, "after", runner)
 
     def forget(self, runner: TaskRunner, orderly: bool) -> None:
-        """A writer has ended, and what it had not written is lost; one that was cancelled takes back
-        what it had written."""
+        """A writer has ended, and its unwritten bytes are lost; one that was cancelled also deletes
+        its unsynced files."""
         self.lose(lambda one: one.runner is runner and (orderly or one.draft is None))
 
     def lose(self, lost: Callable[[Write], bool]) -> int:
-        """Writes under way come to nothing; how many did."""
+        """Lose these writes under way; returns how many there were."""
         lost_writes = [write for write in self.writing if lost(write)]
         self.writing = [write for write in self.writing if write not in lost_writes]
         for write in lost_writes:

@@ -1,4 +1,4 @@
-"""What a task read, and the time line, kept on request: what entered a channel, and what was taken out of it."""
+"""What a source read, and the time line, which is kept on request: elements that enter and leave channels."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SENT: dict[type, str] = {
 
 
 def note_read(runner: TaskRunner, effects: Sequence[Effect]) -> None:
-    """A source has read the record that is among what it sends, if one is."""
+    """Note the record that a source has read, if one is among the effects."""
     for effect in effects:
         sent = effect.then[0] if type(effect) is SavePosition and effect.then else effect
         if type(sent) is Send and type(sent.element) is Record:
@@ -49,7 +49,7 @@ def note_read(runner: TaskRunner, effects: Sequence[Effect]) -> None:
 
 
 def show_sent(sender: TaskRunner, receiver: str, channel: str, position: int, element: Element) -> None:
-    """An element has entered a channel, at this position (from 0)."""
+    """An element has entered a channel at this position (from 0)."""
     sender.world.observer.timed(
         SENT[type(element)],
         sender.name,
@@ -63,7 +63,7 @@ def show_sent(sender: TaskRunner, receiver: str, channel: str, position: int, el
 
 
 def show_taken(runner: TaskRunner, what: str, channel: Inbound, element: Element, place: int = -1) -> None:
-    """A task has taken the first element of a channel, or takes the one at this place of its queue."""
+    """A task has taken the first element of a channel, or is about to take the one at this place of its queue."""
     runner.world.observer.timed(
         what,
         runner.name,

@@ -1,6 +1,6 @@
 """A task's mails to itself, and the ticks of a task that uses processing time.
 
-Such a task gets a tick before each record, and when it asked for one.
+Such a task gets a tick before each record, and at the times for which it asked.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .runner import TaskRunner
 
 WAKE_UP = Mailed("ring")
-"""a tick in a task's mailbox; its time is that at which its turn comes, not that at which it was set"""
+"""a tick in a task's mailbox; its time is the time at which it is opened, not that at which it was set"""
 
 
 class TimerQueue:
@@ -23,10 +23,10 @@ class TimerQueue:
     def __init__(self, runner: TaskRunner) -> None:
         self._runner = runner
         self.fired = 0
-        """how often a timer woke the task"""
+        """how often a timer has woken the task"""
 
     def tick(self) -> bool:
-        """Feed a tick to the task; whether it still lives afterwards, since a timer may fail."""
+        """Feed a tick to the task; False if the task has failed in it."""
         runner = self._runner
         now = runner.world.loop.now
         runner.log.ticked(now)
@@ -34,7 +34,7 @@ class TimerQueue:
         return runner.alive
 
     def post(self, effect: Mail) -> None:
-        """Send a mail of the task to itself: it is in the mailbox a moment later."""
+        """Send a mail of the task to itself; it is in the mailbox a moment later."""
         world = self._runner.world
         world.loop.after(world.settings.mailbox_us, self._came, effect.mail)
 
@@ -42,7 +42,7 @@ class TimerQueue:
         self._runner.take_mail(Mailed(mail))
 
     def open(self, mail: Mailed) -> None:
-        """A mail has its turn; once all its input has ended, the task gets no tick any more."""
+        """Open a mail; once all its input has ended, the task gets no tick any more."""
         if mail is not WAKE_UP:
             self._runner.feed(mail)
         elif not self._runner.task.input_ended:

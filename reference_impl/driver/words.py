@@ -1,4 +1,4 @@
-"""What a task reports of itself: to the history that it restored its state, to the coordinator everything else."""
+"""What a task reports: its restored state to the history, everything else to the coordinator."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from .runner import TaskRunner
 
 POINTS = {"ack": "ack-sent", "running": "task-running"}
-"""By kind of message, the point at which it is sent; the other kinds have none."""
+"""By kind of message, the protocol point at which it is sent; the other kinds have none."""
 
 
 class Words:
-    """The words of one task, for as long as its runner lives."""
+    """The reports of one task, for as long as its runner lives."""
 
     def __init__(self, runner: TaskRunner) -> None:
         self._runner = runner
@@ -38,7 +38,7 @@ class Words:
             runner.world.point(point, runner.name, "after", runner)
 
     def announce(self, element: Element) -> bool:
-        """What is about to be sent sets off the points of its kind; whether the task outlives them."""
+        """Reach the protocol point of an element about to be sent; False if the task dies there."""
         runner = self._runner
         if isinstance(element, Barrier):
             return runner.world.point("barrier-sent", runner.name, "before", runner)
