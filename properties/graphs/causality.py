@@ -36,7 +36,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """What one process handed over: the events that made its state, and the messages on its inputs."""
+    """What one process contributed: the events that made its state, and the messages on its inputs."""
 
     process: str
     events: tuple[int, ...]
@@ -44,7 +44,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
-    """One snapshot: what was handed over, and when it was complete (None: never)."""
+    """One snapshot: what was contributed, and when it was complete (None: never)."""
 
     name: str
     begun_us: int
@@ -63,11 +63,11 @@ class GraphHistory(msgspec.Struct, frozen=True, kw_only=True):
     fired: tuple[int, ...] = ()
     """which of the planned breaches had an effect"""
     stopped_us: dict[str, int] = {}
-    """process: how long it did nothing but wait, for the sake of a snapshot"""
+    """process: how long it only waited, for the sake of a snapshot"""
 
 
 def check(history: GraphHistory) -> Verdict:
-    """consistent-cut of all snapshots; violated by one that never completes, too."""
+    """consistent-cut of all snapshots; a snapshot that never completes violates it too."""
     exercised = 0
     for taken in history.snapshots:
         if taken.complete_us is None:
@@ -159,7 +159,7 @@ def _gap_in_a_process(history: GraphHistory, taken: Taken, inside: set[int]) -> 
 
 
 def _received_unsent(history: GraphHistory, taken: Taken, inside: set[int]) -> Violated | None:
-    """The sole way out of a cut whose processes are prefixes: an arrow that comes from outside."""
+    """A message received inside the cut and sent outside: all that can be wrong if every state is a prefix."""
     for number in sorted(inside):
         event = history.events[number]
         if event.kind == "receive" and event.message not in inside:
@@ -209,7 +209,7 @@ def _channels(history: GraphHistory, taken: Taken, inside: set[int]) -> Violated
 
 
 def under_way(events: Sequence[Event], inside: set[int]) -> dict[str, tuple[int, ...]]:
-    """Of each channel, the messages sent inside the cut and not received inside it, in the order of sending."""
+    """By channel: the messages sent inside the cut and not received inside it, in the order of sending."""
     received = {events[number].message for number in inside if events[number].kind == "receive"}
     found: dict[str, list[int]] = {}
     for number in sorted(inside):
@@ -240,7 +240,7 @@ def _event_in_words(history: GraphHistory, number: int) -> str:
 
 
 def in_absolute_time(history: GraphHistory, taken: Taken) -> Iterator[tuple[int, int]]:
-    """Pairs (a, b): a occurred before b, b is in the snapshot, a is not; none, by the words of the course."""
+    """Pairs (a, b): a occurred before b, b is in the snapshot, a is not.  The course allows none."""
     inside = {number for part in taken.parts for number in part.events}
     for later in sorted(inside):
         for earlier, event in enumerate(history.events):

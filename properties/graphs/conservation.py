@@ -1,8 +1,8 @@
 """Every buffer that a source read is, in the end, processed by the sink once, or still in flight (UNA-2, UNA-8).
 
-`processed` is what the sink's state records, without what a failure undid.  Of each source
-it must be 0, 1, 2 ... without a gap, a repeat or a change of order; what is in flight must
-be all that was read beyond it, once.
+`processed` is what the sink's state records, without what a failure undid.  For each
+source it must be 0, 1, 2 ... without a gap, a repeat or a change of order.  The buffers
+in flight must be all that were read beyond it, each once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ WITNESSES = 5
 
 
 class BytesHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a run on bytes from outside; a buffer is its source's number and its place there."""
+    """What could be observed of a run on bytes; a buffer is (number of its source, its place there)."""
 
     sources: dict[int, str]
     """number of a source: its name"""
@@ -28,7 +28,7 @@ class BytesHistory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check(history: BytesHistory) -> Verdict:
-    """Whether nothing was lost, repeated or turned round; unknown when the sink processed nothing."""
+    """Whether no buffer was lost, repeated or reordered; unknown if the sink processed none."""
     if not history.processed:
         return Unknown(reason="not exercised", detail="the sink processed nothing")
     for source, name in history.sources.items():
@@ -41,7 +41,7 @@ def check(history: BytesHistory) -> Verdict:
 
 
 def _compare(source: str, found: list[int], read: int) -> Violated | None:
-    """`found` is to be 0, 1, 2 ... to what was read."""
+    """Whether `found` is 0, 1, 2 ... up to what was read."""
     if found == list(range(read)):
         return None
     there, wanted = Counter(found), Counter(range(read))

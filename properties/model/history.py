@@ -24,8 +24,8 @@ import msgspec
 from .workload import BEGINNING, Row
 
 Passing = tuple[int | None, ...]
-"""An element in flight: a record (key, value, tag, tag2, origin, event time), a watermark (time,), a mark of
-being idle ()."""
+"""An element in flight: a record (key, value, tag, tag2, origin, event time), a watermark (time,), or an idle mark
+()."""
 
 
 class StoredState(msgspec.Struct, kw_only=True):
@@ -68,8 +68,8 @@ class StoredState(msgspec.Struct, kw_only=True):
 
     queued: dict[int, list[Passing]] = {}
     unsent: dict[int, list[Passing]] = {}
-    """in flight: by input channel (in the task's numbering) what lay in it, by output channel what was still to be
-    sent"""
+    """in flight, by channel number of the task: `queued` is what lay in an input channel, `unsent` what was still to be
+    sent into an output channel"""
     replays: dict[int, list[int]] = {}
     """of the first elements `queued` in a channel: how many restores have put each back before; those with more
     restores come first when the job is rescaled"""
@@ -100,25 +100,25 @@ class Channel(msgspec.Struct, kw_only=True, omit_defaults=True):
     sent: list[int] = []
     barriers: list[tuple[int, int]] = []
     recovered: list[int] = []
-    """of the records that the receiver's attempt was restored with, and took before all that was sent"""
+    """of the records with which the receiver's attempt was restored; it took them before all that was sent"""
     recovered_watermarks: list[tuple[int | None, int]] = []
-    """the same of watermarks, each with the number of restored records before it"""
+    """the same for watermarks, each with the number of restored records before it"""
     repeated: list[int] = []
-    """of the records that its sender, come up alone, sent again and its receiver had already: before all that is
-    `sent`, and not in it"""
+    """of the records that its sender sent again after a local recovery and that its receiver had already: they come
+    before all that is `sent`, and are not in it"""
     watermarks: list[tuple[int | None, int]] = []
-    """(event time, number of records before it); the mark of being idle has no time"""
+    """(event time, number of records before it); an idle mark has no time"""
     # when (µs) each mark of being idle was, of a source whose splits can be
     idle_at: list[int] = []
 
     @property
     def content(self) -> list[int]:
-        """The origins of all that its receiver could take, in order."""
+        """The origins of all records that its receiver could take, in order."""
         return self.recovered + self.sent
 
     @property
     def times(self) -> list[tuple[int | None, int]]:
-        """The watermarks among them, each with the number of records before it."""
+        """The watermarks that its receiver could take, each with the number of records before it."""
         restored = len(self.recovered)
         return self.recovered_watermarks + [(time, restored + before) for time, before in self.watermarks]
 
@@ -188,13 +188,13 @@ class TaskRun(Entry, kw_only=True):
     """(records read or applied before it, event time) of each advance of its watermark, in order"""
     ticks: list[tuple[int, int]] = []
     """(records applied before it, µs) of each processing time that it received, in order: the world's
-    clock, or the end of time when all input had ended; only where an operator goes by it"""
+    clock, or the end of time when all input had ended; only of an operator in processing time"""
     read_at: list[int] = []
     advanced_at: list[int] = []
     """when (µs) `reads` and `watermarks` were; only where splits can be idle"""
     assigned: list[tuple[int, int, int]] = []
-    """(records read before it, split, position) of each split that the control plane brought it, of an
-    input whose splits are given as the job runs"""
+    """(records read before it, split, position) of each split that was assigned to it, of an
+    enumerated input"""
     loaded: Loaded | None = None
     end_of_data: bool = False
     """its input ended: the coordinator ended the source, or the operator received the end of data"""
@@ -284,7 +284,7 @@ class Written(Entry, kw_only=True):
 
 
 class Read(Entry, kw_only=True):
-    """A read-committed reader looked at the sink: it saw the first `rows` of `committed`."""
+    """A read-committed reader's look at the sink: it saw the first `rows` of `committed`."""
 
     began: int  # order
     ended: int
@@ -314,7 +314,7 @@ class AttemptStarted(JournalEntry, kw_only=True, tag="attempt-started"):
 
 
 class AttemptRunning(JournalEntry, kw_only=True, tag="attempt-running"):
-    """Every task of it is restored and running."""
+    """Every task of the attempt is restored and running."""
 
     attempt: int
 
@@ -366,9 +366,9 @@ class FaultFired(JournalEntry, kw_only=True, tag="fault-fired"):
 
 
 class CommandIssued(JournalEntry, kw_only=True, tag="command-issued"):
-    """`kind`: savepoint, stop-with-savepoint, cancel or resume; `checkpoint` is the snapshot that a
-    user who resumes names, None for the newest; `parallelism` how many subtasks operators then have, where changed;
-    `inserted` are the operators that the job has then and had not, each with the one that it stands before."""
+    """`kind`: savepoint, stop-with-savepoint, cancel or resume.  For a resume: `checkpoint` is the snapshot that the
+    user names, None for the newest; `parallelism` has the operators whose number of subtasks changes; `inserted` the
+    operators that are new in the job, each with the one in front of which it stands."""
 
     command: int
     kind: str
@@ -379,8 +379,8 @@ class CommandIssued(JournalEntry, kw_only=True, tag="command-issued"):
 
 
 class CommandReturned(JournalEntry, kw_only=True, tag="command-returned"):
-    """`checkpoint` is the snapshot it made, or for a resume the one that the job begins with;
-    `error` is empty when it succeeded."""
+    """`checkpoint` is the snapshot that a command made, for a resume the one with which the job begins;
+    `error` is empty if the command succeeded."""
 
     command: int
     checkpoint: int | None = None

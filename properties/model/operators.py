@@ -1,11 +1,11 @@
 """The operators of a workload: what each of them means.
 
-Every meaning is stated in a docstring, in SQL's terms where NULLs are concerned;
-the engine, the quick checker and PySpark each write it once more.
+Every meaning is stated in a docstring, in SQL's terms where NULLs are concerned.  The
+engine, the quick checker and PySpark each implement it with code of their own.
 
-A row whose tag is below 0 is a *retraction* (OPS-6): it takes back the row that is
-the same but for the sign of the tag.  To an operator that is `signed` its sign is
--1, every other row's is 1; one that is not takes it for a row like any other.
+A row whose tag is below 0 is a *retraction* (OPS-6): it retracts the row that is equal
+but for the sign of its tag.  For a `signed` operator a retraction has the sign -1, every
+other row 1.  Any other operator treats a retraction like a normal row.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class FlatMap(Operator, kw_only=True, tag="flat-map"):
 
 
 class Count(Operator, kw_only=True, tag="count"):
-    """A running count a key: (key, n, tag, tag2) for every row; with `tagged` false, (key, n, 0, 0).
+    """A running count by key: (key, n, tag, tag2) for every row; with `tagged` false, (key, n, 0, 0).
 
-    NULL is a key like any other (as GROUP BY has it).  With `signed`, n is the sum of
+    NULL is a key like any other, as in GROUP BY.  With `signed`, n is the sum of
     the signs, and the rows are a changelog, as those of a signed `Sum`.
     """
 
@@ -57,14 +57,14 @@ class Count(Operator, kw_only=True, tag="count"):
 
 
 class Sum(Operator, kw_only=True, tag="sum"):
-    """A running sum a key: (key, sum of values so far, sum of tags so far, 0).
+    """A running sum by key: (key, sum of values so far, sum of tags so far, 0).
 
-    NULL values add nothing; the sum is NULL until the first that is not.
+    NULL values add nothing; the sum is NULL until the first value that is not NULL.
 
-    With `signed`, a retraction subtracts its value, NULL is 0, and the rows are a
-    changelog: for each record the key's row (key, sum, sum of tags, 0) as it was is
-    taken back (its tag negated), then as it is now comes.  Where sum and tags are
-    both 0 the key has no row, and nothing is held of it.
+    With `signed`, a retraction subtracts its value, NULL counts as 0, and the rows are a
+    changelog: each record first retracts the key's last row (key, sum, sum of tags, 0),
+    with its tag negated, then yields the new one.  If sum and sum of tags are both 0, the
+    key has no row, and no state is held for it.
     """
 
     signed: bool = False
@@ -92,36 +92,36 @@ class Join(Operator, kw_only=True, tag="join"):
     """Inner join on the key of two inputs, the first being left, each pair once.
 
     The pair is (key, left value, left tag, right tag); NULL keys match nothing
-    and are not kept in state.  With `signed`, a pair's sign is the product of both
-    rows', in the left tag; so a retraction takes back each pair of the row that it
-    takes back, whichever comes first, and both are held.
+    and are not kept in state.  With `signed`, a pair's sign, in its left tag, is the
+    product of the signs of both rows.  So a retraction retracts every pair of the row
+    that it retracts, whichever of the two comes first; both are kept in state.
     """
 
     signed: bool = False
 
 
 class Rules(Operator, kw_only=True, tag="rules"):
-    """The rows of the first input, changed by the rules that the second one's rows are (broadcast state).
+    """The rows of the first input, changed by rules: the rows of the second input (broadcast state).
 
-    Every subtask takes all rules and keeps them in a map; of several for one key the
-    one of the greatest tag holds, of those the one of the greatest value, NULL being
-    the least, whichever came first.  A row that finds a rule of its key there becomes
-    (key, value + the rule's value, tag, the rule's tag), NULL where either value is;
-    one that finds none stays as it is.  NULL is a key like any other.
+    Every subtask takes all rules and keeps them in a map.  Of several rules for one key,
+    the one with the greatest tag counts, among these the one with the greatest value
+    (NULL is the least), whichever came first.  A row with a rule for its key becomes
+    (key, value + the rule's value, tag, the rule's tag), NULL if either value is NULL.
+    Any other row stays as it is.  NULL is a key like any other.
     """
 
 
 class Model(Operator, kw_only=True, tag="model"):
     """A model learnt from a key's rows, a level in whole numbers (state as parameters): (key, level, tag, tag2)
-    for every row, the level as that row has moved it.
+    for every row, with the level after that row.
 
-    It begins at 0; each value that is not NULL moves it by floor((value - level) / 4),
-    a NULL leaves it.  Held are the level and the number of values learnt.
+    The level begins at 0.  Each value that is not NULL moves it by floor((value - level) / 4);
+    a NULL does not move it.  The state is the level and the number of values learnt.
     """
 
 
 class Batch(Operator, kw_only=True, tag="batch"):
-    """All rows as they come, `size` at a time: each subtask emits its buffered rows when it has so many.
+    """All rows unchanged, `size` at a time: each subtask emits its buffered rows when it has that many.
 
     At the end of its data it emits the rest.  Buffered rows are in list state, which is
     redistributed item by item, so the engine chooses which subtask buffers which rows;
@@ -132,18 +132,17 @@ class Batch(Operator, kw_only=True, tag="batch"):
 
 
 class Tally(Operator, kw_only=True, tag="tally"):
-    """A running count a key, (key, n, 0, 0) for every row, as `Count`; its subtasks hold the counts as a union."""
+    """A running count by key, (key, n, 0, 0) for every row, as `Count`; its subtasks hold the counts as a union."""
 
 
 class Window(Operator, kw_only=True):
-    """Base of the windows in event time: of each window and key, one row.
+    """Base of the windows in event time: one row for each window and key.
 
-    The row is (key, aggregate, sum of tags, start of the window); the aggregate
-    is the number of records, or with `of` "sum" the sum of their values, NULL
-    where all are.  A window from `start` to before `end` is finished when the
-    watermark reaches end - 1.  Until it is `lateness` further, each record that
-    still comes for it emits the row again, as it then is (of several windows the
-    first first); one that comes later is dropped.
+    The row is (key, aggregate, sum of tags, start of the window).  The aggregate
+    is the number of records, or with `of` "sum" the sum of their values (NULL if all
+    are NULL).  A window from `start` to before `end` ends when the watermark reaches
+    end - 1.  Until the watermark is `lateness` further, each late record emits the row
+    again, with the record in it (earlier windows first).  Later records are dropped.
     """
 
     of: str = "count"
@@ -167,7 +166,7 @@ class Sliding(Window, kw_only=True, tag="sliding"):
 class Session(Window, kw_only=True, tag="session"):
     """A key's records, as long as each is less than `gap` from some other; the end is the last plus `gap`.
 
-    Records at a distance of just `gap` are in two sessions: otherwise the moment at
+    Records at a distance of exactly `gap` are in two sessions: otherwise the time at
     which a session is emitted would matter.
     """
 
@@ -177,11 +176,12 @@ class Session(Window, kw_only=True, tag="session"):
 class Burst(Window, kw_only=True, tag="burst"):
     """A key's records, as long as each is taken less than `gap_us` after the one before: sessions in processing time.
 
-    The clock is that of the world which runs it, so the content of a burst follows from
-    when the run took the records; its start is the moment (µs) at which the first was taken.
-    It is over, and its row comes, when the operator receives a time that is `gap_us`
-    or more behind its last record.  The operator receives the time before each record and
-    when a timer is due.  At the end of all input every burst is over.  No record is late.
+    The clock is that of the world in which the job runs.  So what a burst holds follows from
+    when the run took the records; its start is the time (µs) at which it took the first.
+    The burst ends, and its row is emitted, when the operator receives a time that is
+    `gap_us` or more after the burst's last record.  The operator receives the time before
+    each record and when a timer is due.  At the end of all input every burst ends.  No
+    record is late.
     """
 
     gap_us: int
@@ -190,7 +190,7 @@ class Burst(Window, kw_only=True, tag="burst"):
 class User(Operator, kw_only=True, tag="user"):
     """A function that a user wrote, known by its name (OPS-4): its counterparts define what it means.
 
-    Its rows have the key of the records that they come from.
+    Its rows have the key of the records from which they come.
     """
 
     function: str
@@ -227,7 +227,7 @@ KEYED: tuple[type[Operator], ...] = (Count, Sum, Greater, Dedup, Join, Model, Ta
 """Operators that hold state by key, so that each of their inputs is hashed."""
 
 STATEFUL: tuple[type[Operator], ...] = (*KEYED, Rules)
-"""Operators with state that follows from what they took."""
+"""Operators whose state follows from the records that they took."""
 
 ORDERED: tuple[type[Operator], ...] = (Sum, Greater, Model)
 """Operators whose rows depend on the order of one key's input (judging: S); so do
@@ -235,17 +235,17 @@ ORDERED: tuple[type[Operator], ...] = (Sum, Greater, Model)
 
 
 def is_clocked(operator: Operator) -> bool:
-    """Whether it goes by processing time."""
+    """Whether it uses processing time."""
     return isinstance(operator, Burst) or (isinstance(operator, User) and operator.clocked)
 
 
 def is_signed(operator: Operator) -> bool:
-    """Whether it knows retractions (OPS-6)."""
+    """Whether it accepts retractions (OPS-6)."""
     return isinstance(operator, (Count, Sum, Join)) and operator.signed
 
 
 def is_changelog(operator: Operator) -> bool:
-    """Whether its rows take each other back."""
+    """Whether its rows retract each other."""
     return isinstance(operator, (Count, Sum)) and operator.signed
 
 

@@ -51,21 +51,21 @@ OFFSET_BITS = 32
 
 
 def origin_of(split: int, offset: int, copy: int = 0) -> int:
-    """The lineage of a row as one integer: split, offset and flat-map copy.
+    """The origin of a row as one integer: split, offset and flat-map copy.
 
-    A flat map sets the copy (0 … 255); every other operator hands its input's
-    origin on, and a join hands on that of the record which completed the pair.
+    A flat map sets the copy (0 … 255).  Every other operator keeps the origin of its input
+    record; a join keeps that of the record which completed the pair.
     """
     return (split << OFFSET_BITS | offset) << COPY_BITS | copy
 
 
 PANE = 1 << 60
-"""The mark of a window's row: its origin is else that of its pane's greatest record, the copy left out.  So
-rows of one origin are of one key, which a replay asks for."""
+"""The bit that marks the origin of a window's row; the rest is the origin of the greatest record of its pane, without
+the copy.  So rows of one origin have one key, as a replay requires."""
 
 
 def is_pane(origin: int) -> bool:
-    """Whether it stands for what a window had gathered, not for a record."""
+    """Whether an origin stands for a window's pane, not for a record."""
     return bool(origin & PANE)
 
 
@@ -86,7 +86,7 @@ InputRecord = tuple[int | None, int | None, int]
 """(key, value, tag) of one record; its offset is its index in its split."""
 
 BEGINNING, END_OF_TIME = -(1 << 62), 1 << 62
-"""The watermark before any was received, and the watermark once all input has ended."""
+"""The watermark before the first was received, and the watermark once all input has ended."""
 
 
 class Input(Value, kw_only=True):
@@ -104,11 +104,11 @@ class Input(Value, kw_only=True):
     """parallel to `splits`, the event time of each record: an integer in a unit of the workload's own, of
     any sign; empty where there is none"""
     delay: int = 0
-    """a split's watermark is the greatest time read of it, less this, less 1"""
+    """a split's watermark is the greatest event time read from it, minus this, minus 1"""
     idle_after_us: int = 0
-    """a split of which nothing is read for so long is idle, and not waited for; 0: never"""
+    """a split from which nothing is read for this long is idle, and no watermark waits for it; 0: never"""
     rewindable: bool = True
-    """it can be read again from an earlier position; without, only at-most-once can be promised"""
+    """it can be read again from an earlier position; otherwise only at-most-once can be promised"""
     assignment: str = "static"
     """who reads which split: static (see `Topology`), or enumerated: an enumerator gives each split to one
     subtask at a time, as they ask"""
@@ -130,7 +130,7 @@ class Node(Value, kw_only=True):
 
     @property
     def broadcast_input(self) -> str | None:
-        """The input of which every subtask takes all rows."""
+        """The input whose rows every subtask takes; None without one."""
         return self.inputs[1] if isinstance(self.operator, Rules) and len(self.inputs) > 1 else None
 
 
@@ -177,7 +177,7 @@ SINK = "sink"
 """The name of the one sink, in topologies, task names and histories."""
 
 MOST_WINDOWS = 1_000
-"""Sliding windows that one record may be of: each is held, and each is a row."""
+"""The sliding windows to which one record may belong: each is held, and each is a row."""
 
 
 class Edge(Value, kw_only=True):
@@ -249,8 +249,7 @@ def problems(workload: Workload, topology: Topology) -> list[str]:
 
 
 def window_of(workload: Workload) -> Node | None:
-    """The node that goes by time, if there is one: a window, or a user's function with timers.
-
+    """The node that uses time, if there is one: a window, or a user function with timers.
     More than one is a problem.
     """
     return next((node for node in workload.nodes if _goes_by_time(node)), None)

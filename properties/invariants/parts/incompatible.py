@@ -28,7 +28,7 @@ def begun_before_finished(case: Case) -> Violated | None:
             if behind in finished_before(case, start.job):
                 message = (
                     f"job {start.job} began with {name} before {behind}, which the snapshot that it was resumed from"
-                    " counts as finished: no task would take what {name} sends"
+                    f" counts as finished: no task would take what {name} sends"
                 )
                 return _violated(case, "begun though it does not fit", message, start.restores, start.order)
     return None
