@@ -25,24 +25,24 @@ from .situations.local import local_stage
 from .stage import Frame, Stage, Template, stage_of
 
 LONGEST_US = 30_000
-"""for how long anything is delayed or down"""
+"""the longest delay or outage"""
 SHORT_PAUSE_US = 6_000
-"""clearly shorter than what it takes to be given up for dead, as LONGEST_US is clearly longer"""
+"""clearly shorter than the time after which a process is declared lost, as LONGEST_US is clearly longer"""
 LEAST_RECORDS = 40
-"""some of which are being read, or queue, at each checkpoint; reading them takes as long as reading fewer"""
+"""so many that some are being read, or queued, at each checkpoint; fewer would take as long to read"""
 FEW_RESTARTS = 4
-"""of a job that is lost for good: it ends when they are used up, and each takes its time"""
+"""for a job that cannot recover: it ends when they are used up, and each takes time"""
 UNLED_EVERY = 8
-"""one scenario in so many is drawn from the templates, with whatever that brings"""
+"""one scenario in this many has no leading kinds and is drawn from the templates"""
 
 LOCAL_PERCENT = 3
-"""of the led scenarios have local recovery: as many as elsewhere are drawn from its template"""
+"""of the scenarios with leading kinds have local recovery: the share of its template elsewhere"""
 
 _SLOW_WRITE_US = 2_000
-"""for a snapshot, so that one task's is under way while another takes its own"""
+"""for a snapshot, so that one task's write is under way while another task takes its snapshot"""
 
 Lead = tuple[str, ...]
-"""the kinds of fault that a scenario must have; none: those of a template"""
+"""the kinds of fault that a scenario must have; empty: those of a template"""
 
 _NEEDS_FILES = frozenset({"lose-unsynced", "tear-write", "fail-read"})
 _NEEDS_TRANSACTIONS = frozenset({"fail-commit", "kill-database"})
@@ -58,14 +58,14 @@ _IN_WAIT = frozenset(
         "raise-in-operator",
     }
 )
-"""kinds that wait for the next of something: they are set off while much of it is still to come"""
+"""kinds that wait for the next event of their sort: they are triggered while many such events are still to come"""
 _LASTING = frozenset({"delay-channel", "stall-channel", "slice-channel"})
-"""kinds that are felt by what passes meanwhile"""
+"""kinds that act on the elements that pass while they last"""
 _MACHINE_RESTARTING = frozenset({"reset-channel", "limit-channel", "timeout-channel", "kill-proxy"})
 
 
 def leads_of(capabilities: Capabilities) -> tuple[Lead, ...]:
-    """Two kinds at a time, far apart in the order of all, each kind in two of them."""
+    """Pairs of kinds that are far apart in the order of all; each kind is in two pairs."""
     kinds = [kind for kind in KINDS if kind in capabilities.faults]
     half = (len(kinds) + 1) // 2
     return tuple(
@@ -74,21 +74,21 @@ def leads_of(capabilities: Capabilities) -> tuple[Lead, ...]:
 
 
 def lead_of(index: int, leads: Sequence[Lead]) -> Lead:
-    """The kinds of fault that lead scenario `index`; none in every eighth."""
+    """The leading kinds of scenario `index`; none in every eighth."""
     if not leads or index % UNLED_EVERY == UNLED_EVERY - 1:
         return ()
     return leads[(index - index // UNLED_EVERY) % len(leads)]
 
 
 def draw_scenario(choices: Choices, frame: Frame, templates: Sequence[Template]) -> Scenario:
-    """A scenario of the frame's lead; without one, of one that is drawn."""
+    """A scenario with the frame's leading kinds; without any, one of a template that is drawn."""
     capabilities = frame.capabilities or Capabilities()
     lead = choices.pick(((), *leads_of(capabilities))) if frame.lead is None else frame.lead
     return led(choices, frame, lead) if lead else choices.pick(templates)(choices, frame)
 
 
 def led(choices: Choices, frame: Frame, lead: Lead) -> Scenario:
-    """Faults of the kinds that lead, on a stage where each can fire, and what makes them."""
+    """Faults of the leading kinds, on a stage where each can fire, and the commands or settings that they need."""
     lead = lead[: max(1, frame.max_faults - 1)]
     stage = _local(choices, frame) or _stage(choices, frame, lead)
     target = stage.target
@@ -101,7 +101,7 @@ def led(choices: Choices, frame: Frame, lead: Lead) -> Scenario:
 
 
 def _local(choices: Choices, frame: Frame) -> Stage | None:
-    """Now and then the job has local recovery, whatever the faults are."""
+    """Sometimes the job has local recovery, whatever its faults are."""
     can = frame.capabilities is not None and frame.capabilities.local_recovery
     return local_stage(choices, frame) if can and choices.percent(LOCAL_PERCENT) else None
 
@@ -126,7 +126,7 @@ def _stage(choices: Choices, frame: Frame, lead: Lead) -> Stage:
 
 
 def eased(choices: Choices, scenario: Scenario) -> Scenario:
-    """The scenario within what real time allows: nothing lasts long, and most triggers are points."""
+    """The scenario within the limits of real time: nothing lasts long, and most triggers are points."""
     target = forecast(scenario.workload, scenario.topology, scenario.engine)
     engine = scenario.engine
     if any(isinstance(fault, plan.FailCommit) and fault.how == "expired" for fault in scenario.faults):
@@ -194,14 +194,14 @@ def _eased(choices: Choices, fault: AnyFault, target: Forecast) -> AnyFault:
 
 
 def _command(choices: Choices, command: AnyCommand, target: Forecast) -> AnyCommand:
-    """Whoever starts a job again does so a time after its end."""
+    """A job is resumed some time after its end."""
     if isinstance(command, Resume):
         return command
     return msgspec.structs.replace(command, trigger=_pointed(choices, command.trigger, target))
 
 
 def _pointed(choices: Choices, trigger: AnyTrigger, target: Forecast) -> AnyTrigger:
-    """For two times in three the record that is about to be read then; the very start stays a time."""
+    """Two times in three the read of the record that is due at that time; the very start stays a time."""
     if not isinstance(trigger, AtTime) or trigger.at_us == 0 or not target.reads or choices.percent(33):
         return trigger
     reads = target.reads * (trigger.at_us - target.start_us) // max(1, target.span_us)
@@ -219,7 +219,7 @@ def _link(choices: Choices, target: Forecast) -> dict[str, str]:
 
 
 def _lasting(choices: Choices) -> int:
-    """Long enough for some barrier to pass, whatever the records do."""
+    """Long enough for some barrier to pass, however the records come."""
     return choices.pick((10_000, 6_000, 20_000))
 
 

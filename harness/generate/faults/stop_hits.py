@@ -91,7 +91,8 @@ def _amid_closing(choices: Choices, engine: Engine) -> int:
 
 
 def _amid_resume(choices: Choices, scenario: Scenario, number: int) -> AnyFault:
-    """While the tasks of the next job come up: one dies as it comes up, or another; a word is lost; a read fails."""
+    """While the tasks of the next job start: a task dies as it starts, another task dies, a message is lost, or a read
+    fails."""
     resumes = [index for index, command in enumerate(scenario.commands) if isinstance(command, Resume)]
     job = resumes.index(number) + 1
     target = forecast(scenario.workload, topologies_of(scenario)[job], scenario.engine)
@@ -104,7 +105,7 @@ def _amid_resume(choices: Choices, scenario: Scenario, number: int) -> AnyFault:
 
 
 def _as_one_comes_up(choices: Choices, scenario: Scenario, number: int, target: Forecast) -> AnyFault:
-    """At a step of a task's coming up, in the first attempt of the job, should no other have failed before."""
+    """At a step of a task's start, in the job's first attempt, if no other attempt failed before."""
     task = choices.pick(target.layout.tasks)
     point = choices.pick(("state-loaded", "task-deployed", "task-running"))
     ran = sum(isinstance(one, Resume) and not one.inserted for one in scenario.commands[:number])
@@ -115,7 +116,7 @@ def _as_one_comes_up(choices: Choices, scenario: Scenario, number: int, target: 
     blow = draw_fault(choices, target, kind, trigger)
     if not isinstance(blow, plan.KillTask | plan.PauseTask) or choices.percent(30):
         return blow
-    # the very one, which is there by then: another may have yet to come
+    # this task itself, which exists by then: another may not exist yet
     return msgspec.structs.replace(blow, trigger=msgspec.structs.replace(trigger, side="after"), task=task)
 
 
@@ -124,16 +125,16 @@ def _upsets(scenario: Scenario) -> int:
     return sum(kind_of(fault) in UPSETTING for fault in scenario.faults)
 
 
-# -- the refusal of a job that does not fit ------------------------------------------
+# -- the refusal of an incompatible job ----------------------------------------------
 
 
 def _amid_refusal(choices: Choices, scenario: Scenario, number: int) -> tuple[AnyFault, ...]:
-    """The coordinator dies before it is durable that the job is over, or after; the next may not read its records at
-    first.  No task of the job ever comes up, so that nothing else can die."""
+    """The coordinator dies before or after the end of the job is durable; the next coordinator may at first fail to
+    read its records.  No task of the job ever starts, so no other process can die."""
     failed, pause = _upsets(scenario), scenario.commands[number].trigger
     pause_us = pause.at_us if isinstance(pause, AtTime) else 0
     later_us = _amid_closing(choices, scenario.engine) + (pause_us if failed else 0)
-    # a job that never failed has not recovered before: this begins with the next; any other does so as it ends
+    # a job that never failed has not recovered: the phase begins with the next coordinator; else with the job's end
     trigger = InPhase(phase="recovering", occurrence=1 + failed, after_us=later_us)
     dies = plan.KillCoordinator(trigger=trigger, down_us=choices.pick((1_000, 5_000)))
     if number == 0 or scenario.engine.snapshot_store != "files" or not choices.percent(30):
@@ -141,7 +142,7 @@ def _amid_refusal(choices: Choices, scenario: Scenario, number: int) -> tuple[An
     return dies, plan.FailRead(trigger=_as_asked(scenario, number - 1, "after"), task=None)
 
 
-# -- what both have ------------------------------------------------------------------
+# -- shared ---------------------------------------------------------------------------
 
 
 def _wayward(choices: Choices, message: str, trigger: AnyTrigger, tasks: tuple[str, ...]) -> AnyFault:

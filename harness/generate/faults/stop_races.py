@@ -1,8 +1,8 @@
-"""Commands that race: two users ask for different ends of one job, or one of them changes his mind.
+"""Commands that race: two users ask for different ends of one job, or one user asks for two.
 
-What a command means depends on what was asked before it and on how far that has
-come: a drain that comes while a stop takes its savepoint, a cancel before
-either, a savepoint whose barriers are under way as the input is let go.
+What a command means depends on the commands before it and on how far they have come: a
+drain while a stop takes its savepoint, a cancel before either of them is done, or a
+savepoint whose barriers are in flight when a drain ends the input.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STEPS = (
     "end-of-data-sent",
     "end-of-partition-sent",
 )
-"""of the way from a command to the end of its job"""
+"""shares of the time from a command to the end of its job"""
 
 
 def racing_stops(choices: Choices, target: Forecast, asked: AnyTrigger) -> tuple[AnyCommand, ...]:
@@ -58,7 +58,7 @@ def _command(kind: str, trigger: AnyTrigger) -> AnyCommand:
 
 
 def as_another(choices: Choices, target: Forecast) -> tuple[Resume, ...]:
-    """A resume with an operator that the job had not: mostly where something may have finished behind it."""
+    """A resume with an operator that the job did not have, mostly in front of one that may have finished."""
     receivers = dict.fromkeys(receiver.rpartition("-")[0] for _, receiver in target.layout.channels)
     first, *others = [name for name in receivers if name not in COMMITTERS]
     behind = choices.pick((first, first, first, first, *others))

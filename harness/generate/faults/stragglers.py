@@ -1,8 +1,8 @@
-"""Messages that are still under way when their job has ended and another has followed it.
+"""Messages that are still in flight when their job has ended and another has followed it.
 
-A resume comes some time after the end of the job before, so what was sent last has mostly arrived by then.  Here one
-message of the former job is held back until the next one comes up, or runs, with as many tasks or with fewer; or it
-comes once in time, and once more then.
+A resume comes some time after the end of the previous job, so the last messages have mostly arrived by then.  Here one
+message of the previous job is delayed until the next job starts or runs, with as many tasks or with fewer.  Or it
+arrives in time and is repeated then.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from ..stage import Frame, stage_of
 from .draw_faults import at_some_time
 
 PERCENT = 40
-"""of the jobs that are ended and followed by another"""
+"""of the jobs that end and are followed by another"""
 AT_FIRST = ("deploy", "running")
-"""sent as a job begins: held back they keep it from running until it is cancelled"""
+"""messages of a job's start: a delay keeps the job from running until it is cancelled"""
 AMID = ("complete", "ack", "trigger", "abort")
 LATE = ("cancel", "deploy", "cancel", "running")
-"""what may come late: a stop waits for all else, so that what is late comes before its end"""
+"""messages that may be late.  A stop waits for all other messages, so a late one arrives before the stop's end"""
 AGAIN_BEHIND_A_CANCEL = ("cancel", "deploy", *AMID, "running")
 AGAIN_BEHIND_A_STOP = ("terminate", "complete", "finished", "deploy", "ack", "ended", "trigger")
-"""what may come again: that holds nothing up"""
+"""messages that may be repeated: a repeat delays nothing"""
 BEYOND = (2, 1, 4, 6)
-"""after so many eighths of the time that the sources read, counted from the resume, it comes"""
+"""eighths of the time for which the sources read: after so many, from the resume on, the message arrives"""
 STOP_TAKES = 3
-"""times as long as a checkpoint, about: its savepoint, and then all tasks finish"""
+"""how many checkpoints a stop takes as long as, roughly: its savepoint, and then all tasks finish"""
 LONGEST_US = 30_000
-"""in real time, as for any fault there"""
+"""in real time, as for every fault there"""
 
 
 def with_stragglers(choices: Choices, scenario: Scenario, most: int, *, real_time: bool = False) -> Scenario:
@@ -48,7 +48,7 @@ def with_stragglers(choices: Choices, scenario: Scenario, most: int, *, real_tim
     if has_room and (not is_cancel or choices.percent(50)):
         again = _again(choices, scenario, index, AGAIN_BEHIND_A_CANCEL if is_cancel else AGAIN_BEHIND_A_STOP, real_time)
         return replace(scenario, faults=(*scenario.faults, again))
-    message = choices.pick(LATE) if is_cancel else "terminate"  # the task is notified of it until it has ended
+    message = choices.pick(LATE) if is_cancel else "terminate"  # sent to the task again until it has ended
     task, by_us = _whose(choices, scenario, index), _lateness(choices, scenario, index, message in AT_FIRST)
     if has_room and (real_time or choices.percent(40)):
         trigger = AtTime(at_us=0) if message in AT_FIRST else scenario.commands[index].trigger
@@ -59,7 +59,7 @@ def with_stragglers(choices: Choices, scenario: Scenario, most: int, *, real_tim
 
 
 def _again(choices: Choices, scenario: Scenario, index: int, kinds: tuple[str, ...], real_time: bool) -> RepeatMessage:
-    """One that is sent while the job ends, a little before, or as it begins comes again when the next one runs."""
+    """A message sent at the job's start, shortly before its end or during it is repeated when the next job runs."""
     message, asked = choices.pick(kinds), scenario.commands[index].trigger
     trigger, after_us = asked, _lateness(choices, scenario, index, message in AT_FIRST)
     if message in AT_FIRST:
@@ -72,8 +72,8 @@ def _again(choices: Choices, scenario: Scenario, index: int, kinds: tuple[str, .
 
 
 def late_cancel(choices: Choices, frame: Frame) -> Scenario:
-    """A job is cancelled and resumed, and the order to stop reaches one of its tasks when the next job runs; in a mode
-    that takes no checkpoints, if there is one: no time-out of theirs would bring a task back that was stopped."""
+    """A job is cancelled and resumed, and the order to stop reaches one of its tasks when the next job runs.  If
+    possible the job takes no checkpoints: a checkpoint's time-out would restart a task that was stopped by mistake."""
     modest = "at-most-once" if "at-most-once" in frame.guarantees else min(frame.guarantees)
     sink = "plain" if "plain" in frame.sinks else min(frame.sinks)
     tuning = Tuning(guarantees=(modest,), sinks=(sink,))
@@ -94,7 +94,7 @@ def _is_followed(scenario: Scenario, index: int) -> bool:
 
 
 def _whose(choices: Choices, scenario: Scenario, index: int) -> str:
-    """Mostly that of a task which the next job has no more, if there is one."""
+    """The task whose message it is: mostly one that the next job no longer has, if there is one."""
     number = sum(isinstance(command, Resume) for command in scenario.commands[:index])
     here, there = (
         layout_of(scenario.workload, topology, scenario.engine.committing).tasks
@@ -105,7 +105,7 @@ def _whose(choices: Choices, scenario: Scenario, index: int) -> str:
 
 
 def _lateness(choices: Choices, scenario: Scenario, index: int, at_first: bool) -> int:
-    """By so much that it comes some way behind the resume; one that is sent as the job begins, by so much more."""
+    """A delay by which the message arrives some time after the resume; longer for a message of the job's start."""
     again, asked = scenario.commands[index + 1].trigger, scenario.commands[index].trigger
     pause_us = again.at_us if isinstance(again, AtTime) else 0
     before_us = asked.at_us if at_first and isinstance(asked, AtTime) else 0

@@ -1,8 +1,7 @@
-"""Pipelines that crash: the vicious circle, and which way gets furthest at what rate, interval and rate of crashes.
+"""Pipelines that crash: the vicious circle, and which way of spilling makes most progress at which rates and intervals.
 
-Progress is what the sink processed and no crash took back.  Where there are
-crashes the run ends with one, so that only what a complete checkpoint covers
-counts; where there are none nothing is ever taken back.
+Progress is what the sink processed and no crash undid.  A run with crashes ends with one,
+so that only what a complete checkpoint covers counts.  A run without crashes undoes nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ EVEN = 0.01
 
 
 def crashes(every_us: int | None, for_us: int = FOR_US, seed: int = 1) -> tuple[int, ...]:
-    """When crashes come at a rate, the same for the same seed, and one at the end; None: none."""
+    """The times of crashes at a mean rate, the same for the same seed, and of one at the end; None: no crashes."""
     if every_us is None:
         return ()
     draw, at_us = random.Random(seed), 0
@@ -37,24 +36,24 @@ def crashes(every_us: int | None, for_us: int = FOR_US, seed: int = 1) -> tuple[
 
 
 def circle(way: Way = ALIGNED, every_us: int | None = 90 * SECOND, for_us: int = FOR_US) -> Pipeline:
-    """9.5 MB/s come to a task that does 10, with a gigabyte of room: no backpressure, until it has to catch up."""
+    """A task that processes 10 MB/s receives 9.5, with a gigabyte of room: no backpressure until it has to catch up."""
     at_us = tuple(range(every_us, for_us + 1, every_us)) if every_us else ()
     plan = replace(fed(19 * MB // 2, 10 * MB, way), buffer_bytes=5 * MB // 2)
     return replace(plan, interval_us=20 * SECOND, restart_us=10 * SECOND, crashes_us=at_us, until_us=for_us)
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
-    """What lay between two crashes."""
+    """What happened between two crashes."""
 
     crashed_us: int
     checkpoints_s: tuple[float, ...]
-    """how long each that was complete by then had taken"""
+    """how long each checkpoint took that was complete by then"""
     covered: int
     """bytes that complete checkpoints covered"""
 
 
 def rounds(run: PipelineRun) -> list[Round]:
-    """Crash by crash, how long checkpoints took and how far they had come."""
+    """For each crash, how long checkpoints took and how far they had come."""
     found, before_us, covered = [], 0, 0
     for recovery in run.outcome.recoveries:
         since = [one for one in run.complete if before_us < (one.complete_us or 0) <= recovery.crashed_us]
@@ -77,7 +76,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     written: dict[str, int]
     winner: str
     even: tuple[str, ...]
-    """ways that did as well, the winner included, the one that wrote least first"""
+    """ways that did equally well, the winner included; the one that wrote least comes first"""
 
 
 RATES = (10 * MB, 30 * MB, 100 * MB)
@@ -89,7 +88,7 @@ def compared(rate: int, interval_us: int, every_us: int | None) -> Comparison:
     """One entry: all ways under the same crashes and with backpressure."""
     progress, written = {}, {}
     for name, way in WAYS.items():
-        # a quarter of a second's work a buffer, whatever the rate
+        # a buffer takes a quarter of a second of work, whatever the rate
         plan = replace(pressed(rate, way), buffer_bytes=rate // 4, interval_us=interval_us, until_us=FOR_US)
         run = measured(replace(plan, crashes_us=crashes(every_us)))
         progress[name], written[name] = run.for_good, run.written
