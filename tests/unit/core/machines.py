@@ -57,13 +57,19 @@ def output(partitioning: str, *channels: int) -> Output:
 ONE_OUT = (output("forward", 0),)
 
 
-def source(*splits: int, bounded: bool = True, outputs: tuple[Output, ...] = ONE_OUT, **config: Any) -> SourceTask:
+def source(
+    *splits: int,
+    bounded: bool = True,
+    outputs: tuple[Output, ...] = ONE_OUT,
+    parts: Parts | None = None,
+    **config: Any,
+) -> SourceTask:
     """A source of splits with so many records each: offset n of split s is (n, 10 s + n, tag 100 s + n)."""
     logs = [
         SplitLog(split=split, records=[(n, 10 * split + n, 100 * split + n) for n in range(length)])
         for split, length in enumerate(splits)
     ]
-    return SourceTask(spec("source-0", outputs=outputs), Config(**config), Parts(), logs, bounded)
+    return SourceTask(spec("source-0", outputs=outputs), Config(**config), parts or Parts(), logs, bounded)
 
 
 def operator(

@@ -81,11 +81,9 @@ def test_an_idle_split_is_not_waited_for_until_it_is_read_again() -> None:
     assert watermarks(task, 2) == [9]
     assert sent(task.step(TimerFired("idle"))) == []
     assert watermarks(task, 1) == [19]
-    task._next_log = 1
     assert watermarks(task, 1) == []
     effects = task.step(TimerFired("idle"))
     assert effects == [SetTimer("idle", 50)]
-    task._next_log = 1
     task.step(Poll())
     assert sent(task.step(TimerFired("idle"))) == [Watermark(119)]
     assert sent(task.step(TimerFired("idle"))) == [Idle()]

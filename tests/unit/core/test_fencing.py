@@ -15,7 +15,7 @@ from cutproof.reference_impl.core.fencing import Fencing
 from cutproof.reference_impl.core.ids import AttemptId, TaskId
 from cutproof.reference_impl.core.messages import Ack, AnyControl, Cancel, Control, Deploy, ToCoordinator, ToTask
 from cutproof.reference_impl.core.transactions import Fence
-from unit.core.coordinator_rig import OP, SINK, TASKS, CoordinatorRig, handle
+from unit.core.coordinator_rig import OP, SINK, SOURCE, TASKS, CoordinatorRig, handle
 from unit.core.machines import ATTEMPT, source
 
 VALUES: dict[str, Any] = {
@@ -56,11 +56,16 @@ def test_only_a_message_of_the_job_that_runs_is_for_anybody(kind: type[Control])
 @pytest.mark.parametrize("kind", [kind for kind in get_args(ToCoordinator) if kind is not Ack])
 def test_nothing_that_a_task_of_another_job_sends_is_taken(kind: type[Control]) -> None:
     """Though it names the attempt that runs."""
-    job = CoordinatorRig(job=2).up()
-    job.trigger()
-    before = job.machine.stage, dict(job.machine.checkpoints.pending), job.machine._ended_inputs
+    job, untouched = (CoordinatorRig(job=2).up() for _ in range(2))
+    for each in (job, untouched):
+        each.trigger()
+    before = job.machine.stage, dict(job.machine.checkpoints.pending)
     assert job.feed(Received(message(kind, 1, job.machine.attempt))) == []
-    assert (job.machine.stage, job.machine.checkpoints.pending, job.machine._ended_inputs) == before
+    assert (job.machine.stage, job.machine.checkpoints.pending) == before
+    assert job.ended(SOURCE, SINK) == untouched.ended(SOURCE, SINK) == [], "nor has it been told that op-0 has ended"
+    assert job.ack(1) == untouched.ack(1)
+    assert job.stored(1) == untouched.stored(1)
+    assert job.timer("checkpoint") == untouched.timer("checkpoint")
 
 
 def test_what_an_acknowledgement_of_another_job_carries_is_discarded() -> None:

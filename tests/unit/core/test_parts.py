@@ -36,8 +36,7 @@ def test_a_decision_that_does_not_exist_cannot_be_replaced() -> None:
 
 def test_the_wrong_code_is_reached_when_it_runs_and_not_before() -> None:
     parts = Parts(source_cut=Silent())
-    original = source(3)
-    task = up(SourceTask(original.spec, Config(), parts, original._logs))
+    task = up(source(3, parts=parts))
     assert not parts.reached
     assert (0, barrier(1)) not in sent(deliver(task, trigger(1)))
     assert parts.reached

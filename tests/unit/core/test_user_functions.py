@@ -324,10 +324,11 @@ def test_a_rule_that_raises_is_reported_by_name() -> None:
 
 
 def test_what_is_of_no_key_is_put_and_cleared_as_a_list_of_its_type() -> None:
-    context = Context(operator(Crowd), 1)
+    crowd = operator(Crowd)
+    context = Context(crowd, 1)
     assert context.get("values") == []
     context.put("values", [1, 2])
-    assert Context(context._operator, 2).get("values") == [1, 2], "whatever the key"
+    assert Context(crowd, 2).get("values") == [1, 2], "whatever the key"
     with pytest.raises(Refused, match="mine declares 'keys' as union of int, and puts 'text' into it"):
         context.put("keys", "text")
     context.clear("values")
