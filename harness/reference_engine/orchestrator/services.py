@@ -31,6 +31,11 @@ class Services:
         return f"c{self._token}_{self._runs}"
 
     @property
+    def is_started(self) -> bool:
+        """Whether anything of them is there."""
+        return self._launcher is not None
+
+    @property
     def launcher(self) -> Remembering:
         if self._launcher is None:
             places.check_socket(DOOR)

@@ -36,14 +36,17 @@ class ProcessesSubject:
     Its launcher, Toxiproxy and PostgreSQL are started when a scenario first needs them, and stay until `close`.
     """
 
-    def __init__(self, defect: str | None = None, *, keep: Path | None = None) -> None:
+    def __init__(
+        self, defect: str | None = None, *, keep: Path | None = None, services: Services | None = None
+    ) -> None:
+        """`services`: those to run on, instead of its own; it closes them too."""
         parts_for(defect)  # an unknown one is refused here
         self.defect = defect
         self.keep = keep
         self.saved: Path | None = None
         """the latest run, until it is forgotten"""
         self._scale = _scale()
-        self._services = Services()
+        self._services = services or Services()
 
     @property
     def name(self) -> str:

@@ -16,7 +16,7 @@ import requests
 from cutproof.faults.injectors.toxics import Slice, Stall
 from cutproof.faults.injectors.toxiproxy import Proxy, Toxiproxy, ToxiproxyFailed
 from cutproof.harness.reference_engine.services import toxiproxy as service
-from unit.faults.proxies import NAME, Echo, Server, connect, transmit
+from unit.faults.proxies import NAME, TIMEOUT_S, Echo, Server, connect, transmit
 
 AT_ONCE_S = 8
 """On a busy machine: of four requests that wait in vain each takes two seconds, and a removal that hangs 25."""
@@ -36,7 +36,9 @@ def test_a_name_or_a_port_that_is_taken_is_one_clear_error(server: Server, proxy
 
 
 def test_a_toxic_set_by_somebody_else_is_not_mistaken_for_one_of_ours(server: Server, proxy: Proxy) -> None:
-    proxy._theirs.add_toxic(type="latency", stream="upstream", toxicity=0.5, attributes={"latency": 1, "jitter": 0})
+    toxic = {"type": "latency", "stream": "upstream", "toxicity": 0.5, "attributes": {"latency": 1, "jitter": 0}}
+    address = f"http://127.0.0.1:{server.port}/proxies/{proxy.name}/toxics"
+    assert requests.post(address, json=toxic, timeout=TIMEOUT_S).status_code == 200
     with pytest.raises(ToxiproxyFailed, match="not set from here"):
         proxy.toxics()
 

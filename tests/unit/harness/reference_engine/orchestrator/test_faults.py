@@ -267,9 +267,19 @@ def test_who_stands_still_is_not_stopped_again(begin: Callable[..., Run]) -> Non
 
 
 def test_a_pause_is_given_up_on_here_where_it_would_be_in_the_simulator(begin: Callable[..., Run]) -> None:
-    run = begin()
-    short, long = run.environment._pause_us(BELIEVED_US), run.environment._pause_us(BELIEVED_US + 1)
-    assert short < GIVEN_UP_US < long
+    run = begin(
+        plan.PauseTask(trigger=AtTime(at_us=3), task="map-0", for_us=BELIEVED_US),
+        plan.PauseTask(trigger=AtTime(at_us=3), task="map-1", for_us=BELIEVED_US + 1),
+    )
+    short, long = run.stage.member("map-0"), run.stage.member("map-1")
+    run.stage.pass_virtual(3)
+    assert (short.stops, long.stops) == (1, 1)
+    run.stage.pass_us(GIVEN_UP_US - 1)
+    assert short.stops == 0
+    run.stage.pass_us(1)
+    assert long.stops == 1
+    run.stage.pass_us(GIVEN_UP_US)
+    assert long.stops == 0
 
 
 def test_a_loss_of_power_waits_for_a_write_that_is_not_synced(begin: Callable[..., Run]) -> None:

@@ -46,11 +46,10 @@ def services(monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
 
 def lost(services: Services, scenario: Scenario) -> str:
     """What a run says whose servers are these."""
-    subject = ProcessesSubject()
-    subject._services = services
+    subject = ProcessesSubject(services=services)
     with pytest.raises(HarnessFailed) as raised:
         subject.run(scenario)
-    assert services._launcher is None, "the next run starts others"
+    assert not services.is_started, "the next run starts others"
     return str(raised.value)
 
 
@@ -64,8 +63,7 @@ def test_a_toxiproxy_that_was_killed(services: Services) -> None:
 def test_a_toxiproxy_that_hangs_when_a_run_begins_is_replaced(services: Services) -> None:
     before = services.proxies.pid
     os.kill(before, signal.SIGSTOP)
-    subject = ProcessesSubject()
-    subject._services = services
+    subject = ProcessesSubject(services=services)
     history = subject.run(writing_to(FILES))
     assert [entry.status for entry in history.journal if isinstance(entry, JobEnded)] == ["finished"]
     assert services.proxies.pid not in (0, before)
@@ -84,8 +82,7 @@ def test_a_database_that_the_plan_still_holds_down_at_the_end_is_given_back(
     monkeypatch.setattr(bound, "MOST_US", 3_000_000)
     at = AtPoint(point="checkpoint-triggered")  # a sink is there then, and known to be
     scenario = planned(chain(40), KillDatabase(trigger=at, down_us=1_000_000_000))
-    subject = ProcessesSubject()
-    subject._services = services
+    subject = ProcessesSubject(services=services)
     result = run(subject, scenario)
     history = result.history
     assert (history.quiet, history.cut_short, history.lasting, history.healed) == (False, True, [0], None)

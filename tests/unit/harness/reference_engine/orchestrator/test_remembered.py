@@ -10,8 +10,8 @@ import msgspec
 import psycopg
 import pytest
 
-from cutproof.harness.cli import machine as doctor
 from cutproof.harness.cli import main
+from cutproof.harness.cli.machine import examine
 from cutproof.harness.reference_engine.orchestrator import opening, remembered
 from cutproof.harness.reference_engine.orchestrator.layout import DATABASE, store_of
 from cutproof.harness.reference_engine.services import places, postgres
@@ -51,6 +51,10 @@ def schemas(server: RunningServer) -> list[str]:
         return [name for (name,) in session.execute("SELECT schema_name FROM information_schema.schemata")]
 
 
+def told_by_doctor(folder: Path) -> str:
+    return next(one.found for one in examine(folder / "out", start_spark=False) if one.what == "in PostgreSQL")
+
+
 def prune(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, int, list[str]]:
     """The exit code of `doctor --prune`, of how many runs it has removed what was left, what it says of others."""
     code = main(["doctor", "--prune", "--json", "--out", str(folder / "out")])
@@ -82,7 +86,7 @@ def test_what_a_server_that_has_ended_keeps_is_named_and_removed_on_request(
     )
     assert path.stat().st_mode & 0o777 == 0o600
     assert PASSWORD not in path.read_text()
-    assert doctor._bequests().found == f"left by past runs: {note.run}; --prune removes them"
+    assert told_by_doctor(tmp_path) == f"left by past runs: {note.run}; --prune removes them"
 
     code, cleared, (failed,) = prune(tmp_path, capsys)
     assert (code, cleared) == (ExitCode.HARNESS_FAILED, 0)
@@ -93,7 +97,7 @@ def test_what_a_server_that_has_ended_keeps_is_named_and_removed_on_request(
     assert prune(tmp_path, capsys) == (ExitCode.HELD, 1, [])
     assert note.run not in schemas(server)
     assert remembered.bequests() == []
-    assert doctor._bequests().found == "nothing of past runs is left"
+    assert told_by_doctor(tmp_path) == "nothing of past runs is left"
 
 
 def test_while_a_run_is_under_way_its_note_is_nobodys_to_act_on_and_then_it_is_deleted(

@@ -34,15 +34,19 @@ def services(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     made.close()
 
 
-def answers_with(services: Services, method: str, path: str, answer: object) -> None:
-    """Somebody else does, who knows the control port."""
+def answers_with(services: Services, method: str, path: str, answer: object = None) -> str:
+    """Somebody else does, who has read the control port from the server's command line; what the server says to it."""
+    words = Path(f"/proc/{services.proxies.pid}/cmdline").read_text().split("\0")
     link = HTTPConnection("127.0.0.1")
     link.sock = services.launcher.new_socket()
     link.sock.settimeout(5)
-    link.sock.connect(("127.0.0.1", services.proxies._up.port))
+    link.sock.connect(("127.0.0.1", int(words[words.index("-port") + 1])))
     link.request(method, path, json.dumps(answer))
-    assert link.getresponse().status in (200, 201, 204)
+    response = link.getresponse()
+    assert response.status in (200, 201, 204)
+    text = response.read().decode()
     link.close()
+    return text
 
 
 def test_what_the_run_does_is_its_own_also_when_the_server_is_killed_and_back(services: Services) -> None:
@@ -103,7 +107,8 @@ def test_it_forwards_to_no_port_that_is_not_the_runs(services: Services) -> None
 
 def test_what_distinguishes_it_from_others_is_on_no_command_line(services: Services) -> None:
     proxies = services.proxies
-    mark = proxies._up._mark
+    (mark,) = json.loads(answers_with(services, "GET", "/proxies"))
+    assert mark.startswith("cutproof-mark-")
     assert mark.encode() not in Path(f"/proc/{proxies.pid}/cmdline").read_bytes()
     (file,) = services.launcher.folder().glob("toxiproxy*.json")
     assert mark.removeprefix("cutproof-mark-") in file.read_text(encoding="ascii")

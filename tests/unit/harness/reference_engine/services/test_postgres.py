@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import socket
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -156,11 +158,18 @@ def test_the_newest_server_of_the_package_is_taken(monkeypatch: pytest.MonkeyPat
 def test_binaries_that_the_user_cannot_reach_are_copied_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """What the system would say of a folder under root's home is played here, so that it runs as anybody."""
+    """The system refuses a folder under root's home; the test plays the system, so that it runs as anybody."""
     folder = tmp_path_factory.mktemp("copies")
     monkeypatch.setattr(postgres, "user", lambda: 65534)
     monkeypatch.setattr(postgres, "group", lambda: 65534)
-    monkeypatch.setattr(postgres, "_can_run", lambda found, uid, gid: found.folder.is_relative_to(folder))
+    run = subprocess.run
+
+    def only_in_the_folder(command: Sequence[Any], **told: Any) -> subprocess.CompletedProcess[str]:
+        if not Path(command[0]).is_relative_to(folder):
+            raise PermissionError(errno.EACCES, "Permission denied", str(command[0]))
+        return run(command, **(told | {"user": None, "extra_groups": None}))
+
+    monkeypatch.setattr(subprocess, "run", only_in_the_folder)
     server = Server.find(folder)
     for program in (server.binaries.initdb, server.binaries.postgres):
         printed_text = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
