@@ -189,7 +189,7 @@ def test_what_no_counterpart_speaks_of_is_not_counted_as_shown() -> None:
 
 def test_a_batch_leaves_what_the_stream_does() -> None:
     asked = [of(function)[index] for function in SHIPPED for index in range(6)]
-    outcomes = [batches.CompanionBatches().run(index, scenario) for index, scenario in enumerate(asked)]
+    outcomes = [batches.CompanionBatches().judged(index, scenario) for index, scenario in enumerate(asked)]
     compared = {function_of(asked[one.number]) for one in outcomes if isinstance(one.verdict, Holds)}
     assert compared == {function.name for function in SHIPPED} - {LULLS.name}, "a batch takes its records at once"
     assert not any(isinstance(one.verdict, Violated) for one in outcomes)
