@@ -48,6 +48,9 @@ class OutputChannel:
         self.sender: TaskRunner | None = None
         self.sent = 0
         """elements so far, barriers included"""
+        self.credits = 0
+        """elements that may still enter; below 0 where barriers overtook"""
+        self.connection: Connection | None = None
         self._attempt = attempt
         self._port = port
         self._outbox = outbox
@@ -58,15 +61,13 @@ class OutputChannel:
         self._held_until = 0
         self._early: list[Element] = []
         """barriers that overtook everything before the receiver had accepted the connection"""
-        self._credits = 0
         self._accepted = False
         self._closed = False
-        self._connection: Connection | None = None
         self._connect()
 
     @property
     def is_full(self) -> bool:
-        return self._credits <= len(self._held)
+        return self.credits <= len(self._held)
 
     @property
     def is_idle(self) -> bool:
@@ -99,26 +100,26 @@ class OutputChannel:
     def close(self) -> None:
         """The sender ends in order."""
         self._closed = True
-        if self._connection is not None:
-            self._connection.send(Bye(self._outbox.clock.tick()))
-            self._connection.close()
+        if self.connection is not None:
+            self.connection.send(Bye(self._outbox.clock.tick()))
+            self.connection.close()
 
     def _let_go(self, *_: object) -> None:
         if self._held and not self._closed:
             self._put(self._held.popleft())
 
     def _put(self, element: Element) -> None:
-        self._credits -= 1
+        self.credits -= 1
         if not self._accepted:
             self._early.append(element)
-        elif self._connection is not None:
-            self._connection.send(Data(self._outbox.clock.tick(), element))
+        elif self.connection is not None:
+            self.connection.send(Data(self._outbox.clock.tick(), element))
 
     def _connect(self, *_: object) -> None:
         if self._closed:
             return
-        self._connection = Connection(dial(self._port), CODEC, self._outbox, self._take, self._ended, greets=True)
-        self._connection.send(self._opening())
+        self.connection = Connection(dial(self._port), CODEC, self._outbox, self._take, self._ended, greets=True)
+        self.connection.send(self._opening())
 
     def _opening(self) -> Open:
         return Open(self._outbox.clock.tick(), self.name, self._attempt)
@@ -133,30 +134,30 @@ class OutputChannel:
             self._grant(frame.credits)
         elif isinstance(frame, Credit):
             self._grant(frame.count)
-        elif isinstance(frame, Refused | Bye) and self._connection is not None:
-            self._connection.close()
+        elif isinstance(frame, Refused | Bye) and self.connection is not None:
+            self.connection.close()
             self._ended(getattr(frame, "reason", "the receiver has gone"))
 
     def _send_early(self) -> None:
         """Their credits have been taken already."""
         early, self._early = self._early, []
         for element in early:
-            if self._connection is not None:
-                self._connection.send(Data(self._outbox.clock.tick(), element))
+            if self.connection is not None:
+                self.connection.send(Data(self._outbox.clock.tick(), element))
 
     def _grant(self, more: int) -> None:
-        self._credits += more
+        self.credits += more
         if self.sender is not None:
             self.sender.drain()
 
     def _ended(self, reason: str) -> None:
         """Before the receiver accepted the connection: dial again.  Afterwards nothing more is put in; the receiver
         reports the failure."""
-        self._connection = None
+        self.connection = None
         if not self._accepted:
             self._retry()
         else:
-            self._credits = 0
+            self.credits = 0
 
 
 class Feeling:

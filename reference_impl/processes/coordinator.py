@@ -86,7 +86,8 @@ class Nodes:
         self.meddlings = Meddlings()
         self._processes = world.coordination.processes
         self._guests: dict[str, Guest] = {}
-        self._all: list[Guest] = []
+        self.connections: list[Guest] = []
+        """of all nodes that are connected, also of processes that others have replaced"""
         self._deployed: dict[TaskId, tuple[AttemptId, Guest]] = {}
         self._ordered: dict[TaskId, tuple[AttemptId, Guest]] = {}
         """by task: the newest attempt that was ordered to start, and its node"""
@@ -94,8 +95,9 @@ class Nodes:
         """deployments of tasks whose process is not there yet"""
         self._moved: dict[TaskId, AttemptId] = {}
         """the newest attempts of the tasks that recovered locally since all tasks were deployed together"""
-        self._watched_us = monotonic_us()
-        Entrance(listener, world.outbox, lambda sock: self._all.append(Guest(sock, self)))
+        self.watched_us = monotonic_us()
+        """when it last looked for nodes that have sent nothing for too long"""
+        Entrance(listener, world.outbox, lambda sock: self.connections.append(Guest(sock, self)))
         self._watch()
 
     # -- messages ------------------------------------------------------------------------
@@ -204,8 +206,8 @@ class Nodes:
 
     def disconnected(self, guest: Guest) -> None:
         """A node's connection has ended: what was deployed there is lost."""
-        if guest in self._all:
-            self._all.remove(guest)
+        if guest in self.connections:
+            self.connections.remove(guest)
         if self._guests.get(guest.process) is guest:
             del self._guests[guest.process]
         self._lose(guest, PROCESS_TERMINATED)
@@ -221,8 +223,8 @@ class Nodes:
         """Give up nodes that have sent nothing for too long; not when this process itself stood still."""
         settings = self.world.coordination
         now_us = monotonic_us()
-        stood_still = now_us - self._watched_us > 4 * settings.heartbeat_us
-        self._watched_us = now_us
+        stood_still = now_us - self.watched_us > 4 * settings.heartbeat_us
+        self.watched_us = now_us
         for guest in list(self._guests.values()):
             if stood_still:
                 guest.last_message_us = now_us

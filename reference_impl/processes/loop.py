@@ -65,10 +65,18 @@ class Loop:
         if sock.fileno() >= 0 and sock.fileno() in self._selector.get_map():
             self._selector.unregister(sock)
 
+    def close(self) -> None:
+        """Close every socket that is still watched, and watch none any more."""
+        for key in list(self._selector.get_map().values()):
+            if isinstance(key.fileobj, socket.socket):
+                self.unwatch(key.fileobj)
+                key.fileobj.close()
+        self._selector.close()
+
     def run(self) -> None:
         """Go on until `stopped` is set."""
         while not self.stopped:
-            self._do_what_is_due()
+            self.do_what_is_due()
             self.before_wait()
             for key, events in [] if self.stopped else self._selector.select(self._wait_s()):
                 self._call(key, events)
@@ -80,7 +88,13 @@ class Loop:
         if now is not None and now.fileobj is key.fileobj and now.data == key.data:
             key.data(events)
 
-    def _do_what_is_due(self) -> None:
+    @property
+    def next_due(self) -> int | None:
+        """When the next action is due; None: none is."""
+        return self._heap[0][0] if self._heap else None
+
+    def do_what_is_due(self) -> None:
+        """Do the actions whose time has come, in the order of their times."""
         heap = self._heap
         now = self.now
         while heap and heap[0][0] <= now and not self.stopped:
@@ -91,7 +105,8 @@ class Loop:
             action(first, second)
 
     def _wait_s(self) -> float:
-        if not self._heap:
+        due = self.next_due
+        if due is None:
             return LONGEST_WAIT_S
-        wait_us = self._heap[0][0] * self._scale + self._epoch_us - monotonic_us()
+        wait_us = due * self._scale + self._epoch_us - monotonic_us()
         return min(max(wait_us, 0) / 1e6, LONGEST_WAIT_S)

@@ -76,7 +76,8 @@ class NumberedOutput(OutputChannel):
         """the element that a schedule perturbation delays, and those behind it"""
         self._receiver = AttemptId(0)
         """the newest known attempt of the receiver"""
-        self._accepted_by = AttemptId(0)
+        self.accepted_by = AttemptId(0)
+        """the attempt of the receiver that has accepted the connection; 0: none has"""
         super().__init__(name, attempt, port, outbox, log, late)
 
     def begin_at(self, number: int) -> None:
@@ -97,7 +98,7 @@ class NumberedOutput(OutputChannel):
 
     @property
     def is_idle(self) -> bool:
-        return not self._waiting and not self._early_barriers and self._accepted_by > 0
+        return not self._waiting and not self._early_barriers and self.accepted_by > 0
 
     # -- sending -----------------------------------------------------------------------
 
@@ -128,8 +129,8 @@ class NumberedOutput(OutputChannel):
             self._send(self._waiting.popleft())
 
     def _send(self, one: Kept) -> None:
-        if self._accepted_by and self._connection is not None:
-            self._connection.send(Numbered(self._outbox.clock.tick(), *one))
+        if self.accepted_by and self.connection is not None:
+            self.connection.send(Numbered(self._outbox.clock.tick(), *one))
 
     def _forget(self) -> None:
         """Drop what nobody will ask for any more; an element without a number goes with those behind it."""
@@ -145,25 +146,25 @@ class NumberedOutput(OutputChannel):
     def receiver_moved(self, attempt: AttemptId) -> None:
         """Another attempt of the receiver starts: what an earlier one has accepted does not count any more."""
         self._receiver = max(self._receiver, attempt)
-        if self._accepted_by < self._receiver:
+        if self.accepted_by < self._receiver:
             self._hang_up()
 
     def _hang_up(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
+        if self.connection is not None:
+            self.connection.close()
             self._ended("the receiver is another")
 
     def _opening(self) -> Open:
         return Open(self._outbox.clock.tick(), self.name, self._attempt, self._whole)
 
     def _connect(self, *_: object) -> None:
-        if self._has_begun and self._connection is None:
+        if self._has_begun and self.connection is None:
             super()._connect()
 
     def _ended(self, reason: str) -> None:
         """Whatever ended the connection: an attempt of the receiver will accept again."""
-        self._connection = None
-        self._accepted_by = AttemptId(0)
+        self.connection = None
+        self.accepted_by = AttemptId(0)
         if not self._closed:
             self._retry()
 
@@ -185,7 +186,7 @@ class NumberedOutput(OutputChannel):
         if welcome.attempt < self._receiver:
             self._hang_up()
             return
-        self._receiver = self._accepted_by = welcome.attempt
+        self._receiver = self.accepted_by = welcome.attempt
         if not self.is_known:
             self.is_known = True
             if self._attempt != self._whole:

@@ -34,7 +34,7 @@ class Supervision:
         self._answers: list[Go] = []
         self.flush_all: Callable[[], None] = outbox.flush
         """writes what was observed and sends what was queued: at a point nothing may be pending"""
-        self._connection = Connection(sock, CODEC, outbox, self._take, _supervisor_ended)
+        self._connection = Connection(sock, CODEC, outbox, self._take, supervisor_ended)
 
     def ready(self, process: str, incarnation: int) -> None:
         self.send(Ready(self.stamp(), process, incarnation))
@@ -82,5 +82,6 @@ class Supervision:
         self._on_frame(frame)
 
 
-def _supervisor_ended(reason: str) -> None:
+def supervisor_ended(reason: str) -> None:
+    """The harness is gone: end this process at once."""
     os._exit(1)

@@ -29,7 +29,6 @@ from cutproof.reference_impl.processes.orders import Exited
 from cutproof.reference_impl.processes.supervision import CODEC
 from cutproof.reference_impl.wire import Reader
 from unit.harness.stage import laid_out
-from unit.processes.rig import release
 
 F = TypeVar("F", bound=f.Frame)
 E = TypeVar("E", bound=Entry)
@@ -140,7 +139,7 @@ class Run:
         if not self._closed:
             self._closed = True
             self.orchestrator.close()
-            release(self.orchestrator.context.loop)
+            self.orchestrator.context.loop.close()
         for puppet in self.launcher.puppets:
             puppet.sock.close()
 

@@ -199,10 +199,10 @@ class Stage:
     def pass_us(self, real_us: int) -> None:
         """Time goes by, and what is due in it is done, each at its time."""
         until = self._now + real_us
-        heap = self.context.loop._heap
-        while heap and heap[0][0] <= until:
-            self._now = max(self._now, heap[0][0])
-            self.context.loop._do_what_is_due()
+        loop = self.context.loop
+        while (due := loop.next_due) is not None and due <= until:
+            self._now = max(self._now, due)
+            loop.do_what_is_due()
         self._now = until
 
     def pass_virtual(self, us: int) -> None:

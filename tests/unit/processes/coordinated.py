@@ -27,7 +27,7 @@ class FakeNode:
         self.tasks = [task for task in homes if homes[task] == name]
         self.peer = process.connect(CONTROL)
         self.peer.send(f.Hello(now(), name, incarnation, dict.fromkeys(self.tasks, AttemptId(attempt)), 0))
-        known = process.world.control._all
+        known = process.world.control.connections
         until(lambda: any((one.process, one.incarnation) == (name, incarnation) for one in list(known)))
 
     def deployed(self, attempt: int) -> None:
@@ -81,8 +81,8 @@ def losses(process: CoordinatorProcess) -> list[tuple[str, int, str]]:
 def watched(process: CoordinatorProcess, times: int = 1) -> None:
     """It has looked after its nodes again."""
     for _ in range(times):
-        before = process.world.control._watched_us
-        until(lambda before=before: process.world.control._watched_us > before)  # type: ignore[misc]
+        before = process.world.control.watched_us
+        until(lambda before=before: process.world.control.watched_us > before)  # type: ignore[misc]
 
 
 def meddle(process: CoordinatorProcess, how: str, message: str, by_us: int = 0) -> None:

@@ -12,7 +12,6 @@ from cutproof.reference_impl.processes.clock import Clock
 from cutproof.reference_impl.processes.connections import Outbox
 from cutproof.reference_impl.processes.loop import Loop, monotonic_us
 from unit.processes.greeted import SECRET
-from unit.processes.rig import release
 
 NAME = "source-0>count-0"
 
@@ -45,7 +44,7 @@ class Ends:
         self.log = Log()
 
     def close(self) -> None:
-        release(self.loop)
+        self.loop.close()
         self.listener.close()
 
     def sender(self, attempt: int = 1, late: Lateness | None = None) -> OutputChannel:

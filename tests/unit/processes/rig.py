@@ -30,7 +30,7 @@ from cutproof.reference_impl.processes.configuration import CoordinatorConfigura
 from cutproof.reference_impl.processes.coordinator import CoordinatorWorld
 from cutproof.reference_impl.processes.entries import AnyEntry
 from cutproof.reference_impl.processes.journal import read_journal
-from cutproof.reference_impl.processes.loop import Loop, monotonic_us
+from cutproof.reference_impl.processes.loop import monotonic_us
 from cutproof.reference_impl.processes.node import NodeWorld
 from cutproof.reference_impl.processes.sinks import Place
 from cutproof.reference_impl.processes.world import ProcessWorld
@@ -177,15 +177,6 @@ def until(reached: Callable[[], E]) -> E:
     return found
 
 
-def release(loop: Loop) -> None:
-    """Close everything that a loop has watched."""
-    for key in list(loop._selector.get_map().values()):
-        if isinstance(key.fileobj, socket.socket):
-            loop.unwatch(key.fileobj)
-            key.fileobj.close()
-    loop._selector.close()
-
-
 # -- a process -------------------------------------------------------------------------------------------------------
 
 
@@ -266,7 +257,7 @@ class Process:
                 self.harness.send(f.Go(now()))
             self._thread.join(0.01)
         assert not self._thread.is_alive(), "it does not close"
-        release(self.world.loop)
+        self.world.loop.close()
         for peer in self._peers:
             peer.sock.close()
         self.harness.sock.close()
@@ -368,4 +359,4 @@ class CoordinatorProcess(Process):
 @pytest.fixture(autouse=True)
 def lives_without_harness(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a process would exit this one would."""
-    monkeypatch.setattr(supervision, "_supervisor_ended", lambda reason: None)
+    monkeypatch.setattr(supervision, "supervisor_ended", lambda reason: None)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from cutproof.reference_impl.core.messages import Barrier
 from cutproof.reference_impl.driver.decisions import Lateness
+from cutproof.reference_impl.processes.channels import CODEC
+from cutproof.reference_impl.processes.frames import Data
 from unit.processes.ends import Ends, record
 
 
@@ -87,9 +89,8 @@ def test_an_end_without_good_bye_breaks_the_receiver(ends: Ends) -> None:
     sender = ends.sender()
     ends.receiver()
     ends.until(lambda: not sender.is_full)
-    connection = sender._connection
-    assert connection is not None
-    connection.sock.shutdown(2)
+    assert sender.connection is not None
+    sender.connection.sock.shutdown(2)
     ends.until(lambda: bool(ends.broken))
     assert len(ends.broken) == 1
     ends.until(lambda: sender.is_full)
@@ -100,11 +101,8 @@ def test_what_is_felt_shows_how_long_an_element_was_under_way(ends: Ends) -> Non
     sender, receiver = ends.sender(), ends.receiver(capacity=4)
     receiver.on_felt = lambda transit_us, pieces: felt.append((transit_us, pieces))
     ends.until(lambda: not sender.is_full)
-    connection = sender._connection
-    assert connection is not None
-    sender.push(record(1))
-    frame = bytes(connection._unsent)
-    connection._unsent.clear()
+    assert sender.connection is not None
+    connection, frame = sender.connection, CODEC.encode(Data(ends.outbox.clock.tick(), record(1)))
     connection.sock.setblocking(True)
     connection.sock.sendall(frame[:4])
     ends.until(lambda: receiver.connection is not None and receiver.connection.partial_reads == 1)

@@ -12,7 +12,6 @@ from cutproof.reference_impl.processes.connections import Connection, Outbox, di
 from cutproof.reference_impl.processes.frames import Echo, Frame, SupervisionFrame
 from cutproof.reference_impl.processes.loop import Loop, monotonic_us
 from cutproof.reference_impl.processes.supervision import CODEC
-from unit.processes.rig import release
 
 
 class Side:
@@ -45,7 +44,7 @@ class Side:
     def close(self) -> None:
         self.connection.close()
         self.other.close()
-        release(self.loop)
+        self.loop.close()
 
 
 @pytest.fixture

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from cutproof.reference_impl.core.effects import SaveJob
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.messages import Deploy, Trigger
+from cutproof.reference_impl.driver.coordination import CoordinatorRunner
 from cutproof.reference_impl.processes import coordinator as module
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.coordinator import NO_HEARTBEAT, PROCESS_TERMINATED
@@ -49,18 +51,25 @@ def test_a_deployment_waits_for_a_process_that_is_not_there_yet(tmp_path: Path) 
         working(process)
 
 
-def test_a_deployment_of_an_attempt_that_is_over_is_no_longer_made(tmp_path: Path) -> None:
+def test_a_deployment_of_an_attempt_that_is_over_is_no_longer_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process comes while the number of the next attempt is being saved."""
+    saving: list[tuple[CoordinatorRunner, SaveJob]] = []
     with CoordinatorProcess(tmp_path, processes=APART) as process:
         submit(process)
-        FakeNode(process, "source-0").runs().peer.sock.close()
-        process.harness.expect(f.JobFacts, stage="deploying", attempt=2)
-        process.world.control._waiting[TASKS[2]] = Deploy(
-            job=1, attempt=AttemptId(1)
-        )  # as while the next is being saved
-        FakeNode(process, "map-0").deployed(2)
+        source = FakeNode(process, "source-0").runs()
+        records = process.world.records
+        save_job = records.save_job
+        monkeypatch.setattr(records, "save_job", lambda runner, effect: saving.append((runner, effect)))
+        source.peer.sock.close()
+        until(lambda: saving)
         late = FakeNode(process, "sink-0")
         process.answers()
         assert late.messages == []
+        save_job(*saving.pop())
+        late.deployed(2)
+        assert late.messages == [Deploy(job=1, attempt=AttemptId(2))]
 
 
 def test_tasks_of_one_process_are_deployed_there_together(process: CoordinatorProcess) -> None:
@@ -140,7 +149,7 @@ def test_the_end_of_an_older_connection_does_not_touch_what_lives_in_the_newer(p
     newer.runs(2)
     working(process, 2)
     older.peer.sock.close()
-    until(lambda: len(process.world.control._all) == 1)
+    until(lambda: len(process.world.control.connections) == 1)
     process.harness.send(f.Issue(now(), 1, 0, "savepoint", False))
     newer.peer.expect(f.ForTask, message=Trigger(job=1, attempt=AttemptId(2), checkpoint=CheckpointId(1)))
     assert process.harness.all(f.JobFacts)[-1].attempt == 2
@@ -148,9 +157,9 @@ def test_the_end_of_an_older_connection_does_not_touch_what_lives_in_the_newer(p
 
 def test_a_node_that_connects_again_keeps_what_runs_there(process: CoordinatorProcess) -> None:
     """As after the death of another coordinator: its tasks are those of an attempt."""
-    FakeNode(process, attempt=3)
-    process.answers()
-    assert {task: attempt for task, (attempt, _) in process.world.control._deployed.items()} == dict.fromkeys(TASKS, 3)
+    FakeNode(process, attempt=3).peer.sock.close()
+    until(lambda: losses(process))
+    assert losses(process) == [(task, 3, PROCESS_TERMINATED) for task in TASKS]
 
 
 # -- signs of life ---------------------------------------------------------------------------------------------------

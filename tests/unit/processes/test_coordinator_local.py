@@ -66,11 +66,12 @@ def test_who_comes_later_learns_before_its_orders_who_has_recovered_locally(proc
 def test_when_all_have_come_up_again_nobody_recovers_locally(process: CoordinatorProcess) -> None:
     nodes = all_run(process)
     lost(process, nodes[MAP])
-    again = FakeNode(process, MAP, 1)
-    again.peer.expect(f.ForTask, task=MAP)
-    assert process.world.control._moved == {MAP: 2}
-    process.world.control._deliver(MAP, Deploy(job=1, attempt=AttemptId(2)))
-    assert process.world.control._moved == {}
+    FakeNode(process, MAP, 1).peer.expect(f.ForTask, task=MAP)
+    nodes[SOURCE].peer.expect(f.Moved, task=MAP, attempt=2)
+    process.world.control.to_task(MAP, Deploy(job=1, attempt=AttemptId(2)))
+    newcomer = FakeNode(process, SINK, 1)
+    until(lambda: orders(newcomer))
+    assert newcomer.peer.all(f.Moved, task=MAP, attempt=2) == []
 
 
 def test_an_order_that_is_repeated_does_not_reach_the_process_that_comes_after(tmp_path: Path) -> None:
@@ -78,12 +79,12 @@ def test_an_order_that_is_repeated_does_not_reach_the_process_that_comes_after(t
     config = msgspec.structs.replace(CONFIG, restart_delay_us=60_000_000)
     with CoordinatorProcess(tmp_path, job=JobOptions(config=config), processes=APART) as process:
         nodes = all_run(process)
-        process.world.control._deliver(MAP, Deploy(job=1, attempt=AttemptId(1)))
+        process.world.control.to_task(MAP, Deploy(job=1, attempt=AttemptId(1)))
         process.answers()
         assert orders(nodes[MAP]) == [1, 1], "it is there still"
         lost(process, nodes[MAP], attempt=1)
         after = FakeNode(process, MAP, 1)
-        process.world.control._deliver(MAP, Deploy(job=1, attempt=AttemptId(1)))
+        process.world.control.to_task(MAP, Deploy(job=1, attempt=AttemptId(1)))
         process.answers()
         assert orders(after) == []
 
@@ -92,10 +93,10 @@ def test_an_order_that_is_late_is_not_waited_with_in_place_of_the_newer(process:
     nodes = all_run(process)
     lost(process, nodes[MAP])
     until(lambda: MAP in process.world.control._waiting)
-    process.world.control._deliver(MAP, Deploy(job=1, attempt=AttemptId(1)))
+    process.world.control.to_task(MAP, Deploy(job=1, attempt=AttemptId(1)))
     again = FakeNode(process, MAP, 1)
     again.peer.expect(f.ForTask, task=MAP)
     assert orders(again) == [2]
-    process.world.control._deliver(MAP, Deploy(job=1, attempt=AttemptId(1)))
+    process.world.control.to_task(MAP, Deploy(job=1, attempt=AttemptId(1)))
     process.answers()
     assert orders(again) == [2]

@@ -218,8 +218,8 @@ def test_a_sender_that_comes_upon_somebody_else_takes_nothing_of_what_that_sends
 def test_one_of_the_run_that_sends_an_impossible_time_is_not_taken(ends: Ends) -> None:
     receiver, sender = ends.receiver(), ends.sender()
     ends.until(lambda: not sender.is_full)
-    assert sender._connection is not None
-    sender._connection.send(Data(FAR_IN_THE_FUTURE, record(1)))
+    assert sender.connection is not None
+    sender.connection.send(Data(FAR_IN_THE_FUTURE, record(1)))
     ends.until(lambda: bool(ends.broken))
     assert "ahead of this machine's clock" in ends.broken[0]
     assert not receiver.queue

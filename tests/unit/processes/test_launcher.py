@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from cutproof.reference_impl.processes.cluster import Launcher, LauncherFailed, ProcessTerminated
-from cutproof.reference_impl.processes.orders import BadFrame, Exited, Fork, Frames, Started, asked, frame
+from cutproof.reference_impl.processes.orders import BadFrame, Exited, Fork, Frames, asked, frame
+from unit.processes.same_number import PID
 from unit.processes.toys import MODULE, SLEEP, WITHIN_S, ask, exits, state, wait_for_end
 
 
@@ -52,12 +53,12 @@ def test_a_stopped_process_can_be_killed(launcher: Launcher) -> None:
     assert [each.how for each in launcher.exits] == ["SIGKILL"]
 
 
-def test_an_exit_is_reported_without_being_asked_for(launcher: Launcher) -> None:
+def test_an_exit_is_reported_without_being_asked_for() -> None:
     arrived: list[Exited] = []
-    launcher._on_exit = arrived.append
-    pid = launcher.fork("node-1", "leaver", b"7")
-    assert exits(launcher, 1) == arrived == [Exited(pid=pid, name="node-1", code=7)]
-    assert arrived[0].how == "exit code 7"
+    with Launcher(module=MODULE, on_exit=arrived.append) as launcher:
+        pid = launcher.fork("node-1", "leaver", b"7")
+        assert exits(launcher, 1) == arrived == [Exited(pid=pid, name="node-1", code=7)]
+        assert arrived[0].how == "exit code 7"
 
 
 def test_what_has_been_reaped_cannot_be_signalled(launcher: Launcher) -> None:
@@ -166,9 +167,13 @@ def test_a_process_has_not_ended_because_an_earlier_one_of_its_number_has(launch
     end = launcher.end_of(pid)
     assert end is not None
     assert end.how == "SIGKILL"
-    launcher._on_message(Started(serial=0, pid=pid))  # numbers come round on a machine that starts many processes
-    assert launcher.end_of(pid) is None
-    assert [each.pid for each in launcher.exits] == [pid]
+    with Launcher(module="unit.processes.same_number") as another:
+        assert another.fork("node-1", "pauser", b"") == PID
+        assert [each.pid for each in exits(another, 1)] == [PID]
+        assert another.end_of(PID) is not None
+        assert another.fork("node-1", "pauser", b"") == PID
+        assert another.end_of(PID) is None
+        assert [each.pid for each in another.exits] == [PID]
 
 
 def test_a_launcher_that_cannot_start_reports_why() -> None:
@@ -219,8 +224,8 @@ def test_a_frame_that_would_never_end_is_refused() -> None:
 
 def test_bytes_that_are_no_request_end_the_launcher_and_leave_nothing(launcher: Launcher) -> None:
     folder, pid = launcher.folder(), launcher.fork("node-1", "pauser", b"")
-    launcher._control.sendall(b"\0\0\0\3abc")
-    launcher._process.wait(WITHIN_S)
+    os.write(launcher.fileno(), b"\0\0\0\3abc")
+    assert wait_for_end(launcher.pid, WITHIN_S)
     with pytest.raises(LauncherFailed, match="was sent what it cannot read"):
         exits(launcher, 1)
     assert wait_for_end(pid, WITHIN_S)

@@ -91,7 +91,7 @@ def test_what_it_has_seen_is_written_before_anybody_learns_of_it(node: Node, mon
     seen: list[int] = []
 
     def watched(file: int, data: bytes) -> int:
-        if file == node.world.journal._file and b"TaskStarted" in bytes(data):
+        if b"TaskStarted" in bytes(data) and Path(f"/proc/self/fd/{file}").resolve().parent == node.folder / "journal":
             seen.append(len(node.harness.all(f.Up)) + len(node.coordinator.all(f.FromTask)))
         return write(file, data)
 
@@ -172,7 +172,8 @@ def test_it_stops_at_a_point_that_is_waited_for_and_does_what_was_asked_meanwhil
         assert (reached.point, reached.task, reached.side) == ("task-deployed", MAP, "before")
         node.harness.send(f.Echo(now(), 7))
         node.harness.send(f.RaiseException(now(), MAP, 0, False))
-        until(lambda: node.world._injections)
+        node.harness.send(f.Arm(now(), "fail-write", MAP, 1, 1))
+        until(lambda: node.world.arms.remaining() == [1])
         assert not node.harness.all(f.Up)
         assert not node.harness.all(f.Echo)
         node.harness.send(f.Go(now()))

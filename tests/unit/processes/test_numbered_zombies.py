@@ -24,9 +24,9 @@ def test_the_older_of_two_senders_is_shut_out(rig: Rig) -> None:
     rig.knows(another)
     push(zombie, 7)
     push(another, 0)
-    rig.until(lambda: len(receiver.queue) == 1 and not zombie._accepted_by)
-    rig.passes(30_000, unless=lambda: zombie._accepted_by > 0)
-    assert not zombie._accepted_by
+    rig.until(lambda: len(receiver.queue) == 1 and not zombie.accepted_by)
+    rig.passes(30_000, unless=lambda: zombie.accepted_by > 0)
+    assert not zombie.accepted_by
     assert queued(receiver) == [record(0)]
     assert receiver.sender_attempt == 2
 
@@ -73,7 +73,7 @@ def test_a_sender_that_is_behind_stays_so_when_another_receiver_has_less(rig: Ri
     rig.knows(again)
     receiver.close()
     another = rig.receives(2)
-    rig.until(lambda: again._accepted_by == 2)
+    rig.until(lambda: again.accepted_by == 2)
     push(again, 0)
     rig.until(lambda: 0 in another.received)
     assert again.is_behind

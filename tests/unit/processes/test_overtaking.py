@@ -22,12 +22,12 @@ def test_a_barrier_that_overtakes_goes_out_of_a_full_channel_and_gives_its_credi
 
     receiver.take_overtaking(1)
 
-    ends.until(lambda: sender._credits == 0)
+    ends.until(lambda: sender.credits == 0)
     assert (sender.is_full, receiver.timed_barriers) == (True, 0), "the record still fills the channel"
     receiver.queue.popleft()
     receiver.sender.drain()
     ends.until(lambda: not sender.is_full)
-    assert sender._credits == 1, "never more than its capacity"
+    assert sender.credits == 1, "never more than its capacity"
     assert receiver.consumed == sender.sent == 2
 
 
@@ -52,7 +52,7 @@ def test_a_barrier_that_overtakes_before_the_channel_is_accepted_waits_for_that(
     assert (sender.is_full, sender.is_idle) == (True, True), "it took the only credit"
     receiver.take_overtaking(0)
     ends.until(lambda: not sender.is_full)
-    assert sender._credits == 1
+    assert sender.credits == 1
 
 
 def test_what_is_put_back_comes_first_and_takes_and_gives_no_credit(ends: Ends) -> None:
@@ -70,10 +70,10 @@ def test_what_is_put_back_comes_first_and_takes_and_gives_no_credit(ends: Ends) 
         receiver.taken += 1
         receiver.sender.drain()
     assert origins == [4, 5, 7]
-    ends.until(lambda: sender._credits == 2)
+    ends.until(lambda: sender.credits == 2)
     began = ends.loop.now
     ends.until(lambda: ends.loop.now - began > 10_000)
-    assert (sender._credits, receiver.consumed) == (2, 1), "one was the sender's"
+    assert (sender.credits, receiver.consumed) == (2, 1), "one was the sender's"
 
 
 def test_what_was_put_back_more_often_comes_first_whatever_its_channel(ends: Ends) -> None:

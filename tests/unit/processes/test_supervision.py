@@ -18,7 +18,7 @@ from cutproof.reference_impl.processes.connections import Outbox
 from cutproof.reference_impl.processes.loop import Loop, monotonic_us
 from cutproof.reference_impl.processes.supervision import Supervision
 from unit.processes.disks import end, forked
-from unit.processes.rig import SUPERVISION, Peer, now, release, until
+from unit.processes.rig import SUPERVISION, Peer, now, until
 
 
 class Supervised:
@@ -46,7 +46,7 @@ class Supervised:
 def supervised(tmp_path: Path) -> Iterator[Supervised]:
     made = Supervised(tmp_path)
     yield made
-    release(made.loop)
+    made.loop.close()
     made.harness.sock.close()
 
 
