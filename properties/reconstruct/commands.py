@@ -1,13 +1,13 @@
 """What users requested, how the requests were answered, and whether they took effect.
 
-A job ends only by itself or at its user's command, and an answer is a promise.  A
-command that succeeded had its effect.  A savepoint is complete, and was triggered after
-the request.  A stop or a cancel ended the job in that way, unless another command or a
-failure came first.  A resume started a job.  A command that was refused had no effect,
-unless the coordinator died in between: then its user cannot know.
+A job ends only by itself or at its user's command.  An answer is a promise: a command
+that was answered with success had its effect.  The savepoint is complete, and was
+triggered after the request.  A stop or a cancel ended the job in that way, unless
+another command or a failure came first.  A resume started a job.  A command that was
+refused had no effect.  If the coordinator died before the answer, the user cannot know.
 
-Commands and answers are the user's account; how a job ended is the job's own account;
-the snapshots are the store's.
+The user's witness records commands and answers, the job's how it ended, and the store's
+the snapshots.
 """
 
 from __future__ import annotations
@@ -32,18 +32,20 @@ from ..model.words import journal_until
 STOPS = ("stopped", "drained")
 """How a stop with savepoint ends a job, without and with drain."""
 WELL = ("finished", *STOPS)
-"""How a job ends that has nothing more to do."""
+"""The statuses of a job that ended well."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """One command: the job that it was meant for (a resume: that it was to start; None where there
-    was none) and its first answer."""
+    """One command, its job and its first answer.
+
+    The job of a resume is the one that the command was to start; None where there is no job.
+    """
 
     issued: CommandIssued
     job: int | None
     answer: CommandReturned | None
     interrupted: bool
-    """the coordinator died between the two"""
+    """the coordinator died between the command and its answer"""
 
     @property
     def succeeded(self) -> bool:
@@ -51,12 +53,12 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def refused(self) -> bool:
-        """It had no effect, and its user knows."""
+        """The user was notified that the command had no effect."""
         return self.answer is not None and self.answer.error != "" and not self.interrupted
 
     @property
     def ending(self) -> str:
-        """The status of a job that this command ended; empty when the command does not end a job."""
+        """The status with which this command ends a job; empty when the command does not end a job."""
         if self.issued.kind == "stop-with-savepoint":
             return STOPS[self.issued.drain]
         return "cancelled" if self.issued.kind == "cancel" else ""
@@ -99,7 +101,7 @@ class Commands:
         )
 
     def _job_at(self, order: int) -> int | None:
-        """The job that a command of this moment is for."""
+        """The job to which a command at this moment applies."""
         for end in self.ends:
             if end.order > order:
                 return end.job
@@ -107,14 +109,14 @@ class Commands:
         return last if last not in {end.job for end in self.ends} else None
 
     def _started_by(self, issued: CommandIssued) -> int | None:
-        """The first job that showed itself after a resume, if only by its end."""
+        """The first job of which a start, or at least an end, was recorded after a resume."""
         jobs = [job for job, order in self._starts.items() if order > issued.order]
         over = {end.job for end in self.ends if end.order < issued.order}
         jobs += [end.job for end in self.ends if end.order > issued.order and end.job not in over]
         return min(jobs, default=None)
 
     def resume_of(self, job: int) -> Asked | None:
-        """The command that a job was resumed by, the last one if it was repeated."""
+        """The command that resumed a job; the last one if the command was repeated."""
         return next((one for one in reversed(self.asked) if one.issued.kind == "resume" and one.job == job), None)
 
     # -- at any time ---------------------------------------------------------------
@@ -125,7 +127,7 @@ class Commands:
         return next(filter(None, found), None)
 
     def _unasked(self, ended: JobEnded) -> Violated | None:
-        """A job that ended as only a command ends one."""
+        """A job that was stopped, drained or cancelled without a successful command."""
         if ended.status not in (*STOPS, "cancelled"):
             return None
         asked = [
@@ -142,14 +144,14 @@ class Commands:
         return self._other_savepoint(ended, [one for one in asked if not one.refused])
 
     def _other_savepoint(self, ended: JobEnded, asked: Sequence[Asked]) -> Violated | None:
-        """A stop that rests on another savepoint than the one that was taken for it."""
+        """A job that was stopped with another savepoint than the one taken for the command."""
         if ended.status not in STOPS or any(self._made_for(one, ended.checkpoint) for one in asked):
             return None
         message = f"job {ended.job} was {ended.status} on checkpoint {ended.checkpoint}, which is not its savepoint"
         return self._violated("command not obeyed", message, ended.order, ended.checkpoint)
 
     def _made_for(self, one: Asked, checkpoint: int | None) -> bool:
-        """Whether a checkpoint is a completed savepoint that was begun after a command came."""
+        """Whether a checkpoint is a completed savepoint that was triggered after the command was issued."""
         entry = self._snapshots.get(-1 if checkpoint is None else checkpoint)
         if entry is None or not entry.savepoint or entry.job != one.job:
             return False
@@ -161,7 +163,7 @@ class Commands:
         return self._triggered.get(entry.checkpoint, entry.order)
 
     def _unmade(self, one: Asked) -> Violated | None:
-        """A savepoint that was answered for and does not exist, or was triggered before the request."""
+        """A command answered with a savepoint that does not exist, or that was triggered before the request."""
         answer = one.answer
         if answer is None or answer.error or one.issued.kind not in ("savepoint", "stop-with-savepoint"):
             return None
@@ -174,8 +176,10 @@ class Commands:
         return self._violated("command not obeyed", message, answer.order, answer.checkpoint)
 
     def _disobeyed(self, one: Asked) -> Violated | None:
-        """A job that was to end in one way and ended in another; a failure has its own causes, and a
-        cancel that comes later is obeyed too."""
+        """A job that ended in another way than its successful command requires.
+
+        A job that failed, or that a later command cancelled, does not count.
+        """
         ended = next((end for end in self.ends if end.job == one.job), None)
         if ended is None or not one.succeeded or not one.ending:
             return None

@@ -1,9 +1,10 @@
-"""The rows that batches buffer (OPS-2), and that the lists of a snapshot hold.
+"""The rows that batches buffer (OPS-2).  A snapshot holds them in list state.
 
-How many rows a batch buffers, and at which subtask, is the engine's own choice.  So the
-expected rows are computed as if a batch let every row pass, and the rows that a snapshot
-holds are subtracted.  A row that a snapshot holds must have reached the batch by then;
-the batch has emitted all others.  Once all input has ended a batch may hold nothing.
+The engine chooses how many rows a batch buffers, and at which subtask.  So the expected
+rows are computed as if a batch emitted every row at once, and then the rows that a
+snapshot holds are subtracted.  A row that a snapshot holds must have reached the batch
+by then.  The batch has emitted all other rows.  Once all input has ended, a batch may
+hold nothing.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ COUNTS = "counts"
 
 
 def batches(workload: Workload) -> tuple[str, ...]:
-    """The nodes that hold rows back."""
+    """The names of the nodes that are batches."""
     return tuple(node.name for node in workload.nodes if isinstance(node.operator, Batch))
 
 
 def behind_batches(workload: Workload) -> frozenset[str]:
-    """The nodes whose rows may have waited, the sink with them."""
+    """The nodes downstream of a batch, including the sink: their rows may have been buffered."""
     found: set[str] = set()
     for node in workload.nodes:
         if found.intersection(node.inputs) or any(name in batches(workload) for name in node.inputs):
@@ -38,7 +39,7 @@ def behind_batches(workload: Workload) -> frozenset[str]:
 
 
 def waiting(state: StoredState) -> Iterator[tuple[Row, int]]:
-    """(row, origin) of each row that waits in a snapshot's lists."""
+    """(row, origin) of each buffered row in the list state of one subtask's snapshot."""
     for name, text in state.listed:
         if name == ROWS:
             key, value, tag, tag2, origin, _ = msgspec.json.decode(text)
@@ -46,7 +47,7 @@ def waiting(state: StoredState) -> Iterator[tuple[Row, int]]:
 
 
 def counts_in(state: StoredState) -> list[Entry]:
-    """What a tally's snapshot adds to the union, as entries of a count."""
+    """The counts that a tally's subtask adds to the union in its snapshot, as entries of a count."""
     decoded = [msgspec.json.decode(text) for name, text in state.shared if name == COUNTS]
     return [(0, key, count, 0) for key, count in decoded]
 
@@ -62,7 +63,7 @@ def is_tally(workload: Workload, name: str) -> bool:
 
 
 def still_to_come(workload: Workload, states: Mapping[str, StoredState]) -> Counter[Row]:
-    """What the rows that wait in a snapshot will be once they reach the sink: only stateless nodes are on the way."""
+    """The rows that reach the sink from the rows buffered in a snapshot: only stateless nodes lie between."""
     found: Counter[Row] = Counter()
     for name in batches(workload):
         found.update(_at_the_sink(workload, name, held_at(workload, states, name).elements()))
@@ -82,14 +83,16 @@ def _at_the_sink(workload: Workload, name: str, rows: Iterable[Row]) -> list[Row
 def let_out(
     rows: Mapping[int, Sequence[Row]], checkpoints: Sequence[int], held: Mapping[int, Counter[Row]]
 ) -> dict[int, list[Row]]:
-    """The rows by epoch, each in the first epoch in which it is no longer buffered; `rows` are those that reached a
-    batch."""
+    """The rows that a batch emits, by epoch: each in the first epoch in which no snapshot holds it as buffered.
+
+    `rows` are those that reached the batch.
+    """
     found: dict[int, list[Row]] = {}
     before: list[Row] = []
     for epoch in [*checkpoints, *(at for at in rows if at not in checkpoints)]:
         keeps = held.get(epoch, Counter()).copy()
         found[epoch], now = [], []
-        for row in reversed([*before, *rows.get(epoch, ())]):  # what came last waits, if it is all the same
+        for row in reversed([*before, *rows.get(epoch, ())]):  # of equal rows the last are the buffered ones
             if keeps[row]:
                 keeps[row] -= 1
                 now.append(row)

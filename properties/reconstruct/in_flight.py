@@ -1,9 +1,10 @@
 """In-flight data of completed checkpoints: what a channel held when its two ends took their snapshots.
 
-It is stored twice.  `queued` is stored by the receiver: what the barrier overtook in its
-queue, or what it took between its own snapshot and the barrier.  `unsent` is stored by
-the sender: what the barrier overtook in front of the channel.  `queued`, then `unsent`,
-is the channel's state, in order (Chandy and Lamport, 1985; FLIP-76).
+Both ends store a part of it.  The receiver stores `queued`: the elements that the
+barrier overtook in the input queue, or that arrived between the receiver's own snapshot
+and the barrier.  The sender stores `unsent`: the elements that the barrier overtook in
+the output queue.  First `queued`, then `unsent`: that is the channel's state, in order
+(Chandy and Lamport, 1985; FLIP-76).
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from ..model.workload import Row
 
 
 class InFlight(msgspec.Struct, kw_only=True):
-    """What lay in one channel."""
+    """The in-flight data of one channel."""
 
     queued: list[Passing] = []
     unsent: list[Passing] = []
     replays: list[int] = []
-    """of the first ones queued, how often each had been put back"""
+    """for the first elements of `queued`: how often a restore had already put each of them back"""
 
     @property
     def origins(self) -> list[int]:
-        """Of its records, in order."""
+        """The origins of its records, in order."""
         return origins(self.queued) + origins(self.unsent)
 
 
@@ -34,7 +35,7 @@ NOTHING = InFlight()
 
 
 def origins(passing: Iterable[Passing]) -> list[int]:
-    """Those of the records among elements in flight."""
+    """The origins of the records among elements in flight."""
     return [origin for origin, _ in records(passing)]
 
 

@@ -1,11 +1,11 @@
 """The topology of each job of a run, and which subtask owns which key and split in it.
 
-A job that is resumed at another parallelism has other tasks.  Which keys and splits each
-owns is stated here independently of the engine.  A key's group is the CRC-32 of its
-decimal text ("null" for NULL) modulo the number of groups.  Groups are assigned in
-contiguous ranges.  Subtask i modulo the parallelism reads the i-th split of an input.
-A sealed transaction belongs to the subtask whose number is its writer's modulo the
-parallelism.
+A job that is resumed at another parallelism has other tasks.  This module states,
+independently of the engine, which keys and splits each task owns.  A key's group is the
+CRC-32 of its decimal text ("null" for NULL) modulo the number of groups.  Groups are
+assigned in contiguous ranges.  Subtask i modulo the parallelism reads the i-th split of
+an input.  A sealed transaction belongs to the subtask whose number is its writer's
+number modulo the parallelism.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def rescaled(topology: Topology, parallelism: Mapping[str, int]) -> Topology:
 
 
 def widest(topologies: Sequence[Topology]) -> Topology:
-    """Each operator as wide as it ever was: what holds of the order of records in it holds in all of them."""
+    """Each operator with its greatest parallelism: an order of records that holds there holds in all topologies."""
     names = topologies[0].parallelism
     return rescaled(topologies[0], {name: max(one.parallelism[name] for one in topologies) for name in names})
 
 
 def layouts(topology: Topology, jobs: Iterable[int], commands: Commands) -> dict[int, Topology]:
-    """The topology of each job: that of the job before it, with the parallelism that the resuming command set."""
+    """The topology of each job: the previous job's, with the parallelism that the resume command set."""
     found: dict[int, Topology] = {}
     for job in sorted(jobs):
         resume = commands.resume_of(job)

@@ -1,22 +1,23 @@
 """The lineage of a snapshot or of a run's end: which events led there, and the epoch of each.
 
-When an attempt restores a checkpoint, the work of the failed attempt behind that
-checkpoint is undone.  So what an exactly-once engine did is not all that happened, but
-one *lineage* through it: for each task, the events of the attempts that led to the end,
-each cut at the mark of the snapshot which the next attempt restored (through resumed
-jobs too).  Attempts that no later one restored from are off the lineage.
+When an attempt restores a checkpoint, what the failed attempt did after that checkpoint
+is undone.  So the judges do not look at all events of an exactly-once engine, but at one
+*lineage*: for each task, the events of the attempts that led to the end.  Each attempt
+is cut at the mark of the snapshot that the next attempt restored, also where the next
+attempt belongs to a resumed job.  Attempts from which no later one restored are off the
+lineage.
 
 The *epoch* of an event on a lineage is the first completed checkpoint on the lineage
-that its task marked after it, `INFINITE` when there is none.  A checkpoint that was
-aborted bounds no epoch: its events count with the next one that completed.  A task that
-had finished took no part in a checkpoint: all its events are on the lineage, and its
-last snapshot counts for it.
+whose mark its task set after the event; `INFINITE` when there is none.  A checkpoint
+that was aborted bounds no epoch: its events belong to the epoch of the next completed
+checkpoint.  A task that had finished took no part in a checkpoint: all its events are on
+the lineage, and its last snapshot counts for the checkpoint.
 
 The theory is Chandy and Lamport, "Distributed Snapshots" (1985): a cut is consistent
 when no event in it depends on one outside.  Lineages are chained task by task.  A
-recovery that restarts only some tasks (`AttemptStarted.tasks`) leaves the others in
+recovery that restarts only some tasks (`AttemptStarted.tasks`) leaves the other tasks in
 their attempts; the attempt that serves a task is the newest one that deployed it.  The
-part of a lineage that one attempt of a task did is a `Segment`.
+part of one attempt of a task that lies on a lineage is a `Segment`.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ from .in_flight import InFlight, channels_of
 from .persistent import Persistent
 
 INFINITE = 1 << 62
-"""The epoch of an event that no completed checkpoint of its line covers."""
+"""The epoch of an event that no completed checkpoint of its lineage covers."""
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of one attempt of a task that lies on a line.
+    """The part of one attempt of a task that lies on a lineage.
 
     `reads`, `applies` and `sent` (by output channel) say how many of the run's
-    events are on it; `cut` is the checkpoint whose mark ends it (None: all of
-    the run is on the line); `marks` are those of the line's completed
-    checkpoints, in program order.
+    events are in the segment.  `cut` is the checkpoint whose mark ends the segment
+    (None: all of the run is on the lineage).  `marks` are the run's marks of the
+    lineage's completed checkpoints, in program order.
     """
 
     run: TaskRun
@@ -50,15 +51,15 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     marks: tuple[Mark, ...]
 
     def read_epochs(self) -> list[int]:
-        """The epoch of each read on the line, in program order."""
+        """The epoch of each read of the segment, in program order."""
         return _epochs(((mark.checkpoint, mark.reads) for mark in self.marks), self.reads)
 
     def apply_epochs(self) -> list[int]:
-        """The epoch of each applied record on the line, in program order."""
+        """The epoch of each applied record of the segment, in program order."""
         return _epochs(((mark.checkpoint, mark.applies) for mark in self.marks), self.applies)
 
     def mark_at(self, epoch: int) -> Mark | None:
-        """The last mark of a checkpoint up to an epoch: where the events of later epochs begin."""
+        """The last mark of a checkpoint up to an epoch: the events of later epochs begin at this mark."""
         found = None
         for mark in self.marks:
             if mark.checkpoint <= epoch:
@@ -125,7 +126,7 @@ class Lineage(msgspec.Struct, frozen=True, kw_only=True):
                     yield segment
 
     def applied(self, operator: str) -> Iterator[Applied]:
-        """What the operator took on the lineage, by subtask and in program order."""
+        """The records that the operator took on the lineage, by subtask and in program order."""
         for segment in self.of_operator(operator):
             run = segment.run
             for sequence, epoch in enumerate(segment.apply_epochs()):
@@ -139,14 +140,14 @@ class Lineage(msgspec.Struct, frozen=True, kw_only=True):
                 )
 
     def segment(self, task: str, attempt: int) -> Segment | None:
-        """The segment of a task's attempt, None when it is off the lineage."""
+        """The segment of a task's attempt; None when the attempt is off the lineage."""
         for segment in self.segments.get(task, ()):
             if segment.run.attempt == attempt:
                 return segment
         return None
 
     def epoch_of_apply(self, task: str, attempt: int, taken: int) -> int | None:
-        """The epoch of the `taken`-th record (from 1) of a task's attempt; None when it is off the lineage."""
+        """The epoch of the `taken`-th record (from 1) of a task's attempt; None when the record is off the lineage."""
         segment = self.segment(task, attempt)
         if segment is None or taken > segment.applies:
             return None
@@ -169,7 +170,7 @@ class Lineages:
         }
         self.last_attempt: int = max([*self.starts, *(run.attempt for run in history.runs)], default=0)
         self.persistent: Persistent | None = None
-        """the channels, where tasks recovered locally in them"""
+        """the channels, where tasks recovered locally; otherwise None"""
         if any(start.in_place for start in self.starts.values()):
             channels = {(channel.name, channel.attempt): channel for channel in history.channels}
             self.persistent = Persistent(self, channels)
@@ -178,7 +179,7 @@ class Lineages:
         self._partial = any(start.tasks for start in self.starts.values())
         self._marks = {key: {mark.checkpoint: mark for mark in run.marks} for key, run in self.runs.items()}
         self._stored_of: dict[tuple[str, int], list[Stored]] = {}
-        for entry in sorted(history.stored, key=lambda entry: entry.checkpoint):  # an earlier one may be stored later
+        for entry in sorted(history.stored, key=lambda entry: entry.checkpoint):  # they may be stored out of order
             self._stored_of.setdefault((entry.task, entry.attempt), []).append(entry)
         self._stored: dict[int, dict[str, Stored]] = {}
         self._lineages: dict[int, Lineage] = {}
@@ -191,32 +192,34 @@ class Lineages:
         return self.of_attempt(self.last_attempt)
 
     def serving(self, task: str, attempt: int) -> int:
-        """The attempt that a task is in while this one is the newest: not this one if it restarted others only."""
+        """The attempt that a task is in while `attempt` is the newest: an earlier one if `attempt` left it running."""
         if self._partial:
             while (start := self.starts.get(attempt)) is not None and start.tasks and task not in start.tasks:
                 attempt = max((number for number in self.starts if number < attempt), default=0)
         return attempt
 
     def taken_by(self, task: str, attempt: int) -> list[Completed]:
-        """The completed checkpoints in which an attempt of a task had a part."""
+        """The completed checkpoints in which an attempt of a task took part."""
         return [entry for entry in self._completions if self.serving(task, entry.attempt) == attempt]
 
     def of_attempt(self, attempt: int) -> Lineage:
-        """The lineage that ends with all of an attempt."""
+        """The lineage that ends with the end of an attempt."""
         if attempt not in self._lineages:
             self._lineages[attempt] = self._draw(attempt)
         return self._lineages[attempt]
 
     def of_checkpoint(self, checkpoint: int) -> Lineage:
-        """The lineage of a completed checkpoint: that of the run's end if the checkpoint is on it, else that of the
-        attempt
-        which took the checkpoint."""
+        """The lineage of a completed checkpoint.
+
+        It is the lineage of the run's end if the checkpoint is on that one, else that of the attempt that took it.
+        """
         if checkpoint in self.end.checkpoints:
             return self.end
         return self.of_attempt(self.completed[checkpoint].attempt)
 
     def stored(self, checkpoint: int) -> dict[str, Stored]:
-        """The store's entries of a completed checkpoint, by task; a handle that refers to no stored snapshot has none.
+        """The store's entries of a completed checkpoint, by task; a task whose handle refers to no stored snapshot is
+        left out.
 
         A task that had finished has the last snapshot that it took, whether or not the checkpoint still refers to it.
         """
@@ -228,10 +231,10 @@ class Lineages:
         return self._stored[checkpoint]
 
     def _last_of_finished(self, completed: Completed) -> dict[str, Stored | None]:
-        """The last snapshots of the finished tasks that a checkpoint has no handle of.
+        """The last snapshots of the finished tasks for which a checkpoint has no handle.
 
-        Of an operator that was finished as a whole before its job began, they are those of the snapshot that the job
-        began with: the job may have been rescaled.
+        If the whole operator had finished before its job began, they are taken from the snapshot that the job began
+        with, since the job may have been rescaled.
         """
         tasks = [task for task in completed.finished if task not in completed.handles]
         began = self._began_with(completed) if tasks else None
@@ -244,24 +247,24 @@ class Lineages:
         return found | {task: entry for task, entry in inherited if _operator(task) in finished}
 
     def _began_with(self, completed: Completed) -> int | None:
-        """The snapshot of another job that the job of a checkpoint began with."""
+        """The snapshot, of another job, from which the job of a checkpoint was resumed."""
         before = self._restored_by(completed.attempt)
         while before is not None and before.job == completed.job:
             before = self._restored_by(before.attempt)
         return None if before is None else before.checkpoint
 
     def _restored_by(self, attempt: int) -> Completed | None:
-        """The checkpoint that an attempt restored, where an earlier attempt had completed it.
+        """The checkpoint that an attempt restored, if an earlier attempt completed it.
 
-        A broken engine that gives the number of a checkpoint away twice may seem to restore one of its own: whoever
-        goes back from attempt to attempt would never come to the first.
+        A broken engine may use the number of a checkpoint twice, and then an attempt seems to restore a checkpoint of
+        its own.  A walk back from attempt to attempt would then never end.
         """
         restored = self.starts[attempt].restores if attempt in self.starts else None
         found = None if restored is None else self.completed.get(restored)
         return found if found is not None and found.attempt < attempt else None
 
     def _last_stored(self, task: str, completed: Completed) -> Stored | None:
-        """The newest snapshot of a task that lies on the lineage of a checkpoint which counts it as finished."""
+        """The newest snapshot of a finished task on the lineage of the checkpoint that counts the task as finished."""
         attempt: int | None = self.serving(task, completed.attempt)
         while attempt is not None:
             of_attempt = self._stored_of.get((task, attempt), ())
@@ -277,21 +280,20 @@ class Lineages:
         return task in completed.finished or (task in self.stored(checkpoint) and task not in completed.handles)
 
     def states(self, checkpoint: int) -> dict[str, StoredState]:
-        """The decoded snapshots of a completed checkpoint, by task; those that no JSON can be
-        read from are left out."""
+        """The decoded snapshots of a completed checkpoint, by task; those that are not valid JSON are left out."""
         if checkpoint not in self._states:
             decoded = {task: decode_state(entry.state) for task, entry in self.stored(checkpoint).items()}
             self._states[checkpoint] = {task: state for task, state in decoded.items() if state is not None}
         return self._states[checkpoint]
 
     def in_flight(self, checkpoint: int) -> dict[str, InFlight]:
-        """By channel, what lay in it at a completed checkpoint; nothing of those that were empty."""
+        """By channel, the in-flight data of a completed checkpoint; an empty channel has no entry."""
         if checkpoint not in self._in_flight:
             self._in_flight[checkpoint] = channels_of(self.stored(checkpoint), self.states(checkpoint), self.runs)
         return self._in_flight[checkpoint]
 
     def positions(self, checkpoint: int) -> dict[int, int]:
-        """The next offset of each split as the snapshots of a completed checkpoint say it."""
+        """The next offset of each split according to the snapshots of a completed checkpoint."""
         merged: dict[int, int] = {}
         for enumerated in self.completed[checkpoint].enumerators.values():
             merged.update(enumerated.unassigned)
@@ -300,28 +302,32 @@ class Lineages:
         return merged
 
     def mark(self, task: str, attempt: int, checkpoint: int) -> Mark | None:
-        """Where an attempt of a task took its snapshot of a checkpoint, None when it took none; its last one
-        where the checkpoint counts it as finished."""
+        """The mark of an attempt's snapshot of a checkpoint; None when the attempt took none.
+
+        If the checkpoint counts the task as finished, it is the mark of the attempt's last snapshot.
+        """
         if checkpoint in self.completed and self.finished(task, checkpoint):
             return self._last_mark(task, attempt)
         return self._marks.get((task, attempt), {}).get(checkpoint)
 
     def _last_mark(self, task: str, attempt: int) -> Mark | None:
-        """Of the last snapshot that an attempt of a task had stored."""
+        """The mark of the last snapshot that an attempt of a task stored."""
         of_attempt = self._stored_of.get((task, attempt), ())
         return self._marks.get((task, attempt), {}).get(_newest(of_attempt).checkpoint) if of_attempt else None
 
     def restored(self, task: str, attempt: int) -> int | None:
-        """The checkpoint that an attempt of a task began from: what it loaded, else what the
-        coordinator had chosen for it."""
+        """The checkpoint that an attempt of a task restored: the one it loaded, else the one that the coordinator
+        chose."""
         run = self.runs.get((task, attempt))
         if run is not None and run.loaded is not None:
             return run.loaded.checkpoint
         return self.starts[attempt].restores if attempt in self.starts else None
 
     def parent(self, task: str, attempt: int) -> tuple[int, int] | None:
-        """(attempt, checkpoint) that an attempt of a task goes on from; None when it began afresh,
-        or from what is no completed checkpoint of an earlier attempt."""
+        """(attempt, checkpoint) from which an attempt of a task continues.
+
+        None when the attempt began empty, or restored no completed checkpoint of an earlier attempt.
+        """
         checkpoint = self.restored(task, attempt)
         if checkpoint is None or checkpoint not in self.completed:
             return None
@@ -366,10 +372,10 @@ class Lineages:
         return chain
 
     def _furthest(self, task: str, attempt: int) -> int:
-        """The attempt that did all of a task's work by the end of this one.
+        """The attempt that got furthest with a task's work by the end of `attempt`.
 
-        It is the attempt before, where the job ended while this one, in local recovery, was still repeating work of
-        which other tasks had already taken the results.
+        It is the previous attempt if the job ended while `attempt`, in local recovery, was still sending repeats that
+        other tasks had already taken.
         """
         if self.persistent is None:
             return attempt
@@ -380,8 +386,8 @@ class Lineages:
         return before if self._work(task, before) > self._work(task, attempt) else attempt
 
     def _work(self, task: str, attempt: int) -> int:
-        """How many records a task had read or taken by the end of an attempt, since all tasks were last started
-        together."""
+        """How many records a task had read or taken by the end of an attempt, since the last attempt that started all
+        tasks."""
         run = self.runs.get((task, attempt))
         return self._work_before(task, attempt) + (len(run.reads) + len(run.applies) if run is not None else 0)
 
@@ -417,7 +423,7 @@ _state_decoder = msgspec.json.Decoder(StoredState)
 
 
 def decode_state(text: str) -> StoredState | None:
-    """A snapshot's neutral part; None when the text is no snapshot."""
+    """The engine-neutral part of a snapshot; None when the text is no snapshot."""
     if not text:
         return StoredState()
     try:
@@ -427,7 +433,7 @@ def decode_state(text: str) -> StoredState | None:
 
 
 def mark_of(run: TaskRun, checkpoint: int) -> Mark | None:
-    """Where a run took its snapshot of a checkpoint, None when it took none."""
+    """The mark of a run's snapshot of a checkpoint; None when the run took none."""
     for mark in run.marks:
         if mark.checkpoint == checkpoint:
             return mark
@@ -435,7 +441,7 @@ def mark_of(run: TaskRun, checkpoint: int) -> Mark | None:
 
 
 def _newest(stored: Sequence[Stored]) -> Stored:
-    """The one that the task took last: they may become durable out of turn."""
+    """The snapshot that the task took last: snapshots may become durable out of order."""
     return max(stored, key=lambda entry: entry.checkpoint)
 
 
@@ -444,4 +450,4 @@ def _operator(task: str) -> str:
 
 
 _ALL = (INFINITE,)
-"""How many sends of an uncut segment are on its lineage, for one channel."""
+"""For one channel: all sends of an uncut segment are on its lineage."""

@@ -1,11 +1,11 @@
 """Channels that outlive the attempts at their ends, where tasks recover locally (UNA-4).
 
-From one attempt of all tasks to the next, a channel is one sequence: what its receiver
-was restored with, then what each attempt of its sender put into it.  An attempt that
-recovered locally first sends again what earlier attempts had sent since its snapshot;
-the network drops these repeats and records them apart (`Channel.repeated`).  Places in
-a channel are counted from its beginning; an attempt's own counts begin where its
-snapshot was taken.
+From one attempt that starts all tasks to the next such attempt, a channel is one
+sequence: the elements that its receiver was restored with, then those that each attempt
+of its sender sent.  An attempt that recovered locally first sends the elements again
+that earlier attempts had sent since its snapshot.  The network drops these repeats and
+records them apart (`Channel.repeated`).  Places in a channel are counted from the
+channel's beginning; an attempt's own counts begin at its snapshot.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .in_flight import NOTHING, InFlight, origins
 
 
 class Attempts(Protocol):
-    """What has to be known of a history's attempts: `lineage.Lineages` knows it."""
+    """What this module needs of `lineage.Lineages`."""
 
     @property
     def runs(self) -> Mapping[tuple[str, int], TaskRun]: ...
@@ -43,21 +43,22 @@ class Persistent:
         self._taken: dict[tuple[str, int, str], int] = {}
 
     def whole(self, attempt: int) -> int:
-        """The newest attempt of all tasks by then."""
+        """The newest attempt, up to this one, that started all tasks."""
         starts = self._lineages.starts
         while attempt in starts and starts[attempt].in_place:
             attempt = max((number for number in starts if number < attempt), default=0)
         return attempt
 
     def runs(self, task: str, attempt: int) -> list[TaskRun]:
-        """A task's attempts from an attempt of all tasks, as this one is or goes on from, to the next, oldest first."""
+        """A task's attempts that share the channels of this one, oldest first: from one attempt of all tasks to the
+        next."""
         whole = self.whole(attempt)
         numbers = sorted(number for number in self._lineages.starts if number >= whole and self.whole(number) == whole)
         known = (self._lineages.runs.get((task, number)) for number in numbers)
         return [run for run in known if run is not None]
 
     def content(self, channel: str, attempt: int) -> Channel | None:
-        """All that entered a channel while this attempt's channels lived; None where it was never opened."""
+        """All that entered a channel while this attempt's channels lived; None if the channel was never opened."""
         whole = self.whole(attempt)
         if (channel, whole) not in self._channels:
             return None
@@ -103,7 +104,7 @@ class Persistent:
     def first_sent(self, run: TaskRun, channel: str) -> int:
         """The place of the first record that a run sent into a channel.
 
-        If records were still to be sent when its snapshot was taken, that is the first of these.
+        If the restored snapshot has unsent records, it is the place of the first of these.
         """
         before = self._before(run)
         if before is None:
@@ -116,9 +117,9 @@ class Persistent:
         return self.first_sent(earlier, channel) + sent - len(origins(waiting))
 
     def _before(self, run: TaskRun) -> tuple[TaskRun, int] | None:
-        """The run in the same channels that this one continues, and the checkpoint that it restored.
+        """The earlier run in the same channels that `run` continues, and the checkpoint that `run` restored.
 
-        None where the run began with the channels, or restored what the channels began with.
+        None if `run` began together with the channels, or restored the checkpoint that the channels began with.
         """
         parent = self._lineages.parent(run.task, run.attempt)
         if parent is None or parent[0] < self.whole(run.attempt):
@@ -127,7 +128,7 @@ class Persistent:
         return (earlier, parent[1]) if earlier is not None else None
 
     def inbound(self, run: TaskRun, channel: str) -> Channel | None:
-        """What a run could take from a channel, from its first record on."""
+        """The content of a channel from the run's first record on."""
         content = self.content(channel, run.attempt)
         first = self.first_taken(run, channel)
         if content is None or not first:

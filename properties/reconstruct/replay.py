@@ -1,24 +1,25 @@
 """What was applied, replayed attempt by attempt.
 
-Where the order of a merge matters (class H), or where records may rightly be applied
-twice or never (at-least-once, at-most-once), the expected rows are those that the
-applied records yield.  A history names an applied record by its channel and its origin.
-The record's content follows from replaying the sender's own applied records, up to the
-source.  So each attempt is replayed in the order of the dataflow: a subtask begins with
-the state that its predecessor on the lineage had at the restored mark, takes what its
-history records, and its emissions are what its receivers' origins refer to.
+The expected rows are those that the applied records yield where the order of a merge
+matters (class H), and where records may be applied twice or never (at-least-once,
+at-most-once).  A history names an applied record by its channel and its origin.  The
+record's content follows from a replay of the sender's own applied records, and so on up
+to the source.  So each attempt is replayed in the order of the dataflow.  A subtask
+begins with the state that its predecessor on the lineage had at the restored mark.  It
+takes the records that the history names, and emits the rows to which its receivers'
+origins refer.
 
 Rows of one origin leave a subtask with one key, hence through one channel and in order:
-the n-th emitted with an origin is the n-th applied with it.  (A rebalance may distribute
-them to several receivers; `is_determined` decides whether that leaves open which row a
-receiver got.)  Rows that a batch buffered are taken from the loaded state: they are the
-same rows in a later attempt.  The replay relies on nothing of the engine but the order.
+the n-th row emitted with an origin is the n-th applied with it.  (A rebalance may
+distribute them to several receivers; `is_determined` says whether it is still known
+which row a receiver got.)  Rows that a batch buffered are taken from the loaded state:
+they are the same rows in a later attempt.  The replay takes only the order from the engine.
 
 `Streams` has what was sent through channels that outlive the attempts at their ends
-(UNA-4).  An attempt that recovers locally sends again what earlier attempts had sent
-since its snapshot, and its receivers drop that.  What the receivers took of an earlier
-attempt is right only if this attempt sends the same in its place, so the replay gives
-the receivers the rows that this attempt sends.
+(UNA-4).  An attempt that recovers locally sends the elements again that earlier attempts
+had sent since its snapshot, and its receivers drop these repeats.  The receivers took
+the rows of an earlier attempt, which is right only if the later attempt sends the same
+rows again.  So the replay gives the receivers the rows of the later attempt.
 """
 
 from __future__ import annotations
@@ -63,23 +64,23 @@ from .lineage import Lineage, Lineages, decode_state
 class RunReplay(msgspec.Struct, kw_only=True):
     """One run, replayed.
 
-    `taken[i]` is the row of the i-th applied record (None when nobody emitted
-    it), `emitted` the rows it sent on as (number of records read or applied by
-    then, origin, row), `states` the entries at the marks of completed
-    checkpoints.
+    `taken[i]` is the row of the i-th applied record (None when no sender emitted
+    it).  `emitted` has the rows that the run emitted, as (number of records read
+    or applied by then, origin, row).  `states` has the entries at the marks of
+    completed checkpoints.
     """
 
     taken: list[Row | None] = []
     emitted: list[tuple[int, int, Row]] = []
     states: dict[int, list[Entry]] = {}
     fired: list[tuple[int, int, Row]] = []
-    """the rows that advances of its watermark, or of its clock, yielded, as (how many advances by then, origin, row)"""
+    """the rows that advances of its watermark or clock yielded, as (number of advances by then, origin, row)"""
     kept: dict[int, TimedMachine] = {}
     """the windows at the marks of completed checkpoints"""
     by_origin: dict[int, list[Row]] = {}
     """the emitted rows by origin, each list in order"""
     rebalanced: dict[int, int] = {}
-    """by origin, how many of the emitted rows receivers behind a rebalance have taken"""
+    """by origin, how many of the emitted rows the receivers of a rebalance have taken"""
 
     def fire(self, advances: int, out: Iterable[Emitted]) -> None:
         for origin, row in out:
@@ -96,7 +97,7 @@ _Held = TypeVar("_Held")
 
 
 class Strange(msgspec.Struct, frozen=True, kw_only=True):
-    """A record that was applied though its sender never emitted it (with `again`: emitted it less often)."""
+    """A record that was applied although its sender never emitted it (with `again`: emitted it less often)."""
 
     task: str
     attempt: int
@@ -111,7 +112,7 @@ class Replay:
     def __init__(
         self, workload: Workload, topology: Topology, lineages: Lineages, layouts: Mapping[int, Topology] | None = None
     ) -> None:
-        """`topology` is the widest; `layouts` has the topology of each job, where that changed."""
+        """`topology` is the widest one; `layouts` has the topology of each job, if jobs were rescaled."""
         self.strange: list[Strange] = []
         self._topology = topology
         self._layouts = layouts or {}
@@ -142,7 +143,7 @@ class Replay:
         return known
 
     def _unsent(self, run: TaskRun) -> Iterator[tuple[int, Row]]:
-        """What a run sends first: rows that were still to be sent when the snapshot that it restored was taken."""
+        """The unsent rows of the snapshot that a run restored: the run sends them first."""
         state = decode_state(run.loaded.state) if run.loaded is not None else None
         for passing in state.unsent.values() if state is not None else ():
             yield from records(passing)
@@ -155,19 +156,18 @@ class Replay:
         return found
 
     def queued(self, run: TaskRun, channel: str) -> list[tuple[int, Row]]:
-        """The same in order."""
+        """(origin, row) of the in-flight rows that a run was restored with in one of its inputs, in order."""
         state = decode_state(run.loaded.state) if run.loaded is not None else None
         if state is None or not state.queued:
             return []
         return records(state.queued.get(run.inputs.index(channel), ()))
 
     def stream(self, task: str, attempt: int) -> RunReplay:
-        """What a task sent into the channels that an attempt takes from."""
+        """What a task sent into the channels of an attempt."""
         return self.run(task, attempt) if self.streams is None else self.streams.of(task, attempt)
 
     def inherited(self, run: TaskRun) -> Iterator[tuple[int, Row]]:
-        """The rows that a run inherited and sends itself: unsent rows of its snapshot, and rows that a batch
-        buffered."""
+        """The rows of its snapshot that a run sends itself: the unsent rows, and the rows that a batch buffered."""
         yield from self._unsent(run)
         node = self._nodes.get(run.operator)
         if node is not None and isinstance(node.operator, Batch) and run.loaded is not None:
@@ -175,7 +175,7 @@ class Replay:
                 yield origin, waited
 
     def sink_rows(self, lineage: Lineage) -> dict[int, list[Row]]:
-        """The rows that the sink's applied records brought it on a lineage, by epoch and in order."""
+        """The rows that the sink took on a lineage, by epoch and in order."""
         found: dict[int, list[Row]] = {}
         for segment in lineage.of_operator(SINK):
             taken = self.run(segment.run.task, segment.run.attempt).taken
@@ -185,7 +185,7 @@ class Replay:
         return found
 
     def yielded(self) -> Counter[Row]:
-        """The rows that all attempts' applied records brought to the sink, as often as they did."""
+        """The rows that the sink took in all attempts, each as often as it was taken."""
         runs = [run for run in self._lineages.runs.values() if run.operator == SINK]
         return Counter(row for run in runs for row in self.run(run.task, run.attempt).taken if row is not None)
 
@@ -195,7 +195,7 @@ class Replay:
             yield from kept.timers()
 
     def _kept(self, node: str, checkpoint: int) -> Iterator[TimedMachine]:
-        """What each subtask of a window held at a completed checkpoint."""
+        """The machine of each subtask of a window, as of a completed checkpoint."""
         for task, stored in self._lineages.stored(checkpoint).items():
             run = self._lineages.runs.get((task, stored.attempt))
             if run is not None and run.operator == node:
@@ -216,7 +216,7 @@ class Replay:
                 yield task, self._at(self.run(task, stored.attempt).states, task, checkpoint) or []
 
     def _at(self, held: Mapping[int, _Held], task: str, checkpoint: int) -> _Held | None:
-        """What a run held at a completed checkpoint; of a task that had finished by then, what it held last."""
+        """What a run held at a completed checkpoint; if the task had finished by then, what it held last."""
         if self._lineages.finished(task, checkpoint):
             return next(reversed(list(held.values())), None)
         return held.get(checkpoint)
@@ -296,7 +296,7 @@ class Replay:
         return kept.keep() if kept is not None else timed_machine(operator)
 
     def _is_rescaled(self, run: TaskRun, checkpoint: int) -> bool:
-        """Whether a run's job has another topology than the job that took the snapshot which the run began with."""
+        """Whether a run's job has another topology than the job that took the restored snapshot."""
         taken = self._lineages.completed[checkpoint].job
         return taken != run.job and self._layouts.get(run.job) != self._layouts.get(taken)
 
@@ -313,7 +313,7 @@ class Replay:
         return (self._at(self.run(run.task, before[0]).states, run.task, before[1]) or []) if before else []
 
     def _copy_taken(self, run: TaskRun, checkpoint: int) -> list[Entry]:
-        """The copy of broadcast state that a run loaded, out of the old subtasks' copies.
+        """The copy of broadcast state that a run loaded, among the copies of the old subtasks.
 
         Without alignment the copies may differ, and the run may load any of them.
         """
@@ -323,7 +323,7 @@ class Replay:
         return next((copy for copy in copies if Counter(copy) == loaded), next(iter(copies), []))
 
     def sender(self, run: TaskRun, channel: str) -> tuple[RunReplay, int, bool]:
-        """(replay, side, whether the edge is a rebalance) of the sender of one of a run's inputs."""
+        """For one of a run's inputs: (replay of the sender, side, whether the edge is a rebalance)."""
         task = channel.partition(">")[0]
         operator = task.rpartition("-")[0]
         is_rebalanced = rebalances(self._topology, operator, run.operator)
@@ -339,12 +339,12 @@ class _Sender:
         self._from, self.side, is_rebalanced = replay.sender(run, channel)
         self._counts = self._from.rebalanced if is_rebalanced else {}
         self._restored = replay.restored_rows(run, channel)
-        """before all that was sent"""
+        """the receiver takes these before all that was sent"""
         if replay.streams is not None:
             self._restored, self._counts = replay.streams.before(run, channel)
 
     def next(self, origin: int, sequence: int) -> Row | None:
-        """The next row that came with an origin."""
+        """The next row with an origin."""
         waiting = self._restored.get(origin)
         if waiting:
             return waiting.pop(0)
@@ -366,15 +366,16 @@ class _Sender:
 
 
 def is_determined(workload: Workload, topology: Topology, *, every_attempt: bool = False, at_sink: bool = True) -> bool:
-    """Whether a replay knows the applied rows; without `at_sink`, those that the nodes applied.
+    """Whether a replay knows which rows were applied; without `at_sink`, which rows the nodes applied.
 
-    A rebalance leaves open which of the rows of one origin (those of a join, or
-    of a flat map after another) went to which receiver.  Dealt out to the sink
-    that does not matter on the lineage of an exactly-once run, for they are all
-    applied there; with `every_attempt`, where some may not have been applied any
-    more, or on one side of a cut only, it does; so it does behind a window, whose
-    rows of one origin come at different times.  Where a user's function
-    buffers rows without a key, it is unknown which subtask they come from.
+    A join, or a flat map after another, emits several rows of one origin.  A
+    rebalance may send them to different receivers, and the history does not show
+    which row went where.  On a rebalance to the sink this does not matter for the
+    lineage of an exactly-once run: the sink subtasks together apply all of the rows.
+    It does matter with `every_attempt`: some of the rows may not have been applied, or
+    only on one side of a cut.  It also matters behind a window or a batch, which
+    emits the rows of one origin at different times.  If a user's function buffers
+    rows without a key, it is unknown from which subtask they come.
     """
     several = {source.name: 0 for source in workload.inputs}
     anywhere = {name for name, function in user_nodes(workload).items() if not is_by_key(function)}
@@ -397,7 +398,7 @@ SentRows = list[tuple[int, Row]]
 
 
 class Streams:
-    """The rows that tasks sent through channels that outlive them, each task's attempts behind one another."""
+    """The rows that tasks sent through channels that outlive their attempts, joined over a task's attempts."""
 
     def __init__(self, replay: Replay, lineages: Lineages) -> None:
         self._replay = replay
@@ -405,7 +406,7 @@ class Streams:
         self._joined: dict[tuple[str, int], RunReplay] = {}
 
     def of(self, task: str, attempt: int) -> RunReplay:
-        """All that a task sent into an attempt's channels."""
+        """All that the attempts of a task sent into an attempt's channels."""
         persistent = self._lineages.persistent
         whole = persistent.whole(attempt) if persistent is not None else attempt
         if (task, whole) not in self._joined:
@@ -416,7 +417,7 @@ class Streams:
     def _join(self, runs: list[TaskRun]) -> dict[int, list[Row]]:
         found: dict[int, list[Row]] = {}
         begun: dict[int, SentRows] = {}
-        """by attempt, what had been sent when its snapshot was taken"""
+        """by attempt, what had been sent when the snapshot that it restored was taken"""
         for run in runs:
             parent = self._lineages.parent(run.task, run.attempt)
             before = self._lineages.mark(run.task, *parent) if parent is not None and parent[0] in begun else None
@@ -426,12 +427,12 @@ class Streams:
                 begun[run.attempt] = begun[parent[0]] + self._own(self._lineages.runs[run.task, parent[0]], before)
             sent = _by_origin(begun[run.attempt] + self._own(run, None))
             for origin, rows in sent.items():
-                # An attempt that has not caught up leaves what was sent in its place before.
+                # Where an attempt has not caught up yet, the rows of earlier attempts remain.
                 found[origin] = rows + found.get(origin, [])[len(rows) :]
         return found
 
     def _own(self, run: TaskRun, until: Mark | None) -> SentRows:
-        """What an attempt made itself, all of it or what it had when it took a snapshot."""
+        """The rows that an attempt made itself: all of them, or those made before it took a snapshot."""
         replayed = self._replay.run(run.task, run.attempt)
         emitted, fired = replayed.emitted, replayed.fired
         if until is not None:
@@ -441,8 +442,8 @@ class Streams:
         return [(origin, row) for _, origin, row in (*emitted, *fired)]
 
     def before(self, run: TaskRun, channel: str) -> tuple[dict[int, list[Row]], dict[int, int]]:
-        """By origin: the rows that lay in a channel from its beginning and that a run took of it, and how many of
-        those that were sent had been taken before."""
+        """(by origin, the rows that a channel was restored with and that a run took; by origin, how many of the rows
+        sent had been taken before this run)"""
         persistent = self._lineages.persistent
         runs = persistent.runs(run.task, run.attempt) if persistent is not None else []
         content = persistent.content(channel, run.attempt) if persistent is not None else None
