@@ -1,1 +1,1 @@
-"""What a case is expected to show, computed in plain Python, and how the history is compared with it."""
+"""The expected rows and state of a case, computed in plain Python, and the history's comparison with them."""

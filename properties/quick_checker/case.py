@@ -35,10 +35,10 @@ from .expected import Expected
 class ClosingCut(msgspec.Struct, frozen=True, kw_only=True):
     """The cut against which a run's output is judged.
 
-    `kind` is "end" (all input ended: every split's end as the workload has it),
+    `kind` is "end" (all input ended: the positions are the ends of the workload's splits),
     "drain", "stop" (the savepoint's positions) or "newest" (the newest completed
     checkpoint).  `checkpoint` is the snapshot of the cut, None when there is none.
-    `epoch` is the last epoch within it: an event counts when its epoch is not greater.
+    `epoch` is the last epoch within the cut: an event counts if its epoch is not greater.
     """
 
     kind: str
@@ -61,14 +61,17 @@ class Case:
 
     @cached_property
     def layouts(self) -> dict[int, Topology]:
-        """The topology of each job, also of one that ended before its first attempt: the next job inherits it."""
+        """The topology of each job.
+
+        A job that ended before its first attempt has one too, since the next job inherits it.
+        """
         jobs = {start.job for start in self.lineages.starts.values()} | {run.job for run in self.history.runs}
         jobs |= {end.job for end in self.commands.ends}
         return layouts(self.submitted, jobs, self.commands)
 
     @cached_property
     def topology(self) -> Topology:
-        """The widest topology of all jobs: whatever holds of the order of records in it holds in all jobs."""
+        """The widest topology of all jobs: an order of records that holds in it holds in all jobs."""
         return widest((self.submitted, *self.layouts.values()))
 
     def layout_of(self, run: TaskRun) -> Topology:
@@ -92,7 +95,7 @@ class Case:
 
     @property
     def runs(self) -> dict[tuple[str, int], TaskRun]:
-        """By task and attempt."""
+        """The runs by task and attempt."""
         return self.lineages.runs
 
     @cached_property
@@ -106,7 +109,7 @@ class Case:
         return persistent.content(channel, run.attempt) if persistent else self.channels.get((channel, run.attempt))
 
     def inbound(self, run: TaskRun, channel: str) -> Channel | None:
-        """The same from the first record on that the run took."""
+        """The network's log of one of a run's inputs, from the first record on that the run took."""
         persistent = self.lineages.persistent
         return persistent.inbound(run, channel) if persistent else self.channels.get((channel, run.attempt))
 
@@ -115,8 +118,10 @@ class Case:
         return self.lineages.persistent.first_taken(run, channel) if self.lineages.persistent else 0
 
     def first_sent(self, run: TaskRun, channel: str) -> int | None:
-        """The place of the first record that a run sent in one of its outputs; None where it was not recorded how many
-        records its receiver was restored with before it."""
+        """The place of the first record that a run sent in one of its outputs.
+
+        None if the history does not have the number of in-flight records that the receiver was restored with.
+        """
         if self.lineages.persistent:
             return self.lineages.persistent.first_sent(run, channel)
         log = self.channels.get((channel, run.attempt))
@@ -132,7 +137,7 @@ class Case:
         return any(one.origins for one in self.lineages.in_flight(start.restores).values())
 
     def sender(self, channel: str, run: TaskRun, checkpoint: int) -> TaskRun | None:
-        """Whose attempt sent into one of a run's inputs when a checkpoint was taken."""
+        """The run of the sender that sent into one of a run's inputs when a checkpoint was taken."""
         task, attempt, persistent = channel.partition(">")[0], run.attempt, self.lineages.persistent
         if persistent is not None:
             stored = self.lineages.stored(checkpoint).get(task)
@@ -148,15 +153,15 @@ class Case:
 
     @cached_property
     def follows_order(self) -> bool:
-        """Some rows or state follow what the run really applied."""
+        """Whether some rows or state follow the records that the run applied."""
         return self.by_applies or any(grade in FOLLOWING for grade in self.classes.values())
 
     @cached_property
     def drained(self) -> frozenset[int]:
         """The savepoints at which all input had ended at a user's request.
 
-        These are the savepoints of drained jobs, those that answered a drain, and those whose sources had been asked to
-        drain and had let all windows go.
+        These are the savepoints of drained jobs, those with which a drain was answered, and those in which a source
+        that had been asked to drain had sent the greatest watermark, so that all windows were emitted.
         """
         drains = [one for one in self.commands.asked if one.issued.kind == "stop-with-savepoint" and one.issued.drain]
         found = [ended.checkpoint for ended in self.commands.ends if ended.status == "drained"]
@@ -168,9 +173,9 @@ class Case:
         return frozenset(checkpoint for checkpoint in found if checkpoint is not None)
 
     def _let_go(self, completed: Completed) -> bool:
-        """Whether a source had let all windows go although it had more to read.
+        """Whether a source had sent the greatest watermark, so that all windows end, with records left to read.
 
-        A source that has read all of its input lets them go by itself.
+        A source that has read all of its input sends this watermark without a drain.
         """
         return any(
             state.watermark == END_OF_TIME and self._has_more(task, state)
@@ -178,7 +183,7 @@ class Case:
         )
 
     def _has_more(self, task: str, state: StoredState) -> bool:
-        """Whether a source's snapshot leaves records to be read, or to come."""
+        """Whether a source's snapshot leaves records to read, or its input is unbounded."""
         source = self._sources.get(task.rpartition("-")[0])
         if source is None:
             return False
@@ -194,10 +199,10 @@ class Case:
 
     @cached_property
     def by_applies(self) -> bool:
-        """Rows and state follow what was applied, whatever their class.
+        """Whether rows and state follow the applied records, whatever their class.
 
-        So it is in the weaker modes, and where a checkpoint holds in-flight data: records read before it were applied
-        behind it.
+        They do so in the modes other than exactly-once, and where a checkpoint holds in-flight data: there, records
+        that were read before the checkpoint were applied after it.
         """
         return self.history.guarantee != "exactly-once" or any(
             self.lineages.in_flight(number) for number in self.lineages.completed
@@ -235,11 +240,10 @@ class Case:
         }
 
     def newest_before(self, order: int, job: int | None = None) -> Completed | None:
-        """Of the snapshots that were complete by then (of one job, or of all), the one whose cut is
-        newest: that which was triggered last.
+        """The snapshot with the newest cut among those that were complete by then (of one job, or of all).
 
-        Checkpoints may complete out of turn, a savepoint after a checkpoint that was
-        triggered behind it; going back to the savepoint would undo committed rows.
+        It is the snapshot that was triggered last.  Snapshots may complete out of order: a savepoint may complete after
+        a checkpoint that was triggered later.  A restore of the savepoint would then undo committed rows.
         """
         before = [entry for entry in self.history.completed if entry.order < order and job in (None, entry.job)]
         begun = self._triggered
@@ -251,11 +255,10 @@ class Case:
 
     @cached_property
     def rewound(self) -> bool:
-        """Whether a job was resumed from another snapshot than the newest completed one, as the answer to the command
-        names it.
+        """Whether the answer to a resume names another snapshot than the newest completed one.
 
-        The job then commits again what was committed behind that snapshot, as its user wished.  Its output can only be
-        judged for missing rows.
+        The job then commits the rows again that were committed after that snapshot, as its user wished.  Its output
+        can only be judged for missing rows.
         """
         for one in self.commands.asked:
             if one.issued.kind == "resume" and one.answer is not None and not one.answer.error:
@@ -266,22 +269,25 @@ class Case:
 
     @cached_property
     def went_on_drained(self) -> bool:
-        """A job began with a savepoint at which all windows had been emitted: windows promise nothing from there on."""
+        """Whether a job began with a drained savepoint: from then on nothing is promised of windows."""
         return self.last_with_windows is not None
 
     @cached_property
     def last_with_windows(self) -> int | None:
-        """The first job behind whose last savepoint another went on with all windows emitted; None where none did."""
+        """The first job from whose drained savepoint another job began; None if there is no such job.
+
+        All windows had been emitted at that savepoint.
+        """
         begun = [start.restores for start in self.lineages.starts.values() if self._is_first(start)]
         return min((self.lineages.completed[one].job for one in begun if one in self.drained), default=None)
 
     def _is_first(self, start: AttemptStarted) -> bool:
-        """Whether it is an attempt of another job than that which made the snapshot."""
+        """Whether an attempt restores a completed snapshot that another job took."""
         return start.restores in self.lineages.completed and self.lineages.completed[start.restores].job != start.job
 
     @cached_property
     def promised(self) -> frozenset[str]:
-        """The names of the invariants that hold of a correct engine here."""
+        """The names of the invariants that a correct engine keeps in this case."""
         found = promised(self.history.guarantee, self.history.sink)
         if window_of(self.workload) and self.went_on_drained:
             found &= {"progress", "no-leaks", "at-most-once"}
@@ -291,9 +297,10 @@ class Case:
 
     @cached_property
     def late_for_timers(self) -> bool:
-        """Whether a user's timers may meet late records: a repeated record is late, and one that was in flight may
-        be.  No
-        counterpart defines what happens to them."""
+        """Whether records may come late for a user function's timers, which no counterpart defines.
+
+        Repeated records are late, and records that were in flight at a checkpoint may be.
+        """
         return self.by_applies and has_user_timers(self.workload)
 
     def not_promised(self, invariant: str, detail: str) -> Unknown:
@@ -304,7 +311,10 @@ class Case:
 
     @cached_property
     def ended(self) -> JobEnded | None:
-        """How the last job ended, None while it lives; one that was cancelled before it began has no attempt."""
+        """How the last job ended; None if it is still running.
+
+        A job that was cancelled before it started has no attempt.
+        """
         start = self.lineages.starts.get(self.lineages.last_attempt)
         ends = [entry for entry in self.history.journal if isinstance(entry, JobEnded)]
         runs = self.history.runs
@@ -315,8 +325,8 @@ class Case:
     def rows_are_known(self) -> bool:
         """Whether the expected rows can be computed.
 
-        They cannot where they follow the applied records, and a rebalance, or a user's function that keeps rows of no
-        key, hides which of several rows of one origin was applied at which subtask.
+        They cannot if they follow the applied records, and the history does not show which of several rows of one
+        origin was applied at which subtask: behind a rebalance, or a user's function that buffers rows without a key.
         """
         if not self.expected.follows_applies:
             return True
@@ -334,7 +344,7 @@ class Case:
 
     @cached_property
     def closing(self) -> ClosingCut:
-        """The cut that the whole run is judged at."""
+        """The cut at which the whole run is judged."""
         newest = self.lineage.checkpoints[-1] if self.lineage.checkpoints else None
         ended = self.ended
         status = ended.status if ended else ""
@@ -365,8 +375,10 @@ class Case:
 
     @cached_property
     def pending_transactions(self) -> tuple[Transaction, ...]:
-        """The transactions prepared for a completed checkpoint of the closing cut, neither
-        committed nor aborted: named in one's snapshot, they are bound to be committed."""
+        """The sealed transactions that are named in a snapshot of a completed checkpoint up to the closing cut.
+
+        They are neither committed nor aborted.  The engine has to commit them.
+        """
         promised_names = {
             name
             for checkpoint in self.lineage.checkpoints

@@ -1,4 +1,4 @@
-"""Expected rows compared with the rows found, and a difference as a witness."""
+"""The comparison of expected rows with the rows found; a difference becomes a witness."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def difference_of(lost: Counter[Row], extra: Counter[Row], expected: Counter[Row
 def violated_rows(
     case: Case, *, lost: Counter[Row], extra: Counter[Row], expected: Counter[Row], where: str, checkpoint: int | None
 ) -> Violated:
-    """The verdict on rows that are missing or too many; `where` names the place in which they are."""
+    """The verdict on rows that are missing or too many; `where` says where they were compared."""
     phrases = [f"{count} more of ({row_in_words(row)}) than expected" for row, count in _first(extra)]
     phrases += [f"{count} too few of ({row_in_words(row)})" for row, count in _first(lost)]
     writers = [one for one in case.history.transactions if any(row in extra or row in lost for row in one.rows)]
@@ -48,11 +48,10 @@ def transaction_in_words(transaction: Transaction) -> str:
 
 
 def loss_by_expiry(case: Case, lost: Iterable[Row]) -> Unknown | None:
-    """Unknown when the store gave up the sealed transactions of all lost rows, and the job ended and gave that reason.
+    """Unknown when the store aborted the sealed transactions of all lost rows, and the job ended with this reason.
 
-    No engine can survive that.  The reason may also be that of a failed task, where the job was then cancelled or
-    failed
-    of something else.
+    No engine can survive that.  A failed task may also have given the reason, if the job was then cancelled or failed
+    for another one.
     """
     ended = case.ended
     if not isinstance(ended, JobEnded) or ended.status not in ("failed", "cancelled"):

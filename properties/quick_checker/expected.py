@@ -1,10 +1,10 @@
 """The expected rows and state after each cut, as the quick checker computes them.
 
-For class M and S the positions of a cut are enough: the records below them are processed
-in the order (epoch, split, offset).  That is one of the orders that the run may have
-had, and any of them gives the same rows.  For class H, and in the weaker modes, whose
-output follows what was applied, the apply events of the lineage are replayed (see
-`replay`).
+For class M and S the positions of a cut are enough: the records below the positions are
+processed in the order (epoch, split, offset).  The run may have had another order, but
+all possible orders give the same rows.  For class H, and in the modes other than
+exactly-once, the output follows the applied records: the apply events of the lineage are
+replayed (see `replay`).
 
 The engine, PySpark and this module compute independently of each other.  They share the
 description of the workload and nothing else.
@@ -35,9 +35,9 @@ Take = Callable[[Row, int, int], Iterable[Row]]
 class Expected:
     """Out(c) and State(c) of one case.
 
-    `grades` are the classes of the workload's nodes (`classes.classes`);
-    `by_applies` says that the rows follow the applied records, repeats included
-    (at-least-once and at-most-once), whatever the class.
+    `grades` are the classes of the workload's nodes (`classes.classes`).
+    `by_applies` says that the rows follow the applied records, repeated ones
+    included, whatever the class (see `Case.by_applies`).
     """
 
     def __init__(
@@ -71,13 +71,13 @@ class Expected:
 
     @property
     def replay(self) -> Replay:
-        """What was applied, replayed."""
+        """The replay of the applied records."""
         if self._replay is None:
             self._replay = Replay(self._workload, self._topology, self._lineages, self._layouts)
         return self._replay
 
     def rows(self) -> dict[int, list[Row]]:
-        """The rows that reach the sink, by epoch on the lineage of the run's end, in the lineage's order."""
+        """The rows that reach the sink on the lineage of the run's end, by epoch and in the lineage's order."""
         if self._rows is None:
             if self.follows_applies:
                 self._rows = self.replay.sink_rows(self._lineages.end)
@@ -86,7 +86,7 @@ class Expected:
         return self._rows
 
     def rows_through(self) -> dict[int, list[Row]]:
-        """The rows by the epoch of their records, from the positions alone, as if batches buffered nothing."""
+        """The rows by the epoch of their records, computed from the positions alone, as if batches buffered nothing."""
         return self._by_positions().rows
 
     def _let_out(self, rows: dict[int, list[Row]]) -> dict[int, list[Row]]:
@@ -106,14 +106,14 @@ class Expected:
     def yielded(self) -> Counter[Row]:
         """Every row that any attempt may bring to the sink, on the lineage or off it.
 
-        Where rows follow the applied records, each counts as often as it was brought.
+        If rows follow the applied records, each counts as often as the sink took it.
         """
         if not self.follows_applies:
             return self.rows_up_to(INFINITE)
         return self.replay.yielded()
 
     def last_rows(self, epoch: int) -> dict[int | None, Row]:
-        """The last row of each key in Out(c): what an idempotent sink's table holds."""
+        """The last row of each key in Out(c): the rows of an idempotent sink's table."""
         return {row[0]: row for at in sorted(self.rows()) if at <= epoch for row in self.rows()[at]}
 
     def states(self, checkpoint: int) -> dict[str, Counter[Entry]]:
@@ -153,7 +153,7 @@ class Expected:
 
 
 class Computation:
-    """The rows by epoch, and every keyed node's entries by cut, of a sequence of cuts."""
+    """For a sequence of cuts: the rows by epoch, and every keyed node's entries by cut."""
 
     def __init__(self) -> None:
         self.rows: dict[int, list[Row]] = {}
@@ -170,14 +170,14 @@ def compute(
 ) -> Computation:
     """Process the records in the order (epoch, split, offset).
 
-    `cuts` are (checkpoint, next offset by split) in the order they were taken;
-    with `rest`, the records beyond the last cut follow with epoch `INFINITE`.
+    `cuts` are (checkpoint, next offset by split) in the order in which they were
+    taken; with `rest`, the records beyond the last cut follow with epoch `INFINITE`.
     Within an epoch a window takes its records first, and then receives the
-    watermark of the cut: without late data that makes no difference.  At
-    the cuts that are `drained` all input has ended.
+    watermark of the cut: without late data the order of the two makes no
+    difference.  At the cuts in `drained` all input has ended.
     """
     found = Computation()
-    window = _Windows(workload, strict=not drained)  # what comes after all had ended is late
+    window = _Windows(workload, strict=not drained)  # records after a drain are late
     untimed = [node for node in workload.nodes if node.name != window.name]
     users = {node.name: UserMachine(node.operator, strict=True) for node in untimed if isinstance(node.operator, User)}
     machines = {node.name: users.get(node.name) or machine(node.operator) for node in untimed}
@@ -217,7 +217,7 @@ def compute(
 
 
 class _Windows:
-    """The workload's window, if it has one; it receives the watermarks that follow from positions."""
+    """The workload's window, if there is one; the window receives the watermarks that follow from positions."""
 
     def __init__(self, workload: Workload, *, strict: bool) -> None:
         node = window_of(workload)
@@ -235,7 +235,7 @@ class _Windows:
         return {self.name: _taking(windows)}
 
     def at(self, positions: dict[int, int], to_the_end: bool) -> list[Row]:
-        """The rows of the windows that are finished at positions."""
+        """The rows of the windows that end by these positions."""
         if self._machine is None:
             return []
         time = END_OF_TIME if to_the_end else self._clock.watermark(self._splits, positions)
@@ -253,7 +253,7 @@ def _taking(machine: TimedMachine) -> Take:
 
 
 def _timeless(take: Callable[[Row, int], Iterable[Row]]) -> Take:
-    """Of an operator that does not look at event time."""
+    """The `Take` of an operator that does not use event time."""
     return lambda row, side, _: take(row, side)
 
 

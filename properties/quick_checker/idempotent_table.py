@@ -1,12 +1,12 @@
-"""What an idempotent sink's table has to hold: of all rows with one identity, the one written last.
+"""What an idempotent sink's table has to hold: of all rows with one identity, the row that was written last.
 
-Where the identity is the key, rows replace each other by key: the table holds the last
-row of each.  Where it is the whole row, no row is ever replaced: the table is the set of
-the rows.
+If the identity is the key, a row replaces the previous row of its key, and the table
+holds the last row of each key.  If the identity is the whole row, no row is ever
+replaced, and the table is the set of the rows.
 
-An upsert is visible at once and is never undone.  So a table may be ahead of the closing
-cut, by rows that the lineage or a dead attempt wrote beyond it.  It is never behind, and
-once the cut covers all records the table cannot be ahead.
+An upsert is visible at once and is never undone.  So the table may be ahead of the
+closing cut, by rows that the lineage or a dead attempt wrote after the cut.  The table
+is never behind the cut, and cannot be ahead of a cut that covers all records.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from .case import Case
 
 
 def identity_of(case: Case, row: Row) -> tuple[int | None, ...]:
-    """By what a row replaces an earlier one."""
+    """The columns by which a row replaces an earlier one."""
     return row[:1] if case.history.identity == "key" else row
 
 
 def expected_table(case: Case) -> Counter[Row]:
-    """What the table holds at the closing cut, each row once.
+    """The rows that the table holds at the closing cut, each once.
 
-    By key, where the data do not fix which row comes last, it is the one that
-    comes last in one of the orders that the run may have had.
+    If the identity is the key, and the data do not determine which row of a key comes
+    last, it is the last row in one of the orders that the run may have had.
     """
     if case.history.identity == "key":
         return Counter(case.expected.last_rows(case.closing.epoch).values())
@@ -38,8 +38,8 @@ def expected_table(case: Case) -> Counter[Row]:
 def ever_made(case: Case) -> Counter[Row]:
     """Every row that any attempt may have written.
 
-    Where a drain was requested, successful or not, some attempts emitted windows early and others did not; what each
-    attempt took decides what it made.
+    If a drain was requested, successful or not, some attempts emitted windows early and others did not.  So the rows
+    of each attempt then follow the records that this attempt took.
     """
     found = case.expected.yielded()
     if any(one.issued.drain for one in case.commands.asked):
@@ -55,7 +55,7 @@ def missing(case: Case, expected: Iterable[Row]) -> Counter[Row]:
 
 
 def differences(case: Case) -> tuple[Counter[Row], Counter[Row]]:
-    """(lost, extra): the rows that the table lacks, and those that it has no right to."""
+    """(lost, extra): the rows that the table lacks, and the rows that it should not hold."""
     everything = ever_made(case)
     lost = missing(case, case.expected.rows_up_to(case.closing.epoch))
     extra = Counter(row for row in case.history.committed if row not in everything)
@@ -71,7 +71,7 @@ def differences(case: Case) -> tuple[Counter[Row], Counter[Row]]:
 
 
 def _outdated(case: Case, everything: Counter[Row]) -> tuple[Counter[Row], Counter[Row]]:
-    """The table's rows that are not their key's last, and the rows that should stand in their place."""
+    """The table's rows that are not the last of their key, and the rows that the table should hold instead."""
     last = case.expected.last_rows(case.closing.epoch)
     beyond: Counter[Row] = Counter()
     if not _covers_everything(case):
@@ -81,6 +81,6 @@ def _outdated(case: Case, everything: Counter[Row]) -> tuple[Counter[Row], Count
 
 
 def _covers_everything(case: Case) -> bool:
-    """Nothing was offered beyond the closing cut, so no row can be beyond it either."""
+    """Whether the closing cut covers all records: then no row can lie beyond it."""
     positions = case.closing.positions
     return all(positions.get(split, 0) >= len(records) for split, _, records in case.workload.splits())

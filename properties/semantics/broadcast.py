@@ -1,8 +1,8 @@
-"""Broadcast edges and broadcast state (OPS-1, OPS-2): an edge sends each row to every subtask, and each keeps all rows.
+"""Broadcast edges and broadcast state (OPS-1, OPS-2): every subtask takes, and keeps, every row of a broadcast edge.
 
-Two things follow for a judge.  Every subtask is expected to take a row of such an edge
-once.  And in a consistent cut all subtasks hold the same rules, since of two rules for
-one key the greater one applies, whichever came first.
+Two things follow for a judge.  Every subtask is expected to take each row of such an
+edge once.  And in a consistent cut all subtasks hold the same rules, since the greater
+of two rules for one key applies, whichever came first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def with_rules(workload: Workload) -> tuple[str, ...]:
 
 
 def broadcasters(workload: Workload) -> dict[str, str]:
-    """For each node that keeps broadcast state, who sends it."""
+    """By node that keeps broadcast state, the operator that sends the rules."""
     return {node.name: node.broadcast_input for node in workload.nodes if node.broadcast_input is not None}
 
 
@@ -36,7 +36,7 @@ def rules_in(state: StoredState) -> list[Entry]:
 
 
 def odd_one_out(copies: Mapping[str, StoredState]) -> tuple[str, str] | None:
-    """Two tasks whose copies differ; none when all are alike."""
+    """Two tasks whose copies differ; None when all copies are equal."""
     first: tuple[str, Counter[tuple[str, str]]] | None = None
     for task, state in copies.items():
         held = Counter(state.broadcast)
@@ -50,10 +50,11 @@ def odd_one_out(copies: Mapping[str, StoredState]) -> tuple[str, str] | None:
 def taken_by_all(
     runs: Iterable[tuple[TaskRun, list[int]]], wide: Mapping[int, int]
 ) -> tuple[Counter[int], Counter[int]]:
-    """How often each row of a broadcast edge was taken by those subtasks that have it least, and by those that
-    have it most: attempt by attempt, for only all of one attempt together have it.
+    """(least, most): how often a subtask took each row of a broadcast edge, summed over the attempts.
 
-    `runs` are the runs with the origins that each took by that edge, `wide` says how many subtasks a job has.
+    In each attempt all subtasks should take a row equally often.  `least` counts the subtask that took it least often,
+    `most` the one that took it most often.  `runs` are runs with the origins that each took through the edge; `wide`
+    has the number of subtasks by job.
     """
     counts: dict[tuple[int, int], list[int]] = {}
     widths: dict[int, int] = {}

@@ -1,7 +1,7 @@
 """What bursts do to rows, in plain Python: the quick checker's own reading of `workload.Burst`.
 
-A burst keeps the rows that it took, each with its moment.  At every tick of the
-processing time it checks whether it is over.
+A burst keeps the rows that it took, each with the processing time at which it took the
+row.  At every tick the burst checks whether it has ended.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from .semantics import Entry, Machine
 from .windows import Emitted, Timer
 
 Taken = tuple[int, int | None, int, int]
-"""(moment, value, tag, origin)"""
+"""(processing time, value, tag, origin)"""
 
 
 class BurstMachine(Machine):
@@ -23,13 +23,13 @@ class BurstMachine(Machine):
         self.open: dict[int | None, list[Taken]] = {}
 
     def take_at(self, row: Row, time: int, origin: int) -> list[Emitted]:
-        """Put a row into its key's burst; its event time is of no account."""
+        """Put a row into its key's burst; the row's event time `time` is ignored."""
         key, value, tag, _ = row
         self.open.setdefault(key, []).append((self.time, value, tag, origin))
         return []
 
     def advance(self, time: int) -> list[Emitted]:
-        """Receive a processing time; gives the rows of the bursts that it ends, in the order of their ends."""
+        """Receive a processing time; returns the rows of the bursts that it ends, in the order of their ends."""
         self.time = time
         over = [key for key in self.open if self._end(key) <= time]
         over.sort(key=lambda key: (self._end(key), key is not None, key or 0))
@@ -42,7 +42,7 @@ class BurstMachine(Machine):
         return [(self._end(key), key, self.open[key][0][0]) for key in self.open]
 
     def keep(self) -> BurstMachine:
-        """A copy to go on from."""
+        """A copy of the state."""
         copy = BurstMachine(self.operator)
         copy.time = self.time
         copy.open = {key: list(rows) for key, rows in self.open.items()}

@@ -1,17 +1,17 @@
 """What an operator's output is a function of, and what an engine promises.
 
-Class M: of the input multiset.  Class S: of each split's order too.  Class H: of the
-order in which a run merged its inputs.  Class W: of that order and of the run's
-watermarks (windows whose records may come late), or of the clock (operators in
-processing time).  Rows and state of class M and S follow from the positions of a cut
-alone.  For class H and W they follow from the apply events of the lineage and from
-where the watermark advanced among them.
+The output of class M is a function of the input multiset.  Class S depends on the order
+within each split too.  Class H depends on the order in which a run merged its inputs.
+Class W depends on that order and on the run's watermarks (windows whose records may come
+late), or on the clock (operators in processing time).  Rows and state of class M and S
+follow from the positions of a cut alone.  Those of class H and W follow from the apply
+events of the lineage, and from where the watermark advanced between these events.
 
 A path has the class of its worst operator.  An operator that depends on order is of
-class S only where all records of a key come along one first-in-first-out *lane*: from
-one split, never through a rebalance, and never hashed by another key before.  Whether
-that is so depends on the data, so the lanes of the actual keys are followed.  (Filters
-and flat maps are taken to pass every record: that can only turn an S into an H.)
+class S only if all records of each key come along one first-in-first-out *lane*: from
+one split, never through a rebalance, and never hashed by another key before.  This
+depends on the data, so the lanes of the actual keys are followed.  (Filters and flat
+maps are assumed to pass every record: that can only turn an S into an H.)
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from ..model.workload import (
 from .event_time import is_late_free
 
 FOLLOWING = ("H", "W")
-"""The classes whose rows follow what a run really applied."""
+"""The classes whose rows follow the records that a run applied."""
 
 Key = int | None
 Lane = tuple[Key, ...]
-"""The way of a record: its split, then the key it had at each edge that spread it by key."""
+"""The way of a record: its split, then the key that it had at each hash edge."""
 
 
 class _Stream(msgspec.Struct, kw_only=True):
@@ -57,12 +57,12 @@ class _Stream(msgspec.Struct, kw_only=True):
 
     @property
     def in_order(self) -> bool:
-        """All records of each key come in an order that the data alone fixes."""
+        """Whether the data alone determine the order in which the records of each key come."""
         return not self.scattered and not self.joined and all(len(lanes) == 1 for lanes in self.lanes.values())
 
 
 def classes(workload: Workload, topology: Topology) -> dict[str, str]:
-    """The class of each input and node, of its rows and of its state: "M", "S", "H" or "W"."""
+    """The class of each input's and node's rows and state: "M", "S", "H" or "W"."""
     found = {source.name: "M" for source in workload.inputs}
     ordered = any(is_ordered(node.operator) for node in workload.nodes)
     streams = _streams(workload, topology) if ordered else {}
@@ -84,12 +84,12 @@ def class_of(workload: Workload, topology: Topology) -> str:
 
 
 def last_row_is_fixed(workload: Workload, topology: Topology) -> bool:
-    """Whether the data alone fix which row of each key reaches the sink last.
+    """Whether the data alone determine which row of each key reaches the sink last.
 
-    That is what an idempotent sink's table can be held against: either each
-    key's rows come along one lane, or they are the updates of a final count,
-    sum or deduplication and stay in order on their way to the sink.  Behind rules
-    they are neither: which rule a row found is nowhere in the data.
+    If so, an idempotent sink's table can be compared with these last rows.  There are
+    two such cases: the rows of each key come along one lane, or they are the updates of
+    a final count, sum or deduplication and stay in order on their way to the sink.  It
+    never holds behind rules: the data do not say which rule applied to a row.
     """
     if any(isinstance(node.operator, Rules) for node in workload.nodes):
         return False
@@ -111,7 +111,7 @@ def last_row_is_fixed(workload: Workload, topology: Topology) -> bool:
 
 
 def _streams(workload: Workload, topology: Topology) -> dict[str, _Stream]:
-    """What arrives at each node and at the sink."""
+    """The stream that arrives at each node and at the sink."""
     outgoing = {source.name: _Stream(lanes={}) for source in workload.inputs}
     for split, source, records in workload.splits():
         for key in {record[0] for record in records}:
@@ -122,13 +122,13 @@ def _streams(workload: Workload, topology: Topology) -> dict[str, _Stream]:
         arriving[node.name] = stream
         if isinstance(node.operator, Map) and node.operator.rekey is not None:
             stream = _rekeyed(stream, node.operator.rekey)
-        if isinstance(node.operator, Window):  # what comes of a key comes of one subtask, window after window
+        if isinstance(node.operator, Window):  # one subtask emits the rows of a key, window after window
             stream = _Stream(lanes={key: {(key,)} for key in stream.lanes})
-        if isinstance(node.operator, (Join, Rules)):  # what a row becomes depends on what came before it
+        if isinstance(node.operator, (Join, Rules)):  # the row emitted depends on the rows taken before
             stream = _Stream(lanes=stream.lanes, scattered=stream.scattered, joined=True)
         if isinstance(node.operator, Batch):  # buffered rows are redistributed to any subtask
             stream = _Stream(lanes=stream.lanes, scattered=stream.scattered, joined=True)
-        if isinstance(node.operator, User):  # its user decides which of its rows comes first
+        if isinstance(node.operator, User):  # the user decides the order of its rows
             stream = _Stream(lanes=stream.lanes, scattered=stream.scattered, joined=True)
         outgoing[node.name] = stream
     arriving[SINK] = _over_edge(outgoing[workload.output], topology, workload.output, SINK)
@@ -173,9 +173,9 @@ def _rekeyed(stream: _Stream, modulus: int) -> _Stream:
 def promised(guarantee: str, sink: str, *, rewindable: bool = True) -> frozenset[str]:
     """The invariants that source, mode and sink together promise.
 
-    With a plain sink an exactly-once engine keeps its state exactly-once, but
-    rows written before a failure are written again: at-least-once is what the
-    output has.  A source that cannot rewind leaves at-most-once at best.
+    With a plain sink an exactly-once engine keeps its state exactly-once, but rows
+    written before a failure are written again: the output is at-least-once.  With a
+    source that cannot rewind, only at-most-once can be promised.
     """
     if guarantee == "at-most-once" or not rewindable:
         return frozenset({"at-most-once", "progress", "no-leaks"})

@@ -1,9 +1,9 @@
-"""Event time as the data alone fix it: where no split is idle, watermarks are a function of positions.
+"""Watermarks as a function of positions: they are one wherever no split can become idle.
 
-A split's watermark is the greatest time below its position, less the delay, less 1.  A
-split of a bounded input that is read to its end no longer holds the watermark back.  At
-an aligned cut an operator's watermark is the least of all splits that feed it, if every
-input reaches all of its subtasks.
+A split's watermark is the greatest event time below its position, minus the delay, minus
+1.  A split of a bounded input that is read to its end no longer holds the watermark
+back.  At an aligned cut an operator's watermark is the least watermark of all splits
+that feed the operator, if every input reaches all of its subtasks.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from ..model.workload import BEGINNING, END_OF_TIME, Input, Workload, inputs_of
 
 
 def is_late_free(workload: Workload, node: str) -> bool:
-    """Whether no record can come late to a node, however its inputs are merged: no record of a split is further behind
-    than the delay, and no split can become idle."""
+    """Whether no record can come late to a node, however its inputs are merged.
+
+    It holds if no record's event time lies behind the greatest one before it in its split by more than the delay, and
+    no split can become idle.
+    """
     return all(source.idle_after_us == 0 and _in_bounds(source) for source in inputs_of(workload, node))
 
 
@@ -39,12 +42,12 @@ class Clock:
         }
 
     def greatest(self, split: int, position: int) -> int | None:
-        """The greatest time below a position; None when nothing lies below it, or has a time."""
+        """The greatest event time below a position; None when no record with a time lies below it."""
         greatest = self._splits[split][2]
         return greatest[min(position, len(greatest)) - 1] if position and greatest else None
 
     def watermark(self, splits: Iterable[int], positions: Mapping[int, int]) -> int:
-        """The watermark at positions: the least of the splits that are not read to their end."""
+        """The watermark at positions: the least one of the splits that are not read to their end."""
         times = [END_OF_TIME]
         for split in splits:
             source, length, _ = self._splits[split]

@@ -1,9 +1,9 @@
 """What each operator does to one row, in plain Python: the quick checker's own reading
 of the operators that `workload` describes.
 
-A machine takes one row at a time and gives back the rows it emits; `entries` is
-its state in the neutral layout of `history.StoredState`, and `load` takes such
-entries up again.
+A machine takes one row at a time and returns the rows that it emits.  `entries` is
+its state in the engine-neutral layout of `history.StoredState`; `load` restores the
+state from such entries.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Machine:
         return []
 
     def load(self, entries: Iterable[Entry]) -> None:
-        """Go on from a state; a stateless operator has none."""
+        """Restore a state; a stateless operator has none."""
 
 
 class _Map(Machine):
@@ -124,7 +124,7 @@ class _Greater(Machine):
         key, value = row[0], row[1]
         before = self.last.get(key)
         self.last[key] = value
-        # A first row has nothing before it, which get() gives as None: the same as a NULL.
+        # get() returns None for the first row of a key: the same as for a NULL before it.
         return (row,) if before is None or (value is not None and value > before) else ()
 
     def entries(self) -> list[Entry]:
@@ -183,7 +183,7 @@ class _Join(Machine):
 
 
 class _Rules(Machine):
-    """The rules that one subtask has: value and tag of the one that holds, by key."""
+    """The rules of one subtask: by key, value and tag of the rule that applies."""
 
     def __init__(self) -> None:
         self.rules: dict[int | None, tuple[int | None, int]] = {}
@@ -208,7 +208,7 @@ class _Rules(Machine):
 
 
 def _outranks(one: tuple[int | None, int], other: tuple[int | None, int]) -> bool:
-    """Whether the rule `one` (value, tag) holds where both are there."""
+    """Whether the rule `one` (value, tag) applies if the key has both rules."""
     if one[1] != other[1]:
         return one[1] > other[1]
     return one[0] is not None and (other[0] is None or one[0] > other[0])
@@ -261,7 +261,7 @@ class _Changelog(Machine):
 
 
 class _SignedJoin(_Join):
-    """A join whose pairs have the product of both signs."""
+    """A join whose pairs have the product of both rows' signs."""
 
     def take(self, row: Row, side: int) -> Iterable[Row]:
         return [
@@ -271,7 +271,7 @@ class _SignedJoin(_Join):
 
 
 def machine(operator: AnyOperator) -> Machine:
-    """A fresh machine, with empty state, for an operator; windows have theirs in `windows`."""
+    """A fresh machine, with empty state, for an operator; `timed` has the machines of windows."""
     match operator:
         case Map():
             return _Map(operator)
@@ -299,6 +299,6 @@ def machine(operator: AnyOperator) -> Machine:
             return _Model()
         case Tally():
             return _Count(Count())
-        case Batch() | Union():  # what of a batch waits is taken out behind it (`held_back`)
+        case Batch() | Union():  # buffered rows are subtracted afterwards (`held_back`)
             return Machine()
     raise TypeError(f"a {type(operator).__name__} needs the time of its rows: `timed_machine` makes it")

@@ -1,4 +1,4 @@
-"""The machines that look at time: windows, bursts and user functions."""
+"""The machines of operators that depend on time: windows, bursts and user functions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ TimedMachine = UserMachine | WindowMachine | BurstMachine
 
 
 def timed_machine(operator: User | Window, *, strict: bool = False) -> TimedMachine:
-    """A fresh one, with empty state; `strict` as for a `UserMachine`."""
+    """A fresh machine with empty state; `strict` as for a `UserMachine`."""
     if isinstance(operator, Burst):
         return BurstMachine(operator)
-    if isinstance(operator, User):  # without the moments at which it took its records nothing is known of it
+    if isinstance(operator, User):  # a clocked function's rows are not known without its ticks
         return UserMachine(operator, strict=strict and not operator.clocked)
     return WindowMachine(operator)
 
@@ -24,7 +24,7 @@ def timed_machine(operator: User | Window, *, strict: bool = False) -> TimedMach
 def redistributed(
     operator: User | Window, parts: Sequence[TimedMachine], is_mine: Callable[[int | None], bool]
 ) -> TimedMachine:
-    """The machine of a subtask of a rescaled job: its keys out of the machines of all old subtasks."""
+    """The machine of a subtask of a rescaled job: it takes its keys from the machines of all old subtasks."""
     worker = timed_machine(operator)
     worker.time = min((part.time for part in parts), default=worker.time)
     for part in parts:

@@ -1,11 +1,11 @@
 """What a user's functions have to yield (OPS-4): the counterparts that judge them, and the quick checker's reading.
 
-A function has two counterparts, both written by its user.  `expected` is pure: it takes
-one key's records in order and the watermark, and gives the rows that are expected by
-then.  `spark` computes the same on DataFrames (see `spark.user_functions`).  Both are
+The user writes two counterparts of a function.  `expected` is pure: it takes one key's
+records in order and the watermark, and returns the rows that are expected by then.
+`spark` computes the same on DataFrames (see `spark.user_functions`).  Both are
 *growing*: more records, or a later time, never take a row away.  Only the user knows
-what the state of a function means, so the judge compares loaded state with stored
-state, and not with an expected one.
+what the state of a function means.  So the judge compares loaded state with stored
+state, and computes no expected state.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ class KeyRecord(NamedTuple):
     tag: int
     tag2: int
     time: int
-    """its event time, 0 where there is none; to what goes by processing time, when it was taken (µs)"""
+    """its event time, 0 where there is none; for a function in processing time, when it was taken (µs)"""
 
 
 ExpectedRow = tuple[int | None, int, int]
 """(value, tag, tag2) of a row; its key is that of the records"""
 Expecting = Callable[[Sequence[KeyRecord], int], Iterable[ExpectedRow]]
-"""takes a key's records and the watermark or, in processing time, the last time that was received (either is
-`END_OF_TIME` once all input has ended)"""
+"""takes a key's records and the watermark or, in processing time, the last received time; once all input has ended,
+either is `END_OF_TIME`"""
 
 
 _ROW_OF = ("value", "tag", "tag2")
 MOST_EXPECTED = 100_000
-"""rows of one key; a counterpart that gives more is in error, such as one of a timer that always sets the next"""
+"""rows of one key; a counterpart that returns more is in error, such as one whose timer always sets another"""
 
 
 class Counterpart(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,18 +53,18 @@ class Counterpart(msgspec.Struct, frozen=True, kw_only=True):
     spark: Callable[[Any], Any]
     """from a DataFrame of records to one of rows"""
     by_key: bool = True
-    """its rows come from the subtask that takes the records of their key; not so where it buffers rows without a key"""
+    """its rows come from the subtask that takes the records of their key; false if it buffers rows without a key"""
 
 
 class CounterpartFailed(Exception):
-    """A counterpart that is not there, raises, or takes a row away again."""
+    """A counterpart that is not registered, raises, or takes a row away again."""
 
 
 _known: dict[str, Counterpart] = {}
 
 
 def judge_by(counterpart: Counterpart) -> None:
-    """Register the counterpart that judges the function of its name in this process."""
+    """Register, in this process, the counterpart of the function whose name it has."""
     _known[counterpart.name] = counterpart
 
 
@@ -76,17 +76,17 @@ def counterpart(name: str) -> Counterpart:
 
 
 def is_by_key(function: str) -> bool:
-    """Whether the rows of a function come from where the records of their key go."""
+    """Whether the rows of a function come from the subtask that takes the records of their key."""
     return function not in _known or _known[function].by_key
 
 
 def user_nodes(workload: Workload) -> dict[str, str]:
-    """The workload's nodes that are a user's, and the names of their functions."""
+    """The workload's nodes with a user function, and the names of the functions."""
     return {node.name: node.operator.function for node in workload.nodes if isinstance(node.operator, User)}
 
 
 def has_user_timers(workload: Workload) -> bool:
-    """Whether a user's function of it goes by event time or processing time."""
+    """Whether a user function of the workload uses event time or processing time."""
     return any(user.timed or user.clocked for user in _users(workload))
 
 
@@ -95,7 +95,7 @@ def _users(workload: Workload) -> list[User]:
 
 
 def user_problems(workload: Workload) -> Iterator[str]:
-    """What is wrong with the user functions: what one should do with late records only its user knows."""
+    """What is wrong with the user functions.  No record may be late: only the user knows what happens to late ones."""
     for node in workload.nodes:
         if isinstance(node.operator, User) and node.operator.timed and node.operator.clocked:
             yield f"{node.name} goes by event time and by processing time: it can do one of the two"
@@ -110,7 +110,7 @@ class UserMachine(Machine):
     """One subtask of a user's function; `time` is its watermark."""
 
     def __init__(self, operator: User, *, strict: bool = False) -> None:
-        """`strict`: each record comes once and none late, so that no row may ever be taken away."""
+        """`strict`: each record comes once and none is late, so a row that is taken away is an error."""
         self.operator = operator
         self.strict = strict
         self.time = BEGINNING
@@ -139,7 +139,7 @@ class UserMachine(Machine):
         return []
 
     def keep(self) -> UserMachine:
-        """A copy to go on from."""
+        """A copy of the state."""
         copy = UserMachine(self.operator, strict=self.strict)
         copy.time = self.time
         copy.records = {key: list(records) for key, records in self.records.items()}
@@ -152,7 +152,7 @@ class UserMachine(Machine):
         return self.operator.timed or self.operator.clocked
 
     def _more(self, key: int | None, origin: int) -> list[Emitted]:
-        """The rows of a key that are expected by now and were not before."""
+        """The rows of a key that are expected now and were not expected before."""
         rows = self._expected_rows(key)
         before = self.given.get(key, Counter())
         self.given[key] = after = Counter(rows)

@@ -1,6 +1,6 @@
 """What a window does to rows, in plain Python: the quick checker's own reading of `workload.Window`.
 
-A pane keeps the rows that it took, and adds them up whenever it is asked for.
+A pane keeps the rows that it took, and is aggregated whenever its value is needed.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ Emitted = tuple[int, Row]
 
 
 class Pane(msgspec.Struct, kw_only=True):
-    """What a window has taken for a key: (value, tag, origin) of each row."""
+    """The rows that a window has taken for a key: (value, tag, origin) of each."""
 
     key: int | None
     start: int
     end: int
     rows: list[tuple[int | None, int, int]] = []
     emitted: bool = False
-    """the subtask that had it before the job was rescaled emitted it after its last row: see `WindowMachine.adopt`"""
+    """before the job was rescaled, the old subtask emitted the pane after its last row: see `WindowMachine.adopt`"""
 
     @property
     def last(self) -> int:
-        """The last moment that belongs to it: the watermark that finishes it."""
+        """The last event time that belongs to the window: a watermark of this time ends the window."""
         return self.end - 1
 
 
@@ -43,7 +43,7 @@ class WindowMachine(Machine):
         self.panes: list[Pane] = []
 
     def take_at(self, row: Row, time: int, origin: int) -> list[Emitted]:
-        """Put a row into its windows; gives the rows of those windows that were finished already."""
+        """Put a row into its windows; returns a row for each of them that had already ended."""
         key, value, tag, _ = row
         out: list[Emitted] = []
         for start, end in self._windows(time):
@@ -56,7 +56,7 @@ class WindowMachine(Machine):
         return out
 
     def advance(self, time: int) -> list[Emitted]:
-        """Advance the watermark; gives the rows of the windows that it finishes, by their ends."""
+        """Advance the watermark; returns the rows of the windows that it ends, in the order of their ends."""
         done = sorted(
             (pane for pane in self.panes if self.time < pane.last <= time and not pane.emitted),
             key=lambda pane: (pane.end, pane.key is not None, pane.key or 0, pane.start),
@@ -78,18 +78,17 @@ class WindowMachine(Machine):
         return list(found)
 
     def keep(self) -> WindowMachine:
-        """A copy to go on from."""
+        """A copy of the state."""
         copy = WindowMachine(self.operator)
         copy.time = self.time
         copy.panes = [msgspec.structs.replace(pane, rows=list(pane.rows)) for pane in self.panes]
         return copy
 
     def adopt(self, panes: Iterable[Pane], time: int) -> None:
-        """Take over windows of a subtask whose watermark was `time`.
+        """Take over windows of an old subtask whose watermark was `time`.
 
-        This subtask's watermark may be lower, since an unaligned snapshot does not wait until all subtasks have
-        received the
-        same one.  It does not emit again what was emitted by then.
+        This machine's watermark may be lower: in an unaligned snapshot the old subtasks need not have received the
+        same watermark.  A window that the old subtask emitted is not emitted again.
         """
         for pane in panes:
             self.panes.append(msgspec.structs.replace(pane, emitted=pane.emitted or pane.last <= time))
@@ -109,7 +108,7 @@ class WindowMachine(Machine):
         return end - 1 + self.operator.lateness <= self.time
 
     def _pane(self, key: int | None, start: int, end: int) -> Pane | None:
-        """The pane of a window, begun if need be; None when the window is over."""
+        """The pane of a window, created if it does not exist; None when the window has expired."""
         same = [pane for pane in self.panes if pane.key == key]
         if isinstance(self.operator, Session):
             same = [pane for pane in same if pane.start < end and start < pane.end]
