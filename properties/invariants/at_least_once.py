@@ -1,13 +1,13 @@
-"""at-least-once: no expected row is missing, whatever is repeated; and no row is invented.
+"""at-least-once: no expected row is missing, and no row is invented.  Rows may be repeated.
 
 Each record below the closing cut was applied.  Each row that the lineage's applied
-records yield, repeats included, is visible (or prepared, and bound to become visible).
+records yield, repeated ones included, is visible (or sealed, and must become visible).
 Each visible row is one that some attempt's applied records yield.
 
-In the at-least-once mode the expected rows follow what the lineage applied: a record
-that is both in a snapshot and replayed after it rightly shifts every later running sum.
-In the exactly-once mode with a plain sink this is the guarantee of the output, while
-state stays exactly-once.
+In the at-least-once mode the expected rows follow the records that the lineage applied.
+A record may be both in a snapshot and replayed after it, and then rightly changes every
+later running sum.  In the exactly-once mode with a plain sink the output is
+at-least-once, while state stays exactly-once.
 
 Exercised by records that a later attempt read again.
 """

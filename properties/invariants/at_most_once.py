@@ -1,8 +1,8 @@
 """at-most-once: nothing is done twice, whatever is lost.
 
-Over all attempts no source reads and no operator applies a record twice.  No row is
-visible more often than the applied records yield it, and no row that they do not yield.
-A mode that never rewinds keeps this; a hidden rewind breaks it.
+Over all attempts no source reads a record twice, and no operator applies one twice.  No
+row is visible more often than the applied records yield it; a row that they do not yield
+is not visible at all.  A source that never rewinds keeps this; a hidden rewind breaks it.
 
 Exercised by failures after a record was read.
 """
@@ -60,7 +60,7 @@ def _applied_twice(case: Case) -> Violated | None:
             if attempt != run.attempt:
                 return _twice(case, run.task, origin, f"{run.operator} applied in attempts {attempt} and {run.attempt}")
     if not is_determined(case.workload, case.topology):
-        return None  # what a replay finds strange may have come from another row of the same origin
+        return None  # the replay may have confused rows of one origin
     for run in case.history.runs:
         case.expected.replay.run(run.task, run.attempt)
     for strange in case.expected.replay.strange:

@@ -3,28 +3,29 @@
 For every completed checkpoint c, restored or not:
 
 - a record is below c's positions exactly if its read has an epoch <= c;
-- each record is read once on the lineage, and every operator on its way applies it
-  in the epoch it was read in, or in a later one if it was in flight at each
-  checkpoint between: nothing sent after a barrier is applied before it (which is
-  causal closure), nor, on aligned edges, the other way round;
+- each record is read once on the lineage, and every operator on its way applies it in
+  the epoch in which it was read, or in a later one if it was in flight at each
+  checkpoint between: nothing sent after a barrier is applied before the barrier
+  (causal closure), and on aligned edges nothing sent before it is applied after it;
 - a split of an enumerated input is with the enumerator or with one reader (`assignments`);
-- per channel the sender's mark, less what c holds in flight in the channel, the
-  barrier's place in the network's log, less what lay before it there, and the
-  receiver's mark are the same number: three witnesses; and what c holds in flight
-  are, row by row and in order, the messages sent before the one and taken after
-  the other;
-- what a snapshot refers to in logs of persistent channels was durable when it was stored;
-- the state decoded from the store's bytes equals State(c), timers and watermarks included, and broadcast
-  state is the same at every subtask;
+- per channel three witnesses agree on one number of records: the sender's mark minus
+  the channel's in-flight records in c, the barrier's place in the network's log minus
+  the in-flight records before the barrier, and the receiver's mark;
+- the in-flight data of c are, row by row and in order, the messages that were sent
+  before the sender's mark and taken after the receiver's;
+- the elements to which a snapshot refers in logs of persistent channels were durable
+  when the snapshot was stored;
+- the state decoded from the store's bytes equals State(c), timers and watermarks
+  included, and broadcast state is the same at every subtask;
 - the sealed transactions in c hold the uncommitted rows of epochs <= c, and no
-  other; the rows written in each epoch are those expected in the epoch.
+  other rows; the rows written in each epoch are those expected in the epoch.
 
-The definition is Chandy and Lamport's, "Distributed Snapshots" (1985), with the
-epoch of an event standing for its side of every cut at once.
+The definition is that of Chandy and Lamport, "Distributed Snapshots" (1985).  The epoch
+of an event says on which side of every cut the event lies.
 
-Exercised by checkpoints that held state and had record events between their
-local snapshots.  Where those events were not counted, records on both sides of
-the cut in the attempt that took it are asked for instead.
+Exercised by checkpoints that held state and had record events between their local
+snapshots.  Where those events were not counted, it is exercised by checkpoints with
+records on both sides of the cut in the attempt that took it.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def check(case: Case) -> Verdict:
 
 
 class _Reads(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read of one split on a lineage, in order, and the epoch of each read."""
+    """The reads of one split on a lineage, in order, and the epoch of each."""
 
     task: str = ""
     offsets: list[int] = []
@@ -97,10 +98,10 @@ class _Reads(msgspec.Struct, frozen=True, kw_only=True):
     consecutive: int = 0
     """how many of the first reads are those of offsets 0, 1, 2 and so on"""
     least: list[int] = []
-    """for each read the least offset of it and of all behind it"""
+    """for each read, the least offset among this read and all later ones"""
 
     def agrees(self, before: int, position: int) -> bool:
-        """Whether the first `before` reads are those of all offsets below a position, and no other read is of one."""
+        """Whether the first `before` reads are exactly the offsets below a position, and no later read is below it."""
         below = before == max(0, position) <= self.consecutive
         return below and (before >= len(self.least) or self.least[before] >= position)
 
@@ -127,7 +128,7 @@ def _in_order(task: str, offsets: list[int], epochs: list[int]) -> _Reads:
 
 
 def _positions(case: Case, reads: dict[int, _Reads], checkpoint: int) -> Violated | None:
-    """Recorded positions against the reads before and after the marks."""
+    """A recorded position that differs from the reads before and after the marks."""
     for split, position in case.positions(checkpoint).items():
         seen = reads.get(split, _NONE)
         before = bisect_right(seen.epochs, checkpoint)
@@ -172,7 +173,7 @@ def _span(offsets: list[int]) -> str:
 
 
 def _channels(case: Case, checkpoint: int) -> Violated | None:
-    """Marks at both ends of each channel, and the barrier's place in it."""
+    """A channel whose marks at both ends and barrier disagree, or whose in-flight data differs."""
     for task, stored in case.lineages.stored(checkpoint).items():
         run = case.runs.get((task, stored.attempt))
         mark = case.lineages.mark(task, stored.attempt, checkpoint)
@@ -235,7 +236,7 @@ def _uneven(
 
 
 def _counts(channel: str, checkpoint: int, sent: int | None, passed: int | None) -> Iterator[str]:
-    """What the sender and the network counted, where they did."""
+    """The counts of the sender and of the network, where they are known."""
     if sent is not None:
         sender = channel.partition(">")[0]
         yield f"{sender} had sent {plural(sent, 'record')} into {channel} at its snapshot of checkpoint {checkpoint}"
@@ -244,7 +245,7 @@ def _counts(channel: str, checkpoint: int, sent: int | None, passed: int | None)
 
 
 def _closure(case: Case, lineage: Lineage, reads: dict[int, _Reads]) -> Violated | None:
-    """Each record is applied in the epoch that it was read in."""
+    """A record that was not applied in the epoch in which it was read, nor in flight until it was applied."""
     read: dict[int, int] = {}
     for split, seen in reads.items():
         for offset, epoch in zip(seen.offsets, seen.epochs, strict=True):
@@ -257,8 +258,8 @@ def _closure(case: Case, lineage: Lineage, reads: dict[int, _Reads]) -> Violated
     for operator in (*(node.name for node in case.workload.nodes), SINK):
         for segment in lineage.of_operator(operator):
             for (channel, origin), epoch in zip(segment.run.applies, segment.apply_epochs(), strict=False):
-                # a window's row is of the epoch in which it was finished: `_channels` and the rows by epoch see to it
-                # what waited in a batch may come later: the rows by epoch see to that too
+                # A window's row belongs to the epoch in which the window ended, and a buffered row may come later:
+                # `_channels` and `rows_by_epoch` check these.
                 was = read.get(origin >> COPY_BITS)
                 if was == epoch or is_pane(origin):
                     continue

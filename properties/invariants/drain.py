@@ -1,14 +1,14 @@
-"""drain: an input that ended flushes everything, and an input that did not end ends nothing.
+"""drain: the end of all input flushes everything, and nothing is flushed before it.
 
 A job that finished or was drained leaves nothing behind: none of its transactions is
 pending, and its last snapshot holds no window, no timer and no buffered row.  Without
-drain, the end of data and the greatest watermark come only from inputs that really
-ended.  A stop's savepoint holds the windows that were open and the rows that were
-buffered, and the sink shows none of their rows.
+drain, only sources that have read all of their input send the end of data and the
+greatest watermark.  The savepoint of a stop without drain holds the open windows and the
+buffered rows, and the sink shows none of their rows.
 
-The end of data and the watermarks are each task's program order, the snapshot is the
-store's account, the visible rows are a reader's.  Exercised by rows that only the end of
-the data emitted, and by windows and rows that a stop kept.
+Each task's program order has the end of data and the watermarks, the store has the
+snapshot, and a reader has the visible rows.  Exercised by rows that only the end of the
+data emitted, and by windows and rows that a savepoint held at a stop.
 """
 
 from __future__ import annotations
@@ -41,11 +41,12 @@ def check(case: Case) -> Verdict:
     return Unknown(reason="not exercised", detail=detail)
 
 
-# what ended before its input did
+# the end of data, sent too early
 
 
 def _ended_early(case: Case) -> Iterator[Violated]:
-    """Sources that ended their data, or let all windows go, with records unread and without a drain requested."""
+    """Sources that sent the end of data or the greatest watermark although records were unread and no drain was
+    requested."""
     drained = {
         one.job: one.issued.order
         for one in case.commands.asked
@@ -66,7 +67,7 @@ def _ended_early(case: Case) -> Iterator[Violated]:
 
 
 def _is_read(case: Case, run: TaskRun, source: Input) -> bool:
-    """Whether a source's splits are read to their end, its snapshots before this attempt counted."""
+    """Whether a source's splits are read to their end, counting the positions of the restored snapshot."""
     if not source.bounded:
         return False
     restored = case.lineages.restored(run.task, run.attempt)
@@ -80,7 +81,7 @@ def _is_read(case: Case, run: TaskRun, source: Input) -> bool:
     return all(positions.get(split, 0) >= lengths[split] for split in mine)
 
 
-# what remains, though all was to be flushed
+# what remains although everything should be flushed
 
 
 def _left_behind(case: Case, ended: JobEnded) -> Violated | None:
@@ -128,7 +129,7 @@ def _windows(
 
 
 def _shown(case: Case, ended: JobEnded) -> Violated | None:
-    """A row of a window that was open at a stop without drain, or that waited then, and shows."""
+    """A visible row that was still buffered, or whose window was still open, at a stop without drain."""
     if not keeps_back(case, ended):
         return None
     expected = case.expected.rows_up_to(case.closing.epoch)
@@ -161,10 +162,10 @@ def _shown(case: Case, ended: JobEnded) -> Violated | None:
 
 
 def keeps_back(case: Case, ended: JobEnded) -> bool:
-    """Whether no row of an open window or of a buffer may show after a job's end.
+    """Whether no row of an open window or of a batch's buffer may show after a job's end.
 
-    The job was stopped, and no later job continued it.  Where rows show as they are written, no attempt restored a
-    snapshot from before such a row, and no operator goes by processing time.
+    The job was stopped, and no later job continued it.  If the sink is not transactional, the run also had only one
+    attempt, and no operator uses processing time.
     """
     if ended.status != "stopped" or any(start.job > ended.job for start in case.lineages.starts.values()):
         return False
@@ -174,14 +175,14 @@ def keeps_back(case: Case, ended: JobEnded) -> bool:
 
 
 def _is_kept(window: Node, timers: list[tuple[int, int | None, int]], timer: tuple[int, int | None, int]) -> bool:
-    """Whether a window has been emitted, and is only kept for late records: its first timer has fired."""
+    """Whether a window was emitted, and is kept for late records only: its first timer has fired."""
     operator = window.operator
     if not isinstance(operator, Window) or not operator.lateness:
         return False
     return sum(other[1:] == timer[1:] for other in timers) == 1
 
 
-# what there was to be seen
+# how often it was exercised
 
 
 def _exercised(case: Case, ended: JobEnded) -> int:
@@ -189,7 +190,7 @@ def _exercised(case: Case, ended: JobEnded) -> int:
 
 
 def _let_out(case: Case, ended: JobEnded) -> int:
-    """How many rows waited for the end of the data, as the workload has it."""
+    """How many rows batches buffered until the end of the data, computed from their sizes."""
     sizes = {node.name: node.operator.size for node in case.workload.nodes if isinstance(node.operator, Batch)}
     found = 0
     for run in case.history.runs if ended.status in ("finished", "drained") else ():
@@ -201,7 +202,7 @@ def _let_out(case: Case, ended: JobEnded) -> int:
 
 
 def _fired(case: Case, ended: JobEnded) -> int:
-    """How many rows of windows only the end of the data brought out."""
+    """How many rows of windows only the end of the data emitted."""
     window = window_of(case.workload)
     if ended.status not in ("finished", "drained") or window is None:
         return 0
@@ -216,7 +217,7 @@ def _fired(case: Case, ended: JobEnded) -> int:
 
 
 def _left_at_stop(case: Case, ended: JobEnded) -> int:
-    """How many windows were open at a stop, and how many rows waited."""
+    """How many windows were open, and how many rows were buffered, at a stop."""
     if ended.status != "stopped":
         return 0
     window = window_of(case.workload)

@@ -7,9 +7,9 @@ columns.  An idempotent sink's table holds the result of Out(L)'s upserts (see `
 and each of its upserts is a row that the lineage yields.
 
 For class H, whose rows follow the merge order of the run, every expected record must
-also have been applied exactly once at each operator: the order is all that the engine
-may choose.  For class W the watermarks must also have advanced as the received
-watermarks require (see `timekeeping`), and the operator's clock as the world's did (see
+also have been applied exactly once at each operator: the engine may choose nothing but
+the order.  For class W the watermarks must also have advanced as the received watermarks
+require (see `timekeeping`), and the operator's clock as the world's clock did (see
 `clocks`).
 
 Exercised by restores amid records and by disturbed commits of rows.

@@ -58,12 +58,12 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge(workload: Workload, topology: Topology, history: History) -> Judgement:
-    """Judge a history; it must be one of this workload on this topology."""
+    """Judge a history of this workload on this topology."""
     return judge_case(Case(workload, topology, history))
 
 
 def judge_case(case: Case) -> Judgement:
-    """Judge a case; its lineage and expected rows can be used afterwards."""
+    """Judge a case; the caller can use its lineage and expected rows afterwards."""
     return Judgement(verdicts={name: verdict_of(case, name) for name in INVARIANTS})
 
 
@@ -73,7 +73,7 @@ def verdict_of(case: Case, invariant: str) -> Verdict:
     Raises CounterpartFailed where a user's own code raises: the user has to see that error.
     """
     try:
-        # restored-state itself judges a job that should not have begun
+        # restored-state alone judges a job that should not have begun
         unknown = undescribed(case) if invariant != "restored-state" else None
         return unknown or CHECKERS[invariant](case)
     except CounterpartFailed:

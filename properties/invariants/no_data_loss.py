@@ -1,10 +1,10 @@
-"""no-data-loss: everything up to the closing cut is in the output, or bound to get there.
+"""no-data-loss: everything up to the closing cut is in the output, or sealed to be committed.
 
-Out(L) without K and P is empty: no expected row is missing from the visible rows and
-from the transactions that are prepared for the closing cut (exactly-once finds rows that
-are too many).  Each record below L was read on the lineage, and each message sent within
-L was applied within it, whether or not it yielded a row.  Where all input ended, L is
-every split's end as the workload has it, so that a missing tail is found.
+Out(L) minus K and P is empty: no expected row is missing from the visible rows and the
+transactions that are sealed for the closing cut (exactly-once finds rows that are too
+many).  Each record below L was read on the lineage, and each message sent within L was
+applied within L, whether or not it yielded a row.  If all input ended, L is at the end
+of the workload's splits, so a missing tail is found.
 
 Exercised by uncommitted rows at a restore, by transactions whose commit was disturbed,
 and by rows that only the last checkpoint covered.

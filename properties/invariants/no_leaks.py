@@ -1,19 +1,18 @@
 """no-leaks: at rest no store holds garbage.
 
-A living sink subtask has at most one open transaction, an ended job none.  No
-transaction of a dead attempt remains unless somebody will end it.  The snapshot store
-holds only files that a retained snapshot, or one in progress, refers to.  A log of a
-persistent channel belongs to a retained snapshot that refers to it, or to a task that
-still writes it.
+A running sink subtask has at most one open transaction, an ended job has none.  No
+transaction of a dead attempt remains unless an actor will end it.  Each file in the
+snapshot store belongs to a retained snapshot, or to one in progress.  For each log of a
+persistent channel, a retained snapshot refers to the log, or a task still writes it.
 
 A correct engine may leave three things: the sealed transactions of completed snapshots
-when the job failed or was cancelled (a resumed job commits them); what an attempt had
-open when it died and no later attempt came up to clean; and a file or log that no actor
-had occasion to delete since it was written.  A task that is out of reach may write late,
-and its acknowledgement may be lost.  The occasions to delete a file are: the job ends;
-another coordinator comes up, and sweeps; the coordinator that triggered the file's
-checkpoint, and knows the file's name, completes another checkpoint.  Savepoints are the
-user's and stay.
+if the job failed or was cancelled (a resumed job commits them); the transactions that an
+attempt had open when it died, if no later attempt came up to abort them; and a file or
+log that no actor had occasion to delete since it was written.  The last happens because
+a task that is out of reach may write late, and its acknowledgement may be lost.  The
+occasions to delete a file are: the job ends; another coordinator comes up, and sweeps;
+the coordinator that triggered the file's checkpoint, and knows the file's name, completes
+another checkpoint.  Savepoints belong to the user and stay.
 
 Exercised by everything that became garbage during the run.
 """
@@ -58,7 +57,7 @@ def check(case: Case) -> Verdict:
 
 
 def _garbage(case: Case) -> int:
-    """What had to be cleaned: deleted files, aborted transactions, attempts that others replaced."""
+    """How much had to be cleaned up: deleted files, aborted transactions, replaced attempts."""
     deleted = sum(len(entry.handles) for entry in case.history.journal if isinstance(entry, SnapshotDeleted))
     aborted = sum(transaction.aborted is not None for transaction in case.history.transactions)
     lineages = case.lineages
@@ -67,7 +66,7 @@ def _garbage(case: Case) -> int:
 
 
 class _Leftovers:
-    """The listings at rest, compared with who may still need each entry."""
+    """The listings of the stores at rest, compared with the actors that may still need each entry."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -79,13 +78,15 @@ class _Leftovers:
 
     @cached_property
     def running(self) -> list[int]:
-        """The attempts that came up."""
+        """The attempts whose tasks all ran."""
         return [entry.attempt for entry in self.case.history.journal if isinstance(entry, AttemptRunning)]
 
     @cached_property
     def unreadable(self) -> bool:
-        """Whether the job failed for want of a record that it could not read: then it knows of no
-        snapshot any more, and may delete none."""
+        """Whether the job failed because it could not read a checkpoint's record.
+
+        It then does not know which snapshots are retained, and may delete none.
+        """
         reads = (entry for entry in self.case.history.journal if isinstance(entry, FaultFired))
         return self.status == "failed" and any(entry.kind == "fail-read" for entry in reads)
 
@@ -102,7 +103,7 @@ class _Leftovers:
         return None
 
     def _abandoned(self, leftover: Transaction) -> bool:
-        """Whether its owner no longer runs and another actor had to clean up after it."""
+        """Whether a transaction's writer no longer runs, and another actor had to end the transaction."""
         if any(self.case.lineages.serving(leftover.task, attempt) > leftover.attempt for attempt in self.running):
             return True
         if self.status in ("finished", "drained", "stopped"):
@@ -110,7 +111,7 @@ class _Leftovers:
         return self.status == "cancelled" and self._cancelled_in_order(leftover)
 
     def _cancelled_in_order(self, leftover: Transaction) -> bool:
-        """Its owner was up when the command came and had nothing else to die of."""
+        """Whether the cancel command, and no failure, ended a transaction's writer while its attempt ran."""
         run = self.case.runs.get((leftover.task, leftover.attempt))
         failed = any(
             isinstance(entry, TaskFailed) and entry.attempt == leftover.attempt for entry in self.case.history.journal
@@ -118,16 +119,17 @@ class _Leftovers:
         return run is not None and run.how == "cancelled" and leftover.attempt in self.running and not failed
 
     def _bound(self, leftover: Transaction) -> bool:
-        """Whether a completed snapshot holds it: its commit is then outstanding, or left to a later resume of a
-        failed or
-        cancelled job."""
+        """Whether a completed snapshot holds a transaction.
+
+        Its commit is then outstanding, or left to a job that is resumed after a failure or a cancel.
+        """
         return any(
             leftover.checkpoint is not None and entry.checkpoint >= leftover.checkpoint
             for entry in self.case.lineages.taken_by(leftover.task, leftover.attempt)
         )
 
     def crowded(self) -> Violated | None:
-        """More open transactions than live sink subtasks."""
+        """A second open transaction of one live sink subtask."""
         seen: dict[str, str] = {}
         for name in self.residue.open_transactions:
             leftover = self.by_name.get(name)
@@ -140,7 +142,7 @@ class _Leftovers:
     def files(self) -> Violated | None:
         """A file that no retained snapshot refers to.
 
-        A job that could not read a record cannot know what is garbage, and leaves all files.
+        A job that could not read a checkpoint's record cannot know what is garbage, and leaves all files.
         """
         if self.unreadable:
             return None
@@ -186,7 +188,7 @@ class _Leftovers:
         return None
 
     def _excused(self, log: PersistentLog) -> bool:
-        """Whether its task still appends to it, or no actor had occasion to delete it since."""
+        """Whether its task still appends to a log, or no actor had occasion to delete the log."""
         lineages = self.case.lineages
         whole, serving = self._channels_of(log.attempt), lineages.serving(log.task, lineages.last_attempt)
         if self.status == "alive" and whole == self._channels_of(serving):
@@ -199,9 +201,9 @@ class _Leftovers:
         return not cleared and not any(one.order > since for one in self.case.history.completed)
 
     def _made(self, log: PersistentLog) -> int:
-        """By when a log existed that was recorded earlier and never deleted: by the end of its writer.
+        """The latest moment at which a log may have been created: if it was never deleted, the end of its writer.
 
-        The writer may have been stalled meanwhile, and declared lost without its knowing.
+        The writer may have been stalled after the creation was recorded, and may not know that it was declared lost.
         """
         run = self.case.runs.get((log.task, log.attempt))
         if log.cleared is not None or run is None:
@@ -209,7 +211,7 @@ class _Leftovers:
         return INFINITE if run.ended is None else run.ended
 
     def _channels_of(self, attempt: int) -> int:
-        """The attempt whose channels and logs this attempt uses: with local recovery the newest attempt of all
+        """The attempt whose channels and logs this attempt uses: with local recovery the newest one that started all
         tasks."""
         persistent = self.case.lineages.persistent
         return persistent.whole(attempt) if persistent is not None else attempt
@@ -250,7 +252,7 @@ class _Leftovers:
         return not any(one.job == start.job and since < one.order < died for one in self.case.history.completed)
 
     def _written(self, handle: str) -> tuple[int, int] | None:
-        """When a file was written, and by which attempt; also one that its writer died over."""
+        """(order, attempt) of a file's write, also of a torn one."""
         entry = self.case.lineages.handles.get(handle)
         if entry is not None:
             return entry.order, entry.attempt

@@ -1,14 +1,14 @@
 """order: on the lineage, records are taken as they were sent.
 
-There are two claims.  Per channel, the receiver's applies follow the sender's sends
-without a gap: chained over the attempts of the lineage, each cut at the snapshot that
-the next one restored, what was taken is a prefix of what was sent.  Per split and key,
-the offsets increase at every operator, as far as the path to it is first-in-first-out (a
-rebalance among several receivers is not).
+There are two claims.  Per channel, the receiver applies the sender's records in their
+order and without a gap: over the attempts of the lineage, each cut at the snapshot that
+the next attempt restored, the records taken are a prefix of the records sent.  Per split
+and key, the offsets increase at every operator, if the path to the operator is
+first-in-first-out (a rebalance among several receivers is not).
 
-The sends are the network's log, the applies the receiver's own program order: no single
-defect writes both witnesses.  Exercised by each pair of neighbouring records of a
-channel between which a restore lay, or an alignment that blocked the channel.
+The network's log has the sends, and the receiver's own program order has the applies: no
+single defect writes both witnesses.  Exercised by each pair of neighbouring records of a
+channel with a restore between them, or with an alignment that blocked the channel.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def _by_channel(segment: Segment) -> dict[str, list[int]]:
 def _sends(case: Case, channel: str) -> list[int] | None:
     """The origins sent into a channel along the lineage; None where a log is missing or the records cannot be followed.
 
-    What was in flight at a restore was sent before it and is not counted again.  Where the job was rescaled, these
-    records went through other channels, and count where they are restored.
+    Records that were in flight at a restore were sent before it, and are not counted again.  If the job was rescaled,
+    these records went through other channels, and are counted in the channels into which they were restored.
     """
     sent: list[int] = []
     for segment in case.lineage.segments.get(channel.split(">")[0], ()):
@@ -69,15 +69,17 @@ def _sends(case: Case, channel: str) -> list[int] | None:
         if log is None:
             return None
         sent += put_in(case, segment, channel, log)
-        if segment.cut is not None and is_rescaled_behind(case, segment):  # also what attempts before had put in
+        if segment.cut is not None and is_rescaled_behind(case, segment):  # earlier attempts may have sent some of it
             in_flight = case.lineages.in_flight(segment.cut).get(channel, NOTHING)
             del sent[max(0, len(sent) - len(in_flight.origins)) :]
     return sent
 
 
 def put_in(case: Case, segment: Segment, channel: str, log: Channel, end: int | None = None) -> list[int]:
-    """What a segment of the sender sent into a channel for the first time, up to the segment's end or to `end`
-    records."""
+    """The origins that a segment of the sender sent into a channel for the first time.
+
+    They go up to the segment's end, or to `end` records.
+    """
     run = segment.run
     end = segment.sent[run.outputs.index(channel)] if end is None else end
     origin = case.lineages.parent(run.task, run.attempt)
@@ -92,7 +94,7 @@ def put_in(case: Case, segment: Segment, channel: str, log: Channel, end: int | 
 
 
 def _rescaled_unobserved(case: Case, segment: Segment) -> bool:
-    """Whether the job was rescaled before the cut of a task that had finished by then.
+    """Whether the job was rescaled between a finished task's last snapshot and the cut of its segment.
 
     The lineage skips the attempts between, in which the task's in-flight records were redistributed.
     """
@@ -149,7 +151,7 @@ def _kind(got: int, wanted: int | None, sent: list[int], applied: list[int], at:
 
 
 def _restores_between(taken: list[dict[str, list[int]]]) -> int:
-    """The pairs of neighbours in a channel with a restore between them."""
+    """How many pairs of neighbouring records of a channel have a restore between them."""
     found = 0
     seen: set[str] = set()
     for channels in taken:
@@ -160,7 +162,7 @@ def _restores_between(taken: list[dict[str, list[int]]]) -> int:
 
 
 def _alignments_between(segment: Segment) -> int:
-    """The pairs of neighbours in a channel with an alignment between them that blocked the channel.
+    """How many pairs of neighbouring records of a channel have an alignment between them that blocked the channel.
 
     An alignment blocks all channels but the one whose barrier came last.
     """
@@ -179,14 +181,14 @@ def _alignments_between(segment: Segment) -> int:
 
 
 class _Way(msgspec.Struct, frozen=True, kw_only=True):
-    """How records come to an operator: whether in order, and one row a record."""
+    """How records come to an operator: in order (`fifo`), and at most one row of each record (`single`)."""
 
     fifo: bool = True
     single: bool = True
 
 
 def _ways(case: Case) -> dict[str, _Way]:
-    """The way to each node and the sink, worst of its inputs."""
+    """The way to each node and the sink: the worst one over its inputs."""
     ways: dict[str, _Way] = {source.name: _Way() for source in case.workload.inputs}
     for node in case.workload.nodes:
         arriving = [_after_edge(case, name, node.name, ways[name]) for name in node.inputs]
@@ -231,9 +233,9 @@ def _increasing(
     last: dict[_Lane, int],
     broadcaster: str | None,
 ) -> Violated | None:
-    """Whether the offsets of each split and key grow by at least `step`, compared with what all subtasks took before.
+    """An offset that is not greater by at least `step` than the last one of its split and key.
 
-    On a broadcast edge they are compared with what this subtask took before.
+    The last one is that of all subtasks; on a broadcast edge it is that of this subtask.
     """
     own = [channel.partition(">")[0].rpartition("-")[0] == broadcaster for channel in segment.run.inputs]
     for channel, origin in segment.run.applies[: segment.applies]:

@@ -1,18 +1,18 @@
-"""progress: once everything has healed, the job gets on.
+"""progress: once all faults have ended, the job makes progress.
 
-After the last fault has undone itself, and within the run's bound of time, the job comes
-to rest.  It ended well, or a new checkpoint completed and covers all input.  Transactions
-of completed snapshots are committed, other sealed ones aborted; every command has
-returned; no attempt is started without a failure.
+After the last fault has ended, and within the run's time limit, the job comes to rest:
+it has ended well, or a new checkpoint is complete and covers all input.  Transactions of
+completed snapshots are committed, other sealed ones are aborted.  Every command has
+returned.  No attempt is started without a failure.
 
-At any time: nothing fails without an injected fault that explains it (an exception
-inside the engine is a violation); no job ends as only a command ends one; no answer to a
-command is false (see `commands`); no timer in processing time waits for ever (see
-`clocks`).
+At any time: nothing fails without an injected fault that explains the failure (an
+exception inside the engine is a violation).  No job is stopped, drained or cancelled
+without a command, and no answer to a command is false (see `commands`).  No timer in
+processing time is pending for ever (see `clocks`).
 
-A job may fail when faults exhausted its restarts or destroyed what it needed, if it
+A job may fail if faults used up its restarts or destroyed what it needed, and the job
 gives that reason; the verdict is then unknown (assumption broken).  Exercised by what
-was achieved after healing: checkpoints, commits, commands, the end itself.
+the job did after healing: checkpoints, commits, commands, and its end.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def check(case: Case) -> Verdict:
 
 
 def _healed(case: Case) -> int | None:
-    """The order from which progress is required; None when a fault lasted to the end."""
+    """The order from which progress is required; None if a fault lasted to the end."""
     if case.history.lasting:
         return None
     if case.history.healed is None and not _fired(case):
@@ -69,7 +69,7 @@ def _fired(case: Case) -> bool:
 
 
 def _too_slow(case: Case) -> Unknown | None:
-    """A machine that was too slow for the run's clocks makes live tasks look dead, and work look late."""
+    """Unknown if the machine was too slow for the run's clocks: live tasks then look dead, and work looks late."""
     if not case.history.starved:
         return None
     silent = next((entry for entry in case.history.journal if _is_silence(case, entry)), None)
@@ -84,7 +84,7 @@ def _too_slow(case: Case) -> Unknown | None:
 
 
 def _is_silence(case: Case, entry: JournalEntry) -> bool:
-    """Whether a failure that nothing injected explains may come of a machine that is too slow."""
+    """Whether a failure without an injected fault may be due to a machine that is too slow."""
     silent = isinstance(entry, TaskFailed) and entry.fault is None and entry.reason == "no heartbeat"
     return silent and case.history.starved
 
@@ -104,7 +104,7 @@ def _unexplained_failure(case: Case) -> Violated | None:
 
 
 def _restart_from_nothing(case: Case) -> Violated | None:
-    """A later attempt of a job, after healing, with no failure of anything since the one before."""
+    """An attempt that was started after healing although nothing had failed since the previous attempt of the job."""
     healed = _healed(case)
     explained = True
     lost: list[str] = []
@@ -117,13 +117,13 @@ def _restart_from_nothing(case: Case) -> Violated | None:
             lost = [task for task in lost if entry.tasks and task not in entry.tasks]
             job, explained = entry.job, bool(lost)  # another region's failure does not explain a region's restart
         elif isinstance(entry, (TaskFailed, CoordinatorDown, FaultFired, CheckpointAborted)):
-            explained = True  # too many checkpoints that come to nothing are a reason too
+            explained = True  # too many aborted checkpoints are a reason too
             lost += [entry.task] if isinstance(entry, TaskFailed) else []
     return None
 
 
 def _unexcused(case: Case, ended: JobEnded) -> Violated | None:
-    """A job that failed without a right to.
+    """A job that should not have failed.
 
     Its restarts were not used up, and its reason named neither a lost snapshot nor the operators that are incompatible
     with its snapshot.
@@ -141,14 +141,17 @@ def _unexcused(case: Case, ended: JobEnded) -> Violated | None:
 
 
 def _restarts_used_up(case: Case, ended: JobEnded) -> bool:
-    """By the attempts that were started: an attempt that deployed no task restarted nothing, whatever its number."""
+    """Whether the started attempts used up a job's restarts.
+
+    An attempt that deployed no task does not count, whatever its number.
+    """
     journal = case.history.journal
     started = sum(isinstance(entry, AttemptStarted) and entry.job == ended.job for entry in journal)
     return started > case.history.restart_attempts
 
 
 def _state_destroyed(case: Case, ended: JobEnded) -> bool:
-    """Whether snapshots died with the memory they were in, or the reason names one that a fault made unreadable."""
+    """Whether snapshots in memory were lost, or the reason names one that a fault made unreadable."""
     before = max((end.order for end in case.commands.ends if end.order < ended.order), default=0)
     lived = [entry for entry in case.history.journal if before < entry.order < ended.order]
     if case.history.snapshots == "memory" and any(isinstance(entry, CoordinatorDown) for entry in lived):
@@ -158,10 +161,10 @@ def _state_destroyed(case: Case, ended: JobEnded) -> bool:
 
 
 def _restless(case: Case) -> Verdict:
-    """A living job that was cut off by the run's bound of time.
+    """The verdict on a job that was still running when the run reached its time limit.
 
-    With unbounded input it runs until then.  All input has to be covered, and the job has to have taken a checkpoint
-    itself, but its latest transactions may still be uncommitted.
+    A job with unbounded input runs until then.  Completed checkpoints have to cover all input, and one of them has to
+    be this job's own.  Its latest transactions may still be uncommitted.
     """
     healed = _healed(case)
     if healed is None:
@@ -179,9 +182,9 @@ def _restless(case: Case) -> Verdict:
 
 
 def _came_again(case: Case, healed: int) -> bool:
-    """Whether an attempt that began after the last healing failed.
+    """Whether an attempt that began after the last fault had healed failed.
 
-    The death that the last fault itself caused does not count, though the fault healed as soon as it had struck.
+    A failure that the last fault itself caused does not count, although that fault healed as soon as it had struck.
     """
     begun = [entry for entry in case.history.journal if isinstance(entry, AttemptStarted) and entry.order < healed]
     newest = max((entry.attempt for entry in begun), default=0)
@@ -192,7 +195,7 @@ def _came_again(case: Case, healed: int) -> bool:
 
 
 def _transaction_outstanding(case: Case) -> Violated | None:
-    """A sealed transaction that a job had to end and did not."""
+    """A sealed transaction that a job had to commit or abort, and did not."""
     if case.ended is not None and case.ended.status not in WELL:
         return None
     for outstanding in case.pending_transactions:
@@ -207,7 +210,7 @@ def _transaction_outstanding(case: Case) -> Violated | None:
 
 
 def _replaced(case: Case, leftover: Transaction) -> bool:
-    """Whether a later attempt of the same job has taken over."""
+    """Whether a later attempt of the same job has replaced the writer of a transaction."""
     lineages = case.lineages
     start, tip = (
         lineages.starts.get(leftover.attempt),
@@ -228,7 +231,7 @@ def _about(case: Case, difference: str, message: str, transaction: Transaction) 
 
 
 def _input_outstanding(case: Case) -> Violated | None:
-    """Input that no completed snapshot of a living job covers."""
+    """Input of a running job that no completed snapshot covers."""
     if case.ended is not None:
         return None
     if all(source.bounded for source in case.workload.inputs):
@@ -252,7 +255,10 @@ def _input_outstanding(case: Case) -> Violated | None:
 
 
 def _checkpoint_outstanding(case: Case, healed: int) -> Violated | None:
-    """A living job that completed no checkpoint after healing: those of the job before it may cover all there is."""
+    """A running job that completed no checkpoint of its own after healing.
+
+    Checkpoints of an earlier job may already cover all input.
+    """
     start = case.lineages.starts.get(case.lineages.last_attempt)
     if start is None or case.history.guarantee == "at-most-once":
         return None

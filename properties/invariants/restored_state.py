@@ -1,25 +1,24 @@
 """restored-state: an attempt begins with exactly what the newest completed snapshot holds.
 
-Before it takes any input, each task of an attempt loads the newest snapshot that was
-complete when the attempt started.  A resumed job begins with the snapshot that the
-command's answer names: the newest complete one, unless its user named another.  Its
-later attempts begin with its own newest.
+Each task of an attempt loads, before any input, the newest snapshot that was complete
+when the attempt started.  A resumed job begins with the snapshot that the command's
+answer names: the newest complete one, unless the user named another.  Later attempts of
+this job begin with the job's own newest snapshot.
 
-What a task holds afterwards equals what the store has under the handle in the
-coordinator's record: positions, keyed entries as a multiset, sealed transactions.  Where
-the job was rescaled it is the task's part (see `redistributed`): keys only at their
-owners, each split's position at its reader, each sealed transaction at one sink.  Items
-of lists are redistributed as one multiset; every subtask is offered a union and keeps
-its own items by the operator's rule; each takes one old subtask's copy of broadcast
-state, whole.
+The loaded state equals what the store has under the handle in the coordinator's record:
+positions, keyed entries as a multiset, sealed transactions.  In a rescaled job it is the
+task's part (see `redistributed`): keys only at their owners, each split's position at
+its reader, each sealed transaction at one sink.  Items of lists are redistributed as one
+multiset.  Every subtask is offered a union, and keeps its own items by the operator's
+rule.  Each subtask takes one old subtask's whole copy of broadcast state.
 
 A source then reads on from the restored positions, and an enumerator assigns splits from
-there.  A job that is incompatible with its snapshot does not begin (see `incompatible`).
-What is retained can be restored: all its files are in the store, and the logs of
-persistent channels have kept what it refers to.
+these positions.  A job that is incompatible with its snapshot does not begin (see
+`incompatible`).  A retained snapshot can be restored: all its files are in the store,
+and so are the elements to which it refers in logs of persistent channels.
 
-The snapshot is the store's account, the loaded state the task's own, the reads its
-program order.  Exercised by each task that loaded something that was not empty.
+The store has the snapshot, the task reports the loaded state, and its program order has
+the reads.  Exercised by each task that loaded a state that was not empty.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def check(case: Case) -> Verdict:
 
 
 def _allowed(case: Case, start: AttemptStarted) -> Completed | None:
-    """The snapshot that an attempt begins with; none when it must begin empty."""
+    """The snapshot with which an attempt has to begin; None if it has to begin empty."""
     own = case.newest_before(start.order, start.job)
     if own is not None:
         return own
@@ -80,7 +79,7 @@ def _allowed(case: Case, start: AttemptStarted) -> Completed | None:
 
 
 def _named(case: Case) -> Violated | None:
-    """A job that was resumed from another snapshot than its user asked for: the newest, where none was named."""
+    """A job that was resumed from another snapshot than its user requested: the newest one if the user named none."""
     for one in case.commands.asked:
         if one.issued.kind != "resume" or one.answer is None or one.answer.error:
             continue
@@ -97,7 +96,7 @@ def _named(case: Case) -> Violated | None:
 
 
 def _file_missing(case: Case) -> Violated | None:
-    """A snapshot that may still be restored, and cannot be: a file of it is not in the store."""
+    """A retained snapshot that cannot be restored: one of its files is not in the store."""
     if case.history.snapshots != "files":
         return None
     residue = case.history.residue
@@ -122,7 +121,7 @@ def _loads(run: TaskRun) -> bool:
 
 
 def _choice(case: Case, run: TaskRun, allowed: Completed | None, running: bool) -> Violated | None:
-    """Whether a task loaded what its attempt had to begin with, and before any input."""
+    """A task that loaded another snapshot than its attempt had to begin with, or took input before."""
     names = f"checkpoint {allowed.checkpoint}" if allowed is not None else "nothing"
     who = f"{run.task} of attempt {run.attempt}"
     if run.loaded is None or not _loads(run):
@@ -146,14 +145,14 @@ def _choice(case: Case, run: TaskRun, allowed: Completed | None, running: bool) 
 
 
 def _had_finished(case: Case, run: TaskRun, allowed: Completed) -> bool:
-    """Whether a task is to do nothing: it had finished or, in a rescaled job, its whole operator had."""
+    """Whether a task has nothing to do: it had finished or, in a rescaled job, all of its operator had."""
     if not case.rescaled(run.attempt, allowed.checkpoint):
         return run.task in allowed.finished and run.task not in allowed.handles
     return run.operator not in {task.rpartition("-")[0] for task in allowed.handles}
 
 
 def _content(case: Case, run: TaskRun) -> Violated | None:
-    """Whether a task holds what the store has, and reads on from there."""
+    """A task that does not hold the state that the store has, or does not read on from its positions."""
     if run.loaded is None or not _loads(run):
         return None
     checkpoint = run.loaded.checkpoint
@@ -178,7 +177,7 @@ def _content(case: Case, run: TaskRun) -> Violated | None:
 
 
 def _differences(kept: StoredState, held: StoredState) -> tuple[str, ...]:
-    """What is only in the store, and what only in the task, in words."""
+    """What only the store has, and what only the task holds, as phrases."""
     phrases: list[str] = []
     for split in sorted(kept.positions.keys() | held.positions.keys()):
         stored, loaded = kept.positions.get(split), held.positions.get(split)
@@ -203,7 +202,7 @@ def _differences(kept: StoredState, held: StoredState) -> tuple[str, ...]:
 
 
 def _passing(what: str, stored: dict[int, list[Passing]], loaded: dict[int, list[Passing]]) -> list[str]:
-    """Of data in flight, in which channels it is another, or in another order."""
+    """The channels whose in-flight data differs, or is in another order, as phrases."""
     differing = [number for number in sorted(stored.keys() | loaded.keys()) if stored.get(number) != loaded.get(number)]
     return [
         f"{what} in channel {number}: {len(stored.get(number, ()))} stored, {len(loaded.get(number, ()))} loaded,"
@@ -213,7 +212,7 @@ def _passing(what: str, stored: dict[int, list[Passing]], loaded: dict[int, list
 
 
 def _items(case: Case, run: TaskRun, kept: StoredState, held: StoredState) -> tuple[str, ...]:
-    """Of lists and unions: what of them was loaded, and should not have been, or the other way round."""
+    """The items of lists and unions that were wrongly loaded, or wrongly not loaded, as phrases."""
     checkpoint = run.loaded.checkpoint if run.loaded is not None else 0
     union = union_of(case, run.operator, checkpoint)
     mine = kept_of_union(case, run, checkpoint)

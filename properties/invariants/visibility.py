@@ -1,16 +1,16 @@
 """visibility: no row of a transactional sink shows before the snapshot that covers it.
 
 There are three claims.  A transaction holds the rows of one epoch: no completed snapshot
-of its writer lies between two of its rows, nor between them and its seal.  Its commit is
-requested only after a snapshot at or behind its rows is complete: what was never sealed,
-or sealed for a snapshot that never completed, is never committed.  What a reader saw lies
-within Out(c), where c is the newest snapshot whose completion was durable before the
-read ended.  Where a global committer publishes there is a fourth: a checkpoint shows as
-a whole or not at all.
+of its writer lies between two of its rows, nor between its rows and its seal.  Its commit
+is requested only after a snapshot at or behind its rows is complete: a transaction that
+was never sealed, or was sealed for a snapshot that never completed, is never committed.
+The rows that a reader saw lie within Out(c), where c is the newest snapshot whose
+completion was durable before the read ended.  With a global committer there is a fourth
+claim: either all rows of a checkpoint show, or none.
 
-The transactions are the external store's account, the marks the writer's program order,
-the completions the snapshot store's log, the reads a reader's.  Rows are placed by
-`Transaction.applied`: a row made of the n-th record taken lies before a mark with at
+The external store records the transactions, the writer's program order has the marks,
+the snapshot store's log the completions, and a reader the reads.  `Transaction.applied`
+gives the place of a row: a row made of the n-th record taken lies before a mark with at
 least n applies.  Exercised by each read between the sealing of rows and the completion
 that covers them, and by each attempt that died with rows not yet committed.
 """
@@ -53,7 +53,7 @@ def check(case: Case) -> Verdict:
 
 
 class _Writer:
-    """Where the completed snapshots of one attempt of a sink subtask lie among the records it took."""
+    """Where the completed snapshots of one attempt of a sink subtask lie among the records that it took."""
 
     def __init__(self, marked: Iterable[tuple[int, Completed]]) -> None:
         """`marked`: (records taken before it, snapshot), in any order."""
@@ -140,7 +140,7 @@ def _commit_covered(case: Case, bounds: _Bounds, transaction: Transaction) -> Vi
 
 
 def _reads_within(case: Case) -> Violated | None:
-    """Whether each reader saw only rows that a snapshot covered by the time it had read."""
+    """A reader that saw rows before a completed snapshot covered them."""
     if case.expected.follows_applies and not is_determined(case.workload, case.topology, every_attempt=case.by_applies):
         return None
     orders, newest_after = _newest(case)
@@ -163,8 +163,10 @@ def _reads_within(case: Case) -> Violated | None:
 
 
 def _half_seen(case: Case) -> Violated | None:
-    """Whether a reader saw some rows of a checkpoint and not yet others of it, or of one before: a global committer
-    publishes all in one step."""
+    """A reader that saw some rows of a checkpoint, and not yet all rows up to this checkpoint.
+
+    A global committer publishes all of them in one step.
+    """
     if not any(run.operator == COMMITTERS[-1] for run in case.history.runs):
         return None
     sealed = [one for one in case.history.transactions if one.rows and one.prepared is not None and one.aborted is None]
@@ -181,8 +183,8 @@ def _half_seen(case: Case) -> Violated | None:
 class _Early:
     """The rows that a reader saw and that are not expected yet.
 
-    What was seen and what is expected both grow from read to read, so that each
-    read costs what is new in it and no more.
+    The rows seen and the rows expected both grow from read to read, so a read
+    costs only as much as it has new rows.
     """
 
     def __init__(self, case: Case) -> None:
@@ -218,8 +220,10 @@ class _Early:
 
 
 def _newest(case: Case) -> tuple[list[int], list[int | None]]:
-    """The orders at which snapshots completed, and after each of them the newest: None when the
-    lineage of the run's end does not go through it (what it covered is not known there)."""
+    """(the orders at which snapshots completed, the newest snapshot after each of them).
+
+    The newest is None if it is off the lineage of the run's end: the rows that it covered are then unknown.
+    """
     lineage = set(case.lineage.checkpoints)
     completed = sorted((entry.order, entry.checkpoint) for entry in case.history.completed)
     newest = accumulate((checkpoint for _, checkpoint in completed), max)
@@ -227,7 +231,7 @@ def _newest(case: Case) -> tuple[list[int], list[int | None]]:
 
 
 def _died_with_rows(case: Case, transaction: Transaction) -> bool:
-    """Whether its writer ended badly before its rows were committed."""
+    """Whether a transaction's writer failed or was killed before its rows were committed."""
     run = case.runs.get((transaction.task, transaction.attempt))
     if run is None or run.ended is None or run.how == "finished" or not transaction.rows:
         return False
@@ -235,8 +239,8 @@ def _died_with_rows(case: Case, transaction: Transaction) -> bool:
 
 
 def _reads_while_waiting(bounds: _Bounds, reads: Iterable[Read], transactions: Iterable[Transaction]) -> int:
-    """How many reads fell between the seal of a transaction's rows and the completion that covers
-    them, for all transactions together."""
+    """How many reads, over all transactions, fell between the seal of a transaction's rows and the completion that
+    covers these rows."""
     sealed = sorted(
         ((one.prepared, _covered_at(bounds, one)) for one in transactions if one.rows and one.prepared is not None),
         reverse=True,

@@ -1,9 +1,9 @@
 """The splits that an enumerator assigns to readers: each has one owner at a time, in every attempt and in every cut.
 
-An assignment is a message.  A reader reads a split only after the split was assigned to
-it.  In a consistent cut a split is either with the enumerator or with its reader, never
-with both and never with neither.  The network's record of what reached a reader
-(`TaskRun.assigned`) and the checkpoint's record of the enumerator
+An assignment is a message.  A reader reads a split only after the enumerator assigned
+the split to it.  In a consistent cut a split is either with the enumerator or with its
+reader, never with both and never with neither.  The network's record of the assignments
+that reached a reader (`TaskRun.assigned`) and the checkpoint's record of the enumerator
 (`Completed.enumerators`) are compared with the reads and with the readers' snapshots.
 """
 
@@ -48,7 +48,7 @@ def two_owners(case: Case) -> Violated | None:
 
 
 def in_one_place(case: Case, checkpoint: int) -> Violated | None:
-    """A split that a completed checkpoint has twice or, though it was assigned, not at all."""
+    """A split that a completed checkpoint has twice, or not at all although it was assigned."""
     completed = case.lineages.completed[checkpoint]
     for name in _inputs(case):
         enumerated = completed.enumerators.get(name)
@@ -73,7 +73,7 @@ def in_one_place(case: Case, checkpoint: int) -> Violated | None:
 
 
 def assigned_elsewhere(case: Case) -> Violated | None:
-    """A split that an attempt assigned from another position than that of the snapshot which it restored."""
+    """A split that an attempt assigned from another position than that of the restored snapshot."""
     for run in _runs(case):
         restored = case.lineages.restored(run.task, run.attempt)
         positions = case.positions(restored if restored in case.lineages.completed else None)

@@ -1,16 +1,16 @@
-"""Whether an operator in processing time received the right times, and let no timer wait.
+"""Whether an operator in processing time received the right times, and its timers fired.
 
-What a burst holds follows from the times that its operator received (`TaskRun.ticks`);
-the world recorded these, not the engine.  They may not go back, and time ends only after
-the network's log of the operator's inputs has ended.  A timer fires exactly once, in the
-first tick at or behind its time: the replay of the ticks yields those rows.
+What a burst holds follows from the times that its operator received (`TaskRun.ticks`).
+The world recorded these times, not the engine.  They may not go back, and time ends only
+after the network's log of the operator's inputs has ended.  A timer fires exactly once,
+in the first tick at or after its time: the replay of the ticks yields those rows.
 
-No timer may be left.  A task that still holds a timer in a snapshot taken long after the
-timer was due, everything having healed, has not registered for the time.  That is
-checked where all moments of a history are by one clock (in virtual time).  On processes
-the tasks' time is scaled, and a machine may be slow.  There a task whose timer is
-pending is not idle, so that a job in which one never fires does not come to rest:
-progress finds that (`progress`, "no rest").
+No timer may be forgotten.  If all faults have healed, and a snapshot taken long after a
+timer was due still holds the timer, the task has not registered for the time.  This is
+checked where one clock gives all times of a history (in virtual time).  On processes the
+tasks' time is scaled, and a machine may be slow.  There a task with a pending timer is
+not idle, and a job whose timer never fires does not come to rest: progress finds that
+(`progress`, "no rest").
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ...model.workload import BEGINNING, END_OF_TIME, Burst, is_clocked, window_
 from ...quick_checker.case import Case
 
 OVERDUE_US = 100_000
-"""A task that is stalled or slow may be as late as this."""
+"""How late a timer of a stalled or slow task may fire."""
 
 
 def misclocked(case: Case) -> Violated | None:
@@ -80,7 +80,7 @@ def overdue(case: Case) -> Violated | None:
 
 
 def _since(case: Case, run: TaskRun, healed: int | None) -> tuple[int, int] | None:
-    """(order, time) from which nothing disturbs a task any more; None where that is unknown."""
+    """(order, time) from which no fault disturbs a task any more; None if that is unknown."""
     order = max(healed or 0, run.started)
     return next(((entry.order, entry.at_us) for entry in case.history.completed if entry.order > order), None)
 

@@ -21,7 +21,7 @@ from ...semantics.semantics import Entry
 
 
 def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
-    """A task with state whose snapshot the completed checkpoint lacks, or cannot be read."""
+    """A task with state whose snapshot is missing from a completed checkpoint, or cannot be read."""
     completed = case.lineages.completed[checkpoint]
     stored, states = case.lineages.stored(checkpoint), case.states(checkpoint)
     keeping = {source.name for source in case.workload.inputs} | {SINK, *COMMITTERS}
@@ -52,8 +52,8 @@ def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
 
 
 def stored_state(case: Case, checkpoint: int) -> Violated | None:
-    """Keyed state decoded from the store against State(c)."""
-    nodes = [node for node in case.workload.nodes if not isinstance(node.operator, User)]  # its state is its user's
+    """Keyed state, decoded from the store, that differs from State(c)."""
+    nodes = [node for node in case.workload.nodes if not isinstance(node.operator, User)]  # users know theirs
     keyed = [node.name for node in nodes if isinstance(node.operator, STATEFUL)]
     if not keyed or (case.follows_order and not is_determined(case.workload, case.topology, at_sink=False)):
         return None
@@ -96,7 +96,7 @@ def copies(case: Case, checkpoint: int) -> Violated | None:
 
 
 def held_rows(case: Case) -> Violated | None:
-    """Batches may hold, in the snapshots of the lineage, only rows that reached them and that they have not emitted."""
+    """Rows that a batch holds in a snapshot of the lineage, and that never reached it or had already been emitted."""
     if not batches(case.workload) or case.expected.follows_applies:
         return None
     came: Counter[Row] = Counter()
@@ -140,13 +140,13 @@ def _wrong_state(case: Case, checkpoint: int, name: str, expected: Counter[Entry
 
 
 def _entries(entries: Counter[Entry]) -> str:
-    """The first few state entries in words."""
+    """The first few state entries, as text."""
     phrases = [f"key {key}: {a}" + (f", {b}" if b else "") for _, key, a, b in list(entries.elements())[:LIMIT]]
     return "; ".join(phrases) or "nothing"
 
 
 def transactions(case: Case, lineage: Lineage, checkpoint: int) -> Violated | None:
-    """The sealed transactions named in c against the sink's records up to its mark."""
+    """A sealed transaction, named in a checkpoint, that does not match the sink's records up to its mark."""
     if case.history.sink != "transactional":
         return None
     listed = {name for state in case.states(checkpoint).values() for name, _ in state.transactions}
@@ -171,11 +171,10 @@ def transactions(case: Case, lineage: Lineage, checkpoint: int) -> Violated | No
 
 
 def _settled_until(case: Case, run: TaskRun, checkpoint: int) -> int | None:
-    """The order until which a sink's rows were committed, or else are in a checkpoint.
+    """The order until which a sink's rows were committed; rows that were not are in the checkpoint.
 
-    It is the order of the task's mark, or of the committers' behind it.  Where the job was rescaled since, it is that
-    of
-    any sink, as others may have the transaction now.
+    It is the latest order of the marks of the task and of the committers.  If the job was rescaled since, the marks of
+    all sink subtasks count, as another subtask may have the transaction now.
     """
     completed = case.lineages.completed[checkpoint]
     tasks = [run.task]
@@ -210,7 +209,7 @@ def _unwritten(checkpoint: int, task: str, taken: int, written: int) -> Violated
 
 
 def rows_by_epoch(case: Case) -> Violated | None:
-    """The rows that the sinks wrote in each epoch of the lineage, compared with those expected in it."""
+    """An epoch of the lineage in which the sinks wrote other rows than those expected."""
     if case.follows_order and not is_determined(case.workload, case.topology, every_attempt=case.by_applies):
         return None
     found: dict[int, Counter[Row]] = {}
@@ -234,7 +233,7 @@ def rows_by_epoch(case: Case) -> Violated | None:
 
 
 def _written(case: Case) -> Iterator[tuple[str, int, int, Row]]:
-    """(task, attempt, records applied by then, row) of every row a sink wrote."""
+    """(task, attempt, records applied by then, row) of every row that a sink wrote."""
     for one in case.history.transactions:
         for row, applied in zip(one.rows, one.applied, strict=True):
             yield one.task, one.attempt, applied, row

@@ -1,5 +1,7 @@
-"""What a completed checkpoint holds of event time, compared with what is expected: timers (in processing time too),
-watermarks, split maxima."""
+"""The timers, watermarks and split maxima of a completed checkpoint, compared with those expected.
+
+Timers in processing time are compared too.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from ...semantics.windows import Timer
 
 
 def stored_times(case: Case, checkpoint: int) -> Violated | None:
-    """Event time, and timers of either kind, as the store's bytes have them."""
+    """A difference in event time, or in timers of either kind, as decoded from the store's bytes."""
     window = window_of(case.workload)
     if window is not None and isinstance(window.operator, Burst):
         found = _timers(case, checkpoint, window)
@@ -33,7 +35,7 @@ def stored_times(case: Case, checkpoint: int) -> Violated | None:
 
 
 def _sources(case: Case, checkpoint: int) -> Violated | None:
-    """The greatest time by split, and a source's watermark, follow from its positions."""
+    """A difference at a source: its positions determine the greatest time of each split, and its watermark."""
     clock = Clock(case.workload)
     for source in case.workload.inputs:
         if not source.times:
@@ -56,15 +58,15 @@ def _sources(case: Case, checkpoint: int) -> Violated | None:
 
 
 def _went_on(case: Case, checkpoint: int) -> bool:
-    """Whether a checkpoint belongs to a job that continued after a drained one."""
+    """Whether a checkpoint belongs to a job that continued after a drain."""
     last = case.last_with_windows
     return last is not None and case.lineages.completed[checkpoint].job > last
 
 
 def _watermarks(case: Case, checkpoint: int, window: Node) -> Violated | None:
-    """Where no record is late, a window's watermark follows from the positions of all inputs that feed it."""
+    """A difference in a window's watermark: if no record is late, the positions of all its inputs determine it."""
     if case.classes[window.name] in FOLLOWING or case.lineages.in_flight(checkpoint):
-        return None  # a watermark that it had not received yet may be in flight
+        return None  # a watermark may be in flight to the window
     clock, positions = Clock(case.workload), case.positions(checkpoint)
     time = clock.watermark(splits_before(case.workload, window.name), positions)
     if checkpoint in case.drained:
@@ -93,7 +95,7 @@ def _timers(case: Case, checkpoint: int, window: Node) -> Violated | None:
 
 
 def _moment(time: int) -> str:
-    """An event time in words."""
+    """An event time as text."""
     if time >= END_OF_TIME:
         return "the end of time"
     return str(time) if time > BEGINNING else "the beginning of time"

@@ -1,7 +1,7 @@
-"""Where a run could have gone wrong: restores amid records, and disturbed commits.
+"""The hazards of a run: restores amid records, and disturbed commits.
 
-A checker that saw no hazard has shown nothing; these counts decide between
-*holds* and *not exercised*.
+If a history has no hazard, its verdict proves nothing.  So these counts decide
+between *holds* and *not exercised*.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ COMMIT_FAULTS = frozenset({"fail-commit", "lose-message", "late-message", "repea
 
 
 class Restore(msgspec.Struct, frozen=True, kw_only=True):
-    """A later attempt took over.
+    """The start of an attempt after the first one.
 
-    `in_doubt` counts the records that the attempt before it had read after its newest
+    `in_doubt` counts the records that the previous attempt had read after its newest
     completed checkpoint, `uncommitted` the rows in transactions that were neither
-    committed nor aborted, `before` and `after` the records read by earlier attempts, and
-    by this and later ones.
+    committed nor aborted.  `before` counts the records that earlier attempts read,
+    `after` those that this attempt and later ones read.
     """
 
     attempt: int
@@ -39,7 +39,7 @@ class Restore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def restores(case: Case) -> list[Restore]:
-    """Every attempt but the first, in order."""
+    """The starts of all attempts but the first, in order."""
     read_by: dict[int, int] = {}
     for run in case.history.runs:
         if run.reads:

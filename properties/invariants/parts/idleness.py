@@ -1,12 +1,12 @@
 """Whether a source's splits became idle only after their time-out.
 
-The moments of the reads decide.  A source's watermark may leave a split out, and the
-source may report itself idle downstream, no sooner than the time-out after the last
-record of each split that has to be waited for.  For a split that this attempt has not
-read yet this is unknown: it may have been idle before.
+The times of the reads decide.  A split may be idle only when the time-out has passed
+since its last record was read.  Until then the source's watermark may not leave the
+split out, and the source may not report itself idle downstream.  For a split that this
+attempt has not read yet this is unknown: the split may have been idle before.
 
-The moments are recorded by the world that drove the engine, the idle marks by the
-network's log.
+The world that drove the engine records the times of the reads, the network's log the
+idle marks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ...semantics.event_time import Clock
 
 
 def idle_too_soon(case: Case, run: TaskRun, source: Input) -> Iterator[Violated]:
-    """Each split that a source did not wait for though it had been read within the time-out."""
+    """Each split for which a source did not wait although it had read the split within the time-out."""
     if not source.idle_after_us or len(run.read_at) != len(run.reads):
         return
     reads = _Reads(case, run, source)
@@ -40,7 +40,7 @@ def idle_too_soon(case: Case, run: TaskRun, source: Input) -> Iterator[Violated]
 
 
 class _Reads:
-    """What one run of a source had read of its splits, and when; to be asked from first to last."""
+    """What one run of a source had read of its splits, and when; the questions must come in the order of the reads."""
 
     def __init__(self, case: Case, run: TaskRun, source: Input) -> None:
         self._run = run
@@ -49,10 +49,10 @@ class _Reads:
         self._lengths = {split: len(records) for split, _, records in case.workload.splits()}
         self._count = 0
         self._last: dict[int, tuple[int, int]] = {}
-        """the next offset and the moment of the last read, by split"""
+        """by split: the next offset, and the time of the last read"""
 
     def awake(self, at: int, count: int) -> Iterator[tuple[int, int]]:
-        """The splits that had to be waited for at a moment behind so many reads, and their watermarks."""
+        """(split, watermark) of the splits that were not idle at the time `at`, after `count` reads."""
         for number in range(self._count, count):
             split, offset = self._run.reads[number]
             self._last[split] = (offset + 1, self._run.read_at[number])

@@ -1,4 +1,4 @@
-"""What a completed checkpoint holds in flight, compared with what was sent before it and taken behind it."""
+"""The in-flight data of a completed checkpoint, compared with the records sent before it and taken after it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from ...reconstruct.replay import is_determined
 
 
 def wrongly_in_flight(case: Case, channel: str, run: TaskRun, checkpoint: int, received: int) -> Violated | None:
-    """Whether the records that a checkpoint holds of a channel are those that its receiver had not taken, in order and
-    with the content that the sender sent."""
+    """A channel whose in-flight records in a checkpoint are not those that its receiver had not taken.
+
+    The order of the records, and the content that the sender sent, are compared too.
+    """
     log = case.content(channel, run)
     held = case.lineages.in_flight(checkpoint).get(channel, NOTHING)
     if log is None or not (held.queued or held.unsent):
@@ -23,14 +25,14 @@ def wrongly_in_flight(case: Case, channel: str, run: TaskRun, checkpoint: int, r
     rows = records(held.queued) + records(held.unsent)
     stored = [origin for origin, _ in rows]
     expected = log.content[received : received + len(stored)]
-    # What was to be sent may never have been: its attempt failed.
+    # If the sender's attempt failed, unsent records may never have been sent.
     if stored[: len(expected)] != expected or len(expected) < len(records(held.queued)):
         wrong = sorted((Counter(stored) - Counter(expected)) | (Counter(expected) - Counter(stored))) or stored
         return _differs(
             case, channel, checkpoint, wrong, "differ from those that were in flight, or are in another order"
         )
     if not is_determined(case.workload, case.topology, at_sink=False):
-        return None  # which of several rows of one origin went where is open
+        return None  # several rows of one origin: which went where is unknown
     changed = [(origin, row) for origin, row in rows if not _was_emitted(case, channel, run, origin, row)]
     if changed:
         origin, row = changed[0]
@@ -41,7 +43,7 @@ def wrongly_in_flight(case: Case, channel: str, run: TaskRun, checkpoint: int, r
 
 
 def _was_emitted(case: Case, channel: str, run: TaskRun, origin: int, row: Row) -> bool:
-    """By the sender in this attempt, or in the one from which the channel's receiver was restored."""
+    """Whether the sender emitted a row in this attempt, or in the one from which the receiver was restored."""
     replay = case.expected.replay
     emitted = replay.stream(channel.partition(">")[0], run.attempt).by_origin.get(origin, [])
     return row in emitted or row in replay.restored_rows(run, channel).get(origin, [])

@@ -1,13 +1,14 @@
 """Whether a job that is incompatible with its snapshot was refused, naming its operators (FIN-2; FLIP-147).
 
-Whoever resumes a job may add operators.  If a new operator stands before one that the
-snapshot counts as finished, no task would take what it sends: such a job must not begin,
-and its error must name both operators.  Before any other operator a new one may begin
-empty.  But then the job is not the one that the workload describes, and nothing is known
-of what it should do.
+A user who resumes a job may add operators.  If a new operator stands before one that the
+snapshot counts as finished, no task would take its rows.  Such a job must not begin, and
+its error must name both operators.  Before any other operator a new operator may begin
+empty.  But then the job is not the one that the workload describes, and its expected
+rows are unknown.
 
-The command has what the user added, the store's record what the snapshot counts as
-finished, and the job's own account whether an attempt began and why the job ended.
+The command has the operators that the user added.  The store's record has the operators
+that the snapshot counts as finished.  The job reports whether an attempt began, and why
+the job ended.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ...reconstruct.commands import WELL
 
 
 def begun_before_finished(case: Case) -> Violated | None:
-    """An attempt of a job in which a new operator stands before one that had finished."""
+    """A job that began although a new operator stands before one that had finished."""
     for start in case.lineages.starts.values():
         for name, behind in _brought(case, start.job).items():
             if behind in finished_before(case, start.job):
@@ -35,7 +36,7 @@ def begun_before_finished(case: Case) -> Violated | None:
 
 
 def undescribed(case: Case) -> Unknown | None:
-    """Unknown for every run in which a job began with operators that the workload does not describe."""
+    """Unknown if a job of the run began with operators that the workload does not describe."""
     for start in case.lineages.starts.values():
         if brought := _brought(case, start.job):
             detail = f"job {start.job} began with {', '.join(brought)}, which the workload does not describe"
@@ -44,7 +45,7 @@ def undescribed(case: Case) -> Unknown | None:
 
 
 def neither_begun_nor_refused(case: Case) -> Violated | None:
-    """A job that is incompatible with its snapshot and ended well, though no attempt of it was started."""
+    """A job that is incompatible with its snapshot, and ended well although none of its attempts was started."""
     started = {start.job for start in case.lineages.starts.values()}
     for end in case.commands.ends:
         if end.status in WELL and end.job not in started and _does_not_fit(case, end.job):
@@ -54,9 +55,9 @@ def neither_begun_nor_refused(case: Case) -> Violated | None:
 
 
 def refused_by_name(case: Case, ended: JobEnded) -> bool:
-    """Whether a job failed for an operator that it has and its snapshot has not, and names that operator.
+    """Whether a job failed because of an operator that its snapshot does not have, and its reason names this operator.
 
-    Where a new operator stands before one that had finished, the reason has to name both.
+    If the new operator stands before one that had finished, the reason has to name both.
     """
     if not _does_not_fit(case, ended.job):
         return False
@@ -66,12 +67,12 @@ def refused_by_name(case: Case, ended: JobEnded) -> bool:
 
 
 def names(reason: str, operator: str) -> bool:
-    """Whether a text has an operator's name as a word of its own: not as part of another, nor of a task's."""
+    """Whether a text has an operator's name as a word of its own, not as part of another word or of a task's name."""
     return re.search(rf"(?<![\w-]){re.escape(operator)}(?![\w-])", reason) is not None
 
 
 def finished_before(case: Case, job: int) -> tuple[str, ...]:
-    """The operators all of whose tasks the snapshot that a job was to begin with counts as finished."""
+    """The operators that had finished, with all of their tasks, in the snapshot that a job was to begin with."""
     completed = case.lineages.completed.get(_snapshot(case, job) or 0)
     if completed is None:
         return ()
@@ -84,18 +85,21 @@ def finished_before(case: Case, job: int) -> tuple[str, ...]:
 
 
 def _brought(case: Case, job: int) -> dict[str, str]:
-    """The operators that a job was resumed with and had not, each with the one that it stands before."""
+    """The new operators of a resumed job, each with the operator before which it stands."""
     resume = case.commands.resume_of(job)
     return resume.issued.inserted if resume is not None else {}
 
 
 def _does_not_fit(case: Case, job: int) -> bool:
-    """Whether a job has operators that the snapshot which it was to begin with does not know."""
+    """Whether a job has operators that are not in the snapshot with which it was to begin."""
     return bool(_brought(case, job)) and _snapshot(case, job) is not None
 
 
 def _snapshot(case: Case, job: int) -> int | None:
-    """The checkpoint that a job was to begin with: that of the answer; without one the named, or the newest."""
+    """The checkpoint that a job was to begin with.
+
+    The answer to the command names it.  Without a successful answer it is the one that the user named, or the newest.
+    """
     resume = case.commands.resume_of(job)
     if resume is None:
         return None

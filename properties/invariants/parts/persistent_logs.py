@@ -1,10 +1,11 @@
-"""What snapshots refer to in logs of persistent channels: durable when the snapshot is stored, kept while it is
-retained.
+"""The rows to which snapshots refer in logs of persistent channels.
 
-A snapshot may hold in-flight data as references (log, first number, the number behind
+They must be durable when the snapshot is stored, and be kept while it is retained.
+
+A snapshot may hold in-flight data as references (log, first number, the number after
 the last).  The history records a stored state with the rows that were durable in those
-logs at that moment; a crash would have lost the others.  Nothing that a checkpoint
-refers to may be discarded from then on, until the checkpoint itself is deleted.
+logs at that moment; a crash would have lost the others.  From then on no row to which a
+checkpoint refers may be discarded, until the checkpoint itself is deleted.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ...reconstruct.lineage import INFINITE
 
 
 def not_durable(case: Case, checkpoint: int) -> Violated | None:
-    """A snapshot of a completed checkpoint that was stored before what it refers to."""
+    """A snapshot of a completed checkpoint that was stored before the rows to which it refers were durable."""
     if not case.history.logs:
         return None
     for task, state in case.states(checkpoint).items():
@@ -39,7 +40,7 @@ def not_durable(case: Case, checkpoint: int) -> Violated | None:
 
 
 def discarded_early(case: Case) -> Violated | None:
-    """Something was discarded to which a checkpoint referred that might still have been restored."""
+    """A log that discarded rows to which a retained checkpoint referred."""
     history = case.history
     if not history.logs:
         return None
@@ -65,7 +66,7 @@ def discarded_early(case: Case) -> Violated | None:
 
 
 def _losses(history: History) -> list[int]:
-    """When all snapshots were lost: with the memory of a coordinator that died, if they were in it."""
+    """The orders at which all snapshots were lost: if they were in memory, when a coordinator died."""
     if history.snapshots != "memory":
         return []
     return [entry.order for entry in history.journal if isinstance(entry, CoordinatorDown)]
@@ -82,7 +83,7 @@ def _references(case: Case, checkpoint: int) -> Iterator[tuple[Stored, str, int]
 
 
 def _lost(log: PersistentLog, first: int, since: int, until: int) -> int | None:
-    """When, between two moments, a log lost what it has from a number on; None when it did not."""
+    """The order, between two moments, at which a log discarded rows from a number on; None if it did not."""
     for order, before in log.trims:
         if since < order < until and before > first:
             return order

@@ -1,12 +1,12 @@
 """The state that a task has to begin with: its own snapshot or, in a rescaled job, its part of the redistributed state.
 
-Out of the states of all old subtasks of its operator, a new subtask takes the keys that
-it owns, the splits that it reads, the sealed transactions whose writer's number maps to
-it, and items of lists in turn.  Of a union it keeps what its operator's rule selects,
-without rescaling too.  Of broadcast state it has all, as one of the old subtasks had it.
-Watermarks of channels cannot be mapped one to one: each channel of an input begins with
-the least that the old channels of that input had, and the task itself with the least of
-its operator.
+From the states of all old subtasks of its operator, a new subtask takes the keys that it
+owns, the splits that it reads, the sealed transactions whose writer's number maps to
+it, and its share of the lists' items.  It keeps the items of a union that its operator's
+rule selects, also in a job that is not rescaled.  It takes the whole copy of broadcast
+state of one old subtask.  Watermarks of channels cannot be mapped one to one: each
+channel of an input begins with the least watermark of that input's old channels, and the
+task itself with the least watermark of its operator's old subtasks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ...reconstruct.lineage import decode_state
 
 
 def before(case: Case, run: TaskRun) -> StoredState:
-    """What a run began with, as the store has it."""
+    """The state with which a run began, according to the store."""
     checkpoint = case.lineages.restored(run.task, run.attempt)
     if checkpoint is not None and case.rescaled(run.attempt, checkpoint):
         return redistributed_state(case, run, checkpoint)
@@ -72,7 +72,7 @@ def redistributed_state(case: Case, run: TaskRun, checkpoint: int) -> StoredStat
 
 
 def _copy(run: TaskRun, states: Sequence[StoredState]) -> list[tuple[str, str]]:
-    """Of the copies of broadcast state the one that a run loaded, if it loaded one of them; else the first."""
+    """The copy of broadcast state that a run loaded, if it is an old subtask's copy; else the first of these copies."""
     held = decode_state(run.loaded.state) if run.loaded is not None else None
     loaded = Counter(held.broadcast) if held is not None else None
     copies = [state.broadcast for state in states]
@@ -80,9 +80,9 @@ def _copy(run: TaskRun, states: Sequence[StoredState]) -> list[tuple[str, str]]:
 
 
 def kept_of_union(case: Case, run: TaskRun, checkpoint: int) -> list[tuple[str, str]] | None:
-    """What a tally keeps of the union that a snapshot holds: the counts of the keys that it owns.
+    """The items of a snapshot's union that a subtask of a tally keeps: the counts of the keys that it owns.
 
-    None for any other operator: its user decides by what rule it keeps an item.
+    None for any other operator: a user's operator has a rule of its own.
     """
     if not is_tally(case.workload, run.operator):
         return None
@@ -95,15 +95,15 @@ def kept_of_union(case: Case, run: TaskRun, checkpoint: int) -> list[tuple[str, 
 
 
 def union_of(case: Case, operator: str, checkpoint: int) -> list[tuple[str, str]]:
-    """The union that all subtasks of an operator made up in a snapshot."""
+    """The union of an operator in a snapshot: the items of all its subtasks."""
     states = case.states(checkpoint).items()
     return [item for task, state in states if task.rpartition("-")[0] == operator for item in state.shared]
 
 
 def wrongly_redistributed(case: Case, operator: str, attempt: int, checkpoint: int) -> tuple[str, ...]:
-    """What the lists that an operator's subtasks loaded have too much or too little, as phrases.
+    """The items of lists that an operator's subtasks loaded too often or not often enough, as phrases.
 
-    The redistributed lists are one multiset; which subtask has which item does not matter.
+    The lists are redistributed as one multiset; it does not matter which subtask has which item.
     """
     states = case.states(checkpoint).items()
     stored = Counter(item for task, state in states if task.rpartition("-")[0] == operator for item in state.listed)
@@ -118,13 +118,13 @@ def wrongly_redistributed(case: Case, operator: str, attempt: int, checkpoint: i
 
 
 def _of(splits: tuple[int, ...], *maps: Mapping[int, int]) -> dict[int, int]:
-    """What maps by split say of some."""
+    """The entries of some splits in several maps by split."""
     every = {split: number for one in maps for split, number in one.items()}
     return {split: every[split] for split in splits if split in every}
 
 
 def _least_times(case: Case, run: TaskRun, checkpoint: int, old: Mapping[str, StoredState]) -> Iterator[int]:
-    """For each input channel of a run, the least that the old ones from the same operator had."""
+    """For each input channel of a run, the least watermark of the old channels from the same operator."""
     least: dict[str, int] = {}
     stored = case.lineages.stored(checkpoint)
     for task, state in old.items():

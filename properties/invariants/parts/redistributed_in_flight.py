@@ -1,10 +1,10 @@
 """The in-flight data that a task of a rescaled job has to begin with.
 
-On a hash edge it is the records whose keys the task owns: those of one old sender, in
-one channel and in that sender's order.  On a rebalance any subtask may have a record,
-and all subtasks together have each once.  Behind the records stands a watermark: the
-least of the old senders' last ones.  The new senders send none of it again.  Records
-that were restored before come first.
+On a hash edge these are the records whose keys the task owns.  The records of one old
+sender are in one channel, in that sender's order.  On a rebalance edge any subtask may
+have a record, and all subtasks together have each record once.  A watermark follows the
+records: the least among the last watermarks of the old senders.  The new senders do not
+send the records again.  Records that had been restored before come first.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ...reconstruct.layouts import owner_of_key
 from ...reconstruct.lineage import decode_state
 
 Lane = list[tuple[int, Passing]]
-"""Elements, each with how often it had been put back."""
+"""Elements, each with the number of times that a restore had put it back."""
 
 
 def queued(case: Case, run: TaskRun, checkpoint: int) -> dict[int, list[Passing]]:
-    """What a run has to find in its inputs; of a rebalanced input only the watermarks."""
+    """The in-flight data that a run has to find in its inputs; for a rebalanced input only the watermarks."""
     topology = case.layout_of(run)
     found: dict[int, list[Passing]] = {}
     for operator in dict.fromkeys(_operator(channel) for channel in run.inputs):
@@ -57,8 +57,8 @@ def comparable(case: Case, run: TaskRun, passing: dict[int, list[Passing]]) -> d
 
 
 def rebalanced_differently(case: Case, run: TaskRun, checkpoint: int) -> tuple[str, ...]:
-    """What all subtasks of a run's operator have too much or too little of the records of rebalanced edges, as
-    phrases."""
+    """The records of rebalanced edges that all subtasks of a run's operator together have too often or not often
+    enough, as phrases."""
     senders = [name for name in dict.fromkeys(map(_operator, run.inputs)) if not is_by_key(case, name, run.operator)]
     runs = [one for one in case.history.runs if one.operator == run.operator and one.attempt == run.attempt]
     loads = [(one, decode_state(one.loaded.state)) for one in runs if one.loaded is not None]
@@ -93,7 +93,7 @@ def _operator(channel: str) -> str:
 
 
 def _lanes(case: Case, receiver: str, sender: str, checkpoint: int) -> Iterator[tuple[Lane, int]]:
-    """By old sender: its in-flight elements to an operator, in order, and the last watermark that it sent."""
+    """For each old sender: its in-flight elements to an operator, in order, and the last watermark that it sent."""
     stored, states = case.lineages.stored(checkpoint), case.states(checkpoint)
     receivers = [
         (run, states[task])
@@ -114,7 +114,7 @@ def _lane(case: Case, receivers: list[tuple[TaskRun, StoredState]], sender: str,
     for run, state in receivers:
         channel = f"{sender}>{run.task}"
         if channel not in run.inputs:
-            continue  # by a forward edge it sends to another
+            continue  # a forward edge joins the sender to another receiver
         held: InFlight = case.lineages.in_flight(checkpoint).get(channel, NOTHING)
         under_way = [*held.queued, *held.unsent]
         lane += zip(itertools.chain(held.replays, itertools.repeat(0)), under_way, strict=False)

@@ -1,4 +1,4 @@
-"""Whether each record took its route: read, sent, and applied once at each operator on the lineage."""
+"""Whether each record was read, sent, and applied once at each operator on the lineage."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def unread(case: Case) -> Violated | None:
 
 
 def unapplied(case: Case) -> Violated | None:
-    """A message sent within the closing cut that its receiver did not take within it.
+    """A message that was sent within the closing cut, and not taken within it.
 
-    Messages are compared, not their number: where a checkpoint does not block channels, later
-    messages could make up for one that is missing.
+    The messages are compared, not their numbers: if a checkpoint does not block channels, a later
+    message could make up for a missing one.
     """
     epoch = case.closing.epoch
     if case.lineages.persistent:
@@ -63,8 +63,10 @@ def unapplied(case: Case) -> Violated | None:
 
 
 def _unapplied_along(case: Case, epoch: int) -> Violated | None:
-    """The same for channels that outlive attempts: compares all that was sent with all that was taken on the
-    lineage."""
+    """A message that was not taken within the closing cut, in channels that outlive attempts.
+
+    All messages that were sent on the lineage are compared with all that were taken.
+    """
     for task, segments in case.lineage.segments.items():
         found: dict[str, Counter[int]] = {}
         for segment in segments:
@@ -78,7 +80,7 @@ def _unapplied_along(case: Case, epoch: int) -> Violated | None:
 
 
 def _sent_along(case: Case, channel: str, epoch: int) -> list[int]:
-    """The messages of a channel, on the lineage, that have at most this epoch."""
+    """The messages of a channel on the lineage, of all attempts, whose epoch is at most `epoch`."""
     sent: list[int] = []
     for segment in case.lineage.segments.get(channel.partition(">")[0], ()):
         log = case.channels.get((channel, segment.run.attempt))
@@ -97,7 +99,7 @@ def _sent_along(case: Case, channel: str, epoch: int) -> list[int]:
 
 
 def _sent_up_to(case: Case, channel: str, attempt: int, epoch: int) -> list[int]:
-    """The messages of a channel that have at most this epoch; none when its sender is off the lineage."""
+    """The messages of an attempt's channel whose epoch is at most `epoch`; none if the sender is off the lineage."""
     sender = case.lineage.segment(channel.partition(">")[0], attempt)
     log = case.channels.get((channel, attempt))
     if sender is None or log is None or channel not in sender.run.outputs:
@@ -113,7 +115,7 @@ def _sent_up_to(case: Case, channel: str, attempt: int, epoch: int) -> list[int]
 
 
 def _taken_up_to(segment: Segment, epoch: int) -> list[list[int]]:
-    """By input channel, the messages that a segment took with at most this epoch."""
+    """By input channel, the messages that a segment took whose epoch is at most `epoch`."""
     taken: list[list[int]] = [[] for _ in segment.run.inputs]
     for channel, origin in segment.run.applies[: segment.applies_up_to(epoch)]:
         taken[channel].append(origin)
@@ -133,12 +135,11 @@ def _never_applied(case: Case, task: str, channel: str, attempt: int, missing: C
 
 
 def misapplied(case: Case) -> Violated | None:
-    """A record within the closing cut that an operator did not apply exactly once on the lineage (over a broadcast
-    edge:
-    each of its subtasks).
+    """A record within the closing cut that an operator did not apply exactly once on the lineage.
 
-    What the first operators have to apply follows from the workload; what the others have to
-    apply follows from their senders' applied records.
+    Behind a broadcast edge each of the operator's subtasks has to apply the record once.  The
+    workload determines the records that the first operators have to apply.  For the other
+    operators, the records that their senders applied determine them.
     """
     feeds = {node.name: node.inputs for node in case.workload.nodes} | {SINK: (case.workload.output,)}
     for operator, senders in feeds.items():
@@ -172,7 +173,7 @@ def _emitted(case: Case, sender: str) -> list[int]:
 
 
 def _in_flight(case: Case, operator: str) -> Counter[int]:
-    """What is in flight to an operator in the closing cut's snapshot."""
+    """The origins of the records in flight to an operator in the closing cut's snapshot."""
     closing = case.closing
     if closing.kind in ("end", "drain") or closing.checkpoint is None:
         return Counter()
@@ -182,7 +183,7 @@ def _in_flight(case: Case, operator: str) -> Counter[int]:
 
 
 def _but_waiting(case: Case, batch: str, passed: list[int]) -> list[int]:
-    """Of what came through a batch, what does not wait in the closing cut's snapshot."""
+    """The origins of a batch's records, without those that it buffers in the closing cut's snapshot."""
     remaining = Counter(passed)
     if case.closing.kind not in ("end", "drain") and case.closing.checkpoint is not None:
         for task, state in case.states(case.closing.checkpoint).items():
@@ -192,7 +193,10 @@ def _but_waiting(case: Case, batch: str, passed: list[int]) -> list[int]:
 
 
 def _applied(case: Case, operator: str) -> tuple[Counter[int], Counter[int]]:
-    """How often each was applied, at least and at most: they differ where not all subtasks have it that should."""
+    """(least, most): how often an operator applied each record.
+
+    The two differ if not all subtasks behind a broadcast edge applied a record equally often.
+    """
     epoch = case.closing.epoch
     segments = case.lineage.of_operator(operator)
     sender = broadcasters(case.workload).get(operator)

@@ -1,14 +1,14 @@
 """Whether watermarks advanced as they must: with late data they decide what a window holds.
 
-A source's watermark is the least of its splits that are not read to their end; its reads
-and the times of the records read determine it.  An operator's watermark is the least of
-its input channels; what was sent into them, in order, bounds it from both sides at each
-record that it took.  A channel that reported itself idle need not be waited for until
-its next record.  A split is idle only after its time-out: where the history has the
-moments of the reads (in virtual time it does), no source may leave out a split, or
-report it idle, that was read within the time-out.
+A source's watermark is the least one of its splits that are not read to their end.  The
+reads, and the event times of the records read, determine it.  An operator's watermark is
+the least one of its input channels.  The elements sent into the channels, in order, give
+a lower and an upper bound for it at each record that the operator took.  An operator
+need not wait for an idle channel until the channel's next record.  A split is idle only
+after its time-out.  If the history has the times of the reads (in virtual time it does),
+a source may not leave out, or report as idle, a split that was read within the time-out.
 
-The advances are each task's own program order, the channels' contents the network's log.
+Each task's own program order has the advances, the network's log the channels' content.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .redistributed import before
 
 
 def mistimed(case: Case) -> Violated | None:
-    """An advance of a watermark on the lineage that contradicts what the run had read or received."""
+    """An advance of a watermark on the lineage that contradicts the records read or the watermarks received."""
     if not case.workload.times():
         return None
     timed = {source.name: source for source in case.workload.inputs if source.times}
@@ -45,7 +45,7 @@ def mistimed(case: Case) -> Violated | None:
 
 
 def _of_source(case: Case, run: TaskRun, source: Input) -> Iterator[Violated]:
-    """Each advance against the splits' watermarks after the reads before it."""
+    """The advances of a source that contradict its splits' watermarks after the reads before the advance."""
     clock = Clock(case.workload)
     mine = splits_of_task(case.workload, case.layout_of(run), source.name, run.subtask)
     positions = {split: before(case, run).positions.get(split, 0) for split in mine}
@@ -67,7 +67,7 @@ def _of_source(case: Case, run: TaskRun, source: Input) -> Iterator[Violated]:
 
 
 def _is_awake(case: Case, run: TaskRun, source: Input, count: int) -> bool:
-    """Whether some split was waited for behind so many reads: the last one read, unless that was its end."""
+    """Whether a split was certainly not idle after `count` reads: the one read last, unless it was read to its end."""
     split, offset = run.reads[count - 1]
     ended = (
         source.bounded and offset + 1 == {number: len(records) for number, _, records in case.workload.splits()}[split]
@@ -76,7 +76,7 @@ def _is_awake(case: Case, run: TaskRun, source: Input, count: int) -> bool:
 
 
 def _of_operator(case: Case, run: TaskRun) -> Iterator[Violated]:
-    """The watermark at each record that was taken, against what stood before it in every channel."""
+    """The advances of an operator that contradict the watermarks before each taken record in every channel."""
     inputs = [_ReceivedWatermarks(case, run, index) for index in range(len(run.inputs))]
     if not inputs:
         return
@@ -97,14 +97,16 @@ def _of_operator(case: Case, run: TaskRun) -> Iterator[Violated]:
 
 
 def _some_idle(inputs: list[_ReceivedWatermarks], taken: list[int]) -> bool:
-    """Whether a channel may be idle, up to its last record: an idle channel is evaluated again only at its next
-    watermark."""
+    """Whether a channel may be idle, or may have been idle before its last record.
+
+    The operator evaluates an idle channel again only at the channel's next watermark.
+    """
     channels = zip(inputs, taken, strict=True)
     return any(one.may_be_idle(received) or one.may_be_idle(received - 1) for one, received in channels)
 
 
 def _most(inputs: list[_ReceivedWatermarks], taken: list[int]) -> int:
-    """How far the watermark may have advanced: the least of the channels that are not idle."""
+    """The greatest possible watermark: the least one of the channels that are not idle."""
     channels = list(zip(inputs, taken, strict=True))
     times = [one.up_to(received) for one, received in channels]
     awake = [one.up_to(received) for one, received in channels if not one.may_be_idle(received)]
@@ -124,11 +126,11 @@ class _ReceivedWatermarks:
         self._idle += [0] if index in before(case, run).idle else []
 
     def before(self, received: int) -> int:
-        """The watermark received before the last of so many records."""
+        """The watermark that was received before the last of `received` records."""
         return max([self._start, *(time for time, before in self._marks if before < received)])
 
     def may_be_idle(self, received: int) -> bool:
-        """Whether the channel reported itself idle after just so many records: the next record ends that."""
+        """Whether the channel became idle after exactly `received` records; the next record ends the idleness."""
         return received in self._idle
 
     def up_to(self, received: int) -> int:
