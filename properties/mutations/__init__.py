@@ -1,1 +1,1 @@
-"""Mutations of recorded histories, each of which some invariant must see."""
+"""Mutations of recorded histories; some invariant must be violated by each."""

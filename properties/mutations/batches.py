@@ -1,4 +1,4 @@
-"""Mutations of rows that batches buffer: see `tampering`."""
+"""Mutations of rows that batches buffer (see `tampering`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .cuts_and_records import Mutation, middle, show_one
 
 
 def hold_back(case: Case) -> Mutation | None:
-    """The last snapshot of a job whose data had ended still buffers a row."""
+    """A batch still buffers a row in the last snapshot of a finished or drained job."""
     tasks = {f"{name}-0" for name in batches(case.workload)}
     last = {ended.checkpoint for ended in case.commands.ends if ended.status in ("finished", "drained")}
     held = {handle for one in case.history.completed if one.checkpoint in last for handle in one.handles.values()}

@@ -1,4 +1,4 @@
-"""Mutations of commands and of what is retained for users: see `tampering`."""
+"""Mutations of commands, and of snapshots that are retained for users (see `tampering`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .cuts_and_records import Alteration, Mutation, middle, out_of_range
 
 
 def drop_command(case: Case) -> Mutation | None:
-    """A job stopped, drained or cancelled itself: no command had asked for it."""
+    """A job was stopped, drained or cancelled without a command."""
     ended = middle([end for end in case.commands.ends if end.status in (*STOPS, "cancelled")])
     if ended is None:
         return None
@@ -27,7 +27,7 @@ def drop_command(case: Case) -> Mutation | None:
 
 
 def _answered(case: Case, *kinds: str) -> list[int]:
-    """Where in the journal a command of these kinds is answered with a snapshot."""
+    """The indices in the journal of answers, to commands of these kinds, that name a snapshot."""
     answered = [
         (one.answer.command, one.answer.order)
         for one in case.commands.asked
@@ -56,8 +56,10 @@ def answer_with_nothing(case: Case) -> Mutation | None:
 
 
 def begin_with_another(case: Case) -> Mutation | None:
-    """A resume is answered with an older snapshot than the newest; where no job was resumed, all tasks of a restarted
-    attempt claim to have loaded an older one."""
+    """A resume is answered with a snapshot older than the newest.
+
+    If no job was resumed, all tasks of a restarted attempt report that they loaded an older snapshot.
+    """
     at = middle(_answered(case, "resume"))
     if at is not None:
         entry = case.history.journal[at]
@@ -77,7 +79,7 @@ def begin_with_another(case: Case) -> Mutation | None:
 
 
 def bring_incompatible_operator(case: Case) -> Mutation | None:
-    """A job that was resumed, and ran, had a new operator before one that its snapshot counts as finished."""
+    """A resumed job ran with a new operator before one that its snapshot counts as finished."""
     sources = {source.name for source in case.workload.inputs}
     before = {
         one.issued.command: [name for name in finished_before(case, one.job or 0) if name not in sources]
@@ -99,7 +101,7 @@ def bring_incompatible_operator(case: Case) -> Mutation | None:
 def refuse_without_a_name(case: Case) -> Mutation | None:
     """A job that is incompatible with its snapshot is refused, and the reason names no operator."""
     ended = middle([end for end in case.commands.ends if refused_by_name(case, end)])
-    if ended is None or case.history.snapshots == "memory":  # that may be lost with the coordinator: it excuses a job
+    if ended is None or case.history.snapshots == "memory":  # a coordinator's death may lose it, which excuses the job
         return None
     order = ended.order
 
@@ -112,12 +114,12 @@ def refuse_without_a_name(case: Case) -> Mutation | None:
 
 
 def _older(case: Case, checkpoint: int) -> int | None:
-    """The completed snapshot before one, None where there is none."""
+    """The newest completed snapshot before `checkpoint`; None if there is none."""
     return max((one.checkpoint for one in case.history.completed if one.checkpoint < checkpoint), default=None)
 
 
 def take_no_checkpoint(case: Case) -> Mutation | None:
-    """A job that never ends, resumed or not, takes no checkpoint, and so is never seen at rest."""
+    """A job with unbounded input completes no checkpoint, and so never comes to rest."""
     start = case.lineages.starts.get(case.lineages.last_attempt)
     healed, history = case.history.healed or 0, case.history
     if start is None or case.ended is not None or not history.quiet or history.starved:
@@ -125,7 +127,7 @@ def take_no_checkpoint(case: Case) -> Mutation | None:
     if history.guarantee == "at-most-once" or all(source.bounded for source in case.workload.inputs):
         return None
     if any(isinstance(entry, TaskFailed) and entry.order > healed for entry in history.journal):
-        return None  # what comes again after healing excuses a job
+        return None  # a failure after healing excuses the job
     job = start.job
 
     def alter(history: History) -> None:

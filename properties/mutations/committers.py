@@ -1,4 +1,4 @@
-"""Mutations of global committers and of two-phase operators: see `tampering`."""
+"""Mutations of global committers and of two-phase operators (see `tampering`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .cuts_and_records import Mutation, middle
 
 
 def publish_in_halves(case: Case) -> Mutation | None:
-    """A reader came between two transactions of a checkpoint that shows as a whole."""
+    """A reader saw one transaction of a checkpoint before another, although a global committer publishes both."""
     if not any(run.operator == COMMITTERS[-1] for run in case.history.runs):
         return None
     first: dict[int, int] = {}
@@ -32,7 +32,7 @@ def publish_in_halves(case: Case) -> Mutation | None:
 
 
 def _two_phase_commits(case: Case) -> list[int]:
-    """The indices in `passing` of transactions that were committed with rows, of a writer that was observed."""
+    """The indices in `passing` of committed transactions that have rows, and whose writer was observed."""
     return [
         at
         for at, one in enumerate(case.history.passing)
@@ -65,7 +65,7 @@ def commit_two_phase_unsealed(case: Case) -> Mutation | None:
 
 
 def reopen_two_phase_transaction(case: Case) -> Mutation | None:
-    """A two-phase operator's transaction is still open in the store, though its job has ended."""
+    """A two-phase operator's transaction is still open in the store although its job has ended."""
     if case.ended is None or case.ended.status not in ("finished", "drained", "stopped"):
         return None
     at = middle(_two_phase_commits(case))

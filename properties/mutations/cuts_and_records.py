@@ -1,7 +1,8 @@
-"""Mutations of cuts, states and records on their way (see `tampering`), and what all mutations share.
+"""Mutations of cuts, states and records in channels (see `tampering`), and what all mutations share.
 
-Each function takes a case.  It gives the invariants that the mutation touches and what it
-does to a copy of the history, or None where the history has no place for it.
+Each function takes a case.  It returns the invariants that the mutation should violate
+and the change to a copy of the history, or None if the history has no place for it.  The
+function's docstring says what the mutated history shows.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..reconstruct.replay import is_determined
 T = TypeVar("T")
 Alteration = Callable[[History], None]
 Mutation = tuple[tuple[str, ...], Alteration]
-"""The invariants that it touches, and what it does to (a copy of) the history."""
+"""The invariants that the mutation should violate, and the change to (a copy of) the history."""
 
 
 def middle(candidates: Sequence[T]) -> T | None:
@@ -28,21 +29,21 @@ def middle(candidates: Sequence[T]) -> T | None:
 
 
 def out_of_range(value: int | None) -> int:
-    """A value that no scenario has: far outside of what is drawn."""
+    """A value that no scenario has: far outside the range of drawn values."""
     return (value or 0) + (1 << 50)
 
 
 def knows_rows_read(case: Case) -> bool:
     """Whether it is known which uncommitted row a reader saw.
 
-    It is not where rows follow what was applied, and may be any of several.
+    It is unknown if rows follow the applied records, and a row may be any of several.
     """
     follows = case.expected.follows_applies
     return not follows or is_determined(case.workload, case.topology, every_attempt=case.by_applies)
 
 
 def show_one(rows: Sequence[Row]) -> Mutation | None:
-    """A reader sees one of these, none of which may show."""
+    """A reader sees one of these rows, none of which may show."""
     chosen = middle(rows)
     if chosen is None:
         return None
@@ -57,7 +58,7 @@ def show_one(rows: Sequence[Row]) -> Mutation | None:
 
 
 def _snapshots(case: Case, wanted: Callable[[Stored], bool]) -> list[tuple[int, Stored]]:
-    """(index, entry) of the store's log, of completed checkpoints on the lineage."""
+    """(index, entry) of the store's entries that belong to completed checkpoints on the lineage."""
     kept = {
         handle for number in case.lineage.checkpoints for handle in case.lineages.completed[number].handles.values()
     }
@@ -65,7 +66,7 @@ def _snapshots(case: Case, wanted: Callable[[Stored], bool]) -> list[tuple[int, 
 
 
 def _touching(case: Case, stored: Stored) -> tuple[str, ...]:
-    """What sees a change of a stored snapshot: restored-state only where it was restored."""
+    """The invariants that a changed snapshot in the store violates: restored-state only if it was restored."""
     restored = any(
         run.task == stored.task and run.loaded is not None and run.loaded.checkpoint == stored.checkpoint
         for run in case.history.runs
@@ -74,7 +75,7 @@ def _touching(case: Case, stored: Stored) -> tuple[str, ...]:
 
 
 def _edited(text: str, edit: Callable[[dict[str, Any]], None]) -> str:
-    """A snapshot's text after an edit, the engine's own fields kept."""
+    """A snapshot's text after an edit, which keeps the engine's own fields."""
     state: dict[str, Any] = msgspec.json.decode(text)
     edit(state)
     return msgspec.json.encode(state).decode()
@@ -123,7 +124,7 @@ def move_cut(case: Case) -> Mutation | None:
 
 
 def edit_stored(case: Case) -> Mutation | None:
-    """Stored keyed state has another value; only where the replay determines that value."""
+    """Stored keyed state has another value; only if the replay determines that value."""
     if case.follows_order and not is_determined(case.workload, case.topology, at_sink=False):
         return None
     return in_store(case, _has_entry, _edit_entry)
@@ -132,14 +133,14 @@ def edit_stored(case: Case) -> Mutation | None:
 def drop_stored_rule(case: Case) -> Mutation | None:
     """One subtask's copy of broadcast state lacks a rule.
 
-    Without alignment copies may differ, and a new subtask may have loaded another copy: restored-state need not see it.
+    It need not violate restored-state: without alignment copies may differ, and a new subtask may have loaded another.
     """
     mutation = in_store(case, _has_rule, _drop_rule)
     return (("consistent-cut",), mutation[1]) if mutation is not None else None
 
 
 def shift_epoch(case: Case) -> Mutation | None:
-    """A receiver's mark slips to before the last record it covers."""
+    """A receiver's mark lies before the last record that it covers."""
     places = []
     for at, run in enumerate(case.history.runs):
         segment = case.lineage.segment(run.task, run.attempt)
@@ -160,7 +161,7 @@ def shift_epoch(case: Case) -> Mutation | None:
     return ("consistent-cut",), alter
 
 
-# what attempts began with
+# the state that attempts loaded
 
 
 def _loaded(case: Case, has: Callable[[str], bool]) -> list[int]:
@@ -208,11 +209,11 @@ def input_first(case: Case) -> Mutation | None:
     return ("restored-state",), alter
 
 
-# records on their way
+# records in channels
 
 
 def swap_applies(case: Case) -> Mutation | None:
-    """Two neighbours of one channel change places."""
+    """Two neighbouring records of one channel are applied in the other order."""
     pairs = []
     for at, run in enumerate(case.history.runs):
         segment = case.lineage.segment(run.task, run.attempt)
@@ -236,7 +237,7 @@ def swap_applies(case: Case) -> Mutation | None:
 def _apply_within(case: Case) -> tuple[int, int] | None:
     """(index of a run, index of an apply) of a record that the run has to have applied.
 
-    It is the only apply of its record and operator: where repeats are allowed, another would make up for it.
+    It is the operator's only apply of this record: if repeats are allowed, another apply would make up for a lost one.
     """
     places = [(at, number) for at, run in enumerate(case.history.runs) for number in range(_answerable(case, run))]
     records = [(case.history.runs[at].operator, case.history.runs[at].applies[number][1]) for at, number in places]
@@ -245,7 +246,7 @@ def _apply_within(case: Case) -> tuple[int, int] | None:
 
 
 def _answerable(case: Case, run: TaskRun) -> int:
-    """How many of a run's applies count: those within the closing cut, or, where nothing rewinds, all."""
+    """How many of a run's applies are judged: those within the closing cut, or in at-most-once mode all."""
     if case.history.guarantee == "at-most-once":
         return len(run.applies)
     segment = case.lineage.segment(run.task, run.attempt)
@@ -253,7 +254,7 @@ def _answerable(case: Case, run: TaskRun) -> int:
 
 
 def _count(history: History, run: TaskRun, number: int, by: int) -> None:
-    """Correct what counts the applies of a run, after one was put in or taken out at `number`."""
+    """Adjust all counts of a run's applies by `by`, before an apply is inserted or removed at `number`."""
     channel = run.applies[number][0]
     for mark in run.marks:
         if mark.applies > number:

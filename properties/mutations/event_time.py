@@ -11,7 +11,7 @@ from .cuts_and_records import Mutation, middle
 
 
 def add_pending_timer(case: Case) -> Mutation | None:
-    """The last snapshot of a job whose data had ended still has a pending timer."""
+    """A timer is still pending in the last snapshot of a finished or drained job."""
     window = window_of(case.workload)
     last = {ended.checkpoint for ended in case.commands.ends if ended.status in ("finished", "drained")}
     if window is None or not last:
@@ -32,7 +32,7 @@ def add_pending_timer(case: Case) -> Mutation | None:
 
 
 def killed_amid(case: Case) -> int | None:
-    """The run of a source that ended amid its records, and had not been asked to drain."""
+    """The index of a source's run that ended before it had read all records, and that was not asked to drain."""
     sources = {source.name for source in case.workload.inputs}
     lengths = {split: len(records) for split, _, records in case.workload.splits()}
     return middle(
@@ -48,7 +48,7 @@ def killed_amid(case: Case) -> int | None:
 
 
 def end_early(case: Case) -> Mutation | None:
-    """A source that was killed amid its records had reported the end of its data."""
+    """A source that died before it had read all records had sent the end of data."""
     at = killed_amid(case)
     if at is None or window_of(case.workload) is None:
         return None
@@ -68,7 +68,7 @@ def asked_to_drain(case: Case, run: TaskRun) -> bool:
 
 
 def shift_time(case: Case) -> Mutation | None:
-    """A source's snapshot knows of a later event time than it had read."""
+    """A source's snapshot has a later event time than the source had read."""
     places = []
     held = {
         handle for number in case.lineage.checkpoints for handle in case.lineages.completed[number].handles.values()
@@ -92,7 +92,7 @@ def shift_time(case: Case) -> Mutation | None:
 
 
 def advance_early(case: Case) -> Mutation | None:
-    """A window's watermark was at the end of time with its first record."""
+    """A window's watermark was `END_OF_TIME` after its first record."""
     window = window_of(case.workload)
     if window is None or is_clocked(window.operator) or "W" not in case.classes.values():
         return None

@@ -13,12 +13,12 @@ from .cuts_and_records import Mutation, in_store, middle, out_of_range
 
 Passing = list[Any]
 RECORD = 6
-"""(key, value, tag, tag2, origin, event time): whatever is shorter is no record"""
+"""(key, value, tag, tag2, origin, event time): a shorter element is no record"""
 VALUE, ORIGIN = 1, 4
 
 
 def _channels(state: dict[str, Any]) -> Iterator[list[Passing]]:
-    """By kind and channel, the elements in flight."""
+    """The elements in flight of each channel, first `queued`, then `unsent`."""
     for what in ("queued", "unsent"):
         yield from state.get(what, {}).values()
 
@@ -32,7 +32,7 @@ def _places(state: dict[str, Any]) -> list[tuple[list[Passing], int]]:
 
 
 def _neighbours(state: dict[str, Any]) -> list[tuple[list[Passing], int, int]]:
-    """Records of one channel behind one another, of different origins."""
+    """Pairs of neighbouring records of one channel with different origins."""
     return [
         (passing, one, other)
         for passing in _channels(state)
@@ -42,7 +42,7 @@ def _neighbours(state: dict[str, Any]) -> list[tuple[list[Passing], int, int]]:
 
 
 def _elsewhere(state: dict[str, Any]) -> list[tuple[list[Passing], int, list[Passing]]]:
-    """A record and another channel of the same kind."""
+    """Each record with each other channel of the same kind (`queued` or `unsent`)."""
     return [
         (passing, place, other)
         for what in ("queued", "unsent")
@@ -85,22 +85,22 @@ def _where(places: Callable[[dict[str, Any]], list[Any]]) -> Callable[[str], boo
 
 
 def drop_in_flight(case: Case) -> Mutation | None:
-    """A snapshot has lost a record of what was in flight."""
+    """A snapshot lacks a record that was in flight."""
     return in_store(case, _where(_places), _drop)
 
 
 def swap_in_flight(case: Case) -> Mutation | None:
-    """Two records of one channel have changed places."""
+    """Two records in flight in one channel are in the other order."""
     return in_store(case, _where(_neighbours), _swap)
 
 
 def move_in_flight(case: Case) -> Mutation | None:
-    """A record lies in another channel."""
+    """A record in flight is in another channel."""
     return in_store(case, _where(_elsewhere), _move)
 
 
 def change_in_flight(case: Case) -> Mutation | None:
-    """A row in flight has another value; only where the replay determines that value."""
+    """A row in flight has another value; only if the replay determines that value."""
     if not is_determined(case.workload, case.topology, at_sink=False):
         return None
     return in_store(case, _where(_places), _change)

@@ -8,7 +8,7 @@ from .cuts_and_records import Mutation, middle
 
 
 def _referred_to(case: Case) -> list[tuple[PersistentLog, int]]:
-    """(log, a moment when a retained checkpoint refers to it)."""
+    """(log, order at which a retained checkpoint refers to the log)."""
     deleted = {one.checkpoint: one.order for one in case.history.journal if isinstance(one, SnapshotDeleted)}
     logs = {log.name: log for log in case.history.logs}
     return [
@@ -22,7 +22,7 @@ def _referred_to(case: Case) -> list[tuple[PersistentLog, int]]:
 
 
 def trim_early(case: Case) -> Mutation | None:
-    """What a retained checkpoint refers to is discarded."""
+    """A log discards elements to which a retained checkpoint refers."""
     chosen = middle(_referred_to(case))
     if chosen is None:
         return None

@@ -1,5 +1,7 @@
-"""Mutations of processing time (see `tampering`); only a history with an operator in processing time has a place for
-them."""
+"""Mutations of processing time (see `tampering`).
+
+Only a history with an operator in processing time has a place for them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from .cuts_and_records import Mutation, middle
 
 
 def end_clock_early(case: Case) -> Mutation | None:
-    """Time had ended for a task with its first record."""
+    """A task received `END_OF_TIME` after its first record."""
     node = window_of(case.workload)
     if node is None or not is_clocked(node.operator):
         return None
@@ -31,7 +33,7 @@ def end_clock_early(case: Case) -> Mutation | None:
 
 
 def keep_timer(case: Case) -> Mutation | None:
-    """A snapshot holds a timer in processing time that nothing had set."""
+    """A snapshot holds a timer in processing time that no record had set."""
     node = window_of(case.workload)
     if node is None or not isinstance(node.operator, Burst):
         return None

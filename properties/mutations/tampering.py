@@ -1,10 +1,10 @@
-"""Mutations of a recorded run, each of which some invariant must see.
+"""Mutations of a recorded run; some invariant must be violated by each.
 
-A judge that never answers "violated" is worthless, and on a correct engine nobody would notice.  So a recorded history
-is changed where an invariant held (a committed row dropped, repeated, or replaced by one that is equal except for its
-tag; a cut moved; a state edited; a commit put before its completion; …), and the verdict has to change.  A mutation is
-pure.  It keeps the rest of the history consistent, so that the intended invariant is violated, and the history can
-still be read.
+A judge that never answers "violated" is worthless, and with a correct engine nobody would notice.  So a history is
+changed for which an invariant held, and the verdict has to change.  A mutation may drop or repeat a committed row,
+replace it by a row that differs in its tag only, move a cut, edit a state, put a commit before the checkpoint's
+completion, and more.  A mutation is pure.  It keeps the rest of the history consistent, so that the history can still
+be read, and violates the intended invariant.
 
 The history alone determines which record, row or snapshot is changed: the middle one of all candidates.
 """
@@ -68,25 +68,25 @@ from .transactions import (
 )
 
 FOREVER = ("alive", "finished", "drained", "stopped")
-"""The states of a job that has to end its transactions."""
+"""The statuses of a job that has to end its transactions."""
 
 
 class Tampering(msgspec.Struct, frozen=True, kw_only=True):
-    """One alteration; wherever one of `invariants` held, at least one of them must be violated by it."""
+    """One mutation: if one of `invariants` held, at least one of them must be violated afterwards."""
 
     name: str
     invariants: tuple[str, ...]
     alter: Alteration
 
     def apply(self, history: History) -> History:
-        """The altered history; the one that is given stays as it is."""
+        """A mutated copy of a history."""
         copy = msgspec.msgpack.decode(msgspec.msgpack.encode(history), type=History)
         self.alter(copy)
         return copy
 
 
 def tamperings(case: Case) -> list[Tampering]:
-    """The alterations that this history has a place for, of invariants that it promises."""
+    """The mutations for which this history has a place, and whose invariants are promised."""
     found = []
     for name, mutate in MUTATIONS.items():
         mutation = mutate(case)
@@ -102,7 +102,7 @@ def tamperings(case: Case) -> list[Tampering]:
 
 
 def _expected_once(case: Case) -> list[int]:
-    """The indices in `committed` of rows that are expected as often as they show; all rows in at-most-once mode."""
+    """The indices in `committed` of rows that do not show more often than expected; in at-most-once mode all rows."""
     if case.history.guarantee == "at-most-once":
         return list(range(len(case.history.committed)))
     if case.history.sink == "idempotent":
@@ -126,7 +126,7 @@ def _drop_row(case: Case) -> Mutation | None:
 def _repeat_row(case: Case) -> Mutation | None:
     places: Sequence[int] = range(len(case.history.committed))
     if case.history.guarantee == "at-most-once":
-        # A row that shows as often as it was made: of any other, the repeat could be a copy that was lost before.
+        # Only a row that shows as often as it was made: a repeat of any other row could be a lost copy of it.
         made = case.expected.replay.yielded()
         places = [at for at in places if case.committed[case.history.committed[at]] >= made[case.history.committed[at]]]
     at = middle(places)
@@ -173,7 +173,7 @@ def _alter_row(case: Case) -> Mutation | None:
 
 
 def _commit_early(case: Case) -> Mutation | None:
-    """A commit is asked for before the first snapshot at all is complete."""
+    """A commit is requested before any snapshot is complete."""
     asked = [at for at, one in enumerate(case.history.transactions) if one.rows and one.commit_requested is not None]
     at = middle(asked)
     if at is None:
@@ -187,7 +187,7 @@ def _commit_early(case: Case) -> Mutation | None:
 
 
 def _commit_dead(case: Case) -> Mutation | None:
-    """What an attempt had open when it died is committed after all."""
+    """A transaction that was open when its attempt died is committed."""
     dead = [at for at, one in enumerate(case.history.transactions) if one.rows and one.prepared is None and one.aborted]
     at = middle(dead)
     if at is None:
@@ -203,7 +203,7 @@ def _commit_dead(case: Case) -> Mutation | None:
 
 
 def _read_early(case: Case) -> Mutation | None:
-    """A reader sees a row before anything is complete."""
+    """A reader sees a row before any snapshot is complete."""
     if not case.history.committed or not case.history.completed or case.history.sink != "transactional":
         return None
     if not knows_rows_read(case):
@@ -244,7 +244,7 @@ def _forget_commit(case: Case) -> Mutation | None:
 
 
 def _add_open_transaction(case: Case) -> Mutation | None:
-    """One more open transaction of a sink that has one already, or none any more."""
+    """A sink subtask has one open transaction too many."""
     first = middle(case.history.transactions[:1])
     if first is None or _status(case) not in FOREVER:
         return None
@@ -278,7 +278,7 @@ def _add_deleted_file(case: Case) -> Mutation | None:
 
 
 def _fail_unexplained(case: Case) -> Mutation | None:
-    """A task failed, and no fault had been injected."""
+    """A task failed without an injected fault."""
     run = middle(case.history.runs)
     if run is None:
         return None

@@ -1,4 +1,4 @@
-"""Mutations of transactions, of reads and of what an end leaves behind: see `tampering`."""
+"""Mutations of transactions, of reads and of what a job leaves behind (see `tampering`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ENDED = ("finished", "drained", "stopped")
 
 
 def mix_epochs(case: Case) -> Mutation | None:
-    """A row behind a completed snapshot is written into the transaction before it."""
+    """A row after a completed snapshot was written into the transaction that was sealed for the snapshot."""
     places = []
     before: dict[tuple[str, int], int] = {}
     for at, one in enumerate(case.history.transactions):
@@ -38,7 +38,7 @@ def mix_epochs(case: Case) -> Mutation | None:
 
 
 def _is_between(case: Case, earlier: Transaction, later: Transaction) -> bool:
-    """Whether the checkpoint that the one was sealed for is complete, and lies before the other's rows."""
+    """Whether the checkpoint for which `earlier` was sealed is complete, and lies before the rows of `later`."""
     if earlier.checkpoint is None or earlier.checkpoint not in case.lineages.completed:
         return False
     mark = case.lineages.mark(earlier.task, earlier.attempt, earlier.checkpoint)
@@ -46,7 +46,7 @@ def _is_between(case: Case, earlier: Transaction, later: Transaction) -> bool:
 
 
 def commit_unsealed(case: Case) -> Mutation | None:
-    """What is committed had never been sealed."""
+    """A committed transaction had never been sealed."""
     sealed = (one.prepared is not None and one.committed is not None for one in case.history.transactions)
     at = middle([at for at, ready in enumerate(sealed) if ready and case.history.transactions[at].rows])
     if at is None:
@@ -59,7 +59,7 @@ def commit_unsealed(case: Case) -> Mutation | None:
 
 
 def read_before_completion(case: Case) -> Mutation | None:
-    """A reader sees all that is ever committed before the last snapshot is complete."""
+    """A reader sees all rows that are ever committed before the last snapshot is complete."""
     ordered = sorted((entry.order, entry.checkpoint) for entry in case.history.completed)
     if len(ordered) < 2 or case.history.sink != "transactional" or not knows_rows_read(case):
         return None
@@ -75,7 +75,7 @@ def read_before_completion(case: Case) -> Mutation | None:
 
 
 def _is_abandoned(case: Case, one: Transaction) -> bool:
-    """Whether another actor had to clean up after its writer: a later attempt that came up, or the job's end."""
+    """Whether another actor had to end a transaction: a later attempt, or the job at its end."""
     later = any(run.attempt > one.attempt and run.how == "finished" for run in case.history.runs)
     return later or (case.ended is not None and case.ended.status in ENDED)
 
@@ -113,7 +113,7 @@ def reopen_aborted_transaction(case: Case) -> Mutation | None:
 
 
 def reopen_pending_transaction(case: Case) -> Mutation | None:
-    """A job that ended with all its data has a transaction that is still to be committed."""
+    """A finished or drained job has a sealed transaction that is still to be committed."""
     jobs = {ended.job for ended in case.commands.ends if ended.status in ("finished", "drained")}
     attempts = {attempt for attempt, start in case.lineages.starts.items() if start.job in jobs}
     done = [
@@ -133,7 +133,7 @@ def reopen_pending_transaction(case: Case) -> Mutation | None:
 
 
 def end_time_early(case: Case) -> Mutation | None:
-    """A source that was killed amid its records had let every window go."""
+    """A source that died before it had read all records had sent the greatest watermark, so that every window ends."""
     at = killed_amid(case)
     if at is None or window_of(case.workload) is None:
         return None
@@ -146,7 +146,7 @@ def end_time_early(case: Case) -> Mutation | None:
 
 
 def show_open_window(case: Case) -> Mutation | None:
-    """A window that was open when a job stopped shows as it was then."""
+    """The sink shows the row of a window that was still open when a job stopped."""
     window = window_of(case.workload)
     stops = [ended.checkpoint for ended in case.commands.ends if keeps_back(case, ended)]
     if window is None or window.name != case.workload.output or not case.rows_are_known:
