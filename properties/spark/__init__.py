@@ -1,5 +1,6 @@
-"""PySpark as the oracle: expected rows for many scenarios at once, and two tables compared.
+"""PySpark as the oracle: expected rows for many scenarios at once, and the comparison of two tables.
 
-The only importer of pyspark.  Importing this package is light: pyspark and the JVM are
-started by `session.session()`, or ahead of need by `session.start_in_background()`.
+No other package imports pyspark.  An import of this package is light: `session.session()`
+starts pyspark and the JVM, or `session.start_in_background()` does so before they are
+needed.
 """

@@ -1,8 +1,8 @@
 """Whether a job's numbers stay within 64 bits, decided before Spark sees the job.
 
-Spark fails a whole query on one overflow.  So the greatest magnitudes that a workload
-could yield are bounded first, generously.  A job that could overflow gets that answer by
-itself, and its batch goes on without it.
+One overflow fails a whole Spark query.  So generous bounds of the greatest magnitudes
+that a workload could yield are computed first.  A job that could overflow is answered
+with this problem, and Spark computes the other jobs of its batch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NO_APPLIES: Mapping[str, Sequence[int]] = {}
 
 
 class Bound(msgspec.Struct, frozen=True, kw_only=True):
-    """At most so many rows, with keys, values and tags of at most this magnitude."""
+    """The greatest possible number of rows, and the greatest magnitudes of their keys, values and tags."""
 
     rows: int
     key: int
@@ -37,7 +37,7 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def problem(job: OracleJob) -> str:
-    """Why Spark must not be given this job; empty when it may."""
+    """Why Spark must not compute this job; empty if it may."""
     splits = len(list(job.workload.splits()))
     if any(len(cut.positions) != splits for cut in job.cuts):
         return f"a cut does not have one position for each of the {splits} splits"
@@ -45,9 +45,9 @@ def problem(job: OracleJob) -> str:
 
 
 def beyond_64_bits(workload: Workload, applies: Mapping[str, Sequence[int]] = NO_APPLIES) -> str:
-    """Where a workload's numbers may leave 64 bits, in one phrase; empty where they cannot.
+    """Where a workload's numbers may leave 64 bits, in one phrase; empty if they cannot.
 
-    `applies`: by node the lineage of each record that it took, repeats included, where rows follow what was applied.
+    `applies`: if rows follow the applied records, by node the lineage of each record taken, repeated ones included.
     """
     bounds: dict[str, Bound] = {}
     for source in workload.inputs:
@@ -72,7 +72,10 @@ def beyond_64_bits(workload: Workload, applies: Mapping[str, Sequence[int]] = NO
 
 
 def _after(operator: object, inputs: list[Bound], taken: int | None) -> Bound:
-    """`taken`: how many records the node took on a lineage, repeats included, where the job says so."""
+    """The bound after an operator.
+
+    `taken`: the number of records that the node took on a lineage, repeated ones included, if the job has it.
+    """
     bound = inputs[0]
     for other in inputs[1:]:
         bound |= other

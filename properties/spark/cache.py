@@ -1,4 +1,4 @@
-"""Expected rows by content: Spark computes the answer to a question once."""
+"""A cache of expected rows, by the content of the question: Spark computes each answer once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .tables import Expected, OracleJob
 
 @functools.cache
 def version() -> str:
-    """A digest of the oracle's own source: whatever is edited there forgets every answer."""
+    """A digest of the oracle's own source: any change to it invalidates every answer."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
@@ -26,17 +26,16 @@ def version() -> str:
 
 
 def key_of(job: OracleJob, meanings: Mapping[str, Meaning]) -> str:
-    """The name of a job's question: everything that its answer is a function of, and no more."""
+    """The name of a job's question: a digest of exactly those values that determine the answer."""
     followed = (sorted(job.applies.items()), sorted(job.advances.items()), job.tip)
     question = (version(), sorted(meanings.items()), job.workload, job.cuts, *followed)
     return hashlib.sha256(msgspec.msgpack.encode(question)).hexdigest()
 
 
 class Cache:
-    """The newest `capacity` answers in memory, and all of them under `folder` where one is given.
+    """The newest `capacity` answers in memory, and all of them under `folder` if one is given.
 
-    A file that cannot be read or written is as good as none: the answer is
-    computed again.
+    If a file cannot be read or written, the answer is computed again.
     """
 
     def __init__(self, folder: Path | None = None, capacity: int = 2_000) -> None:
@@ -45,7 +44,7 @@ class Cache:
         self._known: dict[str, Expected] = {}
 
     def get(self, key: str) -> Expected | None:
-        """The answer to a question, None when it is not known."""
+        """The answer to a question; None if it is not known."""
         if key not in self._known and self._folder is not None:
             with contextlib.suppress(OSError, msgspec.MsgspecError):
                 self._keep(key, msgspec.msgpack.decode((self._folder / key).read_bytes(), type=Expected))
@@ -64,7 +63,7 @@ class Cache:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Written next to its place and moved there whole: another process may read it at any time."""
+    """Write a temporary file beside `path` and move it there: another process may read `path` at any time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, made = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "wb") as file:

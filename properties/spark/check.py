@@ -1,9 +1,8 @@
-"""Two tables judged on Spark: the engine of `cutproof check` for what one process cannot hold.
+"""Two tables compared on Spark: the engine of `cutproof check` for tables that one process cannot hold.
 
-By default the tables are first summed in hashed buckets, one pass over both,
-and only the buckets that differ are looked at row by row; what is called
-different is always exact.  With `exact`, with nested columns, and where few
-rows differ from each other there is no hashing.
+By default one pass over both tables sums their rows in hashed buckets, and only
+the buckets that differ are compared row by row.  So a reported difference is
+always exact.  There is no hashing with `exact`, and with nested columns.
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ from .normal import is_nested
 
 
 def check(spark: SparkSession, request: CheckRequest) -> CheckResult:
-    """Compare the two tables; `CheckInputError` when they cannot be, `TableUnreachable` when one cannot be got at."""
+    """Compare the two tables; raises CheckInputError if they cannot be compared, TableUnreachable if a server fails."""
     demand_request(request)
     return compare(spark, Pair(request)).result
 
 
 def compare(spark: SparkSession, pair: Pair) -> Compared:
-    """The same with what differs; of more than `MOST_DIFFERENCES` rows the table of differences is empty."""
+    """The result, and the table of all that differs: empty if more than `MOST_DIFFERENCES` rows differ."""
     pair.bring()
     with _sized(spark, pair), tempfile.TemporaryDirectory(prefix="cutproof-check-") as folder:
         try:
@@ -68,7 +67,7 @@ def compare(spark: SparkSession, pair: Pair) -> Compared:
 _KIND, _AMOUNT, _PLACE, _NEAR = (f"{OURS}{name}" for name in ("kind", "amount", "place", "near"))
 
 MOST_DIFFERENCES = 1_000_000
-"""rows that are brought here to be paired and written; more are counted where they are"""
+"""rows that are brought into this process to be paired and written; if there are more, Spark only counts them"""
 
 
 def _compare(spark: SparkSession, pair: Pair, folder: Path) -> Compared:
@@ -105,7 +104,7 @@ def _compare(spark: SparkSession, pair: Pair, folder: Path) -> Compared:
 
 
 def _many(differing: DataFrame, pair: Pair, known: dict[str, Any]) -> Compared:
-    """The verdict on more rows than are brought here."""
+    """The verdict if more than `MOST_DIFFERENCES` rows differ."""
     request = pair.request
     counts: dict[str, Any] = _counts(differing, request)
     result = CheckResult(
@@ -126,7 +125,7 @@ def _no_rows(pair: Pair) -> Any:
 
 
 def _repeated_keys(rows: Any, request: CheckRequest) -> tuple[str, ...]:
-    """Of the rows that differ alone: to look through both tables would cost as much as to compare them."""
+    """Warnings about repeated keys among the differing rows: a search of both tables would cost a comparison."""
     if not request.key:
         return ()
     sides = (("expected", pc.greater), ("actual", pc.less))
@@ -137,8 +136,11 @@ def _repeated_keys(rows: Any, request: CheckRequest) -> tuple[str, ...]:
 
 @contextmanager
 def _sized(spark: SparkSession, pair: Pair) -> Iterator[None]:
-    """As many partitions as suit the size of the tables, and names of columns that are distinguished by case where only
-    that does, for the time of one check."""
+    """Spark's settings for one check.
+
+    The size of the tables decides the number of partitions.  Column names are case-sensitive if columns of one table
+    differ in case alone.
+    """
     name = "spark.sql.shuffle.partitions"
     before = spark.conf.get(name) or "2"
     size = sum(_bytes(path) for path in (pair.request.expected, pair.request.actual))
@@ -154,7 +156,7 @@ def _sized(spark: SparkSession, pair: Pair) -> Iterator[None]:
 
 CASE = "spark.sql.caseSensitive"
 PARTITION_BYTES = 32 << 20
-"""of files; some times as much in memory"""
+"""bytes of files; in memory they take several times as much"""
 
 
 def _bytes(path: Path | PostgresTable) -> int:
@@ -177,9 +179,9 @@ def _columns(names: list[str] | tuple[str, ...]) -> list[Column]:
 
 
 def _tolerated(differing: DataFrame, request: CheckRequest) -> DataFrame:
-    """Without the pairs of rows, one of each side, that are the same but for what is tolerated.
+    """The differing rows without the pairs, one row of each side, that are equal within the tolerance.
 
-    Rows with the same other columns are paired in the order of the tolerated ones.
+    Rows that are equal in the other columns are paired in the order of the tolerated columns.
     """
     names = _data(differing)
     tolerated = list(request.tolerated)
@@ -209,7 +211,7 @@ def _tolerated(differing: DataFrame, request: CheckRequest) -> DataFrame:
 
 
 def _counts(differing: DataFrame, request: CheckRequest) -> dict[str, int]:
-    """How many rows of each kind; by key, as many as are both lost and unexpected have changed."""
+    """How many rows of each kind; with a key, a lost and an unexpected row of one key are one changed row."""
     amounts = {kind: f"{OURS}{kind}" for kind in KINDS}
     grouped = _kinds(differing).groupBy(*_columns(request.key))
     by_key = grouped.agg(*(_amount(kind).alias(name) for kind, name in amounts.items()))
@@ -248,7 +250,7 @@ def _samples(differing: DataFrame, request: CheckRequest, counts: dict[str, int]
 
 
 def _kinds(differing: DataFrame) -> DataFrame:
-    """Each differing row with its kind, one of `KINDS`, and how often it is so."""
+    """Each differing row with its kind, one of `KINDS`, and the number of times."""
     kind = F.when(F.col(COUNT) > 0, "lost").when(F.col(IS_EXPECTED), "repeated").otherwise("unexpected")
     return differing.select("*", kind.alias(_KIND), F.abs(COUNT).alias(_AMOUNT))
 

@@ -1,8 +1,8 @@
 """How two tables differ as multisets of rows.
 
-Every expected row counts +1 and every actual one -1; the rows are grouped by
-all columns, and what does not come to zero differs.  Nothing depends on order,
-NULL equals NULL, and a repeat is not hidden by the loss of another row.
+Every expected row counts +1 and every actual row -1.  The rows are grouped by all
+columns, and a group whose sum is not zero differs.  Nothing depends on order, NULL
+equals NULL, and the loss of another row does not hide a repeated row.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BUCKETS = 1024
 def differences(expected: DataFrame, actual: DataFrame) -> DataFrame:
     """The rows that one side has more often.
 
-    `COUNT` is by how much expected has it more often (below 0: actual);
+    `COUNT` says how many times more often expected has the row (below 0: actual);
     `IS_EXPECTED` says whether expected has it at all.
     """
     signed = _signed(expected, actual)
@@ -33,10 +33,10 @@ def differences(expected: DataFrame, actual: DataFrame) -> DataFrame:
 def differing_buckets(expected: DataFrame, actual: DataFrame) -> tuple[list[int], int, int]:
     """The buckets whose rows differ, and the number of rows of each side; one pass over both.
 
-    A bucket's rows are summed as 128-bit hashes, each in four 32-bit parts so
-    that no sum overflows.  Sums keep apart how often a row is there, as XOR would
-    not.  What differs in a sum differs; what does not, is equal but for a chance
-    of about 2^-128.
+    A bucket's rows are summed as 128-bit hashes, each in four 32-bit parts so that
+    no sum overflows.  A sum, unlike XOR, shows how often a row is there.  Buckets
+    with different sums differ; buckets with equal sums are equal, except with a
+    probability of about 2^-128.
     """
     names = expected.columns
     hashed = _signed(expected, actual).select(
@@ -56,12 +56,12 @@ _LOW = 0xFFFF_FFFF
 
 
 def bucket(names: list[str]) -> Column:
-    """Which of the `BUCKETS` a row is in: equal rows are in the same."""
+    """The number of a row's bucket, below `BUCKETS`: equal rows are in the same bucket."""
     return _hash(names, 1).bitwiseAND(BUCKETS - 1).cast("int")
 
 
 def _hash(names: list[str], salt: int) -> Column:
-    """64 bits of a row.  xxhash64 skips NULLs, so that which columns are NULL is hashed too."""
+    """A 64-bit hash of a row.  xxhash64 skips NULLs, so the hash also covers which columns are NULL."""
     masks = [_null_mask(names[start : start + 63]) for start in range(0, len(names), 63)]
     return F.xxhash64(F.lit(salt), *masks, *(F.col(_quoted(name)) for name in names))
 

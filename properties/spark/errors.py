@@ -1,4 +1,4 @@
-"""What can go wrong on PySpark's side, each with one clear line."""
+"""The errors of PySpark's environment, each with a message of one line."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The two tables of a check as DataFrames of one schema.
 
-Parquet, and PostgreSQL, is read by Spark itself where its types are those that
-are compared, or only wider.  What is text, and what Spark has no type for (times
-in nanoseconds, for one), is converted by the same rules as on the Arrow engine
-and handed to Spark as Parquet.
+Spark itself reads Parquet and PostgreSQL if it can widen their types to the types
+that are compared.  Text, and values for which Spark has no type (such as times in
+nanoseconds), are converted by the same rules as on the Arrow engine, and passed to
+Spark as Parquet.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ A = pa.types
 
 
 def tables(spark: SparkSession, pair: Pair, folder: Path) -> tuple[DataFrame, DataFrame]:
-    """Both tables with the same columns, in one order, of the same types, values in normal form.
+    """Both tables with the same columns, in one order and of the same types, with values in normal form.
 
-    `folder` is for what has to be written for Spark, and has to stay while the frames are used.
+    Files for Spark are written into `folder`, which has to stay while the frames are used.
     """
     expected, actual = (_frame(spark, pair, side, folder) for side in pair.sides)
     types = {name: _common(name, expected, actual) for name in pair.names}
@@ -47,7 +47,7 @@ def tables(spark: SparkSession, pair: Pair, folder: Path) -> tuple[DataFrame, Da
 
 
 def _frame(spark: SparkSession, pair: Pair, side: Side, folder: Path) -> DataFrame:
-    """The side by the pair's names; with a condition, all its columns."""
+    """One side's table with the pair's column names; if there is a condition, with all columns."""
     types = {**(pair.other_types(side) if pair.request.where else {}), **pair.types}
     source = side.source
     if pair.request.empty_is_null and TEXT in types.values():
@@ -75,7 +75,7 @@ def _parquet(spark: SparkSession, source: ParquetSource) -> DataFrame:
 
 
 def _is_native(source: ParquetSource, side: Side, types: Mapping[str, Any]) -> bool:
-    """Whether Spark reads the files as what they are compared as."""
+    """Whether Spark can read the files itself, as the types in which they are compared."""
     if source.folders or any(schema != source.stored[0] for schema in source.stored):
         return False
     stored = source.stored[0]
@@ -88,7 +88,7 @@ def _is_native(source: ParquetSource, side: Side, types: Mapping[str, Any]) -> b
 
 
 def _is_sparks(kind: Any) -> bool:
-    """A stored type that Spark reads as the same values."""
+    """Whether Spark reads a stored type as the same values."""
     if A.is_dictionary(kind):
         return _is_sparks(kind.value_type)
     if A.is_timestamp(kind):
@@ -100,7 +100,7 @@ def _is_sparks(kind: Any) -> bool:
 
 
 def _widens(one: Any, kind: Any) -> bool:
-    """Whether Spark's own widening (`normal.common_type`) makes one of the other."""
+    """Whether Spark's own widening (`normal.common_type`) makes type `kind` of type `one`."""
     if one == kind:
         return True
     families = (A.is_floating, A.is_timestamp, A.is_decimal)
@@ -112,7 +112,7 @@ def _unit(kind: Any) -> str:
 
 
 def _written(spark: SparkSession, pair: Pair, side: Side, types: Mapping[str, Any], folder: Path) -> DataFrame:
-    """Converted here and written as Parquet for Spark."""
+    """One side's table, converted in this process and written as Parquet for Spark."""
     folder.mkdir()
     schema = pa.schema([pa.field(name, shown_type(kind)) for name, kind in types.items()])
     with pq.ParquetWriter(folder / "table.parquet", schema) as writer:
@@ -122,7 +122,7 @@ def _written(spark: SparkSession, pair: Pair, side: Side, types: Mapping[str, An
 
 
 def restored(table: Any, types: Mapping[str, Any]) -> Any:
-    """Rows that Spark has given back, in the types in which they were compared."""
+    """Rows that Spark returned, in the types in which they were compared."""
     for place, name in enumerate(table.column_names):
         column, kind = table.column(name), types.get(name)
         if kind is not None and not A.is_nested(kind):
@@ -139,7 +139,7 @@ def first_line(error: PySparkException) -> str:
 
 
 def damaged_file(error: Py4JJavaError) -> str | None:
-    """What a failure of Java's says of a file that is not what its name says; None when it failed otherwise."""
+    """The message of a Java failure about a damaged file; None for any other failure."""
     found = re.search(r"\[FAILED_READ_FILE[^\]]*\] ([^\n]*)", str(error))
     return found[1] if found else None
 
@@ -158,7 +158,7 @@ def _common(name: str, expected: DataFrame, actual: DataFrame) -> T.DataType:
 
 
 def _normal(frame: DataFrame, types: Mapping[str, T.DataType], where: str | None, side: str) -> DataFrame:
-    """The columns of `types`, of the rows that `where` selects; it reads all columns, ignored ones too."""
+    """The columns of `types`, of the rows that `where` selects.  `where` may use all columns, ignored ones too."""
     if where:
         try:
             frame = frame.where(where)

@@ -1,9 +1,9 @@
-"""A process that keeps Spark's folder, and removes it when the process that started it has ended, for whatever reason.
+"""A process that creates Spark's folder, and removes it when the process that started it has ended for any reason.
 
 It runs as a script, without the package.  It writes the folder's path to its standard
 output and waits for the end of its standard input.  Java's input ends at the same
-moment, and Java exits too.  A Java that does not, because it was only just being
-started, is killed.  The janitor removes what is still written until nothing is.
+moment, and Java exits too.  A Java that was just being started may not exit: the janitor
+kills it.  The janitor removes the folder until no process writes it again.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pathlib import Path
 
 TIMEOUT_S = 20.0
 GRACE_S = 3.0
-"""within which Java ends by itself"""
+"""how long Java may take to exit by itself"""
 QUIET_S = 1.0
 LOOK_AGAIN_S = 0.1
 MARK = "_PYSPARK_DRIVER_CONN_INFO_PATH"
-"""What PySpark's launcher puts into the environment of Java, and so of all that Java starts: a path in the folder."""
+"""A variable that PySpark's launcher sets for Java, and so for all that Java starts: a path in the folder."""
 
 
 def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # the terminal's: the end of the input alone counts
+        signal.signal(number, signal.SIG_IGN)  # a terminal sends them too: only the end of the input counts
     folder = tempfile.mkdtemp(prefix="cutproof-spark-")
     with contextlib.suppress(BrokenPipeError):
         print(folder, flush=True)
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder until no process remains that could make it again."""
+    """Remove a folder until no process remains that could create it again."""
     began = quiet_since = time.monotonic()
     while time.monotonic() - began < TIMEOUT_S and time.monotonic() - quiet_since < QUIET_S:
         users = started_with(folder)
@@ -51,7 +51,7 @@ def remove(folder: Path) -> None:
 
 
 def started_with(folder: Path) -> list[int]:
-    """The processes of a Spark that has this folder; none where there is no /proc to look into."""
+    """The processes of the Spark that uses this folder; none if the system has no /proc."""
     marked = os.fsencode(f"{MARK}={folder}{os.sep}")
     found = []
     for entry in Path("/proc").glob("[0-9]*/environ"):

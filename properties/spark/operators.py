@@ -1,19 +1,21 @@
-"""The operators' meaning in SQL, one entry a kind.
+"""The operators' meaning in SQL, one entry for each kind.
 
-A *stateless* operator says what becomes of one `row` by itself, given its
-parameters `step.p1`, `step.p2`, `step.p3`.  A *keyed* one says it by the rows
-of its key in order, which the plan makes visible as columns: `n` (the row's
-number within its key, from 1), `sum_value` and `sum_tag` (up to and with this
-row), `before` (the value one row earlier), and, for a join, `pair` (one row of
-the other side).  Where rows have signs there are `sign`, and up to and with this
-row `net` (the sum of signs) and `net_value` (of values times sign, NULL being 0).
-Up to and with this row there are too, of rules, the one that holds (`rule.value`
-and `rule.tag`), and of a model its `level` and how many values it has `learnt`.
+The entry of a *stateless* operator has expressions over one `row` and the operator's
+parameters `step.p1`, `step.p2` and `step.p3`.  The entry of a *keyed* operator has
+expressions over the rows of one key, in order.  The plan provides these columns:
 
-A *window* says it by event time; the queries around its texts are in `windows`.
+- `n`: the row's number within its key, from 1; `before`: the value of the previous row;
+- `sum_value` and `sum_tag`: the sums up to and including this row;
+- `sign`, for signed operators, and up to and including this row `net` (the sum of signs)
+  and `net_value` (the sum of values times sign, where NULL is 0);
+- `pair`, for a join: one row of the other side;
+- `rule.value` and `rule.tag`: the rule that applies at this row;
+- `level` and `learnt`: a model's level and number of learnt values, at this row.
 
-These texts are the whole of PySpark's knowledge of an operator; nothing is
-shared with the engine's or with the quick checker's.  NULLs follow from SQL.
+The entry of a *window* has expressions over event time; `windows` has the queries.
+
+These texts are all that PySpark knows of an operator.  They share nothing with the
+engine and the quick checker.  NULLs are treated as in SQL.
 """
 
 from __future__ import annotations
@@ -47,16 +49,16 @@ from ..model.workload import (
 
 
 class Stateless(msgspec.Struct, frozen=True, kw_only=True):
-    """SQL for the row that comes out; by default the one that went in."""
+    """SQL for the emitted row; by default it is the row taken."""
 
     key: str = "row.key"
     value: str = "row.value"
     copies: str = "1"
-    """how often it comes out; `copy` counts them from 0"""
+    """how many rows are emitted; `copy` numbers them from 0"""
 
 
 class Keyed(msgspec.Struct, frozen=True, kw_only=True):
-    """SQL for the row that comes out, and for the entry (a, b) held for the key once a row is in."""
+    """SQL for the emitted row, and for the entry (a, b) that the state holds for the key after a row."""
 
     emits: str = "true"
     key: str = "key"
@@ -66,29 +68,29 @@ class Keyed(msgspec.Struct, frozen=True, kw_only=True):
     a: str
     b: str = "0L"
     holds: str = "true"
-    """whether there is such an entry"""
+    """whether the state holds an entry"""
     takes_back: str = "false"
-    """whether another row comes out first: (key, old_value, old_tag, 0)"""
+    """whether a retraction is emitted first: (key, old_value, old_tag, 0)"""
     old_value: str = "value"
     old_tag: str = "tag"
 
 
 class Windowed(msgspec.Struct, frozen=True, kw_only=True):
-    """SQL for a window: which ones a row is in, when they end, and what is emitted, and held, of one.
+    """SQL for windows: the windows of a row, the end of a window, its emitted row and its state.
 
-    Of the rows that it has taken there are `sum_n`, `sum_total` (of values) and
-    `sum_tags`; `sums` says which of the first two is asked for.
+    The columns `sum_n`, `sum_total` (of values) and `sum_tags` aggregate the rows that a
+    window has taken; `sums` says whether its value is `sum_total`, or else `sum_n`.
     """
 
     starts: str = ""
-    """an array, by the row's `ts`"""
+    """an array: the starts of the windows of a row with event time `ts`"""
     near: str = ""
-    """of a session: whether a row belongs to that of the row `before` it"""
+    """for a session: whether a row belongs to the session of the previous row, whose time is `before`"""
     last: str = "start + p1 - 1"
     reach: str = "p1"
-    """of a session: how far behind a record's time its session goes"""
+    """for a session: how long it lasts after a record's time"""
     kept: str = "lateness"
-    """for how long after its last moment a window takes late records"""
+    """how long after its last event time a window takes late records"""
     value: str = "if(sums, sum_total, sum_n)"
     tag: str = "sum_tags"
     a: str = "if(sums, sum_total, sum_n)"
@@ -156,7 +158,7 @@ MEANINGS: Mapping[str, Meaning] = {
 
 
 def kind_of(operator: AnyOperator) -> str:
-    """The name of an operator's meaning: a burst is a session of the moments at which its records were taken."""
+    """The name of an operator's meaning.  A burst is a session over the times at which its records were taken."""
     if isinstance(operator, Burst):
         return "session"
     if is_signed(operator):
@@ -169,7 +171,7 @@ def kind_of(operator: AnyOperator) -> str:
 
 
 def parameters_of(operator: AnyOperator) -> tuple[int | None, int | None, int | None]:
-    """`p1`, `p2` and `p3` of a stateless operator."""
+    """An operator's parameters `p1`, `p2` and `p3`."""
     match operator:
         case Map(multiply=multiply, add=add, rekey=rekey):
             return multiply, add, rekey

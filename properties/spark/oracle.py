@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 Fold = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""From the records that sessions took to what became of them: see `sessions`."""
+"""From the records that sessions took to the sessions' rows and state: see `sessions`."""
 
 
 class Oracle:
     """PySpark's answers on jobs, each workload computed once.
 
-    `queries` and `computed` count what Spark was asked.  `meanings` and `fold` are there for tests, which plant errors
-    in them.
+    `queries` and `computed` count the queries and jobs that Spark computed.  Tests plant errors in `meanings` and
+    `fold`.
     """
 
     def __init__(
@@ -50,9 +50,9 @@ class Oracle:
     def judge_batch(
         self, jobs: Sequence[OracleJob], quick: Mapping[str, QuickResult] | None = None
     ) -> list[OracleAnswer]:
-        """An answer to each job, in their order; those known already cost no query.
+        """An answer to each job, in the order of the jobs; an answer in the cache costs no query.
 
-        `quick` holds other accounts by a job's id, to be compared row by row.
+        `quick` has the quick checker's results by a job's id, which are compared row by row.
         """
         problems = {job.id: problem(job) for job in jobs}
         keys = {job.id: key_of(job, self._meanings) for job in jobs if not problems[job.id]}
@@ -61,7 +61,7 @@ class Oracle:
         if new:
             for key, expected in zip(new, self.compute(session(), list(new.values())), strict=True):
                 known[key] = expected
-                if not user_nodes(new[key].workload):  # a function may be edited, and keep its name
+                if not user_nodes(new[key].workload):  # a user may edit a function and keep its name
                     self._cache.put(key, expected)
         return [
             _answer(job.id, problems[job.id], known.get(keys.get(job.id, "")), (quick or {}).get(job.id))
@@ -69,8 +69,10 @@ class Oracle:
         ]
 
     def compute(self, spark: SparkSession, jobs: Sequence[OracleJob]) -> list[Expected]:
-        """The expected rows and state of each job, cached or not; jobs that follow apply events get queries of their
-        own."""
+        """The expected rows and state of each job, without the cache.
+
+        Jobs that follow apply events get queries of their own.
+        """
         found: dict[int, Expected] = {}
         for traced in (False, True):
             numbers = [number for number, job in enumerate(jobs) if bool(job.applies) is traced]
@@ -105,7 +107,7 @@ class Oracle:
         return rows, pa.concat_tables(states, promote_options="default")
 
     def _windowed(self, spark: SparkSession, plan: Plan, rows: pa.Table) -> list[pa.Table]:
-        """What windows make of their rows, and hold: those of a fixed size and sessions apart."""
+        """The rows and state of windows: windows of a fixed size and sessions have separate queries."""
         in_sessions = pc.equal(rows["kind"], plan.session)
         fixed, gapped = rows.filter(pc.invert(in_sessions)), rows.filter(in_sessions)
         made = [self._query(spark, plan.windowed(), ROWS, fixed)] if fixed.num_rows else []
@@ -114,16 +116,16 @@ class Oracle:
         return [*made, self._query(spark, plan.in_sessions(), ROWS, gapped)] if gapped.num_rows else made
 
     def _fold_sessions(self, spark: SparkSession, plan: Plan, rows: pa.Table) -> None:
-        """Leave the view `FOLDED` behind; Spark works it out when it is read."""
+        """Create the view `FOLDED`; Spark computes it when it is read."""
         from pyspark import cloudpickle
 
-        # Workers need not be able to import this package.
+        # Spark's Python workers may be unable to import this package.
         cloudpickle.register_pickle_by_value(sessions)  # type: ignore[no-untyped-call]
         spark.createDataFrame(rows).createOrReplaceTempView(ROWS)
         spark.sql(plan.took()).mapInArrow(self._fold, sessions.SPARK_SCHEMA).createOrReplaceTempView(FOLDED)
 
     def _by_users(self, spark: SparkSession, plan: Plan, rows: pa.Table) -> list[pa.Table]:
-        """What user functions make of their rows; what they hold is not asked."""
+        """The rows of user functions; their state is not computed."""
         if not rows.num_rows:
             return []
         taken = by_function(self._query(spark, records_of(ROWS, RECORDS), ROWS, rows))
@@ -139,8 +141,10 @@ class Oracle:
 
 
 def warm_up(spark: SparkSession) -> None:
-    """Have Spark compile the oracle's queries, so that a first batch does not wait for it:
-    `start_in_background(then=warm_up)`."""
+    """Make Spark compile the oracle's queries, so that the first batch need not wait for this.
+
+    Used as `start_in_background(then=warm_up)`.
+    """
     source = Input(name="source", splits=(((0, 1, 1),),))
     nodes = (Node(name="count", operator=Count(), inputs=("source",)),)
     workload = Workload(name="warm-up", inputs=(source,), nodes=nodes)
@@ -155,7 +159,7 @@ def _answer(name: str, why: str, expected: Expected | None, quick: QuickResult |
 
 
 def _collected(batch: Batch, rows: pa.Table, states: pa.Table) -> list[Expected]:
-    """The two tables as values, job by job."""
+    """The expected rows and state of each job, from Spark's two tables."""
     found: list[tuple[list[tuple[int, tuple[int | None, int | None, int, int]]], list[Held]]] = [
         ([], []) for _ in batch.jobs
     ]

@@ -1,11 +1,12 @@
 """The oracle's query: one SQL text for every batch, whatever its workloads are.
 
 A row carries `place` and `seq`, its place in the order of its split (the copies
-of a flat map after one another), and the epoch it was made in.
+of a flat map one after the other), and the epoch in which it was made.
 
-State at all cuts comes from the same window as the rows: the entry after a
-key's last row of an epoch is held from that epoch until the key's next one.
-That is an interval of cuts, which never multiplies records by cuts.
+The SQL window that computes the rows also computes the state at all cuts: the
+entry after a key's last row of an epoch is held from that epoch until the epoch
+of the key's next row.  This is an interval of cuts, so records are never
+multiplied by cuts.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ _ROW = ("what", "at", *_VALUES, "epoch", "until", "place", "seq", "ts")
 _TRACED = (*_ROW, "origin", "attempt", "nth", "total")
 _READER = ("kind", "side", "node", "then")
 _LINEAGE = ("lineage", "tip")
-"""What an application adds to a row: the lineage it is on, and whether that is the run's."""
+"""The columns that an application adds to a row: its lineage, and whether this is the run's lineage."""
 
 
 class Plan:
-    """The queries for one set of meanings; `traced` when rows carry their origin, so as to follow apply events."""
+    """The queries for one set of meanings; if `traced`, rows carry their origin and follow apply events."""
 
     def __init__(self, meanings: Mapping[str, Meaning], kinds: Mapping[str, int], traced: bool) -> None:
         self.traced = traced
@@ -47,16 +48,16 @@ class Plan:
         self.flat_map = kinds["flat-map"]
 
     def source(self) -> str:
-        """The rows of all records, once through the stateless operators that follow their input."""
+        """The rows of all records after the stateless operators that follow their input."""
         return self.counted(self.steps(self.records(), "steps"))
 
     def round(self) -> str:
-        """What the keyed nodes of one depth make of their rows, and the state they hold."""
+        """The rows that the keyed nodes of one depth emit, and the state that they hold."""
         rows = f"({self.applied((*_READER, 'lane'), 'or not traced')})" if self.traced else ROWS
         return self.counted(self.steps(self.emitted(self.window(rows)), "then"))
 
     def windowed(self) -> str:
-        """What the tumbling and sliding windows of one depth make of their rows, and the panes they hold."""
+        """The rows that the tumbling and sliding windows of one depth emit, and the panes that they hold."""
         fixed = {kind: meaning for kind, meaning in self.windows.items() if kind != self.session}
         if self.traced:
             return self.counted(self.steps(late.panes(self.taken(), fixed, self.row, _choose), "then"))
@@ -64,7 +65,7 @@ class Plan:
         return self.steps(panes(rows, RECORDS, fixed), "then")
 
     def in_sessions(self) -> str:
-        """The same of session windows; where they follow apply events, from the result of the fold of `took`."""
+        """The rows and state of session windows; if they follow apply events, from the fold over the rows of `took`."""
         if self.traced:
             made = late.sessions(ROWS, self.windows[self.session], self.row)
             return self.counted(self.steps(made, "then"))
@@ -75,11 +76,11 @@ class Plan:
         return late.records(self.taken(), self.windows[self.session])
 
     def taken(self) -> str:
-        """The records that windows took, as the lineage's events have it."""
+        """The records that windows took, according to the lineage's apply events."""
         return f"({self.applied((*_READER, *late.TAKEN), '')})"
 
     def arrivals(self) -> str:
-        """The rows that sinks took, as their applications have them."""
+        """The rows that sinks took, according to their apply events."""
         return f"select {self.kept((), {})} from ({self.applied((), '')}) where tip"
 
     def kept(self, more: tuple[str, ...], replaced: Mapping[str, str]) -> str:
@@ -112,7 +113,7 @@ class Plan:
         return f"(select * from (select {self.kept(('steps',), columns)} from ({exploded})){condition})"
 
     def steps(self, text: str, steps: str) -> str:
-        """All stateless operators of a stream, folded over each row, which becomes none, one or many."""
+        """The rows of a stream after all its stateless operators, which make zero, one or several rows of each row."""
         whole = {"key": "row.key", "value": "row.value", "seq": "row.seq", "origin": "row.origin"}
         names = [name for name in whole if name in self.row]
         flat = f"step.kind = {self.flat_map}"
@@ -134,10 +135,10 @@ class Plan:
         return f"select {self.kept((), columns)} from (\nselect *, explode({done}) as row from (\n{text}))"
 
     def applied(self, more: tuple[str, ...], others: str) -> str:
-        """Rows as their readers' applications have them: their order, epoch and repeats.
+        """Rows with the order, epoch and repeats that their readers' applications have.
 
-        The n-th row of an origin that an attempt made is the n-th of those that were
-        taken; one taken more often than made is the last one again.
+        The n-th row that an attempt made of an origin is the n-th one taken.  If
+        more rows were taken than made, each of the others is the last row again.
         """
         columns = {
             "epoch": "if(to_node is null, epoch, to_epoch)",
@@ -158,7 +159,7 @@ class Plan:
         )
 
     def counted(self, text: str) -> str:
-        """The rows of one origin that an attempt sends, numbered: they are distinguished by that."""
+        """The rows, numbered within each origin and attempt: the number identifies a row."""
         if not self.traced:
             return text
         group = "partition by what, at, attempt, origin"
@@ -167,7 +168,7 @@ class Plan:
         return f"select {self.kept((), columns)} from (\n{text})"
 
     def window(self, rows: str) -> str:
-        """The columns that a keyed meaning may read; every frame is of ROWS, never of equal values."""
+        """The columns that a keyed meaning may read; every frame is a ROWS frame, never a RANGE frame."""
         key = f"partition by node, {'lineage, lane, ' if self.traced else ''}key order by epoch, place, seq"
         so_far = f"over ({key} rows between unbounded preceding and current row)"
         whole = f"over ({key} rows between unbounded preceding and unbounded following)"
@@ -193,7 +194,7 @@ class Plan:
         )
 
     def emitted(self, text: str) -> str:
-        """Of each row what comes out, and the state then held."""
+        """The rows emitted for each row, and the state held after it."""
         without_joins = {kind: meaning for kind, meaning in self.keyed.items() if kind not in self.joins}
         columns = {
             name: _choose("kind", {kind: getattr(meaning, name) for kind, meaning in without_joins.items()})
@@ -209,12 +210,12 @@ class Plan:
         made = f"if({self.is_join}, concat({self.pairs()}, array({self.state()})),\n  {made})"
         lineage = ", lineage, tip" if self.traced else ""
         text = f"select then{lineage}, explode({made}) as made from (\n{text})"
-        # An attempt sends what it made itself, and the run's lineage is the one whose state is asked for.
+        # Keep the rows that an attempt made itself, and the state of the run's lineage.
         own = "and if(made.what = 1, tip, lineage is null or made.attempt = lineage)" if self.traced else ""
         return f"select then, made.* from (\n{text})\nwhere made is not null {own}"
 
     def taken_back(self, meanings: Mapping[int, Keyed]) -> str:
-        """The row that is taken back before the one that comes out."""
+        """The retraction that is emitted before the new row."""
         columns = {
             "at": "node",
             "value": _choose("kind", {kind: meaning.old_value for kind, meaning in meanings.items()}),
@@ -226,7 +227,7 @@ class Plan:
         return f"if({when}, {self.struct(columns)}, null)"
 
     def state(self) -> str:
-        """The entry held once this row is in: a join's for ever, another's if it is its epoch's last."""
+        """The entry that the state holds after this row: for a join for ever, else if the row is its epoch's last."""
         columns = {
             "what": "1",
             "at": "node",
@@ -241,7 +242,7 @@ class Plan:
         return f"if({held},\n    {self.struct(columns)}, null)"
 
     def pairs(self) -> str:
-        """A left row with each right row of its key; the pair is made when the later of the two is in."""
+        """A left row with each right row of its key; a pair is emitted when the later of the two rows is taken."""
         columns = {
             name: _choose("kind", {kind: getattr(meaning, name) for kind, meaning in self.joins.items()})
             for name in _VALUES
@@ -257,7 +258,7 @@ class Plan:
 
 
 def _choose(by: str, texts: Mapping[int, str]) -> str:
-    """A CASE over kinds; the text that most of them have stands last, for the rest."""
+    """A CASE over kinds; the most frequent text is the ELSE."""
     kinds: dict[str, list[int]] = {}
     for kind, text in texts.items():
         kinds.setdefault(text, []).append(kind)

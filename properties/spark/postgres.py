@@ -1,4 +1,4 @@
-"""A table of PostgreSQL as a source of Spark's own: what runs in Spark's Python workers."""
+"""A table of PostgreSQL as a Spark data source; this code runs in Spark's Python workers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS: dict[str, T.DataType] = {
     "timestamp": T.TimestampNTZType(),
     "timestamptz": T.TimestampType(),
 }
-"""PostgreSQL's type (as its catalogue calls it): Spark's.  `numeric` comes to these."""
+"""By PostgreSQL's type, as its catalogue names it, Spark's type.  `numeric` is a decimal with the column's digits."""
 
 
 def spark_type(column: TableColumn) -> T.DataType:
@@ -36,7 +36,7 @@ def spark_type(column: TableColumn) -> T.DataType:
 class Source(DataSource):
     """`spark.read.format(FORMAT)` with the options conninfo, password and plan (JSON).
 
-    The password is an option of its own because Spark hides one of that name wherever it shows options.
+    The password is an option of its own, because Spark hides an option of that name wherever it shows options.
     """
 
     @classmethod
@@ -49,7 +49,7 @@ class Source(DataSource):
 
 
 class Slice(InputPartition):
-    """Pages of a table."""
+    """A range of a table's pages."""
 
     def __init__(self, first: int, behind: int | None) -> None:
         self.first, self.behind = first, behind
@@ -65,7 +65,7 @@ class Reader(DataSourceReader):
         return [Slice(*pages) for pages in self._plan.slices]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Arrow batches; raises what `batches` makes of an error."""
+        """The rows of a slice as Arrow batches; raises the same errors as `batches`."""
         if not isinstance(partition, Slice):
             raise TypeError(f"no slice of a table: {partition!r}")
         return batches(self._conninfo, self._password, self._plan, (partition.first, partition.behind))

@@ -1,8 +1,8 @@
-"""From a judged case to what PySpark is asked about it.
+"""The questions that PySpark is asked about a judged case.
 
-A question carries the quick checker's own result with the job, so that the two are
-compared row by row where Spark runs.  It travels as bytes: cases are judged in other
-processes than the one with the session.
+A question carries the job and the quick checker's own result.  The process that runs
+Spark compares this result with Spark's, row by row.  Questions are encoded as bytes,
+since other processes judge the cases.
 """
 
 from __future__ import annotations
@@ -24,28 +24,30 @@ from .watermarks import advances_of, by_attempt, watermarks
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """A job, and what the quick checker made of it."""
+    """A job, and the quick checker's result."""
 
     job: OracleJob
     quick: QuickResult
 
 
 def questions_of(case: Case, name: str) -> tuple[Question, ...]:
-    """What to ask about a case: its run's lineage, and each completed checkpoint that lies off it.
+    """The questions about a case: its run's lineage, and each completed checkpoint off the lineage.
 
-    Where rows follow the applied records, they are a question of their own, apart from the
-    state of the nodes that the positions alone determine; so are windows whose records may
-    be late.  Where data was in flight at some checkpoint, all rows and all states on the
-    lineage follow the applied records; each row comes with the attempt that made it, and
-    checkpoints off the lineage are not asked about.
+    Rows that follow the applied records, among them those of windows whose records may be
+    late, are a question of their own.  The state of the nodes that the positions alone
+    determine is another question.  If data was in flight at some checkpoint, all rows and
+    all state on the lineage follow the applied records.  Each row then comes with the
+    attempt that made it, and there is no question about checkpoints off the lineage.
 
-    Some things are not asked.  Of windows in a job that continued after a drain: nothing,
-    since all that came was late; the rows expected up to the drain are asked.  Of user
-    functions: nothing that follows the applied records, since their counterparts know
-    positions alone, and nothing in processing time, which positions do not determine.  Of
-    batches: nothing that follows the applied records, since which attempt made the buffered
-    rows is not followed.  Of a run in which a job began with operators that the workload
-    does not describe: nothing.
+    There is no question about:
+
+    - windows in a job that continued after a drain, since all later records are late; the
+      rows expected up to the drain are asked;
+    - user functions whose rows follow the applied records, since their counterparts know
+      positions alone, or that use processing time, which positions do not determine;
+    - batches whose rows follow the applied records, since it is not recorded which attempt
+      made the buffered rows;
+    - a run in which a job began with operators that the workload does not describe.
 
     Rows that batches buffer are not subtracted from the rows that are compared.
     """
@@ -60,16 +62,16 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
 
 
 def unasked_by(case: Case, questions: Sequence[Question]) -> Unasked:
-    """What these questions about a case, all that there are, leave out."""
+    """The rows and state that all questions about a case leave out."""
     rows = [cut for one in questions for cut in one.quick.rows]
     states = [(cut, node) for one in questions for cut, nodes in one.quick.states.items() for node in nodes]
     return unasked(case, rows, states)
 
 
 def _asked(case: Case) -> tuple[int, ...]:
-    """The cuts of the run's lineage that are asked about.
+    """The cuts of the run's lineage about which there are questions.
 
-    Of windows these are the cuts up to the first drain: there all windows had been emitted.
+    With windows these are the cuts up to the first drain, at which all windows were emitted.
     """
     cuts = (*case.lineage.checkpoints, INFINITE)
     drained = case.drained if window_of(case.workload) is not None else ()
@@ -77,16 +79,16 @@ def _asked(case: Case) -> tuple[int, ...]:
 
 
 def _checkpoints_off_lineage(case: Case) -> tuple[int, ...]:
-    """The completed checkpoints off the run's lineage, up to the first job after which all windows had been emitted."""
+    """The completed checkpoints off the run's lineage; with windows, up to the job `Case.last_with_windows`."""
     found = [number for number in sorted(case.lineages.completed) if number not in case.lineage.checkpoints]
     last = case.last_with_windows if window_of(case.workload) is not None else None
     return tuple(number for number in found if last is None or case.lineages.completed[number].job <= last)
 
 
 def _at_sink(case: Case) -> bool:
-    """Whether it is known which of several rows of one origin each sink took.
+    """Whether it is known which of several rows of one origin each sink subtask took.
 
-    Where a row was sent to another sink and was in flight at a cut, the epoch of each matters.
+    If data was in flight at a cut, the rows may have different epochs, and must be known one by one.
     """
     strict = case.by_applies and case.history.guarantee == "exactly-once"
     return is_determined(case.workload, case.topology, every_attempt=strict)
@@ -118,7 +120,7 @@ def _by_applies(case: Case, name: str, *, rows: bool) -> Question:
 
 
 def _applies(case: Case, reader: str, numbers: dict[int, int], senders: Senders) -> Iterator[Apply]:
-    """What a node or the sink took on the run's lineage, and on that of each attempt it goes through."""
+    """The applications of a node or the sink, on the lineages of all attempts through which the run's lineage goes."""
     window = window_of(case.workload)
     for attempt in case.lineage.attempts:
         lineage = case.lineages.of_attempt(attempt)
@@ -146,7 +148,7 @@ def _off_lineage(case: Case, name: str, number: int) -> Question:
 
 
 def _states(case: Case, number: int, *, applied: bool) -> dict[str, list[StateEntry]]:
-    """The quick checker's state of the nodes that follow what was applied, or of those that do not."""
+    """The quick checker's state of the nodes that follow the applied records, or of those that do not."""
     follows = {node: case.by_applies or grade in FOLLOWING for node, grade in case.classes.items()}
     states = case.expected.states(number)
     whole = {node for node in states if not applied or _has_every_snapshot(case, node, number)}
@@ -154,7 +156,7 @@ def _states(case: Case, number: int, *, applied: bool) -> dict[str, list[StateEn
 
 
 def _has_every_snapshot(case: Case, node: str, number: int) -> bool:
-    """Whether each subtask's mark is known: a broken engine completes checkpoints without."""
+    """Whether a checkpoint has each subtask's snapshot: a broken engine may complete one that has not."""
     taken = case.states(number)
     wide = case.layouts[case.lineages.completed[number].job].parallelism[node]
     return all(f"{node}-{subtask}" in taken for subtask in range(wide))

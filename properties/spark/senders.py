@@ -1,16 +1,16 @@
-"""Which attempt made each record that was taken, where some records were in flight at a checkpoint: for `questions`.
+"""Which attempt made each taken record, if some records were in flight at a checkpoint: for `questions`.
 
 For PySpark, an input or a node with state makes a row, in some attempt, and the row
-passes the stateless nodes behind it at once.  In a run each of these nodes takes and
-sends the row, and it may be in flight at a checkpoint each time.  A later attempt then
-continues with it, from what it was restored with (`queued` in its own input, or `unsent`
-of a task before it).
+passes the stateless nodes downstream at once.  In a run each of these nodes takes and
+sends the row, and each time the row may be in flight at a checkpoint.  A later attempt
+then continues with the row: it was restored as `queued` in its own input, or as `unsent`
+of a task upstream.
 
-So each application is followed back to the maker.  The n-th row of an origin that came
-through a channel is the n-th that the receiver was restored with or that the sender sent.
-What a checkpoint holds of a channel are the rows behind the last one that the receiver
-had taken at its mark, in the receiver's attempt.  What a stateless node sent has the
-attempt of what it took.
+So each application is followed back to the attempt that made the row.  The n-th row of
+an origin that came through a channel is the n-th among the rows with which the receiver
+was restored and then those that the sender sent.  A checkpoint holds those rows of a
+channel that follow the last row taken by the receiver at its mark, in the receiver's
+attempt.  A row sent by a stateless node has the attempt of the row that the node took.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from ..reconstruct.in_flight import origins
 from ..reconstruct.lineage import decode_state
 
 Attempts = dict[int, list[int]]
-"""By origin, the attempt that made each of the records with it, in their order."""
+"""By origin, for each record with this origin, in order, the attempt that made it."""
 
 
 class Coming(msgspec.Struct, frozen=True, kw_only=True):
-    """Records that come one after the other: first those of `restored`, then those of `sent`."""
+    """The records of a channel in their order: first those of `restored`, then those of `sent`."""
 
     restored: Mapping[int, list[int]]
     sent: Mapping[int, list[int]]
     attempt: int
-    """which made all that are in neither"""
+    """the attempt that made all other records"""
 
     def made_by(self, origin: int, nth: int) -> int:
-        """The attempt that made the `nth` (from 0) record of an origin; one that comes too often is the last again."""
+        """The attempt that made the `nth` (from 0) record of an origin; a record too many counts as the last one."""
         known: list[int] = [*self.restored.get(origin, ()), *self.sent.get(origin, ())]
         if nth < len(known):
             return known[nth]
@@ -61,7 +61,7 @@ class Senders:
         self._held: dict[tuple[int, str], Attempts] = {}
 
     def of(self, run: TaskRun) -> list[int]:
-        """Of each record that a run took, the attempt that made it."""
+        """For each record that a run took, the attempt that made it."""
         if not self._any:
             return [run.attempt] * len(run.applies)
         known = self._taken.get((run.task, run.attempt))
@@ -71,7 +71,7 @@ class Senders:
 
     @cached_property
     def _any(self) -> bool:
-        """Whether anything lay in flight at all."""
+        """Whether any completed checkpoint has in-flight data."""
         return any(self._lineages.in_flight(number) for number in self._lineages.completed)
 
     def _follow(self, run: TaskRun) -> list[int]:
@@ -84,7 +84,7 @@ class Senders:
         return found
 
     def _coming(self, run: TaskRun, channel: str) -> Coming:
-        """What one of a run's inputs brought it: what it was restored with in it, then what was sent."""
+        """The records of one of a run's inputs: first the restored ones, then those that the sender sent."""
         sent = self._from(channel.partition(">")[0], run.attempt)
         restored = self._restored(run, channel)
         for origin, known in sent.restored.items():
@@ -92,7 +92,7 @@ class Senders:
         return Coming(restored=restored, sent=sent.sent, attempt=sent.attempt)
 
     def _from(self, task: str, attempt: int) -> Coming:
-        """What an attempt of a task sent: first what was still to be sent when its snapshot was taken."""
+        """The records that an attempt of a task sent: first the unsent ones of its snapshot."""
         known = self._sent.get((task, attempt))
         if known is None:
             run = self._lineages.runs.get((task, attempt))
@@ -102,7 +102,7 @@ class Senders:
         return known
 
     def _passed_on(self, run: TaskRun) -> Attempts:
-        """What a run of a stateless node made of the records that it took."""
+        """The records that a run of a stateless node emitted."""
         taken = self.of(run)
         found: Attempts = {}
         for count, origin, _ in self._replay.run(run.task, run.attempt).emitted:
@@ -110,7 +110,7 @@ class Senders:
         return found
 
     def _restored(self, run: TaskRun, channel: str) -> Attempts:
-        """What a run was restored with in one of its inputs."""
+        """The queued records that a run was restored with in one of its inputs."""
         checkpoint, state = self._loaded(run)
         queued = Counter(origins(state.queued.get(run.inputs.index(channel), ())))
         if not queued:
@@ -120,7 +120,7 @@ class Senders:
         return {origin: held.get(origin, [])[:count] for origin, count in queued.items()}
 
     def _unsent(self, run: TaskRun) -> Attempts:
-        """What a run was restored with that was still to be sent: of a channel that is what lay behind the rest."""
+        """The unsent records that a run was restored with: they are the last in-flight records of their channels."""
         checkpoint, state = self._loaded(run)
         found: Attempts = {}
         for number, passing in state.unsent.items():
@@ -131,13 +131,13 @@ class Senders:
         return found
 
     def _loaded(self, run: TaskRun) -> tuple[int, StoredState]:
-        """(checkpoint, state) that a run loaded; an empty state where it is none that was ever completed."""
+        """(checkpoint, state) that a run loaded; an empty state if it loaded no completed checkpoint."""
         if run.loaded is None or run.loaded.checkpoint not in self._lineages.completed:
             return 0, StoredState()
         return run.loaded.checkpoint, decode_state(run.loaded.state) or StoredState()
 
     def _held_of(self, checkpoint: int, channel: str) -> Attempts:
-        """What a completed checkpoint holds of a channel."""
+        """The in-flight records that a completed checkpoint holds of a channel."""
         known = self._held.get((checkpoint, channel))
         if known is None:
             known = self._held[checkpoint, channel] = {}
@@ -155,8 +155,10 @@ class Senders:
         return known
 
     def _held_between(self, checkpoint: int, channel: str) -> Attempts:
-        """What a completed checkpoint holds of all channels between the operators that a channel connects: a job that
-        is rescaled has others.  Rows of one origin, having one key, come out of one channel into one."""
+        """The in-flight records that a completed checkpoint holds of all channels between two operators.
+
+        A rescaled job has other channels.  Rows of one origin have one key: they are in one old and one new channel.
+        """
         known: Attempts = {}
         for before in self._lineages.in_flight(checkpoint):
             if _operators(before) == _operators(channel):
@@ -173,5 +175,5 @@ class Senders:
 
 
 def _operators(channel: str) -> tuple[str, ...]:
-    """Those that a channel connects."""
+    """The two operators that a channel connects."""
     return tuple(task.rpartition("-")[0] for task in channel.split(">"))

@@ -1,8 +1,8 @@
 """The one Spark session of a process, tuned for many small batches.
 
-A JVM takes seconds to start, so there is one a process and it can start in the
-background while scenarios are run.  It is always made on a thread of its own:
-there PySpark leaves the process's Ctrl-C handler alone.
+A JVM takes seconds to start, so each process has one, and it can start in the
+background while scenarios run.  The session is always created on a thread of its
+own: there PySpark does not replace the process's Ctrl-C handler.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ TABLES = {
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     "spark.driver.memory": "4g",
 }
-"""What suits a few passes over large tables better: Java's second compiler, and room."""
+"""Settings for a few passes over large tables: Java's second compiler, and more memory."""
 
 QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""PySpark writes to these, on standard error, with Java's stack, what it raises as well."""
+"""PySpark logs to these, on standard error and with Java's stack, the errors that it also raises."""
 
 AT_HOME = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 """For a local master only: a cluster's workers must find the driver."""
 
 KILL_AGAIN_S = 0.1
-"""a Java that was only about to be started is killed when it is there"""
+"""interval at which a Java that is still being started is looked for, and killed"""
 
 _lock = threading.Lock()
 _session: Future[SparkSession] | None = None
@@ -71,10 +71,10 @@ _kept: Path | None = None
 
 
 def session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """The session of this process, started if need be; `SparkUnavailable` when it cannot be.
+    """The session of this process, which is started if there is none; raises SparkUnavailable if it does not start.
 
-    `master` is a Spark master's URL, by default two threads of this machine;
-    `settings` go before those for small batches, if the session is still to be started.
+    `master` is a Spark master's URL, by default two threads of this machine.
+    If the session is started now, `settings` override those for small batches.
     """
     return start_in_background(master, settings).result()
 
@@ -84,7 +84,7 @@ def start_in_background(
     settings: Mapping[str, str] | None = None,
     then: Callable[[SparkSession], None] | None = None,
 ) -> Future[SparkSession]:
-    """Begin to start the session, or find the one there is; `then` warms it up before it is handed out."""
+    """Begin to start the session, if there is none; `then` warms up the session before anybody gets it."""
     global _session, _master, _starting
     with _lock:
         if _session is None:
@@ -107,10 +107,10 @@ def stop() -> None:
 
 
 def abandon(within_s: float, *, asked: bool = False) -> bool:
-    """Before the interpreter ends: kill the Java of a Spark that is still being started, or is being `asked`.
+    """Before the interpreter ends, kill the Java of a Spark that is still being started, or is computing (`asked`).
 
-    Whoever waits for its answer gets an error, and py4j would log its traceback: nothing is logged any more.
-    Whether the thread that starts it has ended.
+    A caller that waits for Spark gets an error, and py4j would log its traceback: so all logging is disabled.
+    Returns whether the thread that starts Spark has ended.
     """
     starting = _starting
     if starting is None:
@@ -137,7 +137,7 @@ def _fill(
         started = _start(master, settings)
         if then is not None:
             then(started)
-    except BaseException as error:  # any failure is passed to those who wait for the session
+    except BaseException as error:  # the callers that wait for the session get any failure
         future.set_exception(error)
     else:
         future.set_result(started)
@@ -155,7 +155,7 @@ def _start(master: str, settings: Mapping[str, str]) -> SparkSession:
 
 
 def _folder() -> Path:
-    """A folder for Spark's log and files, kept by a process that removes it when this one has ended."""
+    """A folder for Spark's log and files; the janitor process removes it when this process has ended."""
     global _janitor, _kept
     if _janitor is not None:
         _janitor.communicate()
@@ -173,7 +173,7 @@ def _folder() -> Path:
 
 
 def _launch(master: str, settings: Mapping[str, str], home: Path, log: Path) -> SparkSession:
-    """The session, with all that Spark's launcher, Java and Spark print in `log`."""
+    """The session; Spark's launcher, Java and Spark print into `log`."""
     from pyspark import SparkConf, SparkContext, java_gateway
     from pyspark.sql import SparkSession
 
@@ -198,7 +198,7 @@ def _launch(master: str, settings: Mapping[str, str], home: Path, log: Path) -> 
 
 @contextlib.contextmanager
 def _environment(**variables: str) -> Iterator[None]:
-    """Variables that the launcher reads, set for its start alone."""
+    """Set environment variables that the launcher reads, only while it starts."""
     saved = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -213,8 +213,10 @@ def _environment(**variables: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _temporary_files_in(folder: Path, module: ModuleType) -> Iterator[None]:
-    """Have PySpark's launcher, which has no parameter for it, make its temporary folder in this one, where it is
-    removed even if this process is killed just then."""
+    """Make PySpark's launcher create its temporary folder in `folder`; the launcher has no parameter for this.
+
+    The folder is removed there even if this process is killed just then.
+    """
     true = module.tempfile
     made_here = functools.partial(tempfile.mkdtemp, dir=folder)
     module.tempfile = SimpleNamespace(mkdtemp=made_here, mkstemp=tempfile.mkstemp)  # type: ignore[attr-defined]
@@ -225,14 +227,14 @@ def _temporary_files_in(folder: Path, module: ModuleType) -> Iterator[None]:
 
 
 def _reason(error: Exception, log: Path) -> str:
-    """The line that says most: an error in Java's log, or else the exception's first line."""
+    """The most informative line: the first error in Java's log, or else the exception's first line."""
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     errors = [line.strip() for line in lines if "rror" in line or "xception" in line]
     return errors[0] if errors else (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _shut_down(running: SparkSession) -> None:
-    """Stop Spark and the JVM below it, so that a new session can have other settings."""
+    """Stop Spark and its JVM, so that a new session can have other settings."""
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
 
@@ -240,7 +242,7 @@ def _shut_down(running: SparkSession) -> None:
     process = getattr(gateway, "proc", None)
     ended = process is not None and process.poll() is not None
     with contextlib.suppress(Py4JError, OSError) if ended else contextlib.nullcontext():
-        running.stop()  # of a JVM that has ended by itself there is nothing to stop
+        running.stop()  # fails if the JVM has ended by itself
     if ended:
         SparkContext._active_spark_context = None
         type(running)._instantiatedSession = None

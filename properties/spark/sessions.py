@@ -1,12 +1,12 @@
-"""Sessions as their records came: a fold over partitions sorted by key and place, in Spark's Python workers.
+"""Session windows with late records: a fold over partitions sorted by key and place, in Spark's Python workers.
 
-A late record may merge sessions, join one that was emitted, or find that all have
-expired.  Which of these happens depends on the records before it, so no window function
-of SQL can express it.  The fold is written independently of the engine and of the quick
-checker.  Here the sessions of a key are a list in the order of time, and each state of a
-session becomes a row with the epochs that it lasted.
+A late record may merge sessions, join one that was emitted, or be dropped because all
+have expired.  Which of these happens depends on the records before it, so no window
+function of SQL can express it.  The fold is written independently of the engine and of
+the quick checker.  Here the sessions of a key are a list in the order of time.  Each
+state of a session becomes a row, with the epochs in which the session had this state.
 
-Spark sends this module to the workers as it stands: it must import nothing of this
+Spark sends this module to the workers as it is, so it must import nothing of this
 package.
 """
 
@@ -18,8 +18,8 @@ from typing import Any
 import pyarrow as pa
 
 FIRED, HELD, LATE = 0, 1, 2
-"""What a row that comes out is: a session as it was when it could be emitted, if its watermark ever comes;
-state; a session emitted again at a late record."""
+"""The kinds of rows that the fold returns: a session that its watermark emits, if that watermark comes; a session's
+state; a session that a late record emits again."""
 
 COLUMNS = {
     "sort": pa.int32(),
@@ -49,7 +49,7 @@ Taken = dict[str, Any]
 
 
 class Span:
-    """A session: from `start` to before `end`, what it has gathered, and since which epoch it is so."""
+    """A session from `start` to before `end`: its aggregates, and the epoch since which it has had them."""
 
     def __init__(self, start: int, end: int) -> None:
         self.start = start
@@ -60,7 +60,7 @@ class Span:
         self.origin = 0
         self.epoch = 0
         self.done = False
-        """emitted as it is"""
+        """whether it was emitted with these records"""
 
     def add(self, count: int, total: int | None, tags: int, origin: int) -> None:
         self.count += count
@@ -71,7 +71,7 @@ class Span:
 
 
 def fold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What becomes of records, those of a key together and in the order they were taken."""
+    """The rows of `COLUMNS` for records; those of a key come together, in the order in which they were taken."""
     group: tuple[Any, ...] | None = None
     spans: list[Span] = []
     before: Taken = {}
@@ -89,7 +89,7 @@ def fold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _take(spans: list[Span], record: Taken, rows: list[tuple[Any, ...]]) -> list[Span]:
-    """The sessions after a record; what comes of it is added to the rows."""
+    """The sessions after a record; the rows that the record causes are added to `rows`."""
     now, kept, epoch = record["wm"], record["kept"], record["epoch"]
     alive = []
     for span in spans:
@@ -118,7 +118,7 @@ def _take(spans: list[Span], record: Taken, rows: list[tuple[Any, ...]]) -> list
 
 
 def _closed(spans: list[Span], record: Taken) -> list[tuple[Any, ...]]:
-    """What is left of a key behind its last record."""
+    """The rows of a key's sessions after its last record."""
     rows = [_row(FIRED, span, record, epoch=None) for span in spans if not span.done]
     return rows + [_row(HELD, span, record, epoch=span.epoch) for span in spans]
 

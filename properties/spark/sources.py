@@ -1,9 +1,9 @@
-"""Where committed rows are, and PySpark reading them there by itself: tables of PostgreSQL, folders of JSON lines.
+"""Committed rows, which PySpark itself reads: from tables of PostgreSQL and from folders of JSON lines.
 
 The engine under test takes no part: none of its clients, file handles or caches is used.
 A table is read once, at one moment (a snapshot that the server keeps while the slices
-are read).  Spark keeps the rows from then on, so that a pipeline that goes on writing
-does not change them during a comparison.
+are read).  Spark then keeps the rows, so a pipeline that goes on writing does not change
+them during a comparison.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ from .postgres import FORMAT, Source, spark_type
 
 
 class CommittedFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder into which finished files of JSON lines are moved; `columns` are names with Spark's
-    types (`bigint`), in order."""
+    """A folder into which finished files of JSON lines are moved.
+
+    `columns` are names with Spark's types (such as `bigint`), in order.
+    """
 
     folder: Path
     columns: dict[str, str]
@@ -35,10 +37,10 @@ class CommittedFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def committed_rows(session: SparkSession, where: PostgresTable | CommittedFiles) -> DataFrame:
-    """The rows that are committed there now; raises CheckInputError, TableUnreachable.
+    """The rows that are committed now; raises CheckInputError, TableUnreachable.
 
-    A SELECT sees nothing of transactions that are open, prepared or rolled back, and a folder
-    for committed files holds no others.
+    A SELECT does not see rows of transactions that are open, prepared or rolled back, and a folder
+    for committed files holds only committed files.
     """
     if isinstance(where, PostgresTable):
         return read_table(session, where)
@@ -66,7 +68,7 @@ def read_table(session: SparkSession, where: PostgresTable) -> DataFrame:
 
 
 def _from_worker(error: Exception) -> Exception | None:
-    """The error that a worker raised, out of the text that Spark makes of it."""
+    """The error that a worker raised, parsed from Spark's text of it."""
     kinds: dict[str, Any] = {kind.__name__: kind for kind in (CheckInputError, TableUnreachable)}
     found = re.search(rf"\b({'|'.join(kinds)}): ([^\n]*)", str(error))
     return kinds[found[1]](found[2]) if found else None

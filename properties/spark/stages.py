@@ -1,13 +1,13 @@
 """Many operator trees as one numbered list of streams, and many scenarios as Arrow tables.
 
-Spark compiles a plan, not a workload.  So the trees of a batch are worked off in
+Spark compiles a plan, not a workload.  So the trees of a batch are computed in
 rounds, and every round is the same query, whatever the workloads are: all keyed
-operators of one depth take their rows (a window over key and node), and each
+operators of one depth take their rows (an SQL window over key and node), and each
 row that they emit goes through the stateless operators that follow.
 
-A *stream* is what comes out of an input or a keyed node, those stateless
-operators included.  Its number stands on every row, and says whose rows they
-are and which keyed node, if any, reads them.
+A *stream* is the output of an input or a keyed node after the stateless operators
+that follow.  Every row has the number of its stream, which says where the row comes
+from and which keyed node, if any, reads it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .tables import OracleJob
 
 
 def sink_number(job: int) -> int:
-    """The number of a job's sink among the readers, where nodes have that of their stream."""
+    """The number of a job's sink as a reader; a node has the number of its stream."""
     return -1 - job
 
 
@@ -35,26 +35,26 @@ STEP = pa.struct([("kind", pa.int32()), ("p1", pa.int64()), ("p2", pa.int64()), 
 
 
 class Stream(msgspec.Struct, frozen=True, kw_only=True):
-    """What comes out of the input or keyed node `name` of a job, and who reads it."""
+    """The output of the input or keyed node `name` of a job, and its reader."""
 
     job: int
     name: str
     steps: tuple[Step, ...]
     """the stateless operators that follow"""
     window: Node | None
-    """the reader, where that is a window"""
+    """the reader, if it is a window"""
     function: str | None
-    """the name of the reader's function, where that is a user's"""
+    """the name of the reader's user function, if it has one"""
     reader: int | None
-    """the stream of the keyed node that reads it; None for the sink"""
+    """the stream of the keyed node that reads this one; None for the sink"""
     kind: int | None
-    """of the reader; None where that is a user's"""
+    """the number of the reader's kind; None for a user function"""
     side: int | None
-    """which input of the reader it is"""
+    """the number of this stream among the reader's inputs"""
     depth: int
-    """how many keyed nodes are on the longest path up to the reader, it included; 0 for the sink"""
+    """how many keyed nodes are on the longest path up to and including the reader; 0 for the sink"""
     traced: bool
-    """whether its rows reach the reader as the lineage's apply events have them"""
+    """whether the reader takes its rows according to the lineage's apply events"""
 
 
 def streams_of(jobs: Sequence[OracleJob], kinds: Mapping[str, int]) -> list[Stream]:
@@ -95,7 +95,7 @@ def _depths(workload: Workload) -> dict[str, int]:
 def _follow(
     name: str, readers: Mapping[str, tuple[Node, int]], kinds: Mapping[str, int]
 ) -> tuple[tuple[Step, ...], Node | None, int]:
-    """The stateless steps from `name` on, and the keyed node they end at with the side they enter it by."""
+    """The stateless steps from `name` on, then the keyed node behind them, and the side on which they enter it."""
     steps: list[Step] = []
     while name in readers:
         node, side = readers[name]
@@ -134,7 +134,7 @@ class Batch:
         }
 
     def records(self) -> pa.Table:
-        """One row a split: its stream, number, records and the positions of the cuts in it."""
+        """One row for each split: its stream, number, records, and the cuts' positions in it."""
         keys: list[int | None] = []
         values: list[int | None] = []
         tags: list[int] = []
@@ -185,7 +185,7 @@ class Batch:
         )
 
     def traced_readers(self) -> Iterator[tuple[int, str, OracleJob]]:
-        """(number, name, job) of the nodes and sinks that take their rows as the applies have them."""
+        """(number, name, job) of the nodes and sinks that take their rows according to apply events."""
         for number, stream in enumerate(self.streams):
             if stream.name in self.jobs[stream.job].applies:
                 yield number, stream.name, self.jobs[stream.job]
@@ -194,7 +194,7 @@ class Batch:
                 yield sink_number(number), SINK, job
 
     def at_sinks(self, rows: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """The rows for sinks whose applications are given, each with its sink, and the other rows."""
+        """(the rows for sinks whose applications are given, each with its sink; the other rows)."""
         traced = [SINK in self.jobs[stream.job].applies for stream in self.streams]
         sinks = pa.array([sink_number(stream.job) for stream in self.streams], pa.int32())
         at = rows["at"].combine_chunks()
@@ -202,7 +202,7 @@ class Batch:
         return rows.filter(now).append_column("node", sinks.take(at.filter(now))), rows.filter(pc.invert(now))
 
     def split(self, rows: pa.Table, depth: int) -> tuple[pa.Table, pa.Table]:
-        """The rows that nodes of this depth read, each with what its reader is, and the other rows."""
+        """(the rows that nodes of this depth read, each with the columns of its reader; the other rows)."""
         at = rows["at"].combine_chunks()
         now = pc.equal(self._depths.take(at), depth)
         due, at = rows.filter(now), at.filter(now)
@@ -212,7 +212,7 @@ class Batch:
         return due.append_column("then", then), rows.filter(pc.invert(now))
 
     def windowed(self, due: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """Of the due rows those that windows read, each with the window's parameters, and the others."""
+        """(the rows of `due` that windows read, each with the window's parameters; the other rows)."""
         at = due["at"].combine_chunks()
         now = self._windows.take(at)
         rows, at = due.filter(now), at.filter(now)
@@ -221,7 +221,7 @@ class Batch:
         return rows, due.filter(pc.invert(now))
 
     def of_users(self, due: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """Of the due rows those that user functions read, each with the function, and the others."""
+        """(the rows of `due` that user functions read, each with the function; the other rows)."""
         at = due["at"].combine_chunks()
         now = pc.is_valid(self._functions.take(at))
         rows, at = due.filter(now), at.filter(now)
@@ -266,8 +266,10 @@ APPLY = {
     "to_wm": pa.int64(),
     "to_moment": pa.int64(),
 }
-"""An application by the attempt `to_attempt` of a row that the attempt `to_maker` made: `to_nth` counts those of one
-origin that one attempt made, `to_place` all of a node."""
+"""The application, by the attempt `to_attempt`, of a row that the attempt `to_maker` made.
+
+`to_nth` counts the applied rows of one origin that one attempt made, `to_place` all applications of a node.
+"""
 
 ADVANCE = {
     "at_node": pa.int32(),
@@ -279,7 +281,7 @@ ADVANCE = {
     "at_time": pa.int64(),
     "at_epoch": pa.int32(),
 }
-"""A window's subtask came to a watermark: see `tables.Advance`."""
+"""An advance of a window subtask's watermark: see `tables.Advance`."""
 
 
 def applies_table(batch: Batch) -> pa.Table:

@@ -1,4 +1,4 @@
-"""What the oracle is asked, what it answers, and where the two results differ."""
+"""The oracle's questions and answers, and their differences from the quick checker's results."""
 
 from __future__ import annotations
 
@@ -17,69 +17,68 @@ StateEntry = tuple[int, int | None, int | None, int]
 class Apply(NamedTuple):
     """One application of a record, on the lineage that ends with attempt `lineage`.
 
-    What an attempt sent behind its last snapshot is off the lineage of the run's end.  Yet a
-    receiver may have taken it before its own snapshot (without alignment rightly so).  Hence
-    the applications are given for several lineages: for each attempt on the run's lineage,
-    the one that ends with it.  A row that was in flight at a checkpoint was made by an
-    earlier attempt than the one that took it.
+    Rows that an attempt sent after its last snapshot are off the lineage of the run's end.  Yet
+    a receiver may have taken them before its own snapshot (without alignment rightly so).  Hence
+    the applications are given for several lineages: for each attempt on the run's lineage, the
+    lineage that ends with this attempt.  If a row was in flight at a checkpoint, an earlier
+    attempt made it than the one that took it.
     """
 
     origin: int
     epoch: int
-    """the cut (an index) it is the epoch of; on other lineages than the run's it is not looked at"""
+    """the index of the epoch's cut; ignored on other lineages than the run's"""
     attempt: int = 0
-    """which took it"""
+    """the attempt that took the record"""
     lineage: int = 0
     lane: int = 0
-    """of a window, and of what keeps broadcast state: the subtask that took it"""
+    """for windows, and operators with broadcast state: the subtask that took the record"""
     watermark: int = 0
-    """of a window: that subtask's just before"""
+    """for windows: this subtask's watermark just before the record"""
     moment: int | None = None
-    """of what goes by processing time: when it was taken, in the place of an event time"""
+    """for operators in processing time: when the record was taken; it replaces the event time"""
     made_by: int | None = None
-    """the attempt that made the row, where that is not the one which took it: the row lay in flight at a checkpoint,
-    or at several"""
+    """the attempt that made the row, if it is not the one that took it: the row was in flight at a checkpoint"""
 
 
 class Advance(NamedTuple):
-    """A window's subtask (`lane`) came to a watermark, on the lineage that ends with attempt `lineage`."""
+    """An advance of the watermark of a window's subtask (`lane`), on the lineage that ends with attempt `lineage`."""
 
     lane: int
     lineage: int
     attempt: int
     place: int
-    """how many of the node's applications, all lineages and lanes counted, stand before it in the job"""
+    """how many of the node's applications, of all lineages and lanes, come before the advance in the job"""
     before: int
-    """the greatest watermark that it had had"""
+    """the greatest watermark before the advance"""
     time: int
     epoch: int
-    """as of an application"""
+    """as in `Apply`"""
 
 
 class Cut(msgspec.Struct, frozen=True, kw_only=True):
     """A cut through a workload's splits.
 
-    `name` identifies it for the caller: the checkpoint's number, or for the closing
-    cut whatever stands for the end of the run.
+    `name` identifies the cut for the caller: the checkpoint's number, or for the closing
+    cut a value that stands for the end of the run.
     """
 
     name: int
     positions: tuple[int, ...]
     """the next offset to read, by split"""
     drained: bool = False
-    """all input had ended there by a user's wish, read or not"""
+    """whether a user's drain ended all input at this cut"""
 
 
 class OracleJob(msgspec.Struct, frozen=True, kw_only=True):
-    """One scenario's question: what should have come out, and what should be held?
+    """One scenario's question: which rows and which state are expected?
 
-    `cuts` are the completed checkpoints on the lineage, then the closing one where
-    that is no checkpoint; the epoch of a record is the first whose position lies
-    above it.  `applies` is given for nodes, and the sink, whose rows depend on
-    the order of merging or on repeats: the applications of each lineage, each key's
-    in order.  A node that is not in it takes its rows by epoch, split and offset.
-    `tip` is the attempt that the run's lineage ends with.  `advances` go with the
-    applications of a window: its rows depend on both.
+    `cuts` are the completed checkpoints on the lineage, then the closing cut if it is
+    no checkpoint; the epoch of a record is the first cut whose position lies above it.
+    `applies` has the nodes, and the sink, whose rows depend on the order of merging or
+    on repeats: the applications of each lineage, in order for each key.  A node that is
+    not in `applies` takes its rows by epoch, split and offset.  `tip` is the attempt
+    with which the run's lineage ends.  `advances` belong to the applications of a
+    window: its rows depend on both.
     """
 
     id: str
@@ -91,7 +90,7 @@ class OracleJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry of a node's state, held at the cuts (indices) from `first` up to before `end`."""
+    """An entry of a node's state; the cuts with indices from `first` to before `end` hold it."""
 
     node: str
     entry: StateEntry
@@ -120,7 +119,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
         return Counter(row for epoch, row in self.rows if epoch <= index)
 
     def state(self, cut: int) -> dict[str, Counter[StateEntry]]:
-        """State(cut) of the keyed nodes that hold any."""
+        """State(cut) of the keyed nodes that hold any state."""
         index = self.cuts.index(cut)
         found: dict[str, Counter[StateEntry]] = {}
         for held in self.held:
@@ -141,8 +140,10 @@ class QuickResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """A row, or with `node` a state entry, that the other side has `count` times more often
-    than PySpark (below 0: less often), at a cut by its name."""
+    """A row, or with `node` a state entry, that the quick checker has `count` times more often than PySpark.
+
+    Below 0 it has the row less often.  `cut` is the name of a cut.
+    """
 
     cut: int
     row: Row | StateEntry
@@ -157,11 +158,11 @@ class OracleAnswer(msgspec.Struct, frozen=True, kw_only=True):
     expected: Expected | None = None
     problem: str = ""
     disagreements: tuple[Difference, ...] = ()
-    """of the quick checker's result with `expected`"""
+    """the differences of the quick checker's result from `expected`"""
 
 
 def disagreements(expected: Expected, other: QuickResult) -> tuple[Difference, ...]:
-    """Where another's account of a job differs from PySpark's, row by row."""
+    """The differences of another result on a job from PySpark's, row by row."""
     found: list[Difference] = []
     names = expected.cuts
     rows: dict[int, Counter[Row]] = {index: Counter() for index in range(len(names))}

@@ -1,9 +1,9 @@
-"""What PySpark is not asked about a case, and why; and how many judges decided a verdict.
+"""Why PySpark is not asked about some rows or state of a case, and how many judges decided a verdict.
 
 There are two judges.  The quick checker judges every history.  PySpark computes the
-expected rows and keyed state of a case wherever the history determines its input.  Where
-it does not, the quick checker is the only judge, and that is counted and reported.  What
-was asked is read from the questions themselves.
+expected rows and keyed state of a case if the history determines PySpark's input.  If
+not, the quick checker is the only judge, and this is counted and reported.  The
+questions themselves show what PySpark was asked.
 """
 
 from __future__ import annotations
@@ -58,11 +58,10 @@ REASONS = (
     ENDED,
     QUICK,
 )
-"""Each completes "PySpark was not asked, because …", or is `SAID` by itself; there are no others."""
+"""All reasons.  Each completes "PySpark was not asked, because …", or is one of `WHOLE_SENTENCES`."""
 
 WHOLE_SENTENCES = (NEITHER, SPARK_FAILED, ENDED)
-"""Reasons that are whole sentences: PySpark may have been asked, and does not decide the difference or did not
-answer."""
+"""Reasons that are whole sentences.  PySpark may have been asked: it did not answer, or its answer does not decide."""
 
 
 def in_words(reason: str) -> str:
@@ -71,19 +70,22 @@ def in_words(reason: str) -> str:
 
 
 class Unasked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why PySpark is not asked for the rows that are expected of a case up to its closing cut, or for all keyed
-    state of its completed checkpoints: one of `REASONS`; empty if it is asked."""
+    """Why PySpark does not compute everything that the verdicts on a case are compared with.
+
+    `rows` are the expected rows up to the closing cut, `state` is all keyed state of completed checkpoints.  Each has
+    one of `REASONS`, or is empty if PySpark is asked.
+    """
 
     rows: str = ""
     state: str = ""
 
 
 ASKED = Unasked()
-"""PySpark is asked for all."""
+"""PySpark is asked for all rows and state."""
 
 
 def nothing_asked(case: Case) -> str:
-    """Why there is no question about a case at all; empty when there may be one."""
+    """Why there is no question about a case at all; empty if there may be one."""
     if undescribed(case) is not None:
         return UNDESCRIBED
     if beyond_64_bits(case.workload):
@@ -93,7 +95,7 @@ def nothing_asked(case: Case) -> str:
 
 
 def applied_unasked(case: Case) -> str:
-    """Why there is no question about what follows the applied records; empty when there may be one."""
+    """Why there is no question about rows and state that follow the applied records; empty if there may be one."""
     if user_nodes(case.workload):
         return USERS
     if batches(case.workload):
@@ -108,8 +110,8 @@ def applied_unasked(case: Case) -> str:
 def _is_rescaled(case: Case) -> bool:
     """Whether a job was rescaled while subtasks had state of their own.
 
-    Of windows that follow the applied records, a new subtask's watermark is that of several
-    old ones; of broadcast state, its copy is another subtask's.  The oracle is given neither.
+    A window's new subtask takes its watermark from several old subtasks.  A new subtask takes
+    its copy of broadcast state from one old subtask.  The oracle's questions have neither.
     """
     layouts = list(case.layouts.values())
     by_subtask = window_of(case.workload) is not None or bool(with_rules(case.workload))
@@ -117,7 +119,7 @@ def _is_rescaled(case: Case) -> bool:
 
 
 def unasked(case: Case, rows: Sequence[int], states: Sequence[tuple[int, str]]) -> Unasked:
-    """`rows` are the cuts whose rows some question has, `states` the (checkpoint, node) whose state one has."""
+    """What the questions leave out; `rows` are the cuts, `states` the (checkpoint, node), that some question has."""
     return Unasked(rows=_rows_unasked(case, rows), state=_state_unasked(case, frozenset(states)))
 
 
@@ -141,7 +143,7 @@ def _state_unasked(case: Case, asked: frozenset[tuple[int, str]]) -> str:
 
 
 def _keyed_state(case: Case) -> Iterator[tuple[int, str]]:
-    """(checkpoint, node) where a node holds anything; what a user's function holds is its user's."""
+    """(checkpoint, node) of all keyed state, except that of user functions: only the user knows its meaning."""
     users = user_nodes(case.workload)
     for checkpoint in sorted(case.lineages.completed):
         for node, entries in case.expected.states(checkpoint).items():
@@ -173,15 +175,15 @@ IN_ROWS: dict[str, frozenset[str]] = {
     "at-least-once": frozenset({"lost row", "wrong row"}),
     "visibility": frozenset({"rows seen too early"}),
 }
-"""By invariant, the differences from the expected rows.  In at-least-once, rows that are too many are found by what
-each attempt applied, abandoned ones too; PySpark is not given abandoned attempts."""
+"""By invariant, the kinds of difference from the expected rows.  For at-least-once, the records that all attempts
+applied decide which rows are too many, and PySpark is not given the attempts off the lineage."""
 
 IN_STATE: dict[str, frozenset[str]] = {"consistent-cut": frozenset({"state differs"})}
-"""The same of the differences from the keyed state expected."""
+"""By invariant, the kinds of difference from the expected keyed state."""
 
 
 def one_judge(invariant: str, verdict: Verdict, why: Unasked) -> str:
-    """Why only the quick checker decided a verdict; empty where PySpark computed what the verdict compares with."""
+    """Why only the quick checker decided a verdict; empty if PySpark computed the expected rows or state too."""
     if isinstance(verdict, Violated):
         in_rows = verdict.difference in IN_ROWS.get(invariant, ())
         in_state = verdict.difference in IN_STATE.get(invariant, ())
@@ -190,7 +192,7 @@ def one_judge(invariant: str, verdict: Verdict, why: Unasked) -> str:
     if not in_rows and not in_state:
         return NEITHER
     state = why.state if in_state else ""
-    if state == NO_STATE:  # what batches hold is rows
+    if state == NO_STATE:  # a batch's state is rows
         in_rows, state = True, ""
     return state or (why.rows if in_rows else "")
 

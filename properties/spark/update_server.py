@@ -1,7 +1,8 @@
-"""PySpark's server for accumulators, which it starts in this process, as one that foreign connections cannot disturb.
+"""A replacement for the server for accumulators that PySpark starts in this process: foreign connections cannot
+disturb it.
 
-PySpark's own prints a traceback for every connection that begins with anything but Spark's token, and waits for one
-that says nothing, or only a part of the token, until the session never ends.
+PySpark's own server prints a traceback for every connection that does not begin with Spark's token.  If a connection
+sends nothing, or only a part of the token, the server waits for ever, and the session never ends.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from typing import Any
 from pyspark import accumulators
 
 PATIENCE_S = 2
-"""Java sends the token as soon as it is connected."""
+"""A timeout: Java sends the token as soon as it is connected."""
 
 
 class UpdateServer(accumulators.AccumulatorTCPServer):
-    """Handles the connections that begin with Spark's token, and closes all others without a word."""
+    """Handles the connections that begin with Spark's token, and closes all others silently."""
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
         token = self.auth_token.encode()
@@ -27,15 +28,15 @@ class UpdateServer(accumulators.AccumulatorTCPServer):
             begun = request.recv(len(token), socket.MSG_PEEK | socket.MSG_WAITALL)
             _patience(request, 0)
         except OSError:
-            return False  # nothing came in time, or the connection is broken: nobody is behind it
+            return False  # nothing came in time, or the connection is broken
         return hmac.compare_digest(begun, token)
 
 
 def _patience(connection: socket.socket, seconds: int) -> None:
-    """By the kernel's clock: a timeout of Python's would make `recv` return the first part alone."""
+    """Set a timeout in the kernel: with one of Python's, `recv` would return only the first part."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", seconds, 0))
 
 
 def install() -> None:
-    """Have PySpark start this one, in all sessions to come."""
+    """Make PySpark start this server in all later sessions."""
     accumulators.AccumulatorTCPServer = UpdateServer  # type: ignore[misc]

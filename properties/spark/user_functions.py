@@ -1,6 +1,6 @@
-"""What a user's function has to yield, by the DataFrames that its user wrote (OPS-4).
+"""The rows that a user's function has to yield, computed on DataFrames by the user's counterpart (OPS-4).
 
-The user's `spark` is given one DataFrame for many keys, jobs and cuts at once:
+The user's `spark` takes one DataFrame for many keys, jobs and cuts at once:
 
 | column | |
 |---|---|
@@ -8,10 +8,10 @@ The user's `spark` is given one DataFrame for many keys, jobs and cuts at once:
 | `n` | the place of the record among those of its key in the scope, from 1 |
 | `key`, `value`, `tag`, `tag2` | the record |
 | `time` | its event time; 0 where there is none |
-| `watermark` | the time that the watermark has reached by the cut, the same in all of a scope |
+| `watermark` | the watermark at the cut, the same in all records of a scope |
 
-and gives back one of `scope`, `key`, `value`, `tag` and `tag2`: of each scope all rows that
-are expected by then.  A cut's own rows are those that the cut before lacked.
+It returns a DataFrame of `scope`, `key`, `value`, `tag` and `tag2`: for each scope all rows
+that are expected by its cut.  A cut's own rows are those that the previous cut does not have.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SCOPES = 1 << 20
-"""more than a job has cuts: a scope is its node's number times this, plus the cut's"""
+"""more than a job has cuts: a scope is the node's number times this, plus the cut's number"""
 GIVEN = "cutproof_user_rows"
 COLUMNS = ("scope", "key", "value", "tag", "tag2")
 
 
 def records_of(rows: str, records: str) -> str:
-    """The records of each scope, with the name of its function: those of its cut's epoch and of all before."""
+    """The records of each scope, with the name of its function: those of the cut's epoch and all earlier ones."""
     at_cuts = f"select *, explode(sequence(epoch, cuts - 1)) as cut from {rows} where epoch is not null"
     times = f"select window, mark.* from (select window, explode(marks) as mark from ({marks(records)}))"
     return (
@@ -48,7 +48,7 @@ def records_of(rows: str, records: str) -> str:
 
 
 def new_rows(given: str, rows: str) -> str:
-    """As rows of the plan: those of each cut that the cut before did not have, or not as often."""
+    """The rows of each cut that the previous cut did not have, or not as often, in the plan's columns."""
     values = "key, value, tag, tag2"
     counts = (
         f"select cast(scope div {SCOPES} as int) as node, cast(scope % {SCOPES} as int) as cut,\n"
@@ -65,7 +65,7 @@ def new_rows(given: str, rows: str) -> str:
 
 
 def given_by(function: str, taken: DataFrame) -> DataFrame:
-    """What the user's `spark` makes of records; raises CounterpartFailed for what is no table of rows."""
+    """The rows that the user's `spark` returns for records; raises CounterpartFailed if they are no table of rows."""
     spark = counterpart(function).spark
     try:
         made = spark(taken)

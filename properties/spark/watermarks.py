@@ -1,7 +1,7 @@
 """The watermarks that a window received on a lineage, from its subtasks' program order: for `questions`.
 
-For an operator in processing time, receiving a time counts as receiving a watermark of
-that time less 1.
+For an operator in processing time, a received time counts as a watermark of that time
+minus 1.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .tables import Advance
 
 
 def by_attempt(lineage: Lineage, node: str) -> list[Segment]:
-    """What a node's subtasks did on a lineage, attempt by attempt: a key may have belonged to another subtask
-    before."""
+    """The segments of a node's subtasks on a lineage, by attempt: in earlier attempts another subtask may have owned
+    a key."""
     return sorted(lineage.of_operator(node), key=lambda one: one.run.attempt)
 
 
@@ -41,9 +41,9 @@ def watermarks(case: Case, lineage: Lineage, window: str) -> dict[tuple[str, int
 
 
 def advances_of(case: Case, window: str, numbers: dict[int, int]) -> Iterator[Advance]:
-    """The advances of a window's watermark on the lineage of each attempt that the run's lineage goes through.
+    """The advances of a window's watermark, on the lineages of all attempts through which the run's lineage goes.
 
-    `numbers` says which cut an epoch is that of.
+    `numbers` has the index of the cut of each epoch.
     """
     place = 0
     for attempt in case.lineage.attempts:
@@ -68,7 +68,7 @@ def advances_of(case: Case, window: str, numbers: dict[int, int]) -> Iterator[Ad
 
 
 def _advances(case: Case, segment: Segment) -> list[tuple[int, int]]:
-    """(records taken before it, watermark) of each advance of a segment's attempt that is on its lineage."""
+    """(records taken before it, watermark) of each advance in a segment."""
     run = segment.run
     clocked = is_clocked(case.workload.node(run.operator).operator)
     advances = [(taken, time - 1) for taken, time in run.ticks] if clocked else run.watermarks
@@ -79,7 +79,7 @@ def _advances(case: Case, segment: Segment) -> list[tuple[int, int]]:
 
 
 def _epoch(case: Case, segment: Segment, number: int) -> int:
-    """That of an advance: the first completed checkpoint whose mark counts it."""
+    """The epoch of an advance: the first completed checkpoint whose mark counts it."""
     clocked = is_clocked(case.workload.node(segment.run.operator).operator)
     return next((mark.checkpoint for mark in segment.marks if _received(mark, clocked) > number), INFINITE)
 

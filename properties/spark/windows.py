@@ -1,13 +1,13 @@
 """The oracle's queries for windows in event time, without late data.
 
-The watermarks at the cuts follow from the records themselves: the least of all
+The watermarks at the cuts follow from the records themselves: the least one of all
 splits that feed a window.  A pane is emitted in the epoch of the first cut whose
-watermark has reached the window's last moment, and is held until that of the
-first cut that is its lateness further.
+watermark has reached the window's last event time.  The pane is held until the epoch
+of the first cut whose watermark is further by the window's lateness.
 
-Sessions are islands of records, each less than the gap from the one before it.
-What is held of one at a cut are the islands of the records up to that cut, so
-that each of a session's records is looked at once for each cut of its life.
+Sessions are islands of records: each record comes less than the gap after the previous
+record.  At a cut, the state holds the islands of the records up to that cut.  So each
+record of a session is processed once for each cut at which the session is held.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..model.workload import BEGINNING, END_OF_TIME
 from .operators import Windowed
 
 FOREVER = (1 << 31) - 1
-"""A cut's index behind all."""
+"""An index greater than that of any cut."""
 
 WINDOW_COLUMNS = ("node", "then", "kind", "p1", "p2", "lateness", "sums")
 
@@ -34,12 +34,12 @@ def marks(records: str) -> str:
 
 
 def first_cut(time: str) -> str:
-    """The first cut whose watermark has reached a time; NULL when none has."""
+    """The first cut whose watermark has reached a time; NULL if there is none."""
     return f"array_min(transform(filter(marks, mark -> mark.time >= {time}), mark -> mark.cut))"
 
 
 def panes(rows: str, records: str, meanings: dict[int, Windowed]) -> str:
-    """Rows (`what` 0) and state (`what` 1) of tumbling and sliding windows: columns as in `emitted_columns`."""
+    """Rows (`what` 0) and state (`what` 1) of tumbling and sliding windows, with the columns of `_row`."""
     starts = _of_kind({kind: meaning.starts for kind, meaning in meanings.items()})
     last = _of_kind({kind: meaning.last for kind, meaning in meanings.items()})
     value = _of_kind({kind: meaning.value for kind, meaning in meanings.items()})
@@ -107,7 +107,7 @@ def sessions(rows: str, records: str, kind: int, meaning: Windowed) -> str:
 
 
 def _islands(rows: str, by: str, meaning: Windowed) -> str:
-    """The rows numbered by island: a new one begins where the gap to the row before is too long."""
+    """The rows numbered by island: a new island begins where the gap after the previous row is too long."""
     order = f"over (partition by {by} order by ts, tag)"
     fresh = f"select *, if({meaning.near.replace('before', f'lag(ts) {order}')}, 0, 1) as fresh from ({rows})"
     frame = f"over (partition by {by} order by ts, tag rows between unbounded preceding and current row)"
@@ -119,7 +119,7 @@ def _any(names: tuple[str, ...]) -> str:
 
 
 def _row(what: str, value: str, tag: str, epoch: str, until: str) -> str:
-    """A pane as a row: its place in the order of its key is that of its window."""
+    """A pane as a row; the order of a key's rows is the order of their windows."""
     columns = {
         "what": f"cast({what} as int)",
         "at": "node",
