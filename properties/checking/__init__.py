@@ -1,4 +1,4 @@
-"""Two tables brought together and compared without Spark: reading, types, the comparison, what differs.
+"""The comparison of two tables without Spark: how they are read, their common types, and their differences.
 
-Nothing here imports pyspark; `properties/spark/check.py` compares what is too large for one process.
+Nothing here imports pyspark; `properties/spark/check.py` compares tables that are too large for one process.
 """

@@ -1,4 +1,4 @@
-"""Where a table of PostgreSQL is: by its URL, or by a DSN."""
+"""The address of a table of PostgreSQL: a URL, or a DSN."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .errors import CheckInputError
 SCHEMES = ("postgresql", "postgres")
 FORM = "postgresql://user@host:port/database?table=schema.table"
 PARAMETERS = ("table", "sslmode", "sslrootcert")
-"""What may stand behind the question mark."""
+"""The parameters that a URL may have."""
 
 
 class PostgresTable(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
-    """A table on a server.  It shows itself without the password.
+    """A table on a server.  Its text form does not show the password.
 
-    `parameters` are libpq's; `columns` are those to be read, in this order (none: all there are);
-    without a `schema` the server's search path decides.
+    `parameters` are libpq's.  `columns` are the columns to read, in this order (empty: all).
+    Without a `schema` the server's search path decides.
     """
 
     parameters: dict[str, str]
@@ -29,7 +29,7 @@ class PostgresTable(msgspec.Struct, frozen=True, kw_only=True, repr_omit_default
 
     @staticmethod
     def of(url: str) -> PostgresTable:
-        """From `FORM`, with a password too; raises CheckInputError, which never shows it."""
+        """The table of a URL like `FORM`, which may have a password; raises CheckInputError without the password."""
         try:
             parts = urlsplit(url)
             port = parts.port
@@ -51,7 +51,7 @@ class PostgresTable(msgspec.Struct, frozen=True, kw_only=True, repr_omit_default
 
     @staticmethod
     def at(dsn: str, *, schema: str, table: str, columns: tuple[str, ...] = ()) -> PostgresTable:
-        """From a DSN of libpq's; raises CheckInputError, which never shows it."""
+        """The table at a libpq DSN; raises CheckInputError, which never shows the DSN."""
         import psycopg
         from psycopg.conninfo import conninfo_to_dict
 
@@ -84,7 +84,7 @@ def is_url(text: str) -> bool:
 
 
 def table_of(url: str) -> PostgresTable:
-    """The table that a URL names; raises CheckInputError on other kinds of URLs."""
+    """The table that a URL names; raises CheckInputError for other kinds of URLs."""
     scheme = url.partition("://")[0].lower()
     if scheme not in SCHEMES:
         raise CheckInputError(f"a table cannot be read from {scheme}://; it can be a file, a folder or {FORM}")

@@ -1,7 +1,7 @@
-"""From Arrow to numpy and back without pyarrow's own conversions.
+"""Conversions between Arrow and numpy without pyarrow's own.
 
-The first call of `pa.array`, `pa.scalar` or `to_numpy` imports pandas, also where no value comes from there, which
-takes longer than to compare a million rows.  What is here passes buffers on, and imports nothing.
+The first call of `pa.array`, `pa.scalar` or `to_numpy` imports pandas, even if no value comes from pandas.  This import
+takes longer than the comparison of a million rows.  The functions here pass buffers, and import nothing.
 """
 
 from __future__ import annotations
@@ -50,26 +50,26 @@ def whole(column: Any) -> Any:
 
 
 def text(value: str) -> Any:
-    """A scalar."""
+    """A text as an Arrow scalar."""
     data = value.encode()
     ends = pa.py_buffer(np.array([0, len(data)], np.int64))
     return pa.Array.from_buffers(TEXT, 1, [None, ends, pa.py_buffer(data)])[0]
 
 
 def texts_of(values: list[bytes]) -> Any:
-    """An array of texts, of UTF-8."""
+    """An array of texts, which are given in UTF-8."""
     ends = np.zeros(len(values) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, values), np.int64, len(values)), out=ends[1:])
     return pa.Array.from_buffers(TEXT, len(values), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(values))])
 
 
 def number(value: int) -> Any:
-    """A scalar."""
+    """A whole number as an Arrow scalar."""
     return to_arrow(np.array([value], np.int64))[0]
 
 
 def null(kind: Any) -> Any:
-    """A scalar."""
+    """NULL of a type as an Arrow scalar."""
     return pa.nulls(1, kind)[0]
 
 

@@ -1,4 +1,4 @@
-"""In how many changed rows each column differs, and by how much at most."""
+"""Per column: the number of changed rows in which it differs, and the greatest difference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SECOND = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
 def column_differences(changed: Any, key: Sequence[str]) -> tuple[ColumnDifference, ...]:
-    """Of the columns that differ in a table of changed rows (`differing.counted`)."""
+    """The differences of each column that differs in a table of changed rows (`differing.counted`)."""
     names = [name.removeprefix("expected_") for name in changed.column_names if name.startswith("expected_")]
     times = to_numpy(changed.column("times"))
     half = len(names)
@@ -54,7 +54,7 @@ def _difference(name: str, one: Any, other: Any, times: Any) -> ColumnDifference
 
 
 def _greatest(one: Any, other: Any) -> tuple[float | None, float | None]:
-    """The greatest absolute difference, of times in seconds, and the greatest relative one, each where there is one."""
+    """(the greatest absolute difference, for times in seconds; the greatest relative one); None if there is none."""
     kind = one.type
     if not len(one):
         return None, None

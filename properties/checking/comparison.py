@@ -1,7 +1,8 @@
 """The Arrow engine: two tables compared as multisets of rows, in this process, without hashing.
 
-Equal rows at the same place are passed over first, for most outputs are in the
-order of what was expected; what is left is numbered row by row and counted.
+Equal rows at the same place are removed first, since most outputs are in the order
+of the expected rows.  The remaining rows are numbered, so that equal rows have the
+same number, and counted.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from .row_ids import Numbers, RowNumbers, row_ids
 from .tolerance import without_tolerated
 
 FEW = 5
-"""Rows at the same place are passed over when at most one of so many is left then."""
+"""Equal rows at the same place are removed if at most one row in this many remains."""
 
 
 def compare(pair: Pair, *, bounded: bool = True) -> Compared:
-    """Compare them here; raises CheckInputError, and TooLarge when `bounded` and too large for this process."""
+    """Compare two tables in this process; raises CheckInputError, and TooLarge if `bounded` and they are too large."""
     for side in pair.sides:
         side.hold(pair.names, bounded=bounded)
     pair.bring()
@@ -73,7 +74,7 @@ def differences(expected: Any, actual: Any, key: Sequence[str] = ()) -> Any:
 
 
 def _alike(expected: Any, actual: Any) -> Any:
-    """Which rows are equal to those at the same place."""
+    """For each row, whether the other table has an equal row at the same place."""
     alike = pa.chunked_array([pa.repeat(TRUE, len(expected))])
     for one, other in zip(expected.columns, actual.columns, strict=True):
         if pa.types.is_nested(one.type):
@@ -95,7 +96,8 @@ def _same(one: Any, other: Any) -> Any:
 
 
 def _counted(expected: Any, actual: Any, key: Sequence[str]) -> Any:
-    """Row by row: as soon as some columns name each row of either side, the others are compared side by side."""
+    """The rows that one side has more often; as soon as some columns identify the rows of each side, `_side_by_side`
+    compares the other columns."""
     both = pa.concat_tables([expected, actual])
     names = sorted(both.column_names, key=lambda name: (name not in key, _cost(both.schema.field(name).type)))
     numbers = RowNumbers(len(both))
@@ -116,7 +118,7 @@ def _counted(expected: Any, actual: Any, key: Sequence[str]) -> Any:
 
 
 def _cost(kind: Any) -> int:
-    """What numbering such values costs, and whether they are likely to name a row."""
+    """A rank: low if values of a type are cheap to number, and likely to identify a row."""
     if pa.types.is_integer(kind):
         return 0
     return 3 if pa.types.is_nested(kind) else 2 if pa.types.is_floating(kind) or pa.types.is_boolean(kind) else 1
@@ -127,14 +129,14 @@ def _once(ids: Numbers, many: int) -> bool:
 
 
 def _places(ids: Numbers, many: int) -> Numbers:
-    """Where each number stands first; -1 where it does not."""
+    """The first place of each number; -1 if it does not occur."""
     places = np.full(many, -1, np.int64)
     places[ids[::-1]] = np.arange(len(ids) - 1, -1, -1)
     return places
 
 
 def _side_by_side(expected: Any, actual: Any, ids: Numbers, many: int, others: list[str]) -> Any:
-    """Where the columns behind `ids` name each row once: only rows of one number can be equal."""
+    """The differing rows, if the columns numbered in `ids` identify each row: only rows of one number can be equal."""
     split = len(expected)
     one, other = _places(ids[:split], many), _places(ids[split:], many)
     shared = np.flatnonzero((one >= 0) & (other >= 0))
@@ -148,7 +150,7 @@ def _side_by_side(expected: Any, actual: Any, ids: Numbers, many: int, others: l
 
 
 def _taken(table: Any, places: Numbers) -> Any:
-    """The rows at these places; that of all in order costs nothing."""
+    """The rows at these places; all rows in order are not copied."""
     if len(places) == len(table) and np.array_equal(places, np.arange(len(table))):
         return table
     return table.take(to_arrow(places))
@@ -160,7 +162,7 @@ def _with_counts(rows: Any, counts: Any, is_expected: Any) -> Any:
 
 
 def _expected_too(differing: Any, expected: Any) -> Any:
-    """Rows that there are too many of are owed where expected has them at another place, that was passed over."""
+    """Set `IS_EXPECTED` for an extra row if the expected table has an equal row that was removed before."""
     names = expected.column_names
     extra = differing.filter(pc.less(differing.column(COUNT), number(0)))
     if not len(extra):

@@ -1,8 +1,9 @@
-"""A column's values as values of another type, in normal form: equal values are the same bytes.
+"""The conversion of a column's values to another type, in normal form: equal values have equal bytes.
 
 NaN is one value and -0.0 is 0.0, as in Spark's GROUP BY.  No conversion rounds,
-cuts or guesses: a value that the type cannot hold exactly is an error that
-names it (a decimal beside a float is the exception, it becomes the nearest one).
+truncates or guesses: if the type cannot hold a value exactly, an error names the
+value.  There is one exception: a decimal that is compared with floats becomes the
+nearest float.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ T = pa.types
 _TRUE = ("true", "t", "yes", "y", "1")
 _INFINITY = r"^[+-]?(?i:inf(inity)?)$"
 NO_CAST = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError)
-"""What a cast raises where a value, or no value of the type, can be cast."""
+"""The errors that a cast raises if a value, or the whole type, cannot be cast."""
 INT64_DIGITS = 19
 _FALSE = ("false", "f", "no", "n", "0")
 
 
 class Conversion:
-    """From one column's plain type to the type that it is compared in; `bare`: empty texts are NULL unless
-    it stays text, `empty_is_null`: then too.
+    """The conversion of one column from its plain type to the type in which it is compared.
 
-    `where` names the column and its side in errors.
+    With `bare`, empty texts become NULL unless the column stays text; with `empty_is_null` they
+    always do.  `where` names the column and its side in errors.
     """
 
     def __init__(self, kind: Any, where: str, name: str, *, bare: bool, empty_is_null: bool = False) -> None:
@@ -46,7 +47,7 @@ class Conversion:
         try:
             return normal(cast(column, self._kind))
         except NO_CAST:
-            raise CheckInputError(self._refusal(column)) from None  # names the value, as pyarrow's words do not
+            raise CheckInputError(self._refusal(column)) from None  # pyarrow's message does not name the value
 
     def _refusal(self, column: Any) -> str:
         kind = named(self._kind)
@@ -61,7 +62,7 @@ class Conversion:
 
 
 def plainly(column: Any) -> Any:
-    """Without encodings and widths that say nothing of the values."""
+    """The column in its plain type (`types.plain`): without encodings and widths, which do not change the values."""
     kind = column.type
     if T.is_dictionary(kind) or T.is_run_end_encoded(kind):
         column = pc.cast(column, kind.value_type) if T.is_dictionary(kind) else pc.run_end_decode(column)
@@ -77,7 +78,7 @@ def plainly(column: Any) -> Any:
 
 
 def cast(column: Any, kind: Any) -> Any:
-    """The column's values in another type; raises what pyarrow does."""
+    """The column's values in another type; raises pyarrow's errors."""
     if column.type == kind:
         return column
     if column.type == TEXT:
@@ -96,8 +97,11 @@ def cast(column: Any, kind: Any) -> Any:
 
 
 def _by_digits(one: Any, other: Any) -> bool:
-    """Where pyarrow's own cast is off by a bit for some values (decimals to floats), rounds (floats to decimals) or
-    refuses small numbers for others that there might be (whole numbers to decimals)."""
+    """Whether to cast through text, because pyarrow's own cast is wrong.
+
+    It is off by a bit for some values (decimals to floats), rounds (floats to decimals), or refuses small numbers
+    because the type may have greater ones (whole numbers to decimals).
+    """
     if T.is_decimal(other):
         return bool(T.is_floating(one) or (T.is_integer(one) and other.precision - other.scale < INT64_DIGITS))
     return bool(T.is_decimal(one) and T.is_floating(other))
@@ -111,7 +115,7 @@ def _narrowed(column: Any) -> Any:
 
 
 def _with_fields(column: Any, kind: Any) -> Any:
-    """Structs with the fields of another type, in its order, NULL where they have none."""
+    """Structs with the fields of another type, in that type's order; a missing field is NULL."""
     if not T.is_nested(kind) or column.type == kind:
         return column
     chunks = [_fields(chunk, kind) for chunk in column.chunks]
@@ -143,13 +147,13 @@ def _from_text(column: Any, kind: Any) -> Any:
             raise pa.ArrowInvalid("hexadecimal")
         try:
             return pc.cast(column, kind)
-        except pa.ArrowInvalid:  # 2.0 is a whole number too
+        except pa.ArrowInvalid:  # 2.0 is a whole number as well
             return pc.cast(pc.cast(column, pa.decimal128(38, 18)), kind)
     return _floats(column, kind) if T.is_floating(kind) else pc.cast(column, kind)
 
 
 def _floats(column: Any, kind: Any) -> Any:
-    """The nearest ones, but a whole number has to be one, and only infinity is infinite."""
+    """The nearest floats; a whole number has to be equal to its float, and only infinity may become infinite."""
     found = pc.cast(column, kind)
     infinite = column.filter(pc.is_inf(found))
     if len(infinite) and not pc.all(pc.match_substring_regex(infinite, _INFINITY)).as_py():
@@ -160,12 +164,12 @@ def _floats(column: Any, kind: Any) -> Any:
 
 
 def _times(column: Any, kind: Any) -> Any:
-    """With zones or without: then UTC is meant where the type has a zone."""
+    """Times with or without a zone; if the type has a zone, a time without one is in UTC."""
     if kind.tz is None:
         return pc.cast(column, kind)
     try:
         return pc.cast(pc.cast(column, pa.timestamp(kind.unit)), kind)
-    except pa.ArrowInvalid:  # some have a zone: pyarrow casts a column of which all do, or none
+    except pa.ArrowInvalid:  # only some have a zone: pyarrow needs all or none
         zoned, local = by_zone(column)
         return pc.coalesce(pc.cast(zoned, kind), pc.cast(pc.cast(local, pa.timestamp(kind.unit)), kind))
 
@@ -180,7 +184,7 @@ def _truth(column: Any) -> Any:
 
 
 def _first_odd(column: Any, kind: Any) -> Any:
-    """The first value that cannot be cast by itself, found by halving; None where it is not one value."""
+    """The first value that cannot be cast by itself, found by bisection; None if no single value fails."""
     good, bad = 0, len(column)
     while bad - good > 1:
         middle = (good + bad) // 2
@@ -197,13 +201,13 @@ def _first_odd(column: Any, kind: Any) -> Any:
 def _casts(column: Any, kind: Any) -> bool:
     try:
         cast(column, kind)
-    except NO_CAST:  # this is the answer: pyarrow can only be asked by trying
+    except NO_CAST:  # whether a cast is possible shows only when it is tried
         return False
     return True
 
 
 def normal(column: Any) -> Any:
-    """Floats with one NaN and one zero; within nested values that is seen to where they are compared."""
+    """The column with one NaN and one zero; nested floats are brought into normal form when they are compared."""
     if not T.is_floating(column.type):
         return column
     nan, zero = to_arrow(np.array([np.nan, 0.0])).cast(column.type)
@@ -211,7 +215,7 @@ def normal(column: Any) -> Any:
 
 
 def shown_type(kind: Any) -> Any:
-    """The type in which values are shown and written where Python, JSON or Spark have none of their own."""
+    """The type in which values are shown and written if Python, JSON or Spark has no type for them."""
     if T.is_list(kind):
         return pa.list_(shown_type(kind.value_type))
     if T.is_map(kind):
@@ -224,7 +228,7 @@ def shown_type(kind: Any) -> Any:
 
 
 def shown_as(column: Any) -> Any:
-    """The column with `shown_type`."""
+    """The column cast to its `shown_type`."""
     kind = shown_type(column.type)
     if T.is_timestamp(column.type) and kind == TEXT:
         column = pc.cast(column, pa.timestamp("ns"))

@@ -1,11 +1,11 @@
-"""CSV as RFC 4180 has it, every field as the text that stands there.
+"""CSV according to RFC 4180; every field is read as its text.
 
-A quote within quotes is doubled; delimiters and line ends within quotes are
-data; lines end with LF or CRLF; a byte order mark is no data; the first record
-names the columns, and one without a name is `_c0` by its place.  An unquoted
-field that is one of the texts for NULL (the empty one, unless told otherwise)
-is NULL; a quoted one never is, but in a file of one column, where writers quote
-NULL because an empty line is no record.
+A quote within quotes is doubled; delimiters and line ends within quotes are data;
+lines end with LF or CRLF; a byte order mark is ignored.  The first record names the
+columns; a column without a name is called `_c0`, with the number of its place.  An
+unquoted field is NULL if it is one of the texts for NULL (by default the empty text).
+A quoted field is never NULL, except in a file of one column: there writers quote NULL,
+because an empty line is no record.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from .arrays import TEXT
 from .errors import CheckInputError, error_text, shown
 
 WHOLE_BYTES = 256 << 20
-"""Files up to this size are read at once, by all cores."""
+"""Files up to this size are read in one piece, by all cores."""
 BLOCK_BYTES = 4 << 20
 LARGEST_BLOCK = 256 << 20
 CHUNK = 1 << 20
 
 
 def header(path: Path, delimiter: str) -> list[str]:
-    """The names of the columns; raises CheckInputError when there are none."""
+    """The names of the columns; raises CheckInputError if there are none."""
     return _header(path, delimiter)[0]
 
 
@@ -51,7 +51,7 @@ def _header(path: Path, delimiter: str) -> tuple[list[str], int]:
 
 
 def batches(path: Path, columns: Sequence[str], delimiter: str, nulls: Sequence[str]) -> Iterator[Any]:
-    """The columns as texts; raises CheckInputError with the file and the line of what is no CSV."""
+    """The columns as texts; raises CheckInputError with the file and the line that is not valid CSV."""
     names, empty = _header(path, delimiter)
     if _quotes_are_odd(path, delimiter) and (problem := _problem(path, delimiter)):
         raise CheckInputError(problem)
@@ -87,11 +87,11 @@ def batches(path: Path, columns: Sequence[str], delimiter: str, nulls: Sequence[
 
 
 def _quotes_are_odd(path: Path, delimiter: str) -> bool:
-    """Whether a quote stands elsewhere than RFC 4180 has it.  The parser takes one that is never closed, and a field
-    that goes on after its closing quote, without a word.
+    """Whether a quote is at a place where RFC 4180 allows none.
 
-    Where all is well every other quote opens: at the start of a field, or right behind one that seemed to close
-    (a doubled quote); and the others close: at the end of a field, or right before another quote.
+    The parser silently accepts a quote that is never closed, and a field that continues after its closing quote.  In a
+    valid file the quotes open and close in turn.  An opening quote is at the start of a field, or right after a
+    closing one (a doubled quote).  A closing quote is at the end of a field, or right before another quote.
     """
     before = np.zeros(256, bool)
     before[list(b'",\r\n'.replace(b",", delimiter.encode()))] = True
@@ -116,7 +116,7 @@ def _quotes_are_odd(path: Path, delimiter: str) -> bool:
 
 
 def _problem(path: Path, delimiter: str) -> str:
-    """Where the file is no CSV, found by reading it record by record; empty when nothing is wrong."""
+    """Where the file is not valid CSV, found record by record; empty if nothing is wrong."""
     csv.field_size_limit(sys.maxsize)
     line, fields = 1, 0
     try:

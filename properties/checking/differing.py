@@ -1,7 +1,7 @@
-"""From rows that differ to what is said of them: kinds, counts, pairs of a key, examples, differences by column.
+"""What is reported of differing rows: kinds, counts, changed rows, examples, differences by column.
 
-With a key, lost and unexpected rows of one key are the same row changed: they
-are paired in the order of their values, as often as both are there.
+With a key, a lost and an unexpected row of one key are one changed row.  Such rows
+are paired in the order of their values, as long as both kinds remain.
 """
 
 from __future__ import annotations
@@ -25,15 +25,18 @@ TIMES = "times"
 
 
 class Compared:
-    """The result, and the table of all that differs (`counted`)."""
+    """The result, and the table of all differing rows (`counted`)."""
 
     def __init__(self, result: CheckResult, differences: Any) -> None:
         self.result, self.differences = result, differences
 
 
 def counted(differing: Any, request: CheckRequest) -> Any:
-    """All that differs, in order: `difference` (lost, repeated, unexpected or changed), `times`, and of each
-    column what was expected (`expected_c`) and what is there (`actual_c`)."""
+    """The table of all differing rows, in order.
+
+    Its columns are `difference` (lost, repeated, unexpected or changed), `times`, and for each
+    column c the expected value (`expected_c`) and the actual one (`actual_c`).
+    """
     names = [name for name in differing.column_names if name not in (COUNT, IS_EXPECTED)]
     rows = _sorted(differing, names)
     counts = to_numpy(rows.column(COUNT))
@@ -68,7 +71,7 @@ def counted(differing: Any, request: CheckRequest) -> Any:
 
 
 def _where(places: Numbers) -> Any:
-    """The places to take rows from, NULL below 0."""
+    """The places from which to take rows; NULL if below 0."""
     return pc.if_else(to_arrow(places < 0), null(pa.int64()), to_arrow(places))
 
 
@@ -92,7 +95,7 @@ def _has_order(kind: Any) -> bool:
 
 
 def _paired(keys: Numbers, times: Numbers, lost: Numbers, unexpected: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-    """Places of lost and of unexpected rows of one key, and how often each pair is there."""
+    """(places of lost rows, places of unexpected rows of the same keys, how often each pair occurs)."""
     shared = np.intersect1d(keys[lost], keys[unexpected])
     sides = []
     for places in (lost, unexpected):
@@ -134,7 +137,7 @@ def judged(
     conversions: tuple[str, ...],
     warnings: tuple[str, ...],
 ) -> CheckResult:
-    """The verdict on a table of all that differs (`counted`)."""
+    """The verdict on a table of all differing rows (`counted`)."""
     kinds = found.column(KIND)
     counts = {}
     for kind in ("changed", *KINDS):
@@ -162,7 +165,7 @@ def judged(
 
 
 def samples(found: Any, limit: int) -> tuple[Sample, ...]:
-    """The first of each kind."""
+    """The first differing rows of each kind."""
     shown: list[Sample] = []
     names = [name.removeprefix("expected_") for name in found.column_names if name.startswith("expected_")]
     half = len(names)

@@ -1,9 +1,9 @@
-"""JSON lines: an object a line, each key a column; what a line leaves out is NULL.
+"""JSON lines: each line is an object, each key is a column, and a missing key is NULL.
 
-Texts stay texts, also those that look like times.  Whole numbers keep all their
-digits, and so do other numbers: where a double would round one of a column, the column is
-read as the texts that stand there.  A column that holds values of unlike types can be
-read as text alone.
+Texts stay texts, even if they look like times.  Whole numbers keep all their digits,
+and so do other numbers: if a double would round a number of a column, the column is
+read as the numbers' texts.  A column that holds values of unlike types can only be
+read as text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .types import holds
 
 T = pa.types
 CHUNK_BYTES = 64 << 20
-"""So much is read at once, up to the end of a line."""
+"""How much is read at once; the chunk then continues to the end of a line."""
 BLOCK_BYTES = 4 << 20
 SAMPLE_BYTES = 64 << 10
 _MANY_DIGITS = rf"[0-9][0-9.]{{{SURE_DIGITS}}}"
@@ -37,29 +37,29 @@ HALF = "half a surrogate pair, which no text can hold"
 
 
 class Lines(NamedTuple):
-    """Some lines as a table; `digits`: its columns of numbers that are the texts that stand there."""
+    """Some lines as a table; `digits`: its columns of numbers that were read as their texts."""
 
     table: Any
     digits: frozenset[str] = frozenset()
 
 
 class Wanted(NamedTuple):
-    """How columns are read, by their names."""
+    """How columns are read: their names, by the way of reading."""
 
     as_text: frozenset[str] = frozenset()
-    """as text, whatever they hold"""
+    """read as text, whatever their values are"""
     exactly: frozenset[str] = frozenset()
-    """numbers in lists and objects as decimals"""
+    """numbers in their lists and objects are read as decimals"""
     ignored: frozenset[str] = frozenset()
-    """not at all, where they make the others slow or impossible to read"""
+    """not read at all, if they make the others slow or impossible to read"""
 
 
 class Digits(str):
-    """A number that is not whole, as it stands there."""
+    """The text of a number that is not whole."""
 
 
 def batches(path: Path, wanted: Wanted) -> Iterator[Lines]:
-    """All columns; raises CheckInputError with file and line."""
+    """All columns, chunk by chunk; raises CheckInputError with file and line."""
     line = 1
     with path.open("rb") as file:
         while chunk := file.read(CHUNK_BYTES):
@@ -81,23 +81,23 @@ def _lines(chunk: bytes, path: Path, line: int, wanted: Wanted) -> Iterator[Line
 
 
 def _quickly(chunk: bytes) -> Any | None:
-    """By pyarrow; None where that makes of some lines what they are not, or raises an error that names no line."""
+    """A chunk read by pyarrow; None if pyarrow misreads some lines, or raises an error that names no line."""
     if not (objects := _objects(chunk)):
-        return None  # a line that is `null` ends pyarrow, and this process
+        return None  # a line `null` makes pyarrow crash this process
     try:
-        str(chunk, "utf-8")  # pyarrow takes other bytes for text
+        str(chunk, "utf-8")  # pyarrow accepts other bytes as text
         table = _read(chunk)
     except (UnicodeDecodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None  # `_slowly` reads it, or raises an error that names the line
     if table.num_rows != objects:
-        return None  # pyarrow takes several objects on a line, and one on several lines
+        return None  # pyarrow accepts several objects on a line, or one on several
     if any(T.is_floating(one.type) and pc.any(pc.is_inf(one)).as_py() for one in table.columns):
-        return None  # pyarrow takes 1e400 for infinity
+        return None  # pyarrow reads 1e400 as infinity
     return table
 
 
 def _with_digits(table: Any, chunk: bytes, exactly: frozenset[str]) -> Lines | None:
-    """The table with texts in place of doubles that may be rounded; None where `_slowly` has to read it."""
+    """The table with texts in place of doubles that may be rounded; None if `_slowly` has to read the chunk."""
     if any(_holds_doubles(field.type) for field in table.schema if field.name in exactly):
         return None
     doubles = [field.name for field in table.schema if _holds_doubles(field.type)]
@@ -118,13 +118,13 @@ def _with_digits(table: Any, chunk: bytes, exactly: frozenset[str]) -> Lines | N
 
 
 def _texts(chunk: bytes, names: list[str], rows: int) -> list[Any] | None:
-    """What stands in these columns."""
+    """The raw texts of these columns; None if they cannot be found."""
     fields = [(f"f{place}", msgspec.Raw, msgspec.Raw(b"null")) for place in range(len(names))]
     try:
         line = msgspec.defstruct("Line", fields, rename=dict(zip((f[0] for f in fields), names, strict=True)), gc=False)
         found = msgspec.json.Decoder(line).decode_lines(chunk)
     except (ValueError, msgspec.DecodeError):
-        return None  # a name that msgspec cannot look for, or a number that only Python reads
+        return None  # msgspec cannot look for a name, or cannot read a number
     if len(found) != rows:
         return None
     columns = (texts_of([bytes(getattr(one, field[0])) for one in found]) for field in fields)
@@ -141,7 +141,7 @@ def _holds_doubles(kind: Any) -> bool:
 
 
 def _objects(chunk: bytes) -> int:
-    """How many lines there are with an object each, or what looks like one from its ends; 0 where a line has none."""
+    """The number of lines, if each seems to be an object by its first and last character; else 0."""
     body = chunk.strip()
     if not (body.startswith(b"{") and body.endswith(b"}")):
         return 0
@@ -153,7 +153,7 @@ def _objects(chunk: bytes) -> int:
 
 
 def _read(chunk: bytes) -> Any:
-    """By pyarrow, which takes some texts for times: those are read again as what they are."""
+    """A chunk read by pyarrow, which reads some texts as times: these columns are read again as text."""
     newline = chunk.rfind(b"\n", 0, SAMPLE_BYTES)
     sample = chunk[: newline + 1] if newline >= 0 else chunk
     columns = {field.name: field for field in _without_times(_parsed(sample, None).schema)}
@@ -195,7 +195,7 @@ def _is_text(schema: Any, name: str) -> bool:
 
 
 def _slowly(chunk: bytes, path: Path, first: int, wanted: Wanted) -> Lines:
-    """Line by line: what is wrong is found, numbers stay what they are, columns of unlike values can be texts."""
+    """A chunk read line by line: errors name the line, numbers keep their digits, unlike values can be texts."""
     columns: dict[str, list[Any]] = {}
     lines: list[int] = []
     for number, words in enumerate(chunk.split(b"\n"), first):
@@ -246,7 +246,7 @@ def _object(text: bytes, path: Path, number: int) -> Mapping[str, Any]:
 
 
 def _written(value: object) -> str:
-    """Its text, or else its JSON."""
+    """A text as it is, any other value as JSON."""
     return str(value) if isinstance(value, str) else _json(value)
 
 
@@ -261,7 +261,7 @@ def _json(value: object) -> str:
 
 
 def _shown(value: object) -> str:
-    """A value in a message: a text as any other, everything else as JSON, bounded."""
+    """A value for a message, of bounded length: a text as in other messages, any other value as JSON."""
     words = value if type(value) is str else Bare(_json(value))
     return shown(words).encode("utf-8", "backslashreplace").decode()
 
@@ -277,13 +277,13 @@ _WORDS: dict[type, str] = {bool: "true or false", int: "a number", float: "a num
 
 
 class _Column:
-    """A column of a file on its way to Arrow; `exact`: numbers in lists and objects are decimals."""
+    """A column's conversion to Arrow; `exact`: numbers in lists and objects are decimals."""
 
     def __init__(self, name: str, path: Path, lines: list[int], *, exact: bool) -> None:
         self._name, self._path, self._lines, self._exact = name, path, lines, exact
 
     def array(self, values: list[Any]) -> tuple[Any, bool]:
-        """The values, and whether they are numbers as the texts that stand there."""
+        """(the values as an array, whether they are the texts of numbers)."""
         word = self._word(values)
         if word == "a number":
             return self._numbers(values)
@@ -298,7 +298,7 @@ class _Column:
             self._unlike(values)
 
     def _word(self, values: list[Any]) -> str | None:
-        """What all of them are."""
+        """A phrase for the kind that all values have; None if all are NULL.  Raises an error for several kinds."""
         seen: str | None = None
         for place, value in enumerate(values):
             if value is None:
@@ -326,7 +326,7 @@ class _Column:
                     )
 
     def _nested(self, values: list[Any]) -> list[Any]:
-        """With decimals for numbers where doubles would round one of them, or decimals are wanted."""
+        """The values with decimals for numbers, if a double would round one of them or decimals are requested."""
         self._demand_finite(values)
         numbers = list(dict.fromkeys(one for value in values for one in _numbers_in(value)))
         texts = pa.chunked_array([pa.array(map(str, numbers), TEXT)])
@@ -339,7 +339,7 @@ class _Column:
         return [_converted(value, Decimal if T.is_decimal(kind) else float) for value in values]
 
     def _unlike(self, values: list[Any]) -> NoReturn:
-        """Raises an error that names a value which a column of those before it cannot hold, found by halving."""
+        """Raise an error that names the first value that is unlike those before it, found by bisection."""
         good, bad = 0, len(values)
         while bad - good > 1:
             middle = (good + bad) // 2
@@ -347,7 +347,7 @@ class _Column:
                 pa.array(values[:middle])
                 good = middle
             except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
-                bad = middle  # the search goes on below it, and the value that is found is named
+                bad = middle  # the error names the value at which the search ends
         place, value = bad - 1, values[bad - 1]
         if not _is_unicode(value):
             ignore = f"--ignore {self._name} leaves the column out"
@@ -374,7 +374,7 @@ def _numbers_in(value: object) -> Iterator[Digits]:
 
 
 def _converted(value: Any, to: type) -> Any:
-    """With numbers of this type."""
+    """A nested value with its numbers converted to this type."""
     if isinstance(value, Digits):
         return to(value)
     if isinstance(value, list):
@@ -391,6 +391,6 @@ def _is_long(number: Digits) -> bool:
 def _is_unicode(value: object) -> bool:
     try:
         _written(value).encode()
-    except UnicodeEncodeError:  # this is the answer
+    except UnicodeEncodeError:  # it has a lone surrogate
         return False
     return True

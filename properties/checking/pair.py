@@ -1,4 +1,4 @@
-"""Two tables brought together: the same columns, each of one type, in one order."""
+"""Two tables with the same columns: in one order, and each column of one type."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DIGITS_KEPT = ", as a double would round one (--cast to double compares doubles)
 
 
 class Side:
-    """One of the tables.  `own` says of the pair's columns how this table calls them."""
+    """One of the tables.  `own` has this table's name of each of the pair's columns."""
 
     def __init__(self, name: str, source: Source, own: Mapping[str, str]) -> None:
         self.name, self.source = name, source
@@ -46,7 +46,7 @@ class Side:
         return self.source.bytes <= SMALL_BYTES and self.source.rows <= most + 1
 
     def hold(self, names: Sequence[str], *, bounded: bool) -> None:
-        """Keep these columns in memory; raises TooLarge when `bounded` and they need more than they may."""
+        """Keep these columns in memory; raises TooLarge if `bounded` and they need more than `MEMORY_BYTES`."""
         held, size = [], 0
         for table in self._read(names):
             size += table.nbytes
@@ -56,11 +56,11 @@ class Side:
         self._held = held
 
     def release(self) -> None:
-        """Read it anew from now on."""
+        """Drop the columns from memory; from then on the table is read again."""
         self._held = None
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
-        """The columns by the pair's names, as they are."""
+        """The columns with the pair's names, not converted."""
         if self._held is None:
             yield from self._read(names)
         else:
@@ -73,8 +73,12 @@ class Side:
 
 
 class Pair:
-    """`types`: the columns that are compared, and the types in which they are; `conversions`: each
-    that is made, in a sentence.  Making one reads what types and sizes need, `bring` the values."""
+    """The two tables of a request.
+
+    `types` has the compared columns and the types in which they are compared, `conversions` a
+    sentence for each conversion.  The constructor reads only what types and sizes require; `bring`
+    reads the values.
+    """
 
     def __init__(self, request: CheckRequest) -> None:
         self.request = request
@@ -97,7 +101,7 @@ class Pair:
 
     @property
     def small(self) -> bool:
-        """One process can compare them."""
+        """Whether one process can compare the tables."""
         return all(side.small for side in self.sides)
 
     def _names(self) -> list[str]:
@@ -118,7 +122,7 @@ class Pair:
         return names
 
     def bring(self) -> None:
-        """Decide the types, for which texts are read through; raises CheckInputError on unlike ones."""
+        """Determine the types, which requires reading all texts; raises CheckInputError for unlike types."""
         facts = self._facts()
         conversions: dict[tuple[str, str, str, str], list[str]] = {}
         for name in self.names:
@@ -149,7 +153,7 @@ class Pair:
         self._demand_numbers()
 
     def _stays_text(self, name: str, columns: Mapping[str, Column]) -> Iterator[tuple[str, str, str, str]]:
-        """Where texts of one side alone could be read as something: why they are not."""
+        """Why a column stays text although one side's texts alone could be read as another type."""
         read = {side: column.facts.type() if column.facts else TEXT for side, column in columns.items()}
         wide = [side for side, column in columns.items() if read[side] == TEXT and column.facts and column.facts.number]
         if wide:
@@ -167,7 +171,7 @@ class Pair:
                 )
 
     def _keep_digits_of_nested(self) -> None:
-        """Have numbers in lists and objects of JSON read as decimals where they are decimals on the other side."""
+        """Make JSON's numbers in lists and objects decimals, if the other side has decimals there."""
         for side, other in (self.sides, self.sides[::-1], self.sides):
             if isinstance(side.source, JsonSource):
                 names = [
@@ -179,7 +183,7 @@ class Pair:
                     side.source.read_exactly(side.own[name] for name in names)
 
     def _facts(self) -> dict[str, dict[str, Facts]]:
-        """Of the columns whose reading depends on what their texts are."""
+        """By side, the facts of the columns whose type depends on their texts."""
         found = {}
         for side, other in (self.sides, self.sides[::-1]):
             exactly = {name: _is_decimal(other.column(name)) for name in self.names if _is_read(side, other, name)}
@@ -195,7 +199,7 @@ class Pair:
         return found
 
     def _facts_of(self, side: Side, exactly: Mapping[str, bool]) -> dict[str, Facts]:
-        """Of these columns; `exactly` says for which decimals are looked for."""
+        """The facts of some columns; `exactly` says which columns are examined for decimals."""
         facts = dict.fromkeys(exactly, Facts())
         for table in side.batches(list(exactly)) if exactly else ():
 
@@ -225,7 +229,7 @@ class Pair:
         return "; ".join([line, ", ".join(hints)]) if hints else line
 
     def _value_cast(self, name: str, columns: Mapping[str, Column]) -> str:
-        """What `--cast` can make of both sides where one is text; empty where there is nothing."""
+        """The type to which `--cast` can convert both sides if one is text; empty if there is none."""
         typed = next((column for column in columns.values() if not column.is_text), None)
         if typed is None:
             return ""
@@ -243,11 +247,11 @@ class Pair:
                 for table in side.batches([name]) if side.column(name).is_text else ():
                     convert(table.column(name))
         except CheckInputError:
-            return ""  # the error that is being written then has no hint that would not help
+            return ""  # the cast would fail too: no hint
         return words
 
     def _first_odd(self, side: Side, name: str, opposite: Column) -> str | None:
-        """A text that keeps the column from being read as the other side's type, found by halving."""
+        """A text that cannot be read as the other side's type, found by bisection; None if there is none."""
         fitting = ("null", named(opposite.type), "bigint", "double")
 
         def fits(texts: Any) -> bool:
@@ -274,7 +278,7 @@ class Pair:
                 raise CheckInputError(f"the column {name} has a tolerance, but is no number")
 
     def other_types(self, side: Side) -> dict[str, Any]:
-        """Of the columns that are not compared, but may stand in a condition: as what each reads by itself."""
+        """The types of the columns that are not compared, but may be in a condition: each read by itself."""
         found = {}
         for name in side.own:
             column = side.column(name)
@@ -286,7 +290,7 @@ class Pair:
         return found
 
     def converted(self, side: Side, types: Mapping[str, Any] | None = None) -> Iterator[Any]:
-        """The side's table in the pair's types, or in those given, values in normal form; raises CheckInputError."""
+        """The side's table in the pair's types, or in `types`, with values in normal form; raises CheckInputError."""
         types = types or self.types
         conversions = {
             name: Conversion(
@@ -307,7 +311,7 @@ class Pair:
 
 
 def by_column(work: Callable[[str], Found], names: Iterable[str]) -> dict[str, Found]:
-    """What the work finds of each column, by all cores; of several errors the first column's."""
+    """The result of `work` for each column, computed by all cores; raises the first failing column's error."""
     names = list(names)
     with ThreadPoolExecutor(pa.cpu_count()) as threads:
         return dict(zip(names, threads.map(work, names), strict=True))
@@ -324,7 +328,7 @@ def _source(request: CheckRequest, side: str, casts: Mapping[str, Any]) -> Sourc
 
 
 def _is_read(side: Side, other: Side, name: str) -> bool:
-    """Whether the column's texts decide as what it is compared."""
+    """Whether the texts of a column decide the type in which it is compared."""
     column, opposite = side.column(name), other.column(name)
     if not column.is_text:
         return column.is_number
@@ -338,7 +342,7 @@ def _is_decimal(column: Column) -> bool:
 def _facts_of(column: Any, *, exact: bool) -> Facts:
     if not T.is_floating(column.type):
         return facts_of(_text(column), exact=exact)
-    if not exact:  # they are of JSON, and rounded none
+    if not exact:  # JSON's doubles, none of them rounded
         return SHORT if column.null_count < len(column) else Facts()
     return msgspec.structs.replace(facts_of(_text(column), exact=True), integer=False)
 
@@ -354,7 +358,7 @@ def _to_text(column: Column, kind: Any) -> tuple[str, str] | None:
 def _sides(
     words: Mapping[str, tuple[str, str] | None], columns: Mapping[str, Column], kind: Any, why: str
 ) -> list[tuple[str, str, str, str]]:
-    """The conversions of a column: what was where, what becomes of it, why."""
+    """The conversions of a column: (its type before, the side, what it becomes, why)."""
     if words.get("expected") and words.get("expected") == words.get("actual"):
         was, becomes = words["expected"] or ("", "")
         return [(was, "both", becomes, why)]
@@ -374,7 +378,7 @@ def _demand(names: Sequence[str], side: Side, other: Side | None = None) -> None
 
 
 def _separator(side: Side) -> str:
-    """A hint where a header looks as if it were divided by something else."""
+    """A hint if a header seems to have another delimiter."""
     if isinstance(side.source, CsvSource) and len(side.own) == 1:
         only = next(iter(side.own))
         for sign, name in SEPARATORS.items():

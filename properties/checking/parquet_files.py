@@ -1,4 +1,4 @@
-"""Parquet, as whoever wrote it: dictionaries are resolved, and old 96-bit times are microseconds."""
+"""Parquet from any writer: dictionaries are resolved, and old 96-bit times are read as microseconds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROWS_AT_ONCE = 128 * 1024
 
 def opened(path: Path) -> Any:
     """A pyarrow ParquetFile; raises CheckInputError."""
-    import pyarrow.parquet as pq  # only where there is Parquet: it is slow to import
+    import pyarrow.parquet as pq  # slow to import: only if there is Parquet
 
     try:
         return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
@@ -26,7 +26,7 @@ def opened(path: Path) -> Any:
 
 
 def batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
-    """The columns that the file has of those named; raises CheckInputError."""
+    """Those of the named columns that the file has; raises CheckInputError."""
     with opened(path) as file:
         here = [name for name in columns if name in file.schema_arrow.names]
         rows = 0

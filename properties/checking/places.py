@@ -1,4 +1,4 @@
-"""What lies at a path: of which kind its files are, and what their folders say of them."""
+"""The table at a path: its files, their kind, and the columns in the names of their folders."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ FORMATS = {
     ".parquet": "parquet",
 }
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-"""How a folder's name says NULL."""
+"""The text for NULL in a folder's name."""
 
 
 class DataFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file, and the columns that the names of its folders give (`day=2013-02-08`)."""
+    """A file, and the columns in the names of its folders (`day=2013-02-08`)."""
 
     path: Path
     folders: dict[str, str | None] = {}
@@ -42,7 +42,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def place_of(path: Path) -> Place:
-    """What lies there; raises CheckInputError when it is no table."""
+    """The table at a path; raises CheckInputError if there is none."""
     if not path.exists():
         raise CheckInputError(f"there is no {path}")
     if path.is_file():
@@ -59,7 +59,7 @@ def place_of(path: Path) -> Place:
 
 
 def _is_hidden(path: Path) -> bool:
-    """As Spark has it: a committer's own files, and partial ones."""
+    """Whether Spark too would ignore a file: a committer's own files, and partial ones."""
     return any(part.startswith((".", "_")) and "=" not in part for part in path.parts)
 
 

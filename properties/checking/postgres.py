@@ -1,4 +1,4 @@
-"""A table of PostgreSQL in its server's catalogue: that it is there, how large it is, what of it is read."""
+"""A table of PostgreSQL in its server's catalogue: whether it exists, its size, and its columns to read."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ PAGES_A_SLICE = 4_096
 MOST_SLICES = 64
 
 READABLE = {"r": True, "m": True, "p": False}
-"""Kinds of relations that can be read: whether their pages can be counted.  A view is none of
-them: reading one would run what it is made of."""
+"""By kind of relation that can be read, whether its pages can be counted.  Plain views are left
+out: reading one would run its query."""
 
 REFUSALS = ("does not exist", "password authentication failed", "no password supplied", "pg_hba.conf")
-"""How a server that is there says that a name or a password is wrong: libpq hands out the text only."""
+"""Texts with which a reachable server refuses a name or a password: libpq returns only the text."""
 
 
 def table_bytes(where: PostgresTable) -> int:
-    """How large the table is on the server's disk; raises CheckInputError, TableUnreachable."""
+    """The size of the table on the server's disk; raises CheckInputError, TableUnreachable."""
     with opened(where) as link:
         row = link.execute("SELECT pg_table_size(%s::oid)", (_found(link, where).oid,)).fetchone()
     return int(row[0]) if row and row[0] is not None else 0
@@ -49,7 +49,7 @@ def described(where: PostgresTable) -> tuple[TableColumn, ...]:
 
 
 def rows_up_to(where: PostgresTable, most: int) -> int:
-    """How many rows there are, counted up to one more than `most`."""
+    """The number of rows, counted up to one more than `most`."""
     with opened(where) as link:
         found = _found(link, where)
         name = sql.Identifier(found.schema, found.table)
@@ -84,7 +84,7 @@ class _Found(NamedTuple):
 
 
 def _found(link: Link, where: PostgresTable) -> _Found:
-    """The table in the server's catalogue; raises CheckInputError when there is none."""
+    """The table in the server's catalogue; raises CheckInputError if there is none."""
     row = link.execute(
         "SELECT c.oid, n.nspname, c.relname, c.relkind::text"
         " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
@@ -100,7 +100,7 @@ def _found(link: Link, where: PostgresTable) -> _Found:
 
 
 def plan_of(link: Link, where: PostgresTable) -> Plan:
-    """What is to be read, on this connection's snapshot."""
+    """The plan for one reading, on this connection's snapshot."""
     found = _found(link, where)
     columns = _columns(link, where, found.oid)
     row = link.execute(
@@ -113,14 +113,14 @@ def plan_of(link: Link, where: PostgresTable) -> Plan:
 
 
 def _slices(pages: int) -> tuple[tuple[int, int | None], ...]:
-    """Ranges of pages, all of them once; the last has no end, for pages that are new."""
+    """Ranges that have each page once; the last range has no end, so that new pages are read."""
     many = max(1, min(MOST_SLICES, pages // PAGES_A_SLICE))
     edges = [pages * index // many for index in range(many)]
     return tuple(zip(edges, [*edges[1:], None], strict=True))
 
 
 def _columns(link: Link, where: PostgresTable, oid: int) -> tuple[TableColumn, ...]:
-    """The columns to be read; raises CheckInputError on one that is not there or of another type."""
+    """The columns to read; raises CheckInputError for a column that is missing or has an unsupported type."""
     rows = link.execute(
         "SELECT a.attname, t.typname, n.nspname = 'pg_catalog', a.atttypmod, format_type(a.atttypid, a.atttypmod)"
         " FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid JOIN pg_namespace n ON n.oid = t.typnamespace"

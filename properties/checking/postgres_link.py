@@ -1,9 +1,9 @@
-"""A connection to PostgreSQL that only reads, and what comes over it as Arrow batches.
+"""A read-only connection to PostgreSQL, and the rows that it reads, as Arrow batches.
 
-What is read is decided beforehand (`Plan`): the columns, the slices, and the
-snapshot that all slices share, so that a table is seen as it was at one moment,
-however long the reading takes.  Values come as values of the listed types;
-nothing of a table is evaluated.
+A `Plan` fixes in advance what is read: the columns, the slices, and the snapshot
+that all slices share.  So a table is read as it was at one moment, however long
+the reading takes.  Values have one of the listed types; nothing of a table is
+evaluated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .errors import CheckInputError, TableUnreachable
 
 CONNECT_TIMEOUT_S = 5
 SILENCE_S = 60.0
-"""How long a server may say nothing while it is asked for one thing."""
+"""How long a server may take to answer one request."""
 ROWS_AT_ONCE = 20_000
 PLAIN_DIGITS = (38, 18)
 """Precision and scale of a numeric column that declares none."""
@@ -44,11 +44,11 @@ KINDS: dict[str, Any] = {
     "timestamp": pa.timestamp("us"),
     "timestamptz": pa.timestamp("us", "UTC"),
 }
-"""PostgreSQL's type (as its catalogue calls it): Arrow's.  `numeric` comes to these."""
+"""By PostgreSQL's type, as its catalogue names it, Arrow's type.  `numeric` is a decimal with the column's digits."""
 
 
 class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
-    """A column; `kind` is one of `KINDS` or numeric, whose digits are given."""
+    """A column; `kind` is one of `KINDS`, or numeric with precision and scale."""
 
     name: str
     kind: str
@@ -61,7 +61,7 @@ class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """One reading of a table; `slices` are (first page, page behind the last, None at the end)."""
+    """One reading of a table; `slices` are (first page, page after the last one; None for the end)."""
 
     schema: str
     table: str
@@ -71,7 +71,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Link(psycopg.Connection[tuple[Any, ...]]):
-    """A connection on which nothing is waited for longer than SILENCE_S."""
+    """A connection that waits for no answer longer than SILENCE_S."""
 
     def wait(self, gen: Generator[Any, Any, Answer], *arguments: Any, **options: Any) -> Answer:
         return super().wait(self._bounded(gen), *arguments, **options)
@@ -92,7 +92,7 @@ class Link(psycopg.Connection[tuple[Any, ...]]):
 
 
 def connect(conninfo: str, password: str = "") -> Link:
-    """A session that can only read, and sees one moment; raises psycopg.Error."""
+    """A session that can only read, in one snapshot; raises psycopg.Error."""
     link = Link.connect(
         conninfo,
         password=password or None,
@@ -108,7 +108,7 @@ def connect(conninfo: str, password: str = "") -> Link:
 
 
 def batches(conninfo: str, password: str, plan: Plan, pages: tuple[int, int | None]) -> Iterator[Any]:
-    """The rows of a slice as Arrow batches; raises what `told` makes of an error."""
+    """The rows of a slice as Arrow batches; raises the errors of `as_check_error`."""
     try:
         with connect(conninfo, password) as link:
             link.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(plan.snapshot))
@@ -123,7 +123,7 @@ def batches(conninfo: str, password: str, plan: Plan, pages: tuple[int, int | No
 
 
 def query(plan: Plan, pages: tuple[int, int | None]) -> sql.Composed:
-    """The rows of a slice.  Pages follow each other without a gap, and the last slice has no end."""
+    """The query for the rows of a slice.  Slices have no gap between them, and the last one has no end."""
     first, behind = pages
     select = sql.SQL("SELECT {} FROM {}").format(
         sql.SQL(", ").join(sql.Identifier(column.name) for column in plan.columns),
@@ -137,7 +137,7 @@ def query(plan: Plan, pages: tuple[int, int | None]) -> sql.Composed:
 
 
 def batch(columns: tuple[TableColumn, ...], rows: list[tuple[Any, ...]]) -> Any:
-    """Rows as an Arrow batch; raises CheckInputError on a value that Spark's type cannot hold."""
+    """Rows as an Arrow batch; raises CheckInputError for a value that Spark's type cannot hold."""
     arrays = []
     for column, values in zip(columns, zip(*rows, strict=True), strict=True):
         try:
@@ -163,7 +163,7 @@ def _fits(value: Decimal, column: TableColumn) -> bool:
 
 
 def as_check_error(error: psycopg.Error, what: str) -> CheckInputError | TableUnreachable:
-    """An error of the server in one line: the user's (what is not there, or may not be read), or the environment's."""
+    """A server's error in one line: the user's error (a missing or unreadable object), or the environment's."""
     text = " ".join(str(error).split())
     if isinstance(error, psycopg.DataError):
         return CheckInputError(f"{what} holds a value that cannot be read: {text}")

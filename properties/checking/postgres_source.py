@@ -16,7 +16,7 @@ from .types import plain
 
 
 class PostgresSource:
-    """A `Source`; each reading sees the table as it is when it begins."""
+    """A `Source`; each reading sees the table as it is when the reading begins."""
 
     def __init__(self, where: PostgresTable) -> None:
         self.where = where

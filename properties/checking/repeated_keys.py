@@ -1,4 +1,4 @@
-"""A key that names more than one row, told with how often and an example."""
+"""Warnings about keys that identify more than one row, with their number and an example."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXAMPLES = 3
 
 
 def repeated_keys(keys: Any, side: str) -> str:
-    """A warning about the key columns of a table; empty when each key stands there once."""
+    """A warning about the key columns of a table; empty if each key occurs once."""
     if not len(keys):
         return ""
     numbers = RowNumbers(len(keys))

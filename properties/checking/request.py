@@ -1,4 +1,4 @@
-"""What a check is asked, and what it answers."""
+"""The request and the result of a check."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ GUARANTEES = {
     "at-least-once": ("lost", "unexpected", "changed"),
     "at-most-once": ("repeated", "unexpected", "changed"),
 }
-"""What each guarantee rules out."""
+"""The kinds of difference that each guarantee excludes."""
 
 KINDS = ("lost", "repeated", "unexpected")
 SIDES = ("expected", "actual")
 
 OURS = "\x1f"
-"""What columns of our own begin with, and none of a table may."""
+"""The prefix of columns that this package adds; no column of a table may have it."""
 COUNT = f"{OURS}count"
 IS_EXPECTED = f"{OURS}is_expected"
-"""The columns that tell of a row that differs by how much expected has it more often (below 0: actual), and
-whether expected has it at all."""
+"""The added columns of a differing row: how many times more often expected has it (below 0: actual), and whether
+expected has it at all."""
 
 
 class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Two tables and how they are to be compared.
+    """Two tables and how they are compared.
 
-    `rename` tells of expected columns how the actual table calls them, `cast` as which type a column
-    of both is compared; `tolerance` is absolute, `relative_tolerance` a share of the greater of two
-    numbers.  `delimiters` are those of CSV by side; `nulls` are the unquoted texts of CSV that are
-    NULL, and with `empty_is_null` so is every empty text of either side.  `limit` is how many rows
-    of each kind are shown.
+    `rename` has, by expected column, its name in the actual table; `cast` has, by column, the type in
+    which it is compared.  `tolerance` is absolute, `relative_tolerance` a share of the greater of two
+    numbers.  `delimiters` are those of CSV, by side.  `nulls` are the unquoted texts of CSV that are
+    NULL; with `empty_is_null` every empty text of either side is NULL too.  `limit` is the number of
+    rows of each kind that are shown.
     """
 
     expected: Path | PostgresTable
@@ -61,8 +61,10 @@ class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """A row that differs: `count` of it are lost, repeated or unexpected; of a changed row,
-    `row` is what was expected and `actual` what is there."""
+    """A differing row, which is lost, repeated or unexpected `count` times.
+
+    For a changed row, `row` is the expected row and `actual` the actual one.
+    """
 
     kind: str
     row: dict[str, Any]
@@ -73,9 +75,9 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 class ColumnDifference(msgspec.Struct, frozen=True, kw_only=True):
     """In how many of the changed rows a column differs, and by how much at most.
 
-    `greatest` is absolute (of times in seconds), `relative` a share of the greater number; neither
-    is there for what is no number or time.  `nulls` counts the rows in which one side alone is
-    NULL, `empty` those of them in which the other is an empty text.
+    `greatest` is absolute (for times in seconds), `relative` a share of the greater number; columns
+    that are no numbers or times have neither.  `nulls` counts the rows in which only one side is
+    NULL, `empty` those of them in which the other side is an empty text.
     """
 
     column: str
@@ -87,8 +89,10 @@ class ColumnDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
-    """`held`: what the guarantee rules out did not happen.  The counts are of rows; a `changed`
-    one is counted neither as lost nor as unexpected."""
+    """The result; `held` says that no difference occurred that the guarantee excludes.
+
+    The counts are of rows; a `changed` row counts neither as lost nor as unexpected.
+    """
 
     held: bool
     expected_rows: int
@@ -99,14 +103,14 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     changed: int = 0
     samples: tuple[Sample, ...] = ()
     exact: bool = True
-    """whether no hash took part in finding the tables equal"""
+    """whether the tables were compared without hashes"""
     engine: str = "spark"
-    """what compared them: arrow or spark"""
+    """the engine that compared the tables: arrow or spark"""
     conversions: tuple[str, ...] = ()
-    """each conversion that was made, in a sentence"""
+    """a sentence for each conversion"""
     warnings: tuple[str, ...] = ()
     columns: tuple[ColumnDifference, ...] = ()
-    """those that differ in changed rows"""
+    """the columns that differ in changed rows"""
 
     @property
     def equal(self) -> bool:
@@ -114,7 +118,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def demand_request(request: CheckRequest) -> None:
-    """Raise CheckInputError on what no table can be asked."""
+    """Raise CheckInputError for a request that is invalid for any table."""
     if request.guarantee not in GUARANTEES:
         raise CheckInputError(f"the guarantee can be {', '.join(GUARANTEES)}, not {request.guarantee}")
     if request.tolerated and not request.key:

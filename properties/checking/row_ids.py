@@ -1,8 +1,8 @@
-"""A number for each row, the same for equal rows and no others: rows by numpy from there on.
+"""A number for each row, equal for equal rows only, so that numpy can compare rows.
 
-Each column's values are numbered (Arrow's dictionary encoding, by value and
-not by hash alone), and the numbers of a row are put together; when they would
-leave 63 bits, the numbers put together so far are numbered anew.
+Each column's values are numbered (Arrow's dictionary encoding, by value and not
+by hash alone), and the numbers of a row are combined into one.  If this one would
+exceed 63 bits, the numbers combined so far are numbered anew.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ SPARSE = 4
 
 
 class RowNumbers:
-    """Numbers by the columns that were added so far; not dense unless asked for."""
+    """The rows' numbers by the columns that were added so far; only `dense` makes them dense."""
 
     def __init__(self, rows: int) -> None:
         self._ids, self._many = np.zeros(rows, np.int64), 1
 
     def add(self, column: Any) -> None:
-        """Tell rows apart by one more column, a chunked array."""
+        """Distinguish rows by one more column, a chunked array."""
         own, kinds = _numbered(column)
         if self._many * kinds > _MOST:
             self._ids, self._many = _dense(self._ids)
         self._ids, self._many = self._ids * kinds + own, self._many * kinds
 
     def dense(self) -> tuple[Numbers, int]:
-        """A number from 0 for each row, and one more than the greatest, which is at most a few times the rows."""
+        """(a number from 0 for each row, a bound above all of them); the bound is at most a few times the rows."""
         if self._many > SPARSE * len(self._ids) + 1:
             self._ids, self._many = _dense(self._ids)
         return self._ids, self._many
 
 
 def row_ids(columns: Sequence[Any]) -> tuple[Numbers, int]:
-    """A number from 0 for each row of the columns (chunked arrays), dense, and how many there are."""
+    """(a dense number from 0 for each row of the columns, which are chunked arrays; how many numbers there are)."""
     numbers = RowNumbers(len(columns[0]))
     for column in columns:
         numbers.add(column)
@@ -73,7 +73,7 @@ def _dense(ids: Numbers) -> tuple[Numbers, int]:
 
 
 def canonical(value: Any) -> str | None:
-    """A nested value as a text that is the same for equal values alone; a map's entries in order."""
+    """A nested value as a text that only equal values share; a map's entries are sorted."""
     return None if value is None else _canonical(value)
 
 

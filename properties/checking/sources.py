@@ -1,4 +1,4 @@
-"""A table to be read, again and again if need be: CSV, JSON lines, Parquet, Delta, PostgreSQL."""
+"""Tables that can be read several times: CSV, JSON lines, Parquet, Delta, PostgreSQL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEWLINES = 1 << 20
 
 
 class Source(Protocol):
-    """`types` are plain; `texts` says how the texts of each text column are meant (`types.Column`)."""
+    """A table to read; `types` are plain types, `texts` has `types.Column.texts` of each text column."""
 
     @property
     def types(self) -> dict[str, Any]: ...
@@ -28,11 +28,11 @@ class Source(Protocol):
     def texts(self) -> dict[str, str]: ...
     @property
     def rows(self) -> int:
-        """How many there are, or at most are."""
+        """The number of rows, or an upper bound of it."""
 
     @property
     def bytes(self) -> int:
-        """About how large it is, uncompressed."""
+        """The approximate size, uncompressed."""
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """The named columns, in this order; raises CheckInputError."""
@@ -41,7 +41,7 @@ class Source(Protocol):
 def source_of(
     where: Path | PostgresTable, *, delimiter: str, nulls: Sequence[str], wanted: json_lines.Wanted
 ) -> Source:
-    """What is there; `wanted` says how columns of JSON are read.  Raises CheckInputError, TableUnreachable."""
+    """The source of a table; `wanted` says how columns of JSON are read.  Raises CheckInputError, TableUnreachable."""
     if isinstance(where, PostgresTable):
         from .postgres_source import PostgresSource
 
@@ -53,7 +53,7 @@ def source_of(
 
 
 class _Files:
-    """A source of files, and of columns that the names of their folders give."""
+    """A source of files, with the columns in the names of their folders."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -67,7 +67,7 @@ class _Files:
         return self.place.bytes
 
     def _merged(self, types: Iterator[tuple[DataFile, Mapping[str, Any]]]) -> dict[str, Any]:
-        """The columns of all files; one that a file lacks is NULL there."""
+        """The types of the columns of all files; a column that a file does not have is NULL there."""
         merged: dict[str, Any] = {}
         for file, found in types:
             for name, kind in found.items():
@@ -93,7 +93,7 @@ class _Files:
 
 
 class CsvSource(_Files):
-    """Every column is text."""
+    """CSV files: every column is text."""
 
     def __init__(self, place: Place, delimiter: str, nulls: Sequence[str]) -> None:
         super().__init__(place)
@@ -133,7 +133,7 @@ class CsvSource(_Files):
 
 
 class JsonSource(_Files):
-    """Its types are known when all of it has been read once; of numbers that are not whole they are double."""
+    """Files of JSON lines; types are known once all lines have been read.  Numbers that are not whole are double."""
 
     def __init__(self, place: Place, wanted: json_lines.Wanted) -> None:
         super().__init__(place)
@@ -257,7 +257,7 @@ def _folder(value: str | None) -> Any:
 
 
 def _newlines(place: Place) -> int:
-    """As many as there are records, but for a last one without a line end, if none holds a line end."""
+    """The number of line ends: that of the records, if the last one ends with a line end and none contains one."""
     count = 0
     for file in place.files:
         with file.path.open("rb") as opened:

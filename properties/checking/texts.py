@@ -1,9 +1,9 @@
-"""As what a column of texts can be read.
+"""The types as which a column of texts can be read.
 
-A column is read as numbers, true or false, dates, times or times of day only if every text of
-it is one.  A leading zero (01234) or plus sign is never part of a number: such
-a column stays text.  Empty quoted fields are passed over, and are NULL where the column
-is read as anything but text.
+A column is read as numbers, booleans, dates, times or times of day only if every
+text of the column is one.  A leading zero (01234) or plus sign is never part of a
+number: such a column stays text.  Empty quoted fields do not count; they are NULL
+if the column is not read as text.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ import pyarrow.compute as pc
 from .arrays import EMPTY, FALSE, TEXT, TRUE, null, number, text
 
 DIGITS = 38
-"""of the widest decimal"""
+"""the precision of the widest decimal"""
 SURE_DIGITS = 15
-"""A double holds every number of so many digits."""
+"""A double holds every number of up to this many digits."""
 MOST_DIGITS = 17
-"""Whoever writes a double needs no more: a number of more digits was none, and as a double it would be rounded."""
+"""The digits that a double needs at most: a number with more was not written from a double, which would round it."""
 WHOLE = 1 << 53
 """A double holds every whole number up to this one."""
 
 FEW = 64
-"""texts that are looked at first, for most columns that are not of a type show it there"""
+"""texts that are examined first: if a column is not of a type, they mostly show it"""
 
 DAY, SPACE = text("1970-01-01"), text(" ")
 
@@ -49,22 +49,25 @@ _OF_ALL = ("integer", "number", "plain", "sized", "boolean", "date", "time", "zo
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What all texts of a column are; `plain` are numbers without an exponent.  `sized` are numbers that have, written
-    without an exponent, at most `whole` digits before the point and `scale` behind it."""
+    """What holds for all texts of a column.
+
+    `plain`: numbers without an exponent.  `sized`: numbers that, written without an exponent, have at most `whole`
+    digits before the point and `scale` digits after it.
+    """
 
     filled: bool = False
-    """there is one that is not empty"""
+    """some text is not empty"""
     empty: bool = False
     integer: bool = True
     number: bool = True
     plain: bool = True
     long: bool = False
-    """there is one that a double rounds, or a whole number that it may round"""
+    """there is a number that a double rounds, or a whole number that a double may round"""
     inexact: bool = False
-    """there is a whole number that no double is, or may be none, or a number that a double rounds"""
+    """there is a whole number that is, or may be, equal to no double, or a number that a double rounds"""
     sized: bool = True
     rough: bool = False
-    """`whole` and `scale` are no more than bounds, as nobody asked for decimals"""
+    """`whole` and `scale` are only bounds, as decimals were not requested"""
     whole: int = 0
     scale: int = 0
     boolean: bool = True
@@ -91,7 +94,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         return Facts(filled=True, **both, **some, **most)
 
     def type(self, *, exact: bool = False) -> Any:
-        """The type that they are read as by themselves; `exact`: decimals rather than doubles."""
+        """The type as which the texts are read by themselves; `exact`: decimals rather than doubles."""
         if not self.filled:
             return pa.null()
         if self.integer:
@@ -111,7 +114,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def facts_of(column: Any, *, exact: bool = False) -> Facts:
-    """The facts of a text column; `exact` looks for what decimals need."""
+    """The facts of a text column; with `exact`, also those that decimals require."""
     values = pc.drop_null(column)
     empty = pc.equal(values, EMPTY)
     some_empty = bool(pc.any(empty).as_py())
@@ -128,7 +131,7 @@ def facts_of(column: Any, *, exact: bool = False) -> Facts:
 _NO_NUMBER = {"integer": False, "number": False, "plain": False, "sized": False}
 _NO_TIME = {"boolean": False, "date": False, "time": False, "zoned": False, "clock": False}
 SHORT = Facts(filled=True, integer=False, rough=True, whole=SURE_DIGITS, scale=SURE_DIGITS, **_NO_TIME)
-"""of numbers that doubles do not round"""
+"""the facts of numbers that doubles do not round"""
 
 
 def _number(values: Any, *, exact: bool) -> Facts:
@@ -155,14 +158,14 @@ def _number(values: Any, *, exact: bool) -> Facts:
     is_plain = pc.match_substring_regex(values, _PLAIN)
     powers = pc.extract_regex(values.filter(pc.invert(is_plain)), _PARTS)
     if powers.null_count:
-        return found  # NaN, an infinity, or a power that no decimal can have
+        return found  # NaN, an infinity, or an exponent too great for a decimal
     plain = values.filter(is_plain)
     found = msgspec.structs.replace(found, sized=True)
     return _powers(_sized(found, plain) if len(plain) else found, powers)
 
 
 def _sized(found: Facts, values: Any) -> Facts:
-    """With the digits of numbers without an exponent."""
+    """The facts with the digits of numbers without an exponent."""
     bare = pc.utf8_ltrim(values, "-")
     point = pc.find_substring(bare, ".")
     length = pc.cast(pc.binary_length(bare), pa.int64())
@@ -174,7 +177,7 @@ def _sized(found: Facts, values: Any) -> Facts:
 
 
 def _powers(found: Facts, powers: Any) -> Facts:
-    """With the digits of numbers with an exponent, by their parts (`_PARTS`)."""
+    """The facts with the digits of numbers with an exponent, given by their parts (`_PARTS`)."""
     whole, part, power = (pc.struct_field(powers, name) for name in ("whole", "part", "power"))
     part = pc.utf8_rtrim(part, "0")
     power = pc.cast(power, pa.int64())
@@ -190,14 +193,16 @@ def _powers(found: Facts, powers: Any) -> Facts:
 
 
 def has_many_digits(values: Any) -> bool:
-    """Whether there is a number of more digits than every double holds."""
+    """Whether some number has more digits than doubles hold in every case."""
     long = values.filter(pc.greater(pc.binary_length(values), number(SURE_DIGITS)))
     return bool(len(long)) and bool(pc.any(pc.match_substring_regex(long, _MANY)).as_py())
 
 
 def is_rounded(texts: Any, doubles: Any) -> bool:
-    """Whether one of the numbers is another than the shortest one that is read as the double beside it.  Where none
-    is, two numbers are equal if their doubles are."""
+    """Whether some number differs from the shortest number that is read as the same double.
+
+    If none does, two numbers are equal exactly if their doubles are.
+    """
     shortest = pc.cast(doubles, TEXT)
     odd = pc.and_(pc.not_equal(texts, shortest), pc.greater(pc.binary_length(texts), number(SURE_DIGITS)))
     texts, shortest, doubles = (column.filter(odd) for column in (texts, shortest, doubles))
@@ -210,7 +215,7 @@ def is_rounded(texts: Any, doubles: Any) -> bool:
 
 def _is_a_name(values: Any) -> bool:
     if pc.any(pc.starts_with(values, "+")).as_py():
-        return True  # as in numbers of telephones
+        return True  # as in telephone numbers
     zero = values.filter(pc.or_(pc.starts_with(values, "0"), pc.starts_with(values, "-0")))
     return bool(len(zero)) and bool(pc.any(pc.match_substring_regex(zero, _ZERO)).as_py())
 
@@ -239,24 +244,24 @@ def _other(values: Any) -> Facts:
 
 
 def comma_hint(text: str) -> str:
-    """For a message about a text that is no number."""
+    """A hint for a message about a text that is no number because of a decimal comma."""
     return "; numbers are read with a decimal point, not with a comma" if re.match(_COMMA, text) else ""
 
 
 def on_a_day(values: Any) -> Any:
-    """Times of day as times, for pyarrow reads no others."""
+    """Times of day with a date, since pyarrow reads no other times."""
     return pc.binary_join_element_wise(DAY, values, SPACE)
 
 
 def by_zone(values: Any) -> tuple[Any, Any]:
-    """Times with a zone, and those without: each with NULL in place of the other."""
+    """(times with a zone, times without one), each with NULL in place of the others."""
     zone = pc.match_substring_regex(values, _ZONE)
     none = null(values.type)
     return pc.if_else(zone, values, none), pc.if_else(zone, none, values)
 
 
 def is_exact(texts: Any, floats: Any) -> Any:
-    """Whether each text, where it is a whole number, is the float that is beside it."""
+    """For each text: if it is a whole number, whether the float at the same place is equal to it; else true."""
     digits = 7 if pa.types.is_float32(floats.type) else SURE_DIGITS
     long = pc.fill_null(pc.greater(pc.binary_length(texts), number(digits)), FALSE)
     if pc.any(long).as_py():
@@ -273,10 +278,10 @@ def _all_match(values: Any, pattern: str) -> bool:
 
 
 def fits(values: Any, kind: Any) -> bool:
-    """Whether all of them can be read so."""
+    """Whether all texts can be read as a type."""
     try:
-        pc.cast(values.slice(0, FEW), kind)  # a cast goes on to the last text behind one that does not fit
+        pc.cast(values.slice(0, FEW), kind)  # a cast reads all texts, even after one that fails
         pc.cast(values, kind)
-    except pa.ArrowInvalid:  # this is the answer: pyarrow can only be asked by trying
+    except pa.ArrowInvalid:  # whether a cast is possible shows only when it is tried
         return False
     return True

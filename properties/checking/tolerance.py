@@ -1,6 +1,6 @@
-"""Differing rows without the pairs, one of each side, that are the same but for what is tolerated.
+"""Differing rows without the pairs, one row of each side, that are equal within the tolerance.
 
-Rows with the same other columns are paired in the order of the tolerated ones.
+Rows that are equal in the other columns are paired in the order of the tolerated columns.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .row_ids import row_ids
 
 
 def without_tolerated(differing: Any, request: CheckRequest) -> Any:
-    """What is left of a table of differing rows."""
+    """A table of differing rows without the tolerated pairs."""
     if not len(differing):
         return differing
     names = [name for name in differing.column_names if name not in (COUNT, IS_EXPECTED)]
@@ -50,7 +50,7 @@ def without_tolerated(differing: Any, request: CheckRequest) -> Any:
 
 
 def _near(one: Any, other: Any, most: float, share: float) -> npt.NDArray[np.bool_]:
-    """Whether numbers differ by at most so much, or by at most that share of the greater one; NULL is near NULL."""
+    """Whether numbers differ by at most `most`, or by at most `share` of the greater one; NULL is near NULL."""
     absent = pc.is_null(one).to_numpy(zero_copy_only=False) & pc.is_null(other).to_numpy(zero_copy_only=False)
     if pa.types.is_floating(one.type):
         left, right = (side.to_numpy(zero_copy_only=False) for side in (one, other))

@@ -1,9 +1,9 @@
-"""The conversion table: as which type the columns of two tables are compared.
+"""The conversion table: the type in which the columns of two tables are compared.
 
-Types are first made plain (`plain`): encodings and widths that say nothing of
-the values.  Then two columns are brought together (`together`) by the rules
-that docs/check.md lists; what is not listed is refused, and only `--cast` does
-it.
+First each type is made plain (`plain`): without encodings and widths, which do not
+change the values.  Then `together` finds a common type of two columns, by the rules
+that docs/check.md lists.  A conversion that is not listed is refused; only `--cast`
+makes it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ T = pa.types
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
-    """A column as a table has it; `texts` says how its texts are meant where it is text.
+    """A column of a table; `texts` says how the texts of a text column are read.
 
-    `bare`: CSV and names of folders, which have no types; `json`: which has none for times and
-    decimals; `declared`: whoever wrote it said that it is text.  `number`: numbers of JSON, which are
-    read as the texts that stand there; their type is double until more is known.
+    `bare`: from CSV and names of folders, which have no types.  `json`: from JSON, which has no types
+    for times and decimals.  `declared`: the writer declared the column as text.  `number`: JSON's
+    numbers, read as their texts; their type is double until more is known.
     """
 
     type: Any
@@ -40,7 +40,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_number(self) -> bool:
-        """Of JSON, and with a fraction, an exponent or more digits than whole numbers of 64 bits have."""
+        """Whether it has JSON's numbers with a fraction, an exponent or more digits than 64-bit integers have."""
         return self.texts == "number"
 
     @property
@@ -52,7 +52,7 @@ TOO_WIDE = f"neither doubles nor decimals of {DIGITS} digits hold all of them"
 
 
 class Together(msgspec.Struct, frozen=True, kw_only=True):
-    """The type two columns are compared in, and of each side that is converted what it was and what becomes of it."""
+    """The type in which two columns are compared; `conversions` has (before, after), in words, by converted side."""
 
     type: Any
     conversions: dict[str, tuple[str, str]] = {}
@@ -60,7 +60,7 @@ class Together(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plain(kind: Any) -> Any:
-    """The type without encodings; raises CheckInputError on one that cannot be compared."""
+    """The type without encodings; raises CheckInputError for a type that cannot be compared."""
     if T.is_dictionary(kind) or T.is_run_end_encoded(kind):
         return plain(kind.value_type)
     if isinstance(kind, pa.BaseExtensionType):
@@ -100,9 +100,9 @@ def plain(kind: Any) -> Any:
 
 
 def common(one: Any, other: Any, *, by_name: bool = False) -> Any | None:
-    """A type that holds the values of both plain types; None when they are unlike.
+    """A type that holds the values of both plain types; None if there is none.
 
-    `by_name`: the fields of structs have no order, and one that is missing is NULL, as in JSON.
+    `by_name`: the fields of structs have no order, and a missing field is NULL, as in JSON.
     """
     if one == other:
         return one
@@ -122,7 +122,7 @@ def common(one: Any, other: Any, *, by_name: bool = False) -> Any | None:
 
 
 def holds(kind: Any, is_one: Callable[[Any], bool]) -> bool:
-    """Whether the type is of lists, structs or maps of such a type."""
+    """Whether a type has lists, structs or maps of types for which `is_one` holds."""
     return T.is_nested(kind) and any(
         is_one(inner) or holds(inner, is_one) for inner in (kind.field(place).type for place in range(kind.num_fields))
     )
@@ -135,7 +135,7 @@ def _number(one: Any, other: Any) -> Any | None:
     scale = max(left.scale, right.scale)
     digits = max(left.precision - left.scale, right.precision - right.scale) + scale
     if digits > DIGITS and not (T.is_decimal(one) and T.is_decimal(other)):
-        digits = DIGITS  # whole numbers are rarely as long as 19 digits: one that is will not fit and be told
+        digits = DIGITS  # integers rarely have 19 digits: one that does not fit is reported
     return pa.decimal128(digits, scale) if digits <= DIGITS else None
 
 
@@ -161,7 +161,7 @@ def _nested(one: Any, other: Any, by_name: bool) -> Any | None:
 
 
 def together(expected: Column, actual: Column) -> Together:
-    """By the conversion table."""
+    """The common type of two columns, by the conversion table."""
     sides = {"expected": expected, "actual": actual}
     read = reads(sides)
     if any(column.is_number and read[side] == TEXT for side, column in sides.items()):
@@ -179,7 +179,7 @@ def together(expected: Column, actual: Column) -> Together:
 
 
 def reads(sides: Mapping[str, Column]) -> dict[str, Any]:
-    """The type that each side has beside the other; numbers beside decimals are decimals."""
+    """By side, the type as which its column is read, given the other side's; beside decimals numbers are decimals."""
     found = {side: _read(column, sides[_other(side)], exact=False) for side, column in sides.items()}
     if any(T.is_decimal(kind) for kind in found.values()):
         found = {side: _read(column, sides[_other(side)], exact=True) for side, column in sides.items()}
@@ -191,7 +191,7 @@ def _other(side: str) -> str:
 
 
 def _read(column: Column, other: Column, *, exact: bool) -> Any:
-    """The type a column has beside the other: of texts, the one that they are read as."""
+    """The type as which a column is read, given the other side's column."""
     if column.is_number:
         return other.type if _is_float(other) else column.facts.type(exact=exact) if column.facts else column.type
     if not column.is_text:
@@ -217,7 +217,7 @@ def _read(column: Column, other: Column, *, exact: bool) -> Any:
 
 
 def _is_float(column: Column) -> bool:
-    """Whether whoever wrote it said so."""
+    """Whether the writer declared the column as floats."""
     return bool(T.is_floating(column.type)) and not column.is_number
 
 
@@ -230,7 +230,7 @@ def _side(column: Column, read: Any) -> str:
 
 
 def conversion_of(column: Column, kind: Any) -> tuple[str, str] | None:
-    """What a column is and what becomes of it, in words; None where the values stay what they are."""
+    """(a column's type, what it becomes), in words; None if the values do not change."""
     zone = ", a time without a zone as UTC" if _gets_a_zone(column, kind) else ""
     if column.is_text:
         if kind == TEXT or (column.facts is not None and not column.facts.filled):
@@ -256,7 +256,7 @@ def _gets_a_zone(column: Column, kind: Any) -> bool:
 
 
 def named(kind: Any) -> str:
-    """A type as people and `--cast` call it."""
+    """The name of a type in messages and for `--cast`."""
     if kind == TEXT:
         return "text"
     if T.is_integer(kind):
@@ -279,12 +279,12 @@ def named(kind: Any) -> str:
 
 
 def cast_name(kind: Any) -> str:
-    """The type as `--cast` takes it."""
+    """The type as `--cast` accepts it."""
     return f"decimal({kind.precision},{kind.scale})" if T.is_decimal(kind) else named(kind)
 
 
 def a_type(kind: Any) -> str:
-    """One value of the type, in a sentence."""
+    """A phrase for one value of the type."""
     if T.is_integer(kind):
         return "a whole number"
     if T.is_floating(kind) or T.is_decimal(kind):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .workload import SINK, Topology
 
 COMMITTERS = ("committer", "global-committer")
-"""In task names and histories; no input and no node can be called so."""
+"""Their names in tasks and histories; no input and no node can have these names."""
 
 
 def width(topology: Topology, operator: str) -> int:

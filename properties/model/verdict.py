@@ -1,7 +1,7 @@
 """The verdict of an invariant on a history: it holds, it is violated, or it is unknown.
 
-There are three values, never two.  An invariant that was not exercised, that is not
-promised or whose checker failed is *unknown*, and unknown is not a pass.
+There are three values, never two.  The verdict is *unknown* if the invariant was not
+exercised or is not promised, or if its checker failed.  Unknown is not a pass.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Violated(msgspec.Struct, frozen=True, kw_only=True, tag_field="verdict", t
 
     `difference` is the kind of difference in a word or two ("repeated row",
     "lost row", "state differs", "sent after, applied before"), stable under
-    shrinking.  `records` are the rows or tags it shows on, `checkpoint` the cut
-    it shows at, `events` the events that led there, in words and in order.
+    shrinking.  `records` are the rows or tags that differ, `checkpoint` is the cut
+    at which they differ, `events` are the events before it, in words and in order.
     """
 
     difference: str
@@ -60,7 +60,7 @@ INVARIANTS = (
 
 
 def merge(verdicts: Iterable[Verdict]) -> Verdict:
-    """One verdict for many: violated wins, then holds (its exercise summed), then unknown."""
+    """One verdict for many: violated wins, then holds (with the sum of `exercised`), then unknown."""
     held: Holds | None = None
     unknown: Unknown | None = None
     for verdict in verdicts:
@@ -74,7 +74,7 @@ def merge(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def in_a_word(verdicts: Iterable[Verdict]) -> str:
-    """ "violated" when any is, "held" when none is and at least one holds, else "unknown"."""
+    """ "violated" if any verdict is, "held" if none is and at least one holds, else "unknown"."""
     merged = merge(verdicts)
     if isinstance(merged, Violated):
         return "violated"

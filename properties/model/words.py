@@ -19,7 +19,7 @@ def plural(number: int, noun: str) -> str:
 
 
 def record_in_words(workload: Workload, origin: int) -> str:
-    """An input record by its place, and its tag where the workload has it."""
+    """An input record by its place, with its tag if the workload has the record."""
     split, offset, copy = split_of(origin), offset_of(origin), copy_of(origin)
     place = f"record {offset} of split {split}" + (f", copy {copy}" if copy else "")
     place = f"the window of {place}" if is_pane(origin) else place
@@ -35,7 +35,7 @@ def row_in_words(row: Row) -> str:
 
 
 def entry_in_words(entry: JournalEntry) -> str:
-    """A journal entry as one short phrase, its empty fields left out."""
+    """A journal entry as one short phrase without its empty fields."""
     kind = str(type(entry).__struct_config__.tag).replace("-", " ")
     fields = [
         f"{name} {getattr(entry, name)}"
