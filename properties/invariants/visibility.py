@@ -2,7 +2,7 @@
 
 There are three claims.  A transaction holds the rows of one epoch: no completed snapshot
 of its writer lies between two of its rows, nor between its rows and its seal.  Its commit
-is requested only after a snapshot at or behind its rows is complete: a transaction that
+is requested only after a snapshot at or after its rows is complete: a transaction that
 was never sealed, or was sealed for a snapshot that never completed, is never committed.
 The rows that a reader saw lie within Out(c), where c is the newest snapshot whose
 completion was durable before the read ended.  With a global committer there is a fourth
@@ -64,12 +64,12 @@ class _Writer:
         self._first = list(accumulate(reversed(self.completed), _earlier))[::-1]
 
     def within(self, first: int, last: int) -> Completed | None:
-        """A snapshot that lies behind the `first` record taken and before the `last`."""
+        """A completed snapshot between the `first` record taken and the `last` one."""
         at = bisect_left(self.applies, first)
         return self.completed[at] if at < len(self.applies) and self.applies[at] < last else None
 
     def covering(self, last: int) -> Completed | None:
-        """The first completed snapshot at or behind a record."""
+        """The first completed snapshot at or after a record."""
         at = bisect_left(self.applies, last)
         return self._first[at] if at < len(self._first) else None
 
@@ -97,7 +97,7 @@ class _Bounds:
         return self._writers[task, attempt]
 
     def covering(self, transaction: Transaction) -> Completed | None:
-        """The first completed snapshot at or behind all rows of the transaction."""
+        """The first completed snapshot at or after all rows of the transaction."""
         return self.writer(transaction).covering(max(transaction.applied))
 
 

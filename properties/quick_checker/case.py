@@ -48,7 +48,7 @@ class ClosingCut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Case:
-    """What a checker is given.
+    """The input of a checker.
 
     `lineage` is that of the run's end.
     """
@@ -326,7 +326,7 @@ class Case:
         """Whether the expected rows can be computed.
 
         They cannot if they follow the applied records, and the history does not show which of several rows of one
-        origin was applied at which subtask: behind a rebalance, or a user's function that buffers rows without a key.
+        origin was applied at which subtask: after a rebalance, or a user's function that buffers rows without a key.
         """
         if not self.expected.follows_applies:
             return True

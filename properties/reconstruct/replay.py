@@ -1,4 +1,4 @@
-"""What was applied, replayed attempt by attempt.
+"""The replay of the applied records, attempt by attempt.
 
 The expected rows are those that the applied records yield where the order of a merge
 matters (class H), and where records may be applied twice or never (at-least-once,
@@ -17,9 +17,9 @@ they are the same rows in a later attempt.  The replay takes only the order from
 
 `Streams` has what was sent through channels that outlive the attempts at their ends
 (UNA-4).  An attempt that recovers locally sends the elements again that earlier attempts
-had sent since its snapshot, and its receivers drop these repeats.  The receivers took
-the rows of an earlier attempt, which is right only if the later attempt sends the same
-rows again.  So the replay gives the receivers the rows of the later attempt.
+had sent since its snapshot, and its receivers drop these repeats.  So they keep the rows
+of an earlier attempt, which is right only if the later attempt sends the same rows.  The
+replay therefore gives the receivers the rows of the later attempt.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Strange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Replay:
-    """The runs of a history, each replayed once, when it is asked for."""
+    """The runs of a history; each is replayed once, when it is first needed."""
 
     def __init__(
         self, workload: Workload, topology: Topology, lineages: Lineages, layouts: Mapping[int, Topology] | None = None
@@ -373,7 +373,7 @@ def is_determined(workload: Workload, topology: Topology, *, every_attempt: bool
     which row went where.  On a rebalance to the sink this does not matter for the
     lineage of an exactly-once run: the sink subtasks together apply all of the rows.
     It does matter with `every_attempt`: some of the rows may not have been applied, or
-    only on one side of a cut.  It also matters behind a window or a batch, which
+    only on one side of a cut.  It also matters downstream of a window or a batch, which
     emits the rows of one origin at different times.  If a user's function buffers
     rows without a key, it is unknown from which subtask they come.
     """

@@ -1,1 +1,1 @@
-"""What operators do to rows, in plain Python: the quick checker's own reading of a workload."""
+"""The semantics of operators, in plain Python: the quick checker's own implementation."""

@@ -1,4 +1,4 @@
-"""What bursts do to rows, in plain Python: the quick checker's own reading of `workload.Burst`.
+"""The semantics of bursts, in plain Python: the quick checker's own implementation of `operators.Burst`.
 
 A burst keeps the rows that it took, each with the processing time at which it took the
 row.  At every tick the burst checks whether it has ended.

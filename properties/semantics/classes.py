@@ -89,7 +89,7 @@ def last_row_is_fixed(workload: Workload, topology: Topology) -> bool:
     If so, an idempotent sink's table can be compared with these last rows.  There are
     two such cases: the rows of each key come along one lane, or they are the updates of
     a final count, sum or deduplication and stay in order on their way to the sink.  It
-    never holds behind rules: the data do not say which rule applied to a row.
+    never holds downstream of rules: the data do not say which rule applied to a row.
     """
     if any(isinstance(node.operator, Rules) for node in workload.nodes):
         return False

@@ -1,4 +1,4 @@
-"""What each operator does to one row, in plain Python: the quick checker's own reading
+"""The semantics of each operator, in plain Python: the quick checker's own implementation
 of the operators that `workload` describes.
 
 A machine takes one row at a time and returns the rows that it emits.  `entries` is

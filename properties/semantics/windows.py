@@ -1,4 +1,4 @@
-"""What a window does to rows, in plain Python: the quick checker's own reading of `workload.Window`.
+"""The semantics of windows, in plain Python: the quick checker's own implementation of `operators.Window`.
 
 A pane keeps the rows that it took, and is aggregated whenever its value is needed.
 """

@@ -95,7 +95,7 @@ def _depths(workload: Workload) -> dict[str, int]:
 def _follow(
     name: str, readers: Mapping[str, tuple[Node, int]], kinds: Mapping[str, int]
 ) -> tuple[tuple[Step, ...], Node | None, int]:
-    """The stateless steps from `name` on, then the keyed node behind them, and the side on which they enter it."""
+    """The stateless steps from `name` on, then the keyed node after them, and the side on which they enter it."""
     steps: list[Step] = []
     while name in readers:
         node, side = readers[name]

@@ -99,7 +99,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
-    """What is expected of one workload: its rows by epoch, and its state by intervals of cuts."""
+    """The expected rows of one workload, by epoch, and its expected state, by intervals of cuts."""
 
     cuts: tuple[int, ...]
     """the names of the cuts"""

@@ -1,1 +1,1 @@
-"""What several invariants share."""
+"""The checks that several invariants share."""

@@ -1,4 +1,4 @@
-"""What a completed checkpoint holds, compared with what is expected: state, transactions, rows by epoch."""
+"""The state, transactions and rows by epoch of a completed checkpoint, compared with those expected."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def _never_applied(case: Case, task: str, channel: str, attempt: int, missing: C
 def misapplied(case: Case) -> Violated | None:
     """A record within the closing cut that an operator did not apply exactly once on the lineage.
 
-    Behind a broadcast edge each of the operator's subtasks has to apply the record once.  The
+    Over a broadcast edge each of the operator's subtasks has to apply the record once.  The
     workload determines the records that the first operators have to apply.  For the other
     operators, the records that their senders applied determine them.
     """
@@ -195,7 +195,7 @@ def _but_waiting(case: Case, batch: str, passed: list[int]) -> list[int]:
 def _applied(case: Case, operator: str) -> tuple[Counter[int], Counter[int]]:
     """(least, most): how often an operator applied each record.
 
-    The two differ if not all subtasks behind a broadcast edge applied a record equally often.
+    The two differ if not all subtasks downstream of a broadcast edge applied a record equally often.
     """
     epoch = case.closing.epoch
     segments = case.lineage.of_operator(operator)
