@@ -9,6 +9,7 @@ questions themselves show what PySpark was asked.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -25,6 +26,7 @@ from .bounds import beyond_64_bits
 
 UNDESCRIBED = "a job began with operators that the workload does not describe"
 TOO_LARGE = "its numbers may leave 64 bits"
+OUT_OF_ORDER = "a task took its snapshots in another order than that of their numbers"
 CLOCKED = "a user's function goes by processing time"
 USERS = "a user's function took its records in an order of the run's own"
 BATCHES = "which attempt made the rows that batches buffered is not followed"
@@ -43,6 +45,7 @@ QUICK = "only the quick checker was asked for"
 REASONS = (
     UNDESCRIBED,
     TOO_LARGE,
+    OUT_OF_ORDER,
     CLOCKED,
     USERS,
     BATCHES,
@@ -90,8 +93,25 @@ def nothing_asked(case: Case) -> str:
         return UNDESCRIBED
     if beyond_64_bits(case.workload):
         return TOO_LARGE
+    if not _numbers_rise(case):
+        return OUT_OF_ORDER
     window = window_of(case.workload)
     return CLOCKED if window is not None and isinstance(window.operator, User) and window.operator.clocked else ""
+
+
+def _numbers_rise(case: Case) -> bool:
+    """Whether the checkpoints of each task of the lineage are numbered in the order of its snapshots.
+
+    PySpark is given one epoch for each record: the first checkpoint that covers it, by number.
+    Where a broken engine gives a number away twice, or takes an older checkpoint's snapshot
+    after a newer one's, a record can be in the older cut and not in the newer one.
+    """
+    for segments in case.lineage.segments.values():
+        of_lineage = [mark.checkpoint for segment in segments for mark in segment.marks]
+        of_runs = [[mark.checkpoint for mark in segment.run.marks] for segment in segments]
+        if any(later <= earlier for numbers in (of_lineage, *of_runs) for earlier, later in pairwise(numbers)):
+            return False
+    return True
 
 
 def applied_unasked(case: Case) -> str:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario import topologies
+from cutproof.harness.scenario.files import read_scenario
 from cutproof.harness.scenario.model import Scenario
 from cutproof.harness.search.oracle import put
+from cutproof.harness.subject.names import subject_called
 from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.verdict import Holds, Unknown, Verdict, Violated
 from cutproof.properties.model.workload import Input, Node, Sum, Workload
@@ -22,6 +26,7 @@ from cutproof.properties.spark.unasked import (
     ASKED,
     NEITHER,
     NO_STATE,
+    OUT_OF_ORDER,
     REASONS,
     TOO_LARGE,
     Unasked,
@@ -88,6 +93,8 @@ def test_templates_reach_the_gaps_that_are_known(template: str, reason: str) -> 
 def violated(difference: str) -> Verdict:
     return Violated(difference=difference, message="it is so")
 
+
+CORPUS = Path(__file__).parents[3] / "corpus"
 
 GAP = Unasked(rows=unasked.LOCAL_RECOVERY, state=unasked.OFF_LINEAGE)
 
@@ -158,3 +165,12 @@ def test_a_job_whose_numbers_may_leave_64_bits_is_kept_from_pyspark_and_counted(
     reason_of = put(run(SimulatedSubject(), Scenario(workload=workload, topology=topology)))
     assert decode(reason_of.question) == ()
     assert reason_of.unasked == Unasked(rows=TOO_LARGE, state=TOO_LARGE)
+
+
+@pytest.mark.parametrize(("defect", "why"), [("B07", OUT_OF_ORDER), (None, "")])
+def test_pyspark_is_not_asked_where_a_broken_engine_takes_snapshots_out_of_order(defect: str | None, why: str) -> None:
+    """It is given one epoch for each record, and no such epoch can say what is in the older cut alone."""
+    scenario = replace(read_scenario(CORPUS / "B07.json"), defect=defect or "")
+    reason_of = put(run(subject_called("simulated", defect), scenario))
+    assert (decode(reason_of.question) == ()) is bool(why)
+    assert (reason_of.unasked.rows, reason_of.unasked.state == why) == (why, True)
