@@ -134,8 +134,8 @@ class ProxyServer:
         return self._server
 
     def look(self, *, is_last: bool = False) -> None:
-        """Kill the server and raise HarnessFailed if it has a proxy or toxic of another program: its control port has no
-        authentication, so that program may have disturbed the run.
+        """Kill the server and raise HarnessFailed if it has a proxy or toxic of another program.  Its control port has
+        no authentication, so that program may have disturbed the run.
 
         Also raises HarnessFailed if the server leaves `MOST_UNANSWERED` checks in a row unanswered, or all tries of the
         last check, after which a run is judged.

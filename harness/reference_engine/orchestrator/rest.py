@@ -10,8 +10,8 @@ from .layout import COORDINATOR
 
 
 class Rest:
-    """Asks the tasks after each complete checkpoint for their progress since then.  If there is none, it freezes the job:
-    no checkpoint is triggered any more."""
+    """Asks the tasks after each complete checkpoint for their progress since then.  If there is none, it freezes the
+    job: no checkpoint is triggered any more."""
 
     def __init__(self, context: Context, endless: bool) -> None:
         """`endless`: some input never ends.  Any other job ends by itself."""

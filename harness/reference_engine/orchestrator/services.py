@@ -71,8 +71,8 @@ class Services:
             self._proxies.look(is_last=is_last)
 
     def close(self) -> list[Note]:
-        """End the launcher and all its processes, and delete its folder.  Returns the notes of tables that are left in a
-        user's PostgreSQL, because it did not answer."""
+        """End the launcher and all its processes, and delete its folder.  Returns the notes of tables that are left in
+        a user's PostgreSQL, because it did not answer."""
         launcher, self._launcher, self._proxies, self._database = self._launcher, None, None, None
         if launcher is not None:
             try:
