@@ -1,6 +1,6 @@
 """The records of a key before a pause, by timers in processing time; each record puts the timer of its key off.
 
-Which records that are depends on when a run took them, so PySpark is not asked.
+The result depends on when a run took the records, so PySpark is not asked.
 """
 
 from __future__ import annotations
