@@ -1,4 +1,4 @@
-"""Bars that are compared, as inline SVG: a row each, its name before it and its value behind."""
+"""A bar chart as inline SVG: one row for each bar, with its name before and its value behind it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WIDTH, LEFT, ROOM, ROW, TOP = 420, 112, 84, 24, 16
 
 
 class Bar(Value, kw_only=True):
-    """One row; `text` is its value as it is written."""
+    """One bar; `text` is its value as it is shown."""
 
     name: str
     value: float
@@ -20,7 +20,7 @@ class Bar(Value, kw_only=True):
 
 
 class Bars(Value, kw_only=True):
-    """Rows over one axis that begins at nothing."""
+    """Bars over one axis that begins at 0."""
 
     title: str
     caption: str
@@ -28,7 +28,7 @@ class Bars(Value, kw_only=True):
 
 
 def drawn(chart: Bars) -> Plot:
-    """The picture of a chart; raises ValueError where there is nothing to draw, or less than nothing."""
+    """The picture of a chart; raises ValueError if it has no bar, or a negative one."""
     if not chart.bars or min(one.value for one in chart.bars) < 0:
         raise ValueError(f"{chart.title}: no bar, or one that goes backwards")
     most = max(one.value for one in chart.bars) or 1.0

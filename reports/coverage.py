@@ -1,4 +1,4 @@
-"""The coverage as a reader sees it: a heat map an alignment mode, the ways to end, what is empty and why."""
+"""The coverage in a report: a heat map for each alignment mode, the ways to end, and the targets without a hit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .model import Coverage, CoverageRow, StopCounts, Summary, Value
 from .words import plural
 
 MOST_EMPTY = 12
-"""targets without a hit that are named"""
+"""how many targets without a hit are named"""
 
 MODES: dict[str, str] = {
     "aligned": "Barriers aligned (exactly-once)",
@@ -31,11 +31,11 @@ WAYS: dict[str, str] = {
 
 
 class TargetTotal(Value, kw_only=True):
-    """One point and kind of fault over all ways of ending."""
+    """One protocol point and kind of fault, over all ways of ending."""
 
     fired: int = 0
     empty: tuple[str, ...] = ()
-    """the ways of ending in which it could have fired and did not"""
+    """the ways of ending in which the fault could have fired and did not"""
     possible: bool = True
     heat: float = 0.0
     """0 … 1"""
@@ -49,12 +49,12 @@ class TargetTotal(Value, kw_only=True):
 
 
 class CoverageMap(Value, kw_only=True):
-    """One alignment mode."""
+    """The coverage in one alignment mode."""
 
     title: str
     kinds: tuple[str, ...]
     lines: tuple[tuple[str, tuple[TargetTotal, ...]], ...]
-    """point, and a cell for each kind"""
+    """by point: a cell for each kind"""
     endings: tuple[tuple[str, int, int, int], ...]
     """(way of ending, possible targets, targets hit, faults that fired)"""
 
@@ -78,9 +78,9 @@ class StopLine(Value, kw_only=True):
     name: str
     counts: StopCounts
     by: str
-    """what hit it, by kind and phase, in words"""
+    """the faults that hit it, by kind and phase, in words"""
     at: str
-    """at which points, in words"""
+    """the points at which they hit it, in words"""
 
 
 def coverage_maps(coverage: Coverage) -> tuple[CoverageMap, ...]:
@@ -123,7 +123,7 @@ def _ending(rows: list[CoverageRow], ending: str) -> tuple[str, int, int, int]:
 
 
 def coverage_lead(coverage: Coverage) -> str:
-    """The coverage in one sentence; empty when there is none to speak of."""
+    """The coverage in one sentence; empty if there is none."""
     if not coverage.possible:
         return ""
     hit = f"{coverage.hit:,} of {plural(coverage.possible, 'possible coverage target')}"

@@ -1,4 +1,4 @@
-"""Curves that are compared, as inline SVG: each with a dash of its own, and its name."""
+"""A line chart as inline SVG: each curve has its own dash pattern and its name."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .svg import element, label, path
 
 WIDTH, HEIGHT, LEFT, FLOOR = 420, 250, 46, 190
 LIFT = 8
-"""how far above the floor a logarithmic axis begins: its least value is not nothing, and its curve is seen"""
+"""the distance from the floor to the least value of a logarithmic axis, so that its curve is visible"""
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "1 5")
 
 
 class Curve(Value, kw_only=True):
-    """One line and what it is called."""
+    """One line and its name."""
 
     name: str
     points: tuple[tuple[float, float], ...]
@@ -29,15 +29,15 @@ class Chart(Value, kw_only=True):
     title: str
     caption: str
     across: str
-    """what the horizontal axis counts, with its unit"""
+    """the quantity on the horizontal axis, with its unit"""
     up: str
     curves: tuple[Curve, ...]
     logarithmic: bool = False
-    """both axes"""
+    """whether both axes are logarithmic"""
 
 
 def drawn(chart: Chart) -> Plot:
-    """The picture of a chart; raises ValueError where there is nothing to draw."""
+    """The picture of a chart; raises ValueError if there is nothing to draw."""
     across = [x for curve in chart.curves for x, _ in curve.points]
     up = [y for curve in chart.curves for _, y in curve.points]
     if not across:
@@ -69,7 +69,7 @@ def drawn(chart: Chart) -> Plot:
 
 
 class _Axis:
-    """From values to places."""
+    """Maps values to positions."""
 
     def __init__(self, values: Sequence[float], first: float, last: float, logarithmic: bool) -> None:
         self._first, self._last, self._logarithmic = first, last, logarithmic

@@ -1,9 +1,9 @@
 """The space-time diagram as inline SVG.
 
-Time flows from left to right in the order of events, a lane a task.  The
-kinds of lines can be distinguished without colour: a record is a thin solid line that ends in
-a dot, a barrier a heavy dashed one that carries its number in a box, control
-messages are dotted and end in a ring, the cut is a heavy line through squares.
+Time flows from left to right in the order of events, and each task has a lane.  Lines can be
+distinguished without colour.  A record is a thin solid line that ends in a dot.  A barrier is
+a heavy dashed line with its number in a box.  A control message is a dotted line that ends in
+a ring.  The cut is a heavy line through squares.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ TOP = 46
 BOTTOM = 30
 MARGIN = 14
 ATTEMPT_LABEL = 190
-"""room that the words of an attempt's start need, in pixels"""
+"""the width of the label of an attempt's start, in pixels"""
 SHEET = 620
-"""as much of the picture as stands side by side on paper, in pixels"""
+"""the width of the part of the picture that fits on a sheet of paper, in pixels"""
 FEW_RECORDS = 40
-"""up to so many records each carries its name"""
+"""up to this number of records, each is labelled with its name"""
 
 
 class Diagram(msgspec.Struct, frozen=True, kw_only=True):
-    """The two pictures of one diagram, the lanes' names apart so that they can stay in sight, and its words."""
+    """The two pictures of one diagram, and its text.  The names of the lanes are a picture of their own, which stays
+    visible when the other is scrolled."""
 
     names: str
     picture: str
@@ -44,14 +45,14 @@ class Diagram(msgspec.Struct, frozen=True, kw_only=True):
     width: int
     height: int
     sheets: tuple[int, ...]
-    """where each piece begins when the picture is cut up for paper, in pixels; empty when it fits"""
+    """where each piece begins when the picture is cut for paper, in pixels; empty if it fits"""
     caption: str
     words: tuple[tuple[str, str, str], ...]
-    """(time, who, what) of everything drawn, in order: the same without a picture"""
+    """(time, who, what) of everything drawn, in order: the text form of the diagram"""
 
 
 class _Grid:
-    """Where a lane and a column are, in pixels."""
+    """The positions of lanes and columns, in pixels."""
 
     def __init__(self, drawing: Drawing) -> None:
         self.step = 27 if drawing.columns <= 70 else 20 if drawing.columns <= 140 else 15
@@ -69,9 +70,9 @@ class _Grid:
 
 
 def diagram_of(view: CounterexampleView, prefix: str = "") -> Diagram | None:
-    """The diagram of a counterexample; None when no history came with it.
+    """The diagram of a counterexample; None if it has no history.
 
-    `prefix` begins the ids of its two pictures, so that several can stand on one page.
+    `prefix` begins the ids of its two pictures, so that a page can have several diagrams.
     """
     if view.history is None:
         return None
@@ -146,7 +147,7 @@ def _point_title(point: Point, drawing: Drawing) -> str:
 
 
 def _layers(drawing: Drawing, grid: _Grid) -> Iterator[str]:
-    """From the ground up: lanes, attempts, messages, cuts, marks, the names of records, the clock."""
+    """The layers, lowest first: lanes, attempts, messages, cuts, marks, names of records, the clock."""
     for row in range(len(drawing.lanes)):
         yield element("path", class_="lane", d=path([(0, grid.y(row)), (grid.width, grid.y(row))]))
     yield from _attempts(drawing, grid)
@@ -199,7 +200,7 @@ def _ends(message: Message, grid: _Grid) -> tuple[tuple[float, float], tuple[flo
 
 
 def _names(drawing: Drawing, grid: _Grid) -> Iterator[str]:
-    """The names of records, those that cross the cut first: nothing that is drawn covers them."""
+    """The names of records, placed where nothing covers them; records that cross the cut are placed first."""
     records = [message for message in drawing.messages if message.kind == "record"]
     named = records if len(records) <= FEW_RECORDS else [message for message in records if message.crossing]
     labels = Labels(_in_the_way(drawing, grid), _lines_of_cuts(drawing, grid))
@@ -211,7 +212,7 @@ def _names(drawing: Drawing, grid: _Grid) -> Iterator[str]:
 
 
 def _in_the_way(drawing: Drawing, grid: _Grid) -> Iterator[Box]:
-    """The boxes of barriers, and what stands on the lanes."""
+    """The places that names must avoid: the boxes of barriers, and the marks on the lanes."""
     for message in drawing.messages:
         if message.kind == "barrier" and message.receipt is not None:
             yield _around(_in_first_gap(*_ends(message, grid)), 8)
@@ -231,13 +232,13 @@ def _lines_of_cuts(drawing: Drawing, grid: _Grid) -> Iterator[tuple[tuple[float,
 
 
 def _in_first_gap(start: tuple[float, float], end: tuple[float, float]) -> tuple[float, float]:
-    """Half a lane on its way: there a word or a number stands on no lane."""
+    """The point half a lane along a line, where a label is between two lanes."""
     share = min(0.5, LANE_HEIGHT / 2 / max(abs(end[1] - start[1]), 1))
     return start[0] + (end[0] - start[0]) * share, start[1] + (end[1] - start[1]) * share
 
 
 def _nowhere(message: Message, grid: _Grid, start: tuple[float, float]) -> tuple[float, float]:
-    """Where a message that never arrives is last seen: a little on its way."""
+    """The end of the line of a message that never arrives: a short way from its send."""
     up = message.kind == "control"
     return start[0] + grid.step * 0.8, start[1] + (-1 if up else 1) * LANE_HEIGHT * 0.4
 
@@ -266,7 +267,7 @@ def _cut(cut: Cut, grid: _Grid, main: bool) -> str:
 
 
 def _line_of(cut: Cut, grid: _Grid) -> list[tuple[float, float]]:
-    """Straight through each lane, slanted between them."""
+    """The line of a cut: vertical at each lane, slanted between the lanes."""
     places = [(grid.x(column), grid.y(lane)) for lane, column in cut.points]
     return [place for x, y in places for place in ((x, y - 12), (x, y + 12))]
 
@@ -285,7 +286,7 @@ def _marks(drawing: Drawing, grid: _Grid) -> Iterator[str]:
 
 
 def _caption_at(point: Point, x: float, y: float, occupied: dict[int, float]) -> str:
-    """A word beside a mark, on the first of two levels that is free there."""
+    """The place of a word beside a mark: the first of two levels that is free."""
     text = point.entry.peer if point.entry.what == "fault-fired" else point.entry.detail
     level = next((one for one in (0, 1) if occupied.get(point.lane * 2 + one, 0.0) < x), 1)
     occupied[point.lane * 2 + level] = x + len(text) * 6.5 + 14
@@ -298,7 +299,7 @@ def _caption_at(point: Point, x: float, y: float, occupied: dict[int, float]) ->
 
 
 def _cut_link(entry: Timed, drawing: Drawing, grid: _Grid, x: float) -> str:
-    """Two strokes across the space between the lanes of a channel that was hit."""
+    """Two strokes between the lanes of a channel that a fault has hit."""
     sender, _, receiver = entry.channel.partition(">")
     if sender not in drawing.lanes or receiver not in drawing.lanes:
         return ""
@@ -309,7 +310,7 @@ def _cut_link(entry: Timed, drawing: Drawing, grid: _Grid, x: float) -> str:
 
 
 def _times(drawing: Drawing, grid: _Grid) -> Iterator[str]:
-    """The clock under the picture, where there is room: columns follow events, not time."""
+    """The clock under the picture, where there is room; columns follow the order of events, not time."""
     free = 0.0
     for point in drawing.points:
         x = grid.x(point.column)

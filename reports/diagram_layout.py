@@ -1,11 +1,10 @@
 """The space-time diagram as data: lanes, columns, messages, attempts and cuts.
 
-After Lamport's diagrams (1978): a process is a line, a message a slanted line
-from its send to its receipt, and a consistent cut a line that no message
-crosses backwards.  Columns follow the order of events and not the clock, so
-that a short story fills the page however its time is spread: an event shares
-the column of the one before it unless its own lane, or its message's sender,
-stands in that column already.
+As in Lamport's diagrams (1978), a process is a line, a message is a slanted line from its
+send to its receipt, and a consistent cut is a line that no message crosses backwards.
+Columns follow the order of events and not the clock, so that the events fill the page
+evenly.  An event shares the column of the previous event, unless an event of its lane or
+the send of its message is in that column already.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from .model import Value
 
 
 class Point(Value, kw_only=True):
-    """An entry in its place."""
+    """An entry and its place."""
 
     entry: Timed
     lane: int
@@ -28,17 +27,17 @@ class Point(Value, kw_only=True):
 
 
 class Message(Value, kw_only=True):
-    """From a send to its receipt; `receipt` is None when it never arrived."""
+    """A message; `receipt` is None if it never arrived."""
 
     kind: MessageKind
     send: Point
     receipt: Point | None
     crossing: str = ""
-    """how it crosses the drawn cut, empty when it does not"""
+    """how the message crosses the drawn cut; empty if it does not"""
 
 
 class Segment(Value, kw_only=True):
-    """One life on a lane: an attempt of a task, or the coordinator between two deaths."""
+    """A stretch of a lane: an attempt of a task, or the coordinator between two deaths."""
 
     lane: int
     attempt: int
@@ -48,7 +47,7 @@ class Segment(Value, kw_only=True):
 
 
 class Cut(Value, kw_only=True):
-    """A checkpoint's line through the points where its tasks took their snapshots."""
+    """A checkpoint, as a line through the points where its tasks took their snapshots."""
 
     checkpoint: int
     completed: bool
@@ -68,11 +67,11 @@ class Drawing(Value, kw_only=True):
     left_out: int
     """messages that are not drawn"""
     coarse: bool
-    """there was no time line: records and barriers are not drawn"""
+    """whether the history has no time line, so that records and barriers are not drawn"""
 
 
 def drawing_of(history: History, checkpoint: int | None = None) -> Drawing:
-    """Lay a history out; `checkpoint` names the cut the story is about (None: the newest)."""
+    """The layout of a history; `checkpoint` is the main cut (None: the newest)."""
     entries = entries_of(history)
     marks = _marks(history, entries)
     main = checkpoint if any(mark[0] == checkpoint for mark in marks) else _newest(history, marks)
@@ -107,7 +106,7 @@ def drawing_of(history: History, checkpoint: int | None = None) -> Drawing:
 
 
 def lanes_of(history: History, entries: Iterable[Timed]) -> list[str]:
-    """Lanes from top to bottom: what is injected, the coordinator, tasks down the stream, the store."""
+    """Lanes from top to bottom: injected faults, the coordinator, tasks from sources to sinks, the store."""
     entries = list(entries)
     runs = {run.task: run for run in history.runs}
     feeds = {task: [name.partition(">")[0] for name in run.inputs] for task, run in runs.items()}
@@ -150,7 +149,7 @@ def _newest(history: History, marks: Marks) -> int | None:
 
 
 def _without(entries: list[Timed], pairs: list[Pair], kept: list[Pair]) -> list[Timed]:
-    """The entries that stand alone, and the ends of the messages that are kept."""
+    """The entries that belong to no message, and those of the messages that are drawn."""
     ends = {id(end) for pair in pairs for end in (pair.send, pair.receipt) if end}
     wanted = {id(end) for pair in kept for end in (pair.send, pair.receipt) if end}
     return [entry for entry in entries if id(entry) in wanted or id(entry) not in ends]
@@ -172,7 +171,7 @@ def _place(entries: list[Timed], pairs: list[Pair], lanes: list[str]) -> dict[in
 
 
 class _Columns:
-    """From an order to the column where it would stand."""
+    """Maps the order of an event to its column."""
 
     def __init__(self, places: dict[int, Point]) -> None:
         self._orders = [point.entry.order for point in places.values()]

@@ -1,4 +1,4 @@
-"""One list of entries for a diagram, from whatever witnesses a history has.
+"""One list of entries for a diagram, from all witnesses of a history.
 
 The time line has the messages, if it was recorded at all.  Task runs, the stores' logs
 and the journal are always there and have the rest.  This module brings all of them into
@@ -54,10 +54,10 @@ NOT_DRAWN = frozenset(
         "transaction-aborted",
     }
 )
-"""What a neighbour shows already (a read is the send behind it, a row the record it comes from), or a store's log."""
+"""events that others show already (the send after a read, the record of a written row), or a store's log shows"""
 
 SAME = {"ack-arrived": "ack-received", "complete-received": "completion-notified"}
-"""Arrivals of control messages that are protocol points too, and the name of the point."""
+"""arrivals of control messages that are also protocol points: the name of the point"""
 
 
 def entries_of(history: History) -> list[Timed]:
@@ -82,7 +82,7 @@ def _coordinator_dies(entry: Timed) -> bool:
 
 
 def _identity(entry: Timed) -> tuple[object, ...]:
-    """The identity of an event: two witnesses' entries of the same event have the same one."""
+    """The identity of an event, which is the same in the entries of two witnesses."""
     match entry.what:
         case "snapshot-taken" | "snapshot-persisted" | "state-loaded":
             return entry.what, entry.task, entry.attempt, entry.checkpoint
@@ -96,7 +96,7 @@ def _identity(entry: Timed) -> tuple[object, ...]:
 
 
 def _stored(history: History) -> Iterator[Timed]:
-    """Snapshots, what was restored from them, and the checkpoints that they complete."""
+    """The entries of snapshots, of restores, and of completed checkpoints."""
     for run in history.runs:
         of_run = partial(Timed, task=run.task, attempt=run.attempt)
         for mark in run.marks:
@@ -164,7 +164,7 @@ def _from_journal(event: AnyJournalEntry) -> Timed | None:
 
 
 def _acks(history: History, found: list[Timed]) -> Iterator[Timed]:
-    """The sending of an acknowledgement of which only the arrival was seen: it is sent once the snapshot is durable."""
+    """The sends of acknowledgements of which only the arrival was recorded: when the snapshot became durable."""
     sent = {(one.task, one.checkpoint) for one in found if one.what == "ack-sent"}
     arrived = {(one.peer, one.checkpoint) for one in found if one.what == "ack-received"} - sent
     for stored in history.stored:
@@ -181,7 +181,7 @@ def _acks(history: History, found: list[Timed]) -> Iterator[Timed]:
 
 
 def _ends(history: History, found: list[Timed]) -> Iterator[Timed]:
-    """The end of each attempt of a task, unless an entry has it already."""
+    """The end of each attempt of a task, unless there is an entry for it already."""
     named = {(entry.task, entry.attempt) for entry in found if entry.what in ("killed", "failed")}
     for run in history.runs:
         if run.ended is not None and (run.task, run.attempt) not in named:

@@ -1,4 +1,4 @@
-"""The report of a document's example: what the text says, what showed, verdicts, tables and curves; one HTML file."""
+"""The report on an example, in one HTML file: claims of the text, what showed, verdicts, tables and curves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Picture = Chart | Bars | Grid
 
 
 class Statement(Value, kw_only=True):
-    """A sentence of the text, and what was found."""
+    """A sentence of the text, and the evidence."""
 
     text: str
     shown: bool
@@ -40,7 +40,7 @@ class Figures(Value, kw_only=True):
 
 
 class ExampleView(Value, kw_only=True):
-    """All that the page shows."""
+    """The content of the page."""
 
     name: str
     about: str
@@ -52,13 +52,13 @@ class ExampleView(Value, kw_only=True):
     """the command that runs it again"""
     verdicts: tuple[Judged, ...] = ()
     violated_in_companion: bool = False
-    """an invariant is violated in a companion run although the text does not say so"""
+    """whether an invariant that the text does not name is violated in a companion run"""
     disagreements: tuple[str, ...] = ()
     """where the two judges disagree"""
     tables: tuple[Figures, ...] = ()
     charts: tuple[Picture, ...] = ()
     times: str = "Times are virtual"
-    """of what kind the page's times are; the beginning of a sentence"""
+    """the kind of the page's times, as the beginning of a sentence"""
     version: str = ""
 
     @property

@@ -1,4 +1,4 @@
-"""A grid of words, as inline SVG: rows and columns have names, each cell says what it is, and some are marked."""
+"""A grid of words as inline SVG: rows and columns have names, each cell has a text, and some cells are marked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LEFT, COLUMN, ROW, TOP = 166, 112, 22, 22
 
 
 class Cell(Value, kw_only=True):
-    """What stands in a cell; a marked one has a ground of its own besides."""
+    """The text of a cell; a marked cell also has another background."""
 
     text: str
     marked: bool = False
@@ -24,13 +24,13 @@ class Grid(Value, kw_only=True):
     title: str
     caption: str
     corner: str
-    """what the rows' names say"""
+    """the heading of the rows' names"""
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
 
 
 def drawn(grid: Grid) -> Plot:
-    """The picture of a grid; raises ValueError where a row has not a cell for each column."""
+    """The picture of a grid; raises ValueError if a row does not have a cell for each column."""
     if not grid.rows or any(len(cells) != len(grid.columns) for _, cells in grid.rows):
         raise ValueError(f"{grid.title}: no row, or one that has not a cell for each column")
     parts = [label(grid.corner, LEFT - 8, TOP - 8, text_anchor="end")]

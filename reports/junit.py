@@ -1,8 +1,7 @@
 """The summary as JUnit XML, which CI servers read.
 
-A test case for each invariant: failed when it is violated, skipped when it
-never held because it could not be shown; and one for each counterexample, with
-its story and the command that replays it.
+Each invariant is a test case: failed if it is violated, skipped if it was always unknown.
+Each counterexample is a test case too, with its story and the command that replays it.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ def _story(one: Counterexample) -> str:
 
 
 def _clean(text: str) -> str:
-    """Without the characters that XML 1.0 cannot hold at all."""
+    """The text without the characters that XML 1.0 does not allow."""
     return "".join(character if _is_allowed(ord(character)) else "\N{REPLACEMENT CHARACTER}" for character in text)
 
 

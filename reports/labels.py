@@ -1,8 +1,8 @@
 """Where the name of a record stands in the space-time diagram, so that nothing drawn covers it.
 
-A name may stand at several places along its message.  It takes the first that
-is free of barriers' boxes, lines of cuts, signs and other names; where none is
-free, the one that meets the fewest of them.
+There are several places for a name along its message.  The first is taken that is free of
+barriers' boxes, lines of cuts, signs and other names.  If none is free, the place is taken
+that overlaps the fewest of them.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator
 from .model import Value
 
 CHARACTER = 6.6
-"""the width of a character, in pixels, at the size of a name; a little more than most are"""
+"""the width of a character of a name, in pixels, a little more than most have"""
 HEIGHT = 11
 GAP = 3
 """room around a name, in pixels"""
 SHARES = (0.5, 0.36, 0.64, 0.24, 0.76, 0.14, 0.86)
-"""of the way from a message's send to its receipt, the best place for a name first"""
+"""the places for a name, as shares of the way from a message's send to its receipt, the best first"""
 
 
 class Box(Value, kw_only=True):
@@ -34,7 +34,7 @@ class Box(Value, kw_only=True):
         )
 
     def is_crossed_by(self, start: tuple[float, float], end: tuple[float, float]) -> bool:
-        """Whether a straight line passes through it (Liang and Barsky, 1984)."""
+        """Whether a straight line passes through the rectangle (Liang and Barsky, 1984)."""
         first, last = 0.0, 1.0
         dx, dy = end[0] - start[0], end[1] - start[1]
         for step, room in (
@@ -54,7 +54,7 @@ class Box(Value, kw_only=True):
 
 
 class Labels:
-    """Places names one after the other; what has a place is in the way of the next."""
+    """Places names one after the other; a placed name is avoided by the next."""
 
     def __init__(self, boxes: Iterable[Box], lines: Iterable[tuple[tuple[float, float], tuple[float, float]]]) -> None:
         self._boxes = list(boxes)
@@ -77,7 +77,7 @@ def _box(text: str, place: tuple[float, float]) -> Box:
 
 
 def _places(text: str, start: tuple[float, float], end: tuple[float, float]) -> Iterator[tuple[float, float]]:
-    """Right of the line and left of it, from its middle outwards."""
+    """The places to the right and the left of a line, from its middle outwards."""
     width = len(text) * CHARACTER
     for share in SHARES:
         x, y = start[0] + (end[0] - start[0]) * share, start[1] + (end[1] - start[1]) * share

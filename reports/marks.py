@@ -1,4 +1,4 @@
-"""The little signs that stand on a lane of the space-time diagram, each with a shape of its own."""
+"""The small signs on the lanes of the space-time diagram, each with its own shape."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Sign = Callable[[float, float, str], str]
 
 
 def mark_of(entry: Timed, x: float, y: float) -> str:
-    """The sign of an entry at its place; empty for what needs none, such as a message's ends."""
+    """The sign of an entry at its place; empty if the entry needs none, such as the ends of a message."""
     sign = SIGNS.get(entry.what)
     number = "" if entry.checkpoint is None else str(entry.checkpoint)
     return sign(x, y, number) if sign else ""
@@ -110,4 +110,4 @@ SIGNS: dict[str, Sign] = {
     "job-ended": _bar,
     "savepoint-requested": _flag,
 }
-"""By what happened.  Documented for readers in the report's own key."""
+"""the sign of each kind of event; the report has a key for readers"""

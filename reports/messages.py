@@ -1,4 +1,4 @@
-"""Which receipt belongs to which send, and which messages a picture can hold."""
+"""Matches sends with receipts, and chooses the messages that a picture shows."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .entries import COORDINATOR
 
 MOST_RECORDS = 80
 MOST_OTHERS = 90
-"""messages that one picture can hold and still be read"""
+"""the most messages that one readable picture can show"""
 
 MessageKind = Literal["record", "barrier", "control", "write"]
 
 
 class Pair(msgspec.Struct):
-    """A send and its receipt; None when it never arrived."""
+    """A send and its receipt, which is None if the message never arrived."""
 
     kind: MessageKind
     send: Timed
@@ -51,12 +51,12 @@ def pairs_of(entries: list[Timed]) -> list[Pair]:
 
 
 class _Receipts:
-    """Finds what a sent message became."""
+    """Finds the receipts of sent messages."""
 
     def __init__(self, entries: list[Timed]) -> None:
         self._first: dict[tuple[object, ...], Timed] = {}
         self._announced: dict[tuple[str, int | None], list[Timed]] = {}
-        # Who takes anything from a channel; a source does not, and its snapshot answers the coordinator's trigger.
+        # The tasks that receive from a channel.  A source does not; its snapshot answers the coordinator's trigger.
         fed = {entry.task for entry in entries if entry.what in ("record-applied", "barrier-received")}
         for entry in entries:
             for key in _receipt_keys(entry):
@@ -85,7 +85,7 @@ ANNOUNCED_BY = {
     "completion-notified": "checkpoint-completed",
     "abort-received": "checkpoint-aborted",
 }
-"""By what a task receives, the coordinator's event that announced it."""
+"""by event at which a task receives a message: the coordinator's event that announced it"""
 
 
 def _receipt_keys(entry: Timed) -> Iterator[tuple[object, ...]]:
@@ -113,7 +113,7 @@ def crossing(pair: Pair, cut: dict[tuple[str, int], int]) -> str:
 
 
 def nearest(pairs: list[Pair], entries: list[Timed], cut: dict[tuple[str, int], int]) -> tuple[list[Pair], int]:
-    """The messages nearest to the cut and to what went wrong, when there are too many to read."""
+    """The messages nearest to the cut and to the faults, if there are too many to show."""
     focus = sorted(
         [*cut.values(), *(one.order for one in entries if one.what in ("fault-fired", "killed", "failed"))]
     ) or [0]

@@ -1,9 +1,9 @@
-"""What a report is made of: the summary of a run, and the views that are drawn.
+"""The data of a report: the summary of a run, and the views that are drawn.
 
-`Summary` is the file summary.json and what `verify --json` prints, a stable
-format that other programs read: its fields may gain neighbours, never another
-meaning.  The views hold what a reader sees of one counterexample; they are
-values, so that the same run writes the same report, byte for byte.
+`Summary` is the file summary.json and the output of `verify --json`, a stable format that
+other programs read.  Fields may be added to it, but no field changes its meaning.  A view has
+what a reader sees of one counterexample.  Views are values, so that the same run has the
+same report, byte for byte.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Value(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Counts(Value, kw_only=True):
-    """How many were run of something, and how they were judged."""
+    """How many of something were run, and how they were judged."""
 
     run: int = 0
     held: int = 0
@@ -33,7 +33,7 @@ class Counts(Value, kw_only=True):
 
 
 class ScenarioCounts(Counts, kw_only=True):
-    """A scenario held when nothing in it is violated and at least one invariant holds."""
+    """A scenario held if no invariant is violated and at least one holds."""
 
 
 class InvariantCounts(Value, kw_only=True):
@@ -42,27 +42,27 @@ class InvariantCounts(Value, kw_only=True):
     can_show: int = 0
     """scenarios that could exercise it, decided before they ran"""
     exercised: int = 0
-    """those of them in which it was: it held or was violated"""
+    """scenarios that did exercise it: it held or was violated"""
     holds: int = 0
     violated: int = 0
     unknown: int = 0
     by_both: int = 0
-    """of those that it holds or is violated in, where PySpark computed what it compares with"""
+    """exercised scenarios in which PySpark computed the expected rows or state too"""
     reasons: dict[str, int] = {}
-    """why it was unknown: reason and number of scenarios"""
+    """by reason why it was unknown: number of scenarios"""
 
 
 class FaultCounts(Value, kw_only=True):
-    """Faults of one kind; one that fired changed something live."""
+    """Faults of one kind; a fault fired if it changed something live."""
 
     planned: int = 0
     fired: int = 0
     phases: dict[str, int] = {}
-    """what the job was doing when they fired"""
+    """by phase of the job: how many fired in it"""
 
 
 class CommandCounts(Value, kw_only=True):
-    """Commands of one kind; `drain` counts those that ended all input first."""
+    """Commands of one kind; `drain` counts stops that ended all input first."""
 
     planned: int = 0
     finished: int = 0
@@ -70,32 +70,32 @@ class CommandCounts(Value, kw_only=True):
 
 
 class StopCounts(Value, kw_only=True):
-    """Ends of one kind, or resumes: planned, come to their end, and hit while they were under way."""
+    """Ends of one kind, or resumes: how many were planned, were completed, and were hit meanwhile."""
 
     planned: int = 0
     finished: int = 0
     hit: int = 0
-    """those during which some fault fired"""
+    """how many during which some fault fired"""
     faults: dict[str, dict[str, int]] = {}
-    """what hit them: by kind of fault, and by the phase that the job was in"""
+    """the faults that hit them, by kind and by phase of the job"""
     points: dict[str, int] = {}
-    """by the protocol point that set the fault off, where one did"""
+    """the faults that hit them and were triggered at a protocol point, by point"""
     begins_with: dict[str, int] = {}
-    """of resumes: what they went on from: savepoint, checkpoint or nothing"""
+    """for resumes: by what they restored (savepoint, checkpoint or nothing)"""
 
 
 class CoverageRow(Value, kw_only=True):
-    """Of one alignment mode, way of ending and protocol point: how often a fault of each kind fired there.
+    """How often a fault of each kind fired, for one alignment mode, way of ending and protocol point.
 
-    A kind with 0 could have fired and did not; one that is not there cannot fire.
+    A kind with 0 could have fired and did not.  A kind that is not listed cannot fire there.
     """
 
     alignment: str
     """aligned, unaligned, timeout, in-turn, unblocked (at-least-once) or none (at-most-once)"""
     ending: str
-    """how the job ended that was hit: finished, drained, stopped, cancelled or failed"""
+    """how the hit job ended: finished, drained, stopped, cancelled or failed"""
     point: str
-    """the protocol point that set the fault off"""
+    """the protocol point that triggered the fault"""
     fired: dict[str, int] = {}
 
 
@@ -108,16 +108,16 @@ class Impossible(Value, kw_only=True):
 
 
 class Coverage(Value, kw_only=True):
-    """Protocol point x fault x way of ending x alignment: what fired, what could have, what cannot."""
+    """The coverage targets (protocol point x fault x way of ending x alignment): hit, possible and impossible ones."""
 
     possible: int = 0
-    """coverage targets that can be hit, of what the subject can do"""
+    """coverage targets that can be hit with the subject's capabilities"""
     hit: int = 0
-    """those of them in which something fired"""
+    """possible targets at which a fault fired"""
     fired: int = 0
     """faults that hit a target"""
     outside: int = 0
-    """fired faults that have none: set off by a time or a phase, or in a job that never ended"""
+    """fired faults without a target: triggered by a time or a phase, or in a job that never ended"""
     rows: list[CoverageRow] = []
     impossible: list[Impossible] = []
 
@@ -128,26 +128,26 @@ class CheckpointCounts(Value, kw_only=True):
 
 
 class RestartCounts(Value, kw_only=True):
-    """Recoveries in which some tasks came up and the others went on."""
+    """Partial failovers: recoveries in which some tasks restarted and the others went on."""
 
     recoveries: int = 0
     tasks: dict[str, int] = {}
-    """how often each task did, by its name"""
+    """by task: how often it restarted"""
 
 
 class SystemCounts(Counts, kw_only=True):
-    """Companion runs of systems of processes, and the general snapshots that were taken of them;
-    unknown where no snapshot had events on both of its sides."""
+    """Companion runs of systems of processes, and their general snapshots.  A run is unknown if no snapshot had events
+    on both of its sides."""
 
     snapshots: int = 0
-    """that completed"""
+    """completed snapshots"""
     under_way: int = 0
-    """messages that these have in channels"""
+    """messages that these snapshots have in channels"""
 
 
 class BatchCounts(Counts, kw_only=True):
-    """Jobs that were executed as a batch too, and held against what they left as a stream; unknown where the result
-    depends on an order, or the stream did not finish."""
+    """Jobs that were also executed as a batch, and compared with their streaming result.  A job is unknown if its
+    result depends on an order, or the streaming job did not finish."""
 
 
 class RecordCounts(Value, kw_only=True):
@@ -156,18 +156,18 @@ class RecordCounts(Value, kw_only=True):
 
 
 class Asked(Value, kw_only=True):
-    """On how many scenarios PySpark has spoken, and why not on the others: reason and number of scenarios."""
+    """How many scenarios PySpark has judged, and for the others by reason the number of scenarios."""
 
     asked: int = 0
     not_asked: dict[str, int] = {}
 
 
 class OracleCounts(Asked, kw_only=True):
-    """The expected results: who computed them, in how many scenarios the expected rows, and how often the quick checker
+    """The oracle: its name, in how many scenarios it computed the expected rows, and how often the quick checker
     disagreed."""
 
     state: Asked = Asked()
-    """the same of the keyed state expected in completed checkpoints"""
+    """the same for the expected keyed state in completed checkpoints"""
     engine: str = ""
     workloads: int = 0
     expected_rows: int = 0
@@ -176,7 +176,7 @@ class OracleCounts(Asked, kw_only=True):
 
 
 class Seconds(Value, kw_only=True):
-    """Where the time went; `start` is the interpreter's and Spark's."""
+    """The time by activity; `start` is the start of the interpreter and of Spark."""
 
     total: float = 0.0
     start: float = 0.0
@@ -188,7 +188,7 @@ class Seconds(Value, kw_only=True):
 
 
 class Size(Value, kw_only=True):
-    """How much a scenario has in it."""
+    """The size of a scenario."""
 
     tasks: int = 0
     records: int = 0
@@ -200,14 +200,14 @@ class Size(Value, kw_only=True):
 
 
 class Counterexample(Value, kw_only=True):
-    """One violated invariant, shrunk, and the way back to it."""
+    """One violated invariant with its shrunk scenario, and the command that replays it."""
 
     id: str
     invariant: str
     scenario: str
     """its scenario file, relative to the run folder"""
     story: str
-    """one sentence"""
+    """in one sentence"""
     replay: str
     """the command that runs it again"""
     size: Size = Size()
@@ -218,18 +218,18 @@ class Counterexample(Value, kw_only=True):
     scenarios: int = 1
     """how many scenarios of the run failed for the same cause"""
     known: str = ""
-    """why it is expected, when it is a known failure that has not expired"""
+    """for a known failure that has not expired: why it is expected"""
     judges: int = 0
-    """2 where PySpark, too, computed the rows or state that it differs from, else 1; 0 in what older versions wrote"""
+    """2 if PySpark too computed the expected rows or state, else 1; 0 in summaries of older versions"""
     not_asked: str = ""
-    """why PySpark was not asked, where one judge saw it; empty also where PySpark disagrees"""
+    """if one judge saw it: why PySpark was not asked; empty also if PySpark disagrees"""
 
 
 class NotRun(Value, kw_only=True):
-    """A scenario that the subject could not be driven through, and the way back to it."""
+    """A scenario that the subject could not run, and the command that runs it again."""
 
     number: int
-    """which of the run's scenarios it is"""
+    """its number among the run's scenarios"""
     reason: str
     scenario: str = ""
     """its scenario file, relative to the run folder; empty where nothing is kept"""
@@ -247,7 +247,7 @@ class Summary(Value, kw_only=True):
     seed: int | None = None
     scenarios: ScenarioCounts = ScenarioCounts()
     not_run: list[NotRun] = []
-    """scenarios that could not be run, which count in none of the others"""
+    """scenarios that could not be run, and are counted nowhere else"""
     invariants: dict[str, InvariantCounts] = {}
     faults: dict[str, FaultCounts] = {}
     commands: dict[str, CommandCounts] = {}
@@ -259,21 +259,21 @@ class Summary(Value, kw_only=True):
     oracle: OracleCounts = OracleCounts()
     seconds: Seconds = Seconds()
     scenarios_per_second: float = 0.0
-    """everything counted but the start of the interpreter and of Spark"""
+    """without the time for the start of the interpreter and of Spark"""
     counterexamples: list[Counterexample] = []
     shortfalls: list[str] = []
-    """what the run had to show and did not, each in one sentence"""
+    """what the run had to show and did not show, each in one sentence"""
     not_judged_by_shares: str = ""
     """why the run was not judged by its shares, in one sentence; empty if it was"""
     interrupted: bool = False
     not_tried: list[str] = []
-    """what the subject cannot do, so that it was not asked of it"""
+    """the capabilities that the subject does not have, which were not tried"""
     unapplied: dict[str, int] = {}
     """faults, commands and schedule perturbations that were planned and never applied, by kind"""
     foreign_connections: int = 0
-    """to the ports of runs on processes, by somebody who is not of the run: closed unheard"""
+    """connections of other programs to the ports of runs on processes, which were refused"""
     stops: dict[str, StopCounts] = {}
-    """natural-end, stop, drain, cancel, resume and unfit-resume: every way to end a job and to go on"""
+    """every way to end a job or to resume it: natural-end, stop, drain, cancel, resume and unfit-resume"""
     coverage: Coverage = Coverage()
     systems: SystemCounts = SystemCounts()
     batches: BatchCounts = BatchCounts()
@@ -285,7 +285,7 @@ RowStatus = Literal["ok", "lost", "repeated", "unexpected"]
 
 
 class RowPair(Value, kw_only=True):
-    """An expected row and the committed one; the side that is missing is None."""
+    """An expected row and the committed row; a missing side is None."""
 
     status: RowStatus
     expected: Row | None = None
@@ -293,7 +293,7 @@ class RowPair(Value, kw_only=True):
 
 
 class CounterexampleView(Value, kw_only=True):
-    """Everything that is shown of one counterexample."""
+    """Everything that a report shows of one counterexample."""
 
     id: str
     invariant: str
@@ -301,9 +301,9 @@ class CounterexampleView(Value, kw_only=True):
     story: str
     """one sentence"""
     paragraphs: tuple[str, ...] = ()
-    """the story in full: what ran, what was hit, where the cut lay, what came out"""
+    """the full story: the job, the faults and what they hit, the closing cut, and the output"""
     witness: str = ""
-    """what the invariant's checker points at; may have several lines"""
+    """the records and events that show the violation; may have several lines"""
     neighbour: str = ""
     """the nearest scenario that passes, in one sentence ("holds if this ack comes first")"""
     scenario: str = ""
@@ -311,9 +311,9 @@ class CounterexampleView(Value, kw_only=True):
     replay: str = ""
     rows: tuple[RowPair, ...] = ()
     history: History | None = None
-    """with its time line for the diagram; without one a coarse diagram is drawn"""
+    """the history with its time line; without a time line, a coarse diagram is drawn"""
     checkpoint: int | None = None
-    """the cut that the diagram draws; None draws the last one there is"""
+    """the main cut of the diagram; None: the last cut"""
     size: Size = Size()
     scenarios: int = 1
     known: str = ""
@@ -323,21 +323,21 @@ class CounterexampleView(Value, kw_only=True):
 
 
 class ViolatedScenario(Value, kw_only=True):
-    """One scenario of the run in which something is violated, as it was drawn."""
+    """One violated scenario of the run, as it was drawn."""
 
     index: int
     name: str
-    """of the template, or of the workload"""
+    """the name of the template, or of the workload"""
     violated: dict[str, str]
-    """invariant: the kind of difference"""
+    """by invariant: the kind of difference"""
     judges: dict[str, int] = {}
-    """invariant: how many judges saw it, as in `Counterexample`; empty in what older versions wrote"""
+    """by invariant: how many judges saw it, as in `Counterexample`; empty in summaries of older versions"""
     replay: str
     """the command that runs it again"""
 
 
 class Samples(Value, kw_only=True):
-    """What was measured once a scenario or more often, for the plots; µs of the run's clock."""
+    """The measurements for the plots, one or several for each scenario, in µs of the run's clock."""
 
     checkpoint_durations_us: list[int] = []
     recovery_times_us: list[int] = []

@@ -1,4 +1,4 @@
-"""A run at a glance, for people: what came out, what held, what was tried and what was not."""
+"""A run at a glance: the outcome, the invariants, what was tried and what was not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .model import FaultCounts, InvariantCounts, NotRun, Summary, Value
 from .words import PROMISES, foreign_in_words, plural
 
 PHASES = ("deploying", "running", "aligning", "checkpointing", "committing", "recovering", "finishing")
-"""What a job can be doing, in the order of its life."""
+"""the phases of a job, in the order of its life"""
 
 
 class InvariantLine(Value, kw_only=True):
@@ -23,12 +23,12 @@ class InvariantLine(Value, kw_only=True):
     """violated, known, holds or unknown"""
     counts: InvariantCounts
     by_both: int | None
-    """None of what PySpark computes nothing for"""
+    """None for an invariant for which PySpark computes nothing"""
     reasons: str
 
 
 class HeatLine(Value, kw_only=True):
-    """The faults of one kind, with what fired in each phase and how hot that is (0 … 1)."""
+    """The faults of one kind: how many fired in each phase, and the heat of that number (0 … 1)."""
 
     kind: str
     counts: FaultCounts
@@ -41,7 +41,7 @@ class HeatMap(Value, kw_only=True):
 
 
 def violated(summary: Summary) -> list[str]:
-    """The violated invariants, but those whose every failure is a known one; those of companion runs last."""
+    """The violated invariants, without those with only known failures; those of companion runs are last."""
     names = [line.name for line in invariant_lines(summary) if line.verdict == "violated"]
     companions = {
         "consistent-cut of general snapshots": summary.systems.violated,
@@ -69,7 +69,7 @@ def headline(summary: Summary) -> str:
 
 
 def outcome(summary: Summary) -> str:
-    """held, violated, short or failed: how the headline is marked."""
+    """The mark of the headline: held, violated, short or failed."""
     if violated(summary):
         return "violated"
     if summary.oracle.disagreements or summary.failures:
@@ -79,7 +79,7 @@ def outcome(summary: Summary) -> str:
 
 
 def lead(summary: Summary) -> str:
-    """What the headline rests on."""
+    """The evidence for the headline."""
     counts = summary.scenarios
     seed = "" if summary.seed is None else f", seed {summary.seed}"
     subject = f" on the subject {summary.subject}" if summary.subject else ""
@@ -91,7 +91,7 @@ def lead(summary: Summary) -> str:
 
 
 def by_reason(not_run: list[NotRun]) -> dict[str, list[NotRun]]:
-    """Scenarios that could not be run, those alike together, in the order of their first."""
+    """Scenarios that could not be run, grouped by reason, in the order of the first of each group."""
     groups: dict[str, list[NotRun]] = {}
     for one in not_run:
         groups.setdefault(one.reason, []).append(one)
@@ -99,7 +99,7 @@ def by_reason(not_run: list[NotRun]) -> dict[str, list[NotRun]]:
 
 
 def asked_lead(summary: Summary) -> str:
-    """For how many scenarios PySpark computed the expected rows; empty where that was not counted."""
+    """For how many scenarios PySpark computed the expected rows; empty if that was not counted."""
     asked = summary.oracle.asked
     run = asked + sum(summary.oracle.not_asked.values())
     return f"PySpark computed the expected rows in {asked:,} of {plural(run, 'scenario')}." if run else ""
@@ -112,7 +112,7 @@ def oracle_lead(summary: Summary) -> str:
 
 
 def reasons(counts: Mapping[str, int]) -> str:
-    """Why PySpark was not asked, the most frequent first."""
+    """The reasons why PySpark was not asked, the most frequent first."""
     often = sorted(counts.items(), key=lambda counted: (-counted[1], counted[0]))
     return "; ".join(f"{reason} ({number:,})" for reason, number in often)
 
@@ -135,13 +135,13 @@ def _most(tasks: dict[str, int]) -> str:
 
 
 def companion_lead(summary: Summary) -> str:
-    """The companion runs, and connections of other programs to the runs' ports; empty if there were none of either."""
+    """The companion runs, and connections of other programs to the runs' ports; empty if there were neither."""
     foreign = foreign_in_words(summary.foreign_connections)
     return " ".join(filter(None, (_systems(summary), _batches(summary), foreign)))
 
 
 def companions_in_short(summary: Summary) -> str:
-    """How the companions of the scenarios fared, in one sentence; empty when there were none."""
+    """The results of the scenarios' companions, in one sentence; empty if there were none."""
     fared = (("system", " of processes", summary.systems), ("job", " run as a batch too", summary.batches))
     counts = [
         f"{plural(counts.run, one)}{what} "
@@ -235,7 +235,7 @@ def never(summary: Summary) -> tuple[str, ...]:
 
 
 NAMED_AT_MOST = 16
-"""how many abilities that a subject lacks are named; summary.json has all"""
+"""how many of the subject's missing capabilities are named; summary.json has all"""
 
 
 def _at_most(names: list[str]) -> list[str]:

@@ -1,8 +1,8 @@
-"""The report's colours: two sets, light and dark, by what they mean.
+"""The report's colours, by meaning: a light and a dark set.
 
-Colour is never the only sign: every status has its word, every kind of line
-its own dash and its own ends.  Each text colour keeps at least 4.5:1, and each
-line that carries meaning 3:1, against the ground it stands on (WCAG 2.2, AA).
+Colour is never the only sign: every status has a word, and every kind of line has its own
+dash pattern and ends.  The contrast to the background is at least 4.5:1 for text, and 3:1
+for a line with a meaning (WCAG 2.2, AA).
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ TEXT_ON: dict[str, tuple[str, ...]] = {
     "raised": ("ink", "quiet", "bad", "good", "unsure", "cut"),
     "bad-ground": ("ink", "bad"),
 }
-"""By ground, the colours that the report sets text in upon it."""
+"""by background: the colours of text on it"""
 
 LINES_ON_GROUND = ("line", "quiet", "cut", "barrier", "bad")
-"""The colours that the diagrams draw meaning in."""
+"""the colours of lines with a meaning in the diagrams"""
 
 HEAT_MOST = 0.45
-"""The largest share of `heat` that is mixed into the ground of a heat map's cell."""
+"""the largest share of `heat` in the background of a heat map's cell"""

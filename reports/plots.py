@@ -14,14 +14,14 @@ WIDTH, HEIGHT, FLOOR, BINS = 420, 120, 92, 28
 
 
 class Plot(Value, kw_only=True):
-    """A picture and its content in words."""
+    """A picture, and its content in words."""
 
     picture: str
     caption: str
 
 
 def histogram(samples_us: Sequence[int], noun: str) -> Plot | None:
-    """How long something took, how often; None without a sample.  Times in µs."""
+    """The histogram of durations in µs; None without a sample."""
     if not samples_us:
         return None
     ordered = sorted(samples_us)

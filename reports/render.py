@@ -1,8 +1,8 @@
-"""The report as one HTML file that needs no network, no script and no second file.
+"""The report as one HTML file that needs no network, no script and no other file.
 
-The page forbids itself everything but its own styles (a content security
-policy), and every text in it is escaped by the template engine; what comes as
-markup is only what `diagram` and `plots` build, which escape for themselves.
+The page's content security policy allows only its own styles.  The template engine escapes
+every text in it.  Only `diagram` and `plots` build markup, and they escape their texts
+themselves.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .plots import histogram
 
 MOST_ROWS = 60
 FEW_VIOLATED = 20
-"""so many violated scenarios stand open on the page; more are folded"""
+"""up to this number of violated scenarios are shown unfolded"""
 MOST_SCENARIO_CHARACTERS = 40_000
 
 
 class Gap(Value, kw_only=True):
-    """Rows that are as expected, and not shown."""
+    """Rows that are as expected and are not shown."""
 
     hidden: int
 
@@ -67,7 +67,7 @@ def render_html(view: ReportView) -> str:
 
 
 def shortened(rows: Sequence[RowPair]) -> list[RowPair | Gap]:
-    """The rows that differ with a neighbour on either side, when all of them are too many."""
+    """The rows; if there are too many, those that differ, with one neighbour on each side."""
     if len(rows) <= MOST_ROWS:
         return list(rows)
     wrong = [at for at, row in enumerate(rows) if row.status != "ok"][: MOST_ROWS // 2]
@@ -84,14 +84,14 @@ def shortened(rows: Sequence[RowPair]) -> list[RowPair | Gap]:
 
 
 def scenario_text(view: CounterexampleView) -> str:
-    """The scenario's text, cut short where it would swell the page."""
+    """The scenario's text, cut off if it is too long for the page."""
     if len(view.scenario) <= MOST_SCENARIO_CHARACTERS:
         return view.scenario
     return view.scenario[:MOST_SCENARIO_CHARACTERS] + "\n… the file has the rest"
 
 
 def _time_spent(seconds: Seconds) -> list[tuple[str, float, float]]:
-    """(what, seconds, share of the longest)."""
+    """By activity: its name, its seconds, and their share of the longest."""
     parts = [
         ("starting Python and Spark", seconds.start),
         ("drawing scenarios", seconds.draw),
@@ -106,7 +106,7 @@ def _time_spent(seconds: Seconds) -> list[tuple[str, float, float]]:
 
 @cache
 def environment() -> Environment:
-    """Where all pages' templates are, every text escaped."""
+    """The environment of all pages' templates, which escapes every text."""
     found = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,

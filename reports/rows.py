@@ -12,9 +12,8 @@ from .model import RowPair, RowStatus
 def side_by_side(expected: Iterable[Row], committed: Iterable[Row]) -> tuple[RowPair, ...]:
     """Pair two multisets of rows, each copy by itself.
 
-    Rows stand in the order of their key, then value; NULL before any number.
-    A committed row beyond its expected copies is *repeated*, one that was never
-    expected is *unexpected*.
+    Rows are sorted by key, then value, with NULL first.  A committed row beyond its expected
+    copies is *repeated*.  A committed row that was never expected is *unexpected*.
     """
     expected_counts, seen = Counter(expected), Counter(committed)
     pairs: list[RowPair] = []

@@ -8,18 +8,18 @@ Attribute = str | int | float
 
 
 def element(name: str, *content: str, **attributes: Attribute) -> str:
-    """One element; content is markup already, attribute names have `_` for `-`."""
+    """One element; `content` is markup, and attribute names have `_` for `-`."""
     text = "".join(f' {key.rstrip("_").replace("_", "-")}="{_value(value)}"' for key, value in attributes.items())
     return f"<{name}{text}>{''.join(content)}</{name}>" if content else f"<{name}{text}/>"
 
 
 def title(text: str) -> str:
-    """The title of an element: what it says in words."""
+    """The title of an element: its meaning in words."""
     return element("title", escape(text))
 
 
 def label(text: str, x: float, y: float, **attributes: Attribute) -> str:
-    """A line of text at a place."""
+    """A line of text at a position."""
     return element("text", escape(text), x=x, y=y, **attributes)
 
 

@@ -18,7 +18,7 @@ TITLES = {
     "unexpected": "Unexpected: there and expected by nobody",
 }
 MOST_CHARACTERS = 300
-"""of one value"""
+"""the most characters of one value"""
 
 
 def render_table_differences(
@@ -43,7 +43,7 @@ def render_table_differences(
 
 
 def _rows(result: CheckResult, kind: str) -> list[tuple[int, list[tuple[str, str, str | None]]]]:
-    """How often, and of each column its name, its value, and what is there instead where that differs."""
+    """The differing rows: how often each occurs, and for each column its name, value and differing other value."""
     return [(sample.count, _cells(sample)) for sample in result.samples if sample.kind == kind]
 
 

@@ -24,7 +24,7 @@ from .words import STATUS_WORDS, foreign_in_words, judges_in_words, plural, row_
 WIDTH = 80
 MOST_ROWS = 20
 COMMANDS = 5
-"""of scenarios that could not be run, one for each reason"""
+"""commands for scenarios that could not be run, one for each reason"""
 FOUND = 4
 """counterexamples on the screen; of the first one the story too"""
 REASONS = 3
@@ -32,9 +32,9 @@ REASONS = 3
 
 
 def render_text(summary: Summary, *, report: str = "", verbose: bool = False) -> str:
-    """One screen: the verdicts, the counterexamples, what fell short, the outcome and the `report`'s file.
+    """One screen: the verdicts, the counterexamples, what fell short, the outcome, and the file of the `report`.
 
-    With `verbose` all that the report says in words: ways to end, coverage, what never fired, each story.
+    With `verbose` also all other texts of the report: ways to end, coverage, what never fired, each story.
     """
     parts = [list(_table(summary))]
     if verbose:
@@ -48,7 +48,7 @@ def render_text(summary: Summary, *, report: str = "", verbose: bool = False) ->
 
 
 def render_rows(view: CounterexampleView) -> str:
-    """Expected and committed rows side by side, as text; those that differ first when there are many."""
+    """Expected and committed rows side by side, as text; if there are many, those that differ come first."""
     rows = view.rows
     if len(rows) > MOST_ROWS:
         rows = tuple(row for row in rows if row.status != "ok")[:MOST_ROWS]
@@ -80,7 +80,7 @@ def _table(summary: Summary) -> Iterator[str]:
 
 
 def _stops(summary: Summary) -> Iterator[str]:
-    """Every way to end a job and to go on: planned, come to its end, hit meanwhile."""
+    """Every way to end a job or to resume it: how many were planned, were completed, and were hit meanwhile."""
     if not summary.stops:
         return
     names = {kind: WAYS.get(kind, kind) for kind in summary.stops}
@@ -99,7 +99,7 @@ def _most_by(counts: StopCounts) -> str:
 
 
 def _fired(summary: Summary) -> str:
-    """How much was tried, in one sentence; empty where no fault was planned."""
+    """How many faults fired, in one sentence; empty if no fault was planned."""
     if not summary.faults:
         return ""
     fired = sum(counts.fired for counts in summary.faults.values())
@@ -132,7 +132,7 @@ def _difference(one: Counterexample) -> str:
 
 
 def _found(summary: Summary) -> list[str]:
-    """The first counterexample whole, of the next ones what differs and the command, and how many more there are."""
+    """The first counterexample in full; of the next ones the difference and the command; the number of the rest."""
     lines: list[str] = []
     for one in summary.counterexamples[:FOUND]:
         lines += _counterexample(one) if not lines else (_difference(one), f"  {one.replay}")
@@ -141,7 +141,7 @@ def _found(summary: Summary) -> list[str]:
 
 
 def _why(summary: Summary, most: int) -> Iterator[str]:
-    """What failed in the harness, what could not be run, and what fell short: of each the first ones."""
+    """The first failures of the harness, the first scenarios that could not be run, and the first shortfalls."""
     yield from _first("failure", summary.failures, most)
     firsts = [alike[0] for alike in by_reason(summary.not_run).values()]
     yield from (f"  {one.replay}" for one in firsts[:COMMANDS] if one.replay)

@@ -28,11 +28,11 @@ STATUS_WORDS = {
     "repeated": ("+", "repeated"),
     "unexpected": ("!", "unexpected"),
 }
-"""By status of a row: a sign and a word, so that colour is not needed."""
+"""by status of a row: a sign and a word, so that colour is not needed"""
 
 
 def judges_in_words(judges: int, not_asked: str) -> str:
-    """Who saw a violation, in one sentence; empty where that is not known."""
+    """The judges that saw a violation, in one sentence; empty if that is not known."""
     if judges != 1:
         return "Both judges saw it." if judges else ""
     if not not_asked:
@@ -41,7 +41,7 @@ def judges_in_words(judges: int, not_asked: str) -> str:
 
 
 def foreign_in_words(connections: int) -> str:
-    """Who else came to the ports of runs on processes; empty when nobody did."""
+    """The connections of other programs to the ports of runs on processes; empty if there were none."""
     if not connections:
         return ""
     what, was = plural(connections, "connection"), "was" if connections == 1 else "were"
@@ -49,7 +49,7 @@ def foreign_in_words(connections: int) -> str:
 
 
 def duration(us: float) -> str:
-    """A span of time with its fitting unit."""
+    """A duration with a suitable unit."""
     if us < 1_000:
         return f"{us:.0f} µs"
     if us < 1_000_000:
@@ -62,7 +62,7 @@ def cell(value: int | None) -> str:
 
 
 def row_cells(row: Row | None) -> tuple[str, ...]:
-    """Key, value and tag of a row in words, with a join's second tag where there is one."""
+    """Key, value and tag of a row in words, and the second tag of a join's row."""
     if row is None:
         return ()
     key, value, tag, tag2 = row
@@ -70,7 +70,7 @@ def row_cells(row: Row | None) -> tuple[str, ...]:
 
 
 def record_name(origin: int | None) -> str:
-    """A record by where it was read: "0:3" is split 0, offset 3; copies of a flat map count on, "0:3.1"."""
+    """A record, by its split and offset ("0:3"), and for a copy of a flat map its number ("0:3.1")."""
     if origin is None:
         return ""
     copy = copy_of(origin)

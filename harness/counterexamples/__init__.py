@@ -1,1 +1,1 @@
-"""What was found: grouped by cause, described as a story, kept, replayed."""
+"""Counterexamples: failures are grouped by cause, described as a story, stored and replayed."""

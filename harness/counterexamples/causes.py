@@ -1,4 +1,4 @@
-"""The cause that failures are grouped by: same invariant, same point, same kind of difference."""
+"""The cause by which failures are grouped: the same invariant, the same point, the same kind of difference."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..search.known_failures import Cause
 
 
 def cause_of(invariant: str, verdict: Violated, scenario: Scenario, history: History, subject: str) -> Cause:
-    """The cause of one violation; its point is the trigger of the last fault that fired."""
+    """The cause of a violation; its point is the trigger of the last fault that fired."""
     return Cause(invariant=invariant, difference=verdict.difference, point=point_of(scenario, history), subject=subject)
 
 
 def point_of(scenario: Scenario, history: History) -> str:
-    """The protocol point (or phase, or kind) of the last fault that fired; empty when none did."""
+    """The protocol point (or phase, or kind) of the last fault that fired; empty if none fired."""
     fired = [entry for entry in history.journal if isinstance(entry, FaultFired)]
     if not fired:
         return ""

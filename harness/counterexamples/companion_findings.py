@@ -1,7 +1,7 @@
-"""The findings of a search's companion runs: of each kind of difference one case is shrunk and described.
+"""The findings of a search's companion runs: one case of each kind of difference is shrunk and described.
 
-A companion run has one judge, so a violation needs no second one.  A file of known failures is about jobs, so a
-violation here always fails the verification.
+A companion run has only one judge, whose violation counts.  A file of known failures is about jobs, so a violation here
+always fails the verification.
 """
 
 from __future__ import annotations
@@ -36,18 +36,17 @@ class Smallest(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     verdict: Violated
     story: str
-    """one sentence"""
+    """in one sentence"""
     paragraphs: tuple[str, ...]
     text: str
-    """of the file that runs it again"""
+    """the text of the file that runs it again"""
     size: Size
     replay_options: tuple[str, ...] = ()
-    """options for `cutproof replay`, besides the file"""
+    """options of `cutproof replay` for the file"""
 
 
 def grouped(outcomes: Iterable[AnyOutcome]) -> dict[tuple[str, str], list[AnyCompanion]]:
-    """The violated companions by their kind and their kind of difference, kind by kind, in the order of their
-    numbers."""
+    """The violated companions by kind of companion and kind of difference, each in the order of their numbers."""
     groups: dict[tuple[str, str], list[AnyCompanion]] = {}
     for outcome in sorted(outcomes, key=lambda one: (RUN_KINDS.index(one.kind), one.index)):
         if isinstance(outcome, Companion) and isinstance(outcome.verdict, Violated):
@@ -60,9 +59,9 @@ def companion_findings(
     keeping_with: Callable[[tuple[str, ...]], Keeping],
     failures: list[str],
 ) -> Iterator[Finding]:
-    """The first of each kind of difference, shrunk; what cannot be shrunk goes to `failures`.
+    """The first companion of each kind of difference, shrunk; a failure to shrink is added to `failures`.
 
-    `keeping_with` is given the options by which `cutproof replay` runs the file again.
+    `keeping_with` receives the options with which `cutproof replay` runs the file again.
     """
     for (_, difference), alike in grouped(outcomes).items():
         try:
@@ -100,7 +99,7 @@ def _finding(smallest: Smallest, invariant: str, keeping: Keeping, *, shrink_s: 
 
 
 def _smallest(outcome: AnyCompanion, difference: str) -> Smallest:
-    """Raises HarnessFailed for one that is not violated again: in virtual time it must be."""
+    """Shrink a companion; raises HarnessFailed if it is not violated again, as it must be in virtual time."""
     match outcome:
         case SystemOutcome():
             return _smallest_system(outcome, difference)
@@ -109,7 +108,7 @@ def _smallest(outcome: AnyCompanion, difference: str) -> Smallest:
 
 
 def _smallest_system(outcome: SystemOutcome, difference: str) -> Smallest:
-    """A system of processes whose general snapshot is violated: causality alone judges it."""
+    """Shrink a system of processes whose general snapshot is violated; causality alone judges it."""
     if outcome.system is None:
         raise HarnessFailed(f"system {outcome.number} was not kept")
     name = f"system-{outcome.number}"
@@ -129,7 +128,7 @@ def _smallest_system(outcome: SystemOutcome, difference: str) -> Smallest:
 
 
 def _smallest_batch(outcome: BatchOutcome, difference: str) -> Smallest:
-    """A batch that left something else than streaming: the two ways of executing one job accuse each other."""
+    """Shrink a job whose batch execution has another final result than its streaming execution."""
     if outcome.scenario is None:
         raise HarnessFailed(f"the scenario of batch {outcome.number} was not kept")
 

@@ -1,8 +1,8 @@
-"""From failing scenarios to counterexamples: grouped by cause, shrunk, judged again, described.
+"""From failing scenarios to counterexamples: they are grouped by cause, shrunk, judged again and described.
 
-One bug fails many scenarios.  Those that violate the same invariant by the same
-kind of difference are one group; of each group the first is shrunk, and groups
-that then turn out to fail at the same point are one cause.
+One bug fails many scenarios.  Scenarios that violate the same invariant with the same kind
+of difference form a group.  The first scenario of each group is shrunk.  Groups whose shrunk
+scenarios fail at the same point have one cause.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from .story import Neighbour, expected_rows, nearest_passing, story_of_case
 
 RECORDINGS = 10
 RECORDINGS_S = 60.0
-"""how often a counterexample is run again where it may show or not, for its rate, and how long at most"""
+"""how often, and how long at most, a counterexample in real time is run again to determine its rate"""
 GROUPS_AT_MOST = 12
-"""causes that are shrunk and described; further ones are counted"""
+"""the number of causes that are shrunk and described; further causes are only counted"""
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """The failing scenarios of what looks like one cause, the first of them first."""
+    """The failing scenarios that seem to have one cause, in order."""
 
     invariant: str
     difference: str
@@ -59,23 +59,23 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     counterexample: Counterexample
     view: CounterexampleView
     confirmed: bool
-    """PySpark judged it too, and alike; or it could not be asked, and the quick checker's word counts"""
+    """PySpark's verdict is the same, or PySpark could not be asked and the quick checker's verdict counts"""
 
 
 class Keeping(msgspec.Struct, frozen=True, kw_only=True):
-    """How a search keeps its findings."""
+    """How a search stores its findings."""
 
     keep: Callable[[str, str], str]
     """stores the text of a file under a name and returns its path"""
     replay_command: Callable[[str], str]
     found_s: float
-    """when the first failure of the search was seen"""
+    """when the search found its first failure"""
 
 
 def group(failing: list[ScenarioOutcome], first: str = "") -> list[Group]:
-    """By the first violated invariant, in the order of INVARIANTS, and its kind of difference.
+    """Group failures by the first violated invariant, in the order of INVARIANTS, and its kind of difference.
 
-    `first` is an invariant that goes before all others: what a planted defect must violate.
+    `first` is the invariant that a planted defect must violate; it comes before all others.
     """
 
     def rank(invariant: str) -> tuple[bool, int]:
@@ -93,7 +93,7 @@ def group(failing: list[ScenarioOutcome], first: str = "") -> list[Group]:
 
 
 class FindingBuilder:
-    """Makes findings of groups; failures of the harness go to `found.failures`."""
+    """Makes findings from groups; failures of the harness are added to `found.failures`."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class FindingBuilder:
         interruption: Interruption | None = None,
         first: str = "",
     ) -> None:
-        """`first` is the invariant whose violations are described first."""
+        """`first`: the invariant whose violations are described first."""
         self._pool = pool
         self._subject = subject
         self._oracle = oracle
@@ -122,7 +122,7 @@ class FindingBuilder:
         self._by_cause: dict[Cause, Finding] = {}
 
     def findings(self) -> list[Finding]:
-        """One finding a cause; once interrupted, those that are left as they were found."""
+        """One finding for each cause.  After an interruption the remaining groups are described without shrinking."""
         for left_out in self._groups[GROUPS_AT_MOST:]:
             self._found.failures.append(
                 f"scenario {left_out.outcomes[0].index} and {len(left_out.outcomes) - 1} more violate "
@@ -135,7 +135,7 @@ class FindingBuilder:
         return list(self._by_cause.values())
 
     def _shrinking(self, groups: list[Group]) -> list[Future[Shrunk] | None]:
-        """None for those that an interruption kept from being shrunk."""
+        """The shrinking of each group; None for groups that an interruption kept from being shrunk."""
         begun: list[Future[Shrunk] | None] = []
         try:
             for one in groups:
@@ -146,12 +146,12 @@ class FindingBuilder:
         return begun + [None] * (len(groups) - len(begun))
 
     def _example(self, one: Group) -> ScenarioOutcome:
-        """The group's first that both judges saw alike, else its first."""
+        """The first outcome of the group on which both judges agree, else the first."""
         both = (outcome for outcome in one.outcomes if outcome.index not in self._found.unconfirmed)
         return next(both, one.outcomes[0])
 
     def _describe(self, one: Group, shrinking: Future[Shrunk] | None) -> None:
-        """Describe a group by its shrunk case; if shrinking fails, by the case that was found."""
+        """Describe a group by its shrunk scenario, or if shrinking fails by the scenario that was found."""
         try:
             with self._interruption.open():
                 if shrinking is not None:
@@ -160,11 +160,11 @@ class FindingBuilder:
                     return
         except KeyboardInterrupt:
             self._found.interrupted = True
-        except Exception as error:  # of the subject, a worker or the oracle: no reason to lose what was found
+        except Exception as error:  # in the subject, a worker or the oracle: what was found must not be lost
             self._found.failures.append(f"{one.invariant} could not be shrunk and described: {one_line(error)}")
         try:
             self._add(one, self._example(one).scenario, hasty=True)
-        except Exception as error:  # as above; the search's own record of the scenario is kept
+        except Exception as error:  # as above; the search's record of the scenario is used instead
             self._found.failures.append(f"{one.invariant} could not be described: {one_line(error)}")
 
     def _add(self, one: Group, scenario: Scenario, *, hasty: bool, words: tuple[str, ...] = ()) -> None:
@@ -179,10 +179,10 @@ class FindingBuilder:
         self._by_cause[cause] = _merged(self._by_cause[cause], finding) if cause in self._by_cause else finding
 
     def _again(self, one: Group, scenario: Scenario, *, hasty: bool) -> tuple[Result, tuple[str, ...]]:
-        """The run that is described, with its time line, and remarks on it.
+        """The run that is described, with its time line and remarks.
 
-        In real time a violation that was seen once need not show again; then the recorded
-        run is described.  In virtual time it must show again.
+        In real time a violation need not show again; then the recorded run is described.  In
+        virtual time it must show again.
         """
         if not self._subject.capabilities.real_time:
             return run(self._subject, scenario, timeline=True), ()
@@ -196,14 +196,14 @@ class FindingBuilder:
         return recorded, (f"This run was recorded as it was found. {_rate_in_words(again.rate)}",)
 
     def _recorded(self, one: Group) -> Result | None:
-        """The example as it was found."""
+        """The run of the group's example that the search recorded."""
         found = self._example(one)
         return recorded_result(found) if found.history is not None else None
 
     def _finding(
         self, one: Group, result: Result, verdict: Violated, cause: Cause, *, hasty: bool, words: tuple[str, ...]
     ) -> Finding:
-        """`hasty`: without a neighbour that passes and without PySpark, which take their time."""
+        """`hasty`: without a passing neighbour and without PySpark, which take time."""
         scenario = result.scenario
         confirmed, seen_by = self._seen_by(one, result, verdict, hasty=hasty)
         story = story_of_case(scenario, result.case, result.judgement.verdicts, invariant=one.invariant)
@@ -241,7 +241,8 @@ class FindingBuilder:
         return Finding(cause=cause, counterexample=counterexample, view=view, confirmed=confirmed)
 
     def _neighbour(self, one: Group, scenario: Scenario) -> Neighbour | None:
-        """In real time that of the twin in virtual time, if it fails alike: there a run that holds proves nothing."""
+        """The nearest passing scenario.  In real time a run that holds proves nothing, so it is searched for on the
+        engine's twin in virtual time, if the scenario fails there in the same way."""
         subject = self._subject
         if subject.capabilities.real_time:
             twin = stand_in_for(subject, scenario.defect or None)
@@ -251,7 +252,8 @@ class FindingBuilder:
         return nearest_passing(scenario, lambda other: fails_like(subject, other, one.invariant, one.difference))
 
     def _seen_by(self, one: Group, result: Result, verdict: Violated, *, hasty: bool) -> tuple[bool, SeenBy]:
-        """Whether it counts, and who saw it: the scenario that was found and, unless `hasty`, the shrunk one."""
+        """Whether a violation counts, and which judges saw it in the scenario that was found and, unless `hasty`, in
+        the shrunk one."""
         example = self._example(one)
         if example.index in self._found.unconfirmed:
             return False, SeenBy(not_asked=self._found.unconfirmed[example.index])
@@ -271,7 +273,7 @@ class FindingBuilder:
 
 
 def recorded_result(outcome: ScenarioOutcome) -> Result:
-    """What a search recorded of a failure, judged again without being run again."""
+    """The recorded run of a failure, judged again without a new run."""
     if outcome.history is None:
         raise ValueError(f"the history of scenario {outcome.index} was not kept")
     case = Case(outcome.scenario.workload, outcome.scenario.topology, outcome.history)
@@ -291,7 +293,7 @@ def _bound_in_words(shrunk: Shrunk) -> tuple[str, ...]:
 def view_of(
     counterexample: Counterexample, verdict: Violated, *, paragraphs: tuple[str, ...], scenario: str
 ) -> CounterexampleView:
-    """What is shown of any counterexample; `scenario` is the text of its file."""
+    """The view of a counterexample; `scenario` is the text of its file."""
     return CounterexampleView(
         id=counterexample.id,
         invariant=counterexample.invariant,
@@ -310,7 +312,7 @@ def view_of(
 
 
 def witness_of(verdict: Violated) -> str:
-    """What the checker points at, line by line."""
+    """The records and events that show the violation, line by line."""
     lines = [verdict.message]
     if verdict.tasks:
         lines.append(f"tasks: {', '.join(verdict.tasks)}")
@@ -320,7 +322,7 @@ def witness_of(verdict: Violated) -> str:
 
 
 def _merged(first: Finding, second: Finding) -> Finding:
-    """Two groups that failed for one cause: the smaller case describes it."""
+    """The finding of two groups with one cause, which the smaller scenario describes."""
     smaller = min(first, second, key=lambda finding: finding.counterexample.size.total)
     scenarios = first.counterexample.scenarios + second.counterexample.scenarios
     return msgspec.structs.replace(

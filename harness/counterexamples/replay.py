@@ -1,4 +1,4 @@
-"""One scenario again, with its time line: verdicts, story, and a digest of what happened."""
+"""Runs one scenario again with its time line: verdicts, story, and a digest of the history."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .findings import witness_of
 from .story import Story, expected_rows, story_of_case
 
 NOT_ASKED = Word(unasked=Unasked(rows=QUICK, state=QUICK))
-"""PySpark was not asked at all."""
+"""PySpark was not asked"""
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,13 +34,13 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     judgement: Judgement
     story: Story
     trace_sha256: str
-    """of the canonically encoded history, time line included: all that happened, in order"""
+    """the digest of the canonically encoded history, with its time line"""
     rate: Rate = Rate()
-    """how many of the runs were violated; the first of them is described"""
+    """how many of the runs were violated; the first violated run is described"""
 
     @property
     def rate_in_words(self) -> str:
-        """How often, and by what, in one line."""
+        """How often which invariant was violated, in one line."""
         words = f"violated in {self.rate} run{'s' if self.rate.runs != 1 else ''}"
         cause = next((f"{name}: {verdict.difference}" for name, verdict in self.judgement.violated.items()), "")
         return f"{words} ({cause})" if cause else words
@@ -49,10 +49,10 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 def replay(
     subject: Subject, scenario: Scenario, *, runs: int = 1, on_run: Callable[[int], None] | None = None
 ) -> Replayed:
-    """Run the scenario `runs` times; the first violated run is described, or the first of all.
+    """Run the scenario `runs` times; the first violated run is described, or else the first run.
 
-    Violated counts what is violated as the scenario expects, or as the first
-    run that violates anything.
+    A run counts as violated if it violates what the scenario expects or, if it expects
+    nothing, what the first violated run violates.
     """
     shows = violates_alike(scenario.expects)
     repeated: Repeated = repeat(subject, scenario, runs, shows, timeline=True, on_run=on_run)
@@ -68,7 +68,7 @@ def replay(
 
 
 def view_of(replayed: Replayed, command: str, word: Word = NOT_ASKED) -> CounterexampleView:
-    """A replay that violates something, as a report shows it: by the first of what is violated."""
+    """The view of a replay with a violation, for the first violated invariant."""
     scenario = replayed.scenario
     name, verdict = next(iter(replayed.judgement.violated.items()))
     tasks, records, faults = size_of(scenario)
@@ -95,7 +95,7 @@ def view_of(replayed: Replayed, command: str, word: Word = NOT_ASKED) -> Counter
 
 
 def report_of(replayed: Replayed, subject: str, command: str, word: Word = NOT_ASKED) -> ReportView:
-    """The report of a run of one scenario."""
+    """The report on a replayed scenario."""
     from ... import __version__
 
     tally = Tally()

@@ -1,7 +1,7 @@
-"""The run folder: what a run leaves behind, written as it goes.
+"""The run folder, which is written while a run goes on.
 
-Each scenario is appended when it has been judged and every other file is put
-there whole, so an interruption or a full disk loses nothing that was done.
+Each scenario is appended when it has been judged, and every other file appears whole.  So
+an interruption or a full disk loses nothing that was done.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SUMMARY = "summary.json"
 REPORT = "report.html"
 JUNIT = "junit.xml"
 VIEW = "view.json"
-"""what the report was made of, so that it can be written again"""
+"""the data of the report, so that the report can be rendered again"""
 VIEW_LIMIT_BYTES = 256 * 1024 * 1024
 COUNTEREXAMPLES = "counterexamples"
 HISTORIES = "histories"
@@ -34,10 +34,10 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 
 
 class RunFolder:
-    """A folder that is being written; a context manager."""
+    """A run folder that is being written; a context manager."""
 
     def __init__(self, path: Path) -> None:
-        """Create it, or take over the folder of an earlier run; `UsageError` when that cannot be."""
+        """Create the folder, or take over the folder of an earlier run; raises `UsageError` if that is impossible."""
         self.path = path
         try:
             self._prepare()
@@ -49,7 +49,7 @@ class RunFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):  # a full disk was reported when it was written to
+        with contextlib.suppress(OSError):  # a full disk was already reported by a write
             self._scenarios.close()
 
     def add(self, outcomes: Iterable[ScenarioOutcome]) -> None:
@@ -63,14 +63,14 @@ class RunFolder:
             self._scenarios.flush()
 
     def add_counterexample(self, name: str, text: str) -> str:
-        """Keep the text of a scenario or of a system of processes as a file; its path within the folder."""
+        """Store the text of a scenario or of a system of processes as a file; returns its path within the folder."""
         relative = f"{COUNTEREXAMPLES}/{name}.json"
         with _reported(self.path / relative):
             write_whole(self.path / relative, text.encode())
         return relative
 
     def finish(self, view: ReportView) -> None:
-        """Write the summary and the reports of it; the numbers first, in case there is no room for more."""
+        """Write the summary, then the reports: the summary is there even if there is no room for the reports."""
         with _reported(self.path):
             self.write_summary(view.summary)
             write_whole(self.path / JUNIT, render_junit(view.summary).encode())
@@ -95,19 +95,19 @@ class RunFolder:
 
 
 def write_report(folder: Path, view: ReportView) -> None:
-    """The HTML report; rendered before the file is touched."""
+    """Write the HTML report; it is rendered before the file is changed."""
     write_whole(folder / REPORT, rendered(view))
 
 
 def rendered(view: ReportView) -> bytes:
-    """The HTML report; a file's name in it need not be text."""
-    from ...reports.render import render_html  # Jinja2, which most commands do without
+    """The HTML report; names of files in it need not be valid text."""
+    from ...reports.render import render_html  # imports Jinja2, which most commands do not need
 
     return render_html(view).encode("utf-8", "backslashreplace")
 
 
 def read_view(folder: Path) -> ReportView:
-    """What the report of a run folder was made of; `UsageError` when there is none."""
+    """The data of a run folder's report; raises `UsageError` if there is none."""
     path = folder / VIEW
     try:
         return msgspec.json.decode(json_of(bytes_of(path, VIEW_LIMIT_BYTES), str(path)), type=ReportView)
@@ -116,7 +116,7 @@ def read_view(folder: Path) -> ReportView:
 
 
 def read_outcomes(folder: Path) -> Iterator[ScenarioOutcome]:
-    """The scenarios of a run folder with their verdicts; a last line that was cut off is left out."""
+    """The scenarios of a run folder with their verdicts; an incomplete last line is ignored."""
     decoder = msgspec.json.Decoder(ScenarioOutcome)
     try:
         with (folder / SCENARIOS).open("rb") as lines:
@@ -131,7 +131,7 @@ def read_outcomes(folder: Path) -> Iterator[ScenarioOutcome]:
 
 @contextlib.contextmanager
 def _reported(path: Path) -> Iterator[None]:
-    """An environment that cannot be written to, in one line."""
+    """Raises HarnessFailed, in one line, if a file cannot be written."""
     try:
         yield
     except OSError as error:

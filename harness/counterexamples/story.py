@@ -1,4 +1,4 @@
-"""The story of a run: what ran, what was hit, where the cut lay, what came out.
+"""The story of a run: the job, the faults and what they hit, the closing cut, and the output.
 
 The story is made only from the scenario and the history, in the order of the events.
 """
@@ -43,7 +43,7 @@ EVENTS_AT_MOST = 24
 
 class Story(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
-    """all in one sentence"""
+    """the story in one sentence"""
     paragraphs: tuple[str, ...]
 
 
@@ -52,7 +52,7 @@ def story_of(scenario: Scenario, history: History, verdicts: dict[str, Verdict])
 
 
 def story_of_case(scenario: Scenario, case: Case, verdicts: dict[str, Verdict], *, invariant: str = "") -> Story:
-    """The story of a case whose expected rows were already worked out; of one violation, where it is named."""
+    """The story of a case whose expected rows are already computed; of the violation of `invariant`, if it is given."""
     history = case.history
     paragraphs = (
         *what_ran(scenario),
@@ -67,13 +67,13 @@ def story_of_case(scenario: Scenario, case: Case, verdicts: dict[str, Verdict], 
 
 
 def what_ran(scenario: Scenario) -> tuple[str, ...]:
-    """The job and its engine, and of a job whose barriers may overtake the edges on which they do not."""
+    """The job and its engine; if its barriers may overtake, also the edges that are never unaligned."""
     ran = f"What ran: {workload_in_words(scenario)}. The engine: {engine_in_words(scenario)}."
     return tuple(filter(None, (ran, never_unaligned_in_words(scenario))))
 
 
 def sentence(scenario: Scenario, history: History, verdicts: dict[str, Verdict], *, invariant: str = "") -> str:
-    """The story in one sentence: what was hit, and what came of it (for one invariant, or the first)."""
+    """The story in one sentence: what was hit, and the consequence (for one invariant, or the first)."""
     fired = {entry.fault for entry in history.journal if isinstance(entry, FaultFired)}
     hits = [
         f"{fault_in_words(fault)} {_brief(trigger_in_words(fault.trigger))}"
@@ -92,14 +92,14 @@ def sentence(scenario: Scenario, history: History, verdicts: dict[str, Verdict],
 
 
 class Neighbour(msgspec.Struct, frozen=True, kw_only=True):
-    """A scenario that holds and differs from a failing one in one thing, and that thing."""
+    """A scenario that holds and differs from a failing one in one change, and that change."""
 
     sentence: str
     scenario: Scenario
 
 
 def nearest_passing(scenario: Scenario, still_fails: Callable[[Scenario], bool]) -> Neighbour | None:
-    """The first of the neighbours, nearest first, that does not fail in the same way."""
+    """The nearest neighbour that does not fail in the same way."""
     for words, candidate in _neighbours(scenario):
         if not still_fails(candidate):
             return Neighbour(sentence=f"It holds {words}.", scenario=candidate)
@@ -230,7 +230,7 @@ def _joined(events: list[str]) -> str:
 
 
 def _brief(trigger: str) -> str:
-    """A trigger without the explanation in brackets."""
+    """A trigger in words, without the explanation in brackets."""
     return trigger.partition(" (")[0]
 
 

@@ -1,4 +1,4 @@
-"""A counterexample for a terminal: its story, its rows side by side, the way back to it."""
+"""A counterexample for a terminal: its story, its rows side by side, and the command that replays it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened in a system, in sentences."""
+"""The run of a system, in sentences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...properties.graphs.causality import GraphHistory, Taken
 
 
 def sentences(history: GraphHistory) -> Iterator[str]:
-    """One of the whole, and of each snapshot what it holds."""
+    """One sentence about the run, and one about the content of each snapshot."""
     messages = sum(event.kind == "send" for event in history.events)
     yield (
         f"{len(history.processes)} processes, {len(history.events)} events, {messages} messages,"

@@ -11,7 +11,7 @@ from ..scenario.model import AnyCommand, Cancel, Perturbation, Resume, Savepoint
 
 
 def time_in_words(time_us: int) -> str:
-    """Microseconds as a person writes them."""
+    """A time in µs, with the unit that a person would choose."""
     if time_us < 1_000:
         return f"{time_us} µs"
     return f"{time_us / 1_000:.10g} ms" if time_us < 1_000_000 else f"{time_us / 1_000_000:.10g} s"
@@ -40,7 +40,7 @@ def trigger_in_words(trigger: AnyTrigger) -> str:
 
 
 def fault_in_words(fault: AnyFault) -> str:
-    """What it does, without its trigger."""
+    """What a fault does, without its trigger."""
     match fault:
         case plan.KillTask(task=task):
             return f"task {task} is killed"
@@ -133,7 +133,7 @@ def perturbation_in_words(perturbation: Perturbation) -> str:
 
 
 def workload_in_words(scenario: Scenario) -> str:
-    """What runs: inputs, operators and sink, with their parallelism."""
+    """The job: inputs, operators and sink, with their parallelism."""
     workload, parallelism = scenario.workload, scenario.topology.parallelism
     inputs = " and ".join(
         f"{source.name} ({count_in_words(sum(map(len, source.splits)), 'record')} in "
@@ -178,7 +178,7 @@ def never_unaligned_in_words(scenario: Scenario) -> str:
 
 
 def verdict_in_words(verdict: Verdict) -> tuple[str, str]:
-    """The verdict as a terminal shows it, and what it rests on."""
+    """The verdict as a terminal shows it, with its reason."""
     match verdict:
         case Holds(exercised=exercised):
             return "holds", f"exercised {count_in_words(exercised, 'time')}"

@@ -1,10 +1,10 @@
-"""The documents' worked examples, run by name: each a scenario with what the text says of it.
+"""Worked examples from documents, run by name: each is a scenario with claims of its text.
 
-Sources: Flink's first description of its checkpointing (stream_checkpointing.md,
-2015), the course on consistent snapshots and Flink's state, and the post on
-checkpoints after tasks finished (FLIP-147); docs/protocol.md quotes them.  An
-example does not only run: its claims look in the history for what the text
-says, and an example whose claim does not show has failed.
+Sources: Flink's first description of its checkpointing (stream_checkpointing.md, 2015),
+the course on consistent snapshots and Flink's state, and the post on checkpoints after
+tasks finished (FLIP-147); docs/protocol.md quotes them.  An example does not only run: its
+claims look in the history for what the text says.  If a claim does not show, the example
+has failed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ EXAMPLES: dict[str, Example] = {
 }
 
 EVERY_EXAMPLE: dict[str, AnyExample] = {**EXAMPLES, **SYSTEM_EXAMPLES, **PIPELINE_EXAMPLES}
-"""By name: of streams, of systems of processes and channels, of pipelines of bytes."""
+"""all examples by name: of streams, of systems of processes and channels, of pipelines of bytes"""
 
 _SNAPSHOTS = "incremental snapshots and their life"
 
@@ -63,4 +63,4 @@ LATER: dict[str, str] = {
     "ab-test": _SNAPSHOTS,
     "incremental-stop-and-upgrade": _SNAPSHOTS,
 }
-"""Examples whose subject is not built yet, and what they need."""
+"""examples whose subject is not built yet, and what they need"""

@@ -1,4 +1,4 @@
-"""The examples of the post on checkpoints after tasks finished (FLIP-147), in the order in which it comes to them."""
+"""The examples of the post on checkpoints after tasks finished (FLIP-147), in the order of the post."""
 
 from __future__ import annotations
 

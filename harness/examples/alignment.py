@@ -1,4 +1,4 @@
-"""An operator with two inputs: aligned, and what happens when the channels are not blocked."""
+"""An operator with two inputs: with alignment, and without blocked channels."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _arrival(history: History, run: TaskRun, name: str, checkpoint: int) -> Time
 
 
 def _waiting(history: History, run: TaskRun, checkpoint: int) -> list[int]:
-    """The records, by origin, that the fast channel had been given behind its barrier when the slow barrier came."""
+    """The records, by origin, that the fast channel had received behind its barrier when the slow barrier arrived."""
     slow = _arrival(history, run, SLOW, checkpoint)
     behind = before_barrier(channel(history, FAST, run.attempt), checkpoint)
     sent = happenings(history, "record-sent", run.attempt, FAST)
@@ -148,7 +148,7 @@ TWO_INPUT_ALIGNMENT = Example(
 
 
 def _from_behind_the_barrier(history: History) -> tuple[TaskRun, Mark, list[int]]:
-    """The records of the fast channel that are in the snapshot though they stand behind its barrier."""
+    """The records of the fast channel that are in the snapshot although they were sent after the barrier."""
     run, mark = _first_aligned(history)
     index = run.inputs.index(FAST)
     before = before_barrier(channel(history, FAST, run.attempt), mark.checkpoint)

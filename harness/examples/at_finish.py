@@ -1,4 +1,4 @@
-"""What the post rejects: to commit, or to drop, the last data when a task finishes (FIN-9)."""
+"""Two ways that the post rejects: to commit or to drop the last data when a task finishes (FIN-9)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHORT, _LONG = numbered(130, 5)[:30], numbered(130, 5)[30:]
 
 
 def _uneven(name: str) -> Scenario:
-    """Two pipelines side by side, of which one ends early; then a task of the other fails."""
+    """A job of two independent pipelines: one ends early, and then a task of the other fails."""
     workload = Workload(
         name=name,
         inputs=(Input(name="source", splits=(_SHORT, _LONG)),),
@@ -36,7 +36,7 @@ def _uneven(name: str) -> Scenario:
 
 
 def _without_a_checkpoint(history: History) -> list[Transaction]:
-    """Transactions with rows that were committed though no checkpoint behind them was complete."""
+    """Transactions with rows that were committed although no checkpoint covered them."""
     found = []
     for one in history.transactions:
         run = next(run for run in history.runs if (run.task, run.attempt) == (one.task, one.attempt))

@@ -1,4 +1,4 @@
-"""Barriers in one stream: what they divide, and what a snapshot then holds."""
+"""Barriers in one stream: which records they separate, and what a snapshot then has."""
 
 from __future__ import annotations
 

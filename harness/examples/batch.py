@@ -24,7 +24,7 @@ _COUNTED = Workload(
     nodes=(Node(name="count", operator=Count(), inputs=("source",)),),
 )
 _FAILURES = {"count-0": (7,)}
-"""the batch has its failure too: the first attempt of count-0 dies after seven records"""
+"""the batch execution fails too: the first attempt of count-0 dies after seven records"""
 
 
 def _batch(scenario: Scenario) -> BatchResult:
@@ -38,7 +38,7 @@ def _keys_of(scenario: Scenario, run: TaskRun) -> list[int | None]:
 
 
 def _changes(keys: list[int | None]) -> int:
-    """How often the state in use is that of another key than before, the first one counted."""
+    """How often the key of the state in use changes; the first key counts as a change."""
     return sum(index == 0 or keys[index - 1] != key for index, key in enumerate(keys))
 
 

@@ -1,4 +1,4 @@
-"""What an example claims, and how it is looked up in a history."""
+"""The claims of an example, and how they are looked up in a history."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..reference_engine.pipelines.run import NotConserved
 from ..scenario.model import Scenario
 
 Described = TypeVar("Described")
-"""What is run: a scenario, a system of processes and channels, or a pipeline of bytes."""
+"""what an example runs: a scenario, a system of processes and channels, or a pipeline of bytes"""
 Outcome = TypeVar("Outcome")
-"""What happened, as its judge reads it."""
+"""what a run returns, in the form that its judge reads"""
 
 
 class NotShown(Exception):
-    """The history does not show what the text says; the message has what it shows instead."""
+    """The history does not show what the text says.  The message says what it shows instead."""
 
 
 class Claim(msgspec.Struct, Generic[Described, Outcome], frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class Claim(msgspec.Struct, Generic[Described, Outcome], frozen=True, kw_only=Tr
     text: str
     look: Callable[[Described, Outcome], str]
     assumes: str = ""
-    """why no run could show otherwise; the claim is reported as an assumption then"""
+    """if no run could show otherwise: why.  The claim is then reported as an assumption"""
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,12 +43,12 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
     """what is different, in words"""
     scenario: Scenario
     violates: tuple[str, ...] = ()
-    """the invariants that the text says this way of doing it violates; any other one that is violated is the
-    engine's own"""
+    """the invariants that this way of doing it violates according to the text; the violation of any other invariant is
+    a fault of the engine"""
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
-    """A scenario that was run and judged; the history has its time line."""
+    """A scenario that was run and judged, and its history with the time line."""
 
     scenario: Scenario
     history: History
@@ -61,9 +61,9 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A sentence of the text about more runs than one, and the function that finds it in them.
+    """A sentence of the text about several runs, and the function that finds it in them.
 
-    The function is given the example's own run and those of the variants, in their order; it returns its evidence in
+    The function receives the example's own run and the runs of the variants, in order.  It returns its evidence in
     words, or raises NotShown.
     """
 
@@ -73,11 +73,11 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Example(msgspec.Struct, frozen=True, kw_only=True):
-    """A worked example: its scenario, what it is about, and what the text says of it."""
+    """A worked example: its scenario, its topic, and the claims of its text."""
 
     about: str
     document: str
-    """which text, in words"""
+    """the name of the text"""
     scenario: Scenario
     claims: tuple[Claim[Scenario, History] | Comparison, ...]
 
@@ -87,26 +87,25 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def variants(self) -> tuple[Variant, ...]:
-        """What its comparisons run, each once, in the order in which they name them."""
+        """The variants that the comparisons need, each once, in the order of the comparisons."""
         named = (variant for claim in self.claims if isinstance(claim, Comparison) for variant in claim.companions)
         return tuple({variant.name: variant for variant in named}.values())
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether one claim showed, and the evidence, or what was there instead."""
+    """Whether one claim showed, and the evidence, or what the history shows instead."""
 
     text: str = msgspec.field(name="says")
     shown: bool
     evidence: str
     assumed: bool = False
-    """nothing that the run could do would show otherwise: the claim is an assumption of what was built, and the
-    evidence says which"""
+    """no run could show otherwise: the claim is an assumption of the implementation, which the evidence names"""
 
 
 def show(example: Example, own: Ran, companions: Mapping[str, Ran]) -> list[Shown]:
-    """Look every claim of an example up in its own run and, by name, those of its variants.
+    """Look up every claim of an example in its own run and in the runs of its variants (`companions`, by name).
 
-    A comparison does not show where one of its variants did not run.
+    A comparison does not show if one of its variants did not run.
     """
     return [
         _compared(claim, own, companions) if isinstance(claim, Comparison) else _look(claim, own.scenario, own.history)
@@ -115,7 +114,7 @@ def show(example: Example, own: Ran, companions: Mapping[str, Ran]) -> list[Show
 
 
 def look_up(claims: Iterable[Claim[Described, Outcome]], described: Described, outcome: Outcome) -> list[Shown]:
-    """Look each claim up in the outcome of a run."""
+    """Look up each claim in the outcome of a run."""
     return [_look(claim, described, outcome) for claim in claims]
 
 
@@ -143,7 +142,7 @@ def _found(text: str, look: Callable[[], str], assumes: str = "") -> Shown:
 
 
 def require(condition: bool, instead: str) -> None:
-    """Raise NotShown, saying what is there instead, unless the condition is met."""
+    """Raise NotShown with the text `instead`, unless the condition is true."""
     if not condition:
         raise NotShown(instead)
 
@@ -166,7 +165,7 @@ def task_run(history: History, task: str, attempt: int) -> TaskRun:
 
 
 def runs_of(history: History, operator: str, attempt: int) -> Iterator[TaskRun]:
-    """An operator's subtasks in one attempt."""
+    """The runs of an operator's subtasks in one attempt."""
     return (run for run in history.runs if run.operator == operator and run.attempt == attempt)
 
 
@@ -178,7 +177,7 @@ def channel(history: History, name: str, attempt: int) -> Channel:
 
 
 def before_barrier(found: Channel, checkpoint: int) -> int:
-    """How many records stand before a checkpoint's barrier in a channel."""
+    """How many records were sent before a checkpoint's barrier in a channel."""
     for number, records in found.barriers:
         if number == checkpoint:
             return records
@@ -186,7 +185,7 @@ def before_barrier(found: Channel, checkpoint: int) -> int:
 
 
 def stored_state(history: History, checkpoint: int, task: str) -> StoredState:
-    """What the store holds of a task for a checkpoint, decoded."""
+    """The decoded snapshot of a task for a checkpoint, as the store has it."""
     for stored in history.stored:
         if stored.checkpoint == checkpoint and stored.task == task:
             return msgspec.json.decode(stored.state, type=StoredState)
@@ -204,5 +203,5 @@ def happenings(history: History, what: str, attempt: int, channel_name: str) -> 
 
 
 def numbered(records: int, keys: int) -> tuple[InputRecord, ...]:
-    """Records of an example: keys in turn, values 1, 2, 3 ..., tags that cannot be mistaken."""
+    """Records of an example, with keys in turn, values 1, 2, 3 ..., and unmistakable tags."""
     return tuple((index % keys, index + 1, 1_000_003 * (index + 1)) for index in range(records))

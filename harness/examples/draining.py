@@ -1,4 +1,4 @@
-"""What the post rejects: a drain that takes its savepoint first, and ends the input behind it (FIN-4, FIN-9)."""
+"""A way that the post rejects: a drain that takes its savepoint before it ends the input (FIN-4, FIN-9)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MODE = "drain-after-savepoint"
 
 
 def _windowed(name: str) -> Scenario:
-    """Records 10 apart in event time, counted in windows of 25; a drain when 60 are read, amid a window."""
+    """Records 10 apart in event time, counted in windows of 25, and a drain after 60 records, amid a window."""
     times = tuple(10 * number for number in range(len(_RECORDS)))
     workload = Workload(
         name=name,
@@ -65,7 +65,7 @@ def _at_the_cut(history: History) -> bool:
 
 
 def _open(history: History) -> Counter[Row]:
-    """The windows that the savepoint holds, as the rows that they would be."""
+    """The windows that are open in the savepoint, as the rows that they would emit."""
     return Counter((key, value, tags, start) for start, key, value, tags in _stored(history, "window-0").entries)
 
 

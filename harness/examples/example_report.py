@@ -1,4 +1,4 @@
-"""What is kept of a document's example: its claims, verdicts and figures as one page, and its result as JSON."""
+"""The output of an example in a folder: a page with its claims, verdicts and figures, and its result as JSON."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ REPORT, KEPT = "report.html", "example.json"
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """The measured parts of the page."""
+    """The measured parts of an example's page."""
 
     tables: tuple[Figures, ...] = ()
     charts: tuple[Picture, ...] = ()
     ran: tuple[str, ...] = ()
-    """what was run, in words; a paragraph each"""
+    """the job in words, in paragraphs"""
     times: str
-    """of what kind the page's times are; the beginning of a sentence"""
+    """the kind of the page's times, as the beginning of a sentence"""
 
 
 def keep(folder: Path, run: ExampleRun, measured: Measured, *, replay: str = "") -> None:
@@ -38,7 +38,7 @@ def keep(folder: Path, run: ExampleRun, measured: Measured, *, replay: str = "")
 
 
 def view_of(run: ExampleRun, measured: Measured, *, replay: str = "") -> ExampleView:
-    """What the page shows of an example."""
+    """The content of an example's page."""
     return ExampleView(
         name=run.name,
         about=run.about,

@@ -1,7 +1,7 @@
-"""What the ways to finish cost, as tables: one final checkpoint or one after the other (FIN-3), none after a finish
-(FIN-7), none at the end (FIN-9).
+"""The cost of the ways to finish, as tables: one final checkpoint or several in turn (FIN-3), no checkpoint after a
+task has finished (FIN-7), none at the end (FIN-9).
 
-Everything is measured on the engine that the example is given, on the jobs of the examples.
+All figures are measured with the jobs of the examples, on the engine that the examples run on.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _STATEMENTS = {
     "commit-at-finish": "“data duplication”",
     "discard-at-finish": "“data loss”",
 }
-"""by way, the post's words"""
+"""by way of finishing: the post's words"""
 
 
 def measured_for(name: str, trials: Trials) -> tuple[tuple[Figures, ...], tuple[Picture, ...]]:
-    """Tables and pictures for the page of an example; none where it is not about finishing.
+    """Tables and pictures for the page of an example; none if the example is not about finishing.
 
-    Raises SubjectFailed, or NotShown where a run lacks what is measured.
+    Raises SubjectFailed, or NotShown if a run lacks what is measured.
     """
     if name not in OF_FINISHING:
         return (), ()
@@ -51,7 +51,7 @@ def measured_for(name: str, trials: Trials) -> tuple[tuple[Figures, ...], tuple[
 
 
 def of_the_chain(found: dict[str, Ran]) -> Figures:
-    """By way of finishing, what the end of three two-phase commits in a chain takes."""
+    """By way of finishing, the cost of the end of three two-phase commits in a chain."""
     return Figures(
         caption="A chain of three two-phase commits, through a failure, by way of finishing: how many checkpoints "
         "complete from the first end of data to the job's end, and how long that takes",
@@ -80,7 +80,7 @@ def bars_of_the_chain(found: dict[str, Ran]) -> Bars:
 
 
 def of_settling(trials: Trials) -> Figures:
-    """The rejected ways on two pipelines of which one ends early, with a failure after that and without (FIN-9)."""
+    """The rejected ways on two pipelines of which one ends early, with and without a failure afterwards (FIN-9)."""
     rows = []
     for way in ("together", "commit-at-finish", "discard-at-finish"):
         scenario = finishing_by(COMMIT_AT_FINISH.scenario, way)
@@ -95,7 +95,7 @@ def of_settling(trials: Trials) -> Figures:
 
 
 def of_late_failures(found: dict[int, tuple[History, History]]) -> Figures:
-    """What no checkpoints after a finish cost (FIN-7): records read again, and rows that show in the end."""
+    """The cost of no checkpoints after a finish (FIN-7): records that are read again, and rows that are visible."""
     return Figures(
         caption="What it costs not to checkpoint after a finish (FIN-7), where an input ends beside an unbounded one: "
         "records of that one that a later failure has read again, and rows committed in the end, with such checkpoints "
@@ -114,7 +114,7 @@ def of_late_failures(found: dict[int, tuple[History, History]]) -> Figures:
 
 
 def chart_of_failures(found: dict[int, tuple[History, History]]) -> Chart:
-    """The records read again, by when the failure comes."""
+    """The records that are read again, by the time of the failure."""
     return Chart(
         title="Read again after a failure",
         caption="Without checkpoints after a finish all that came since is read again: the more, the later it fails.",

@@ -1,4 +1,4 @@
-"""Checkpoints with finished tasks: what they hold, what recovery skips, what it costs to have none (FIN-1, FIN-7)."""
+"""Checkpoints with finished tasks: their content, what recovery skips, and the cost of having none (FIN-1, FIN-7)."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _MIXED = Workload(
 
 
 def _with_finished(history: History, *tasks: str) -> Iterator[Completed]:
-    """The completed checkpoints that count these tasks as finished, in order."""
+    """The completed checkpoints in which these tasks are finished, in order."""
     for completed in sorted(history.completed, key=lambda one: one.order):
         if all(task in completed.finished for task in tasks):
             yield completed
 
 
 def replayed(history: History, operator: str) -> int:
-    """Records that an input was read again for, over all attempts."""
+    """How many records of an input were read again, over all attempts."""
     before: set[tuple[int, int]] = set()
     again = 0
     for attempt in attempts(history):
@@ -66,7 +66,7 @@ def _taken_with_finished(scenario: Scenario, history: History) -> str:
 
 
 FAILURES_US = (12_000, 20_000, 28_000)
-"""when the one failure comes, each in a run of its own"""
+"""the times of the failure, one for each run"""
 
 
 def _reprocessed(own: Ran, companions: Sequence[Ran]) -> str:
@@ -100,7 +100,7 @@ _SIDE_INPUT_ENDS = Scenario(
 
 
 def late_failure(at_us: int, *, after_finish: bool) -> Variant:
-    """The job with its one failure at another time, with or without checkpoints after a finish."""
+    """The job with its failure at another time, with or without checkpoints after a finish."""
     engine = msgspec.structs.replace(_SIDE_INPUT_ENDS.engine, checkpoints_after_finish=after_finish)
     kill = KillTask(task="count-0", trigger=AtTime(at_us=at_us))
     how = "with" if after_finish else "without"

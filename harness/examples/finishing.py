@@ -1,4 +1,4 @@
-"""How jobs finish: two ways to, a chain of two-phase commits, and what the post rejects (FIN-3, FIN-4, FIN-9)."""
+"""How jobs finish: two ways, a chain of two-phase commits, and the ways that the post rejects (FIN-3, FIN-4, FIN-9)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .texts import POST
 
 _RECORDS = numbered(100, 5)
 _CHAIN = ("first", "second")
-"""two of the three that commit; the third is the sink"""
+"""two of the three committing operators; the third is the sink"""
 
 
 def _chained(name: str) -> Scenario:
-    """source, two operators that commit what they pass on, and a transactional sink; one task each."""
+    """A source, two two-phase operators and a transactional sink, with one task each."""
     workload = Workload(
         name=name,
         inputs=(Input(name="source", splits=(_RECORDS,)),),
@@ -59,7 +59,7 @@ def ended(history: History) -> JobEnded:
 
 
 def first_end_of_data(history: History) -> Timed:
-    """Where the end of an input was first sent, in the attempt that came to the end."""
+    """Where the end of an input was first sent, in the attempt that finished."""
     last = attempts(history)[-1]
     found = [event for event in history.timeline if event.what == "end-of-data-sent" and event.attempt == last]
     require(bool(found), "no input ended")
@@ -149,7 +149,7 @@ _AMID = AtPoint(point="record-read", occurrence=60, task="source-0")
 
 
 def _stopped(scenario: Scenario, *, drain: bool, how: str = "together") -> Scenario:
-    """The scenario stopped with a savepoint amid its records; without drain, resumed from it."""
+    """The scenario, stopped with a savepoint amid its records.  Without drain it is resumed from the savepoint."""
     stop = StopWithSavepoint(trigger=_AMID, drain=drain)
     commands = (stop,) if drain else (stop, Resume(trigger=AtTime(at_us=1_000)))
     return finishing_by(scenario, how, commands=commands)
@@ -199,7 +199,7 @@ def _ends_nothing(own: Ran, companions: Sequence[Ran]) -> str:
 
 
 def _windowed(*, drain: bool) -> Scenario:
-    """The records of each key in one window, which nothing but the end of event time finishes; stopped amid them."""
+    """A job with one window a key, which only the end of event time closes; it is stopped amid its records."""
     times = (tuple(range(len(_RECORDS))),)
     workload = Workload(
         name="two-ways-to-finish",
@@ -212,7 +212,7 @@ def _windowed(*, drain: bool) -> Scenario:
 
 
 def _windows_let_go(stopped: History, drained: History) -> str:
-    """What the stops of a job do whose windows are open amid its records: without drain none of them fires."""
+    """Which windows fire when a job with open windows is stopped: without drain none."""
     require(not stopped.committed, f"without drain {len(stopped.committed)} windows fired")
     (source,) = runs_of(drained, "source", attempts(drained)[-1])
     open_then = {_RECORDS[offset][0] for _, offset in source.reads}
@@ -235,7 +235,7 @@ def _both_exactly_once(own: Ran, companions: Sequence[Ran]) -> str:
 
 
 def ended_in(history: History, checkpoint: int) -> list[str]:
-    """The tasks whose snapshot of a checkpoint was taken after all their input."""
+    """The tasks that took their snapshot for a checkpoint after the end of all their input."""
     stored = [one for one in history.stored if one.checkpoint == checkpoint]
     return sorted(one.task for one in stored if msgspec.json.decode(one.state).get("ended"))
 

@@ -1,4 +1,4 @@
-"""The page that is kept of an example, of whatever kind."""
+"""The page of an example of any kind."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ VIRTUAL_TIMES = "Times are virtual"
 def keep_report(
     folder: Path, done: Done, trials: Trials, *, progress: Callable[[str], None] = lambda _: None, replay: str = ""
 ) -> None:
-    """Write the example's page, with the figures that are measured for it.
+    """Measure the figures of an example and write its page.
 
-    Those of a scenario are measured on the engine of `trials`; `replay` is the command that runs the example again.
+    The figures of a scenario are measured on the engine of `trials`; `replay` is the command that runs the example
+    again.
     """
     if done.result is None:
         measured = _of_bytes(done.run, progress)
@@ -50,7 +51,7 @@ def _of_stream(run: ExampleRun, scenario: Scenario, trials: Trials) -> Measured:
 
 
 def _of_bytes(run: ExampleRun, progress: Callable[[str], None]) -> Measured:
-    """Of a pipeline of bytes; a system of processes has no figures."""
+    """The figures of a pipeline of bytes; a system of processes has none."""
     tables, charts = figures_of_bytes.measured_for(run.name, progress)
     return Measured(tables=tables, charts=charts, times=figures_of_bytes.TIMES if tables else VIRTUAL_TIMES)
 

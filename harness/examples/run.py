@@ -1,4 +1,4 @@
-"""A document's example, run: its verdicts, and whether what the text says shows."""
+"""Runs an example from a document: its verdicts, and whether the claims of the text show."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class CompanionRun(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     outcome: str
-    """held, violated (against the text), as the text says (violated, and nothing that the text does not name),
-    unknown or not run"""
+    """held, violated (against the text), as the text says (only invariants that the text names are violated), unknown
+    or not run"""
     verdicts: dict[str, Verdict] = {}
     expected: list[str] = msgspec.field(default_factory=list, name="said")
-    """the invariants that the text says this way violates"""
+    """the invariants that this way violates according to the text"""
     problem: str = ""
     """why it could not be run"""
     trace_sha256: str = ""
 
     @property
     def against(self) -> dict[str, Violated]:
-        """The invariants that are violated although the text does not say so."""
+        """The violated invariants that the text does not name."""
         return {
             name: verdict
             for name, verdict in self.verdicts.items()
@@ -59,7 +59,7 @@ class ExampleRun(msgspec.Struct, frozen=True, kw_only=True):
     companions: list[CompanionRun] = msgspec.field(default_factory=list, name="beside")
     """the companion runs, on the same engine"""
     claims: list[Shown]
-    """what the text says, and whether it showed"""
+    """the claims of the text, and whether they showed"""
     disagreements: list[str] = []
     """where PySpark disagrees with the quick checker"""
     trace_sha256: str = ""
@@ -79,11 +79,11 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 
     run: ExampleRun
     result: Result | None = None
-    """of a scenario, on the engine that was given; None for what runs in a world of its own"""
+    """the result of a scenario on the given engine; None for a system or a pipeline, which is always simulated"""
 
 
 def run_any(example: AnyExample, trials: Trials, oracle: Oracle) -> Done:
-    """Run an example and look its claims up; `trials` and `oracle` are asked about a scenario only."""
+    """Run an example and look up its claims; `trials` and `oracle` are only used for a scenario."""
     match example:
         case Example():
             run, result = run_example(trials, example, oracle)
@@ -95,9 +95,9 @@ def run_any(example: AnyExample, trials: Trials, oracle: Oracle) -> Done:
 
 
 def run_example(trials: Trials, example: Example, oracle: Oracle) -> tuple[ExampleRun, Result]:
-    """Run the example's scenario and its variants, judge each by both judges, and look its claims up.
+    """Run the example's scenario and its variants, judge each by both judges, and look up the claims.
 
-    Raises SubjectFailed when the example's own scenario cannot be run; a variant that cannot be run is reported.
+    Raises SubjectFailed if the example's own scenario cannot be run.  A variant that cannot be run is reported.
     """
     oracle.start()
     result = trials.result(example.scenario)
@@ -155,7 +155,7 @@ def run_system_example(example: SystemExample) -> ExampleRun:
 
 
 def run_pipeline_example(example: PipelineExample) -> ExampleRun:
-    """Run an example's pipeline of bytes; every byte is accounted for."""
+    """Run an example's pipeline of bytes and check that no byte is lost or repeated."""
     run = judged(example.pipeline)
     return _in_its_own_world(example, run, "exactly-once", look_up(example.claims, example.pipeline, run))
 
@@ -163,7 +163,8 @@ def run_pipeline_example(example: PipelineExample) -> ExampleRun:
 def _in_its_own_world(
     example: SystemExample | PipelineExample, run: SystemRun | PipelineRun, invariant: str, claims: list[Shown]
 ) -> ExampleRun:
-    """It is simulated whatever the subject; one invariant judges it, and PySpark has no row to expect."""
+    """The result of a simulated system or pipeline, independent of the subject.  One invariant judges it.  It has no
+    rows, so PySpark is not asked."""
     return ExampleRun(
         name=example.name,
         about=example.about,

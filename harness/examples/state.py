@@ -1,4 +1,4 @@
-"""Stateless and stateful computations: what is, and what is not, in a snapshot."""
+"""Stateless and stateful computations: what is in a snapshot and what is not."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ STATELESS_PARSE = Example(
 
 
 def _waves(records: int) -> tuple[InputRecord, ...]:
-    """Values that rise and fall, of one key."""
+    """Records of one key whose values rise and fall."""
     return tuple((0, index * 7 % 11, 1_000_003 * (index + 1)) for index in range(records))
 
 

@@ -1,4 +1,4 @@
-"""The texts whose examples run by name, each under the one name that it has in code and documents."""
+"""The texts whose examples run by name, each with its one name in code and documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runs that an example needs, all on the one engine that it is given."""
+"""The runs that an example needs, all on one engine."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .claims import Ran
 
 
 class Trials:
-    """Runs scenarios on one subject, each once, with its time line, and judges it by the quick checker.
+    """Runs scenarios on one subject, each once and with its time line, and has the quick checker judge them.
 
-    `progress` is called with the name of what runs next.
+    `progress` is called with the name of the next scenario.
     """
 
     def __init__(self, subject: Subject, progress: Callable[[str], None] = lambda _: None) -> None:
@@ -24,7 +24,7 @@ class Trials:
         self._done: dict[bytes, Result] = {}
 
     def result(self, scenario: Scenario) -> Result:
-        """What came of a scenario; raises SubjectFailed."""
+        """The result of a scenario; raises SubjectFailed."""
         key = msgspec.json.encode(scenario)
         if key not in self._done:
             self._progress(f"running {scenario.name}, {len(self._done) + 1}")
@@ -32,10 +32,10 @@ class Trials:
         return self._done[key]
 
     def ran(self, scenario: Scenario) -> Ran:
-        """The same, as claims and figures read it."""
+        """The result of a scenario in the form that claims and figures read."""
         return ran_of(self.result(scenario))
 
 
 def ran_of(result: Result) -> Ran:
-    """A result, as claims and figures read it."""
+    """A result in the form that claims and figures read."""
     return Ran(scenario=result.scenario, history=result.history, verdicts=result.judgement.verdicts)

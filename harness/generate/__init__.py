@@ -1,1 +1,1 @@
-"""What is drawn: `strategies` is the public face; workloads, faults, situations and coverage targets have folders."""
+"""Draws scenarios.  `strategies` is the public interface; folders: workloads, faults, situations, coverage targets."""

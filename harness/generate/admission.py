@@ -1,8 +1,8 @@
-"""Which templates are drawn for a subject: those whose situation it can be brought into.
+"""The templates that are drawn for a subject: those whose situation it can be brought into.
 
-A template that stands here with nothing to show is left out: what would be drawn of
-it is some other template's.  Of those that do not stand here something is left for
-every subject.
+A template in these tables is left out if the subject lacks what its situation needs: the
+rest of its scenario would be that of another template.  Any other template has something
+to show on every subject.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ TAKES: dict[str, Can] = {
     "crash-before-commit": _commits,
     "crash-after-reuse": lambda can: _commits(can) and can.pooled_ids and "writer" in can.committing,
 }
-"""by template, what a subject has to be able to do"""
+"""by template, what a subject must be able to do"""
 
 COMPUTES: dict[str, Can] = {
     "S2": _merges,
@@ -68,14 +68,14 @@ COMPUTES: dict[str, Can] = {
     "user-function": lambda can: bool(known_functions(drawable(can))),
     "crash-while-waiting": lambda can: knows(drawable(can), BURST),
 }
-"""by template, what it has to be able to compute, where the workload is drawn"""
+"""by template, what a subject must be able to compute, if the workload is drawn"""
 
 
 @lru_cache(maxsize=32)
 def admitted(templates: tuple[str, ...], capabilities: Capabilities | None, *, given: bool) -> tuple[str, ...]:
-    """Those of the templates that are drawn for a subject, each as often as it stands there.
+    """The templates that are drawn for a subject, each as often as it is given.
 
-    Where none is left they are all drawn, as far as they go.
+    If none is left, all are drawn, and each scenario is reduced to what the subject can do.
     """
     if capabilities is None:
         return templates

@@ -1,10 +1,9 @@
-"""The one port through which a scenario's every choice is drawn.
+"""The port through which every choice of a scenario is drawn, by Hypothesis.
 
-Hypothesis draws behind it.  Each draw costs about 10 µs, so a scenario is
-drawn with few of them (some 70; a crossed one with three times as many), and
-each option list stands with its simplest member first: that is where
-Hypothesis's shrinker goes.  It is loaded by the first draw: who only replays or
-reports does without.
+Each draw costs about 10 µs, so a scenario takes few draws (some 70; a crossed one three
+times as many).  Each list of options begins with the simplest, to which Hypothesis
+shrinks.  The first draw imports Hypothesis, so that commands that only replay or report
+do not need it.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def _integers(low: int, high: int) -> SearchStrategy[int]:
 
 
 class Choices:
-    """What the builders of a scenario draw with; `seeded` decides how records are drawn."""
+    """Draws the choices for the builders of a scenario; `seeded` decides how records are drawn."""
 
     __slots__ = ("_draw", "seeded")
 
@@ -51,11 +50,11 @@ class Choices:
         return self.between(0, 99) >= 100 - share
 
     def packed(self, least: int, most: int) -> list[int]:
-        """Some `least` to `most` integers of 32 bits, one for each record of a scenario.
+        """From `least` to `most` integers of 32 bits, one for each record of a scenario.
 
-        For Hypothesis's shrinker a list with a drawn least length, which shrinks
-        to the fewest records; in a search, whose failures are shrunk on the
-        scenario itself, one seed, which is drawn ten times as fast.
+        Without `seeded` they are a list with a drawn least length, which Hypothesis shrinks to
+        the fewest records.  A search shrinks the scenario itself.  So with `seeded` one seed is
+        drawn, which is ten times as fast.
         """
         least = self.between(least, most)
         if self.seeded:
@@ -67,7 +66,7 @@ class Choices:
 
 
 def built(build: Callable[[Choices], T], *, seeded: bool = False) -> SearchStrategy[T]:
-    """The strategy that a builder makes of its choices."""
+    """The strategy of what a builder makes from its choices."""
     from hypothesis import strategies as st
 
     @st.composite

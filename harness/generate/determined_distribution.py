@@ -1,4 +1,4 @@
-"""Rows that a rebalance edge distributes round-robin, where a judge could not know which row went where."""
+"""Replaces rebalance edges where a judge could not know which row went to which subtask."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from ..scenario.model import Scenario
 from .choices import Choices
 
 LEFT_OPEN_PERCENT = 10
-"""how often the rebalance edges stay nevertheless: the other invariants hold there too"""
+"""how often the rebalance edges stay nevertheless, because the other invariants must hold there too"""
 
 
 def made_distinct(choices: Choices, scenario: Scenario) -> Scenario:
-    """The scenario with several rows of one origin sent by their key, where the applied records decide what is
-    expected."""
+    """The scenario with hash edges for several rows of one origin, if the applied records decide the expected rows."""
     engine = scenario.engine
     follows_applies = engine.alignment != "aligned" or engine.guarantee != "exactly-once"
     if not follows_applies or is_determined(scenario.workload, scenario.topology, every_attempt=True):
@@ -26,7 +25,7 @@ def made_distinct(choices: Choices, scenario: Scenario) -> Scenario:
 
 
 def _by_key(workload: Workload, topology: Topology) -> Topology:
-    """Replace rebalance edges by hash edges, from the last one, until the distribution is determined."""
+    """Replace rebalance edges by hash edges, the last one first, until the distribution is determined."""
     edges = list(topology.edges)
     for index in reversed(range(len(edges))):
         if edges[index].partitioning == "rebalance" and not is_determined(workload, topology, every_attempt=True):

@@ -1,4 +1,4 @@
-"""Engine configurations, timed so that a run sees several checkpoints whatever its size."""
+"""Engine configurations, with times for which a run of any size has several checkpoints."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ from ..subject.abilities import is_promised
 from .choices import Choices
 
 TEMPI = ((2, 2, 2, 1), (1, 2, 2, 1), (1, 2, 1, 1), (1, 1, 8, 2), (6, 1, 2, 1), (1, 2, 2, 10), (1, 5, 1, 1))
-"""Latencies of control messages and of channels, a snapshot's write and a
-transaction's request, in half read intervals: so that records are on their way
-while barriers are, and a checkpoint takes a few records' time."""
+"""The times of a control message, a channel, a snapshot's write and a transaction's request, in half read intervals.
+With them records and barriers are in flight together, and a checkpoint takes as long as a few records."""
 
 
 class Tuning(msgspec.Struct, frozen=True, kw_only=True):
-    """What a template asks of the engine that it gets."""
+    """The wishes of a template for its engine."""
 
     guarantees: tuple[str, ...] = ("exactly-once",)
     sinks: tuple[str, ...] = ("transactional",)
     concurrent: tuple[int, ...] = (1, 1, 2, 3)
     checkpoints: tuple[int, int] = (3, 7)
-    """how many intervals the reading of the input spans"""
+    """how many checkpoint intervals the reading of the input spans"""
     memory_percent: int = 12
-    """how often snapshots lie in the coordinator's memory"""
+    """how often snapshots are stored in the coordinator's memory"""
     nodes: tuple[int, ...] = (2, 3)
 
 
@@ -41,14 +40,14 @@ def draw_guarantee(
     sinks: frozenset[str],
     among: Sequence[tuple[str, str]] = (),
 ) -> tuple[str, str]:
-    """Guarantee and sink, of what the subject has: one of those given, else mostly exactly-once into a transactional
+    """A guarantee and a sink that the subject has: one of those given, else mostly exactly-once into a transactional
     sink."""
     table = [pair for pair in among or _PROMISES if pair[0] in guarantees and pair[1] in sinks]
     return choices.pick(table) if table else promise("exactly-once", "transactional", guarantees, sinks)
 
 
 def promise(guarantee: str, sink: str, guarantees: Iterable[str], sinks: Iterable[str]) -> tuple[str, str]:
-    """These, or of the guarantees and sinks that a subject has those nearest to them, the guarantee first."""
+    """The guarantee and the sink, or the nearest ones that the subject has; the guarantee counts first."""
     pairs = [(one, other) for one in guarantees for other in sinks if is_promised(one, other)]
 
     def distance(pair: tuple[str, str]) -> tuple[bool, bool, int, int]:
@@ -69,7 +68,7 @@ _PROMISES = (
 
 
 def draw_committing(choices: Choices, engine: Engine, possible: frozenset[str]) -> str:
-    """Who commits: mostly the sink itself, of those that the subject has."""
+    """Which stage commits, of those that the subject has: mostly the sink itself."""
     table = [who for who in ("writer", "writer", "writer", "committer", "global") if who in possible]
     if engine.sink != "transactional" or engine.finishing != "together" or not table:
         return "writer"
@@ -79,7 +78,7 @@ def draw_committing(choices: Choices, engine: Engine, possible: frozenset[str]) 
 LEAST_INTERVAL_US = 4_000
 LEAST_TIMEOUT_US = 40_000
 _TIMES_FORECAST = 3
-"""so many times as long as forecast a checkpoint may take: a forecast is good to a factor of two"""
+"""a checkpoint may take this many times its forecast duration, because a forecast may be wrong by a factor of two"""
 
 
 def draw_engine(choices: Choices, workload: Workload, topology: Topology, tuning: Tuning) -> Engine:
@@ -117,8 +116,8 @@ def draw_engine(choices: Choices, workload: Workload, topology: Topology, tuning
 
 
 def with_enough_time(target: Forecast) -> Forecast:
-    """The forecast of the job with time enough for a checkpoint, also when it is laid out wider: where none could ever
-    complete, no engine would get anywhere."""
+    """The forecast of the job with enough time for a checkpoint, even after rescaling.  If no checkpoint could ever
+    complete, no engine would make progress."""
     engine = target.engine
     if _TIMES_FORECAST * target.checkpoint_us <= engine.checkpoint_timeout_us:
         return target
@@ -127,7 +126,7 @@ def with_enough_time(target: Forecast) -> Forecast:
 
 
 def spilled(choices: Choices, engine: Engine) -> Engine:
-    """The engine with one of the ways of storing what barriers overtake, where they do."""
+    """The engine with one of the ways of spilling in-flight data, if its barriers overtake."""
     spilling = choices.pick(SPILLING) if engine.alignment != "aligned" else "at-once"
     if spilling == "at-once":
         return engine
@@ -141,15 +140,15 @@ def spilled(choices: Choices, engine: Engine) -> Engine:
 
 
 def alignments(guarantee: str, workload: Workload) -> tuple[str, ...]:
-    """What is worth drawing: a function with timers has no counterpart for what was in flight, and is judged in full
-    where nothing is."""
+    """The alignments worth drawing.  The counterparts of a function with timers know nothing of in-flight data, so such
+    a function is judged in full only without in-flight data."""
     return ALIGNMENTS if guarantee == "exactly-once" and not has_user_timers(workload) else ("aligned",)
 
 
 def without_late_checkpoints(choices: Choices, scenario: Scenario) -> Scenario:
     """The scenario, now and then without checkpoints once some input has ended (FIN-7).
 
-    Where all input ends it costs replays alone; an endless one beside it would commit nothing any more.
+    This is for bounded inputs, where it only costs replays.  With an unbounded input nothing more would be committed.
     """
     engine, bounded = scenario.engine, all(source.bounded for source in scenario.workload.inputs)
     if not bounded or engine.finishing != "together" or not choices.percent(4):
@@ -158,7 +157,7 @@ def without_late_checkpoints(choices: Choices, scenario: Scenario) -> Scenario:
 
 
 def with_local_channels(choices: Choices, scenario: Scenario) -> Scenario:
-    """The scenario, at times with channels within a node that take no time: barriers overtake in both kinds (UNA-1)."""
+    """The scenario, at times with channels within a node that take no time.  Barriers overtake there too (UNA-1)."""
     engine = scenario.engine
     if engine.nodes == 1 or not choices.percent(10 if engine.alignment == "aligned" else 25):
         return scenario
@@ -166,7 +165,7 @@ def with_local_channels(choices: Choices, scenario: Scenario) -> Scenario:
 
 
 def promising(engine: Engine, guarantee: str, sink: str) -> Engine:
-    """The engine with another guarantee and sink, and without what does not go with them."""
+    """The engine with another guarantee and sink, and without settings that are incompatible with them."""
     seals = sink == "transactional"
     aligned = guarantee != "exactly-once"
     return msgspec.structs.replace(
@@ -182,11 +181,11 @@ def promising(engine: Engine, guarantee: str, sink: str) -> Engine:
 
 
 def paced(engine: Engine, workload: Workload, topology: Topology) -> Engine:
-    """The engine with at least 4 ms between checkpoints, reading slowed down by as much, and tasks that are busy.
+    """The engine with at least 4 ms between checkpoints, reading slowed down by the same factor, and busy tasks.
 
-    A task that all sources feed can just keep up with them, so that records queue before each barrier.  A machine's
-    channels take no time to speak of: where nothing queues, all snapshots of a checkpoint lie between the same two
-    records, and its cut shows little.
+    A task that all sources feed can just keep up with them, so that records queue before each barrier.  Real channels
+    take almost no time.  If nothing queued, all snapshots of a checkpoint would lie between the same two records, and
+    its cut would show little.
     """
     times = -(-LEAST_INTERVAL_US // engine.checkpoint_interval_us)
     read_us = times * engine.read_interval_us

@@ -1,7 +1,7 @@
-"""The scenario that every subject can be asked: one input, no operator, nothing that goes wrong.
+"""The scenario that every subject can run: one input, no operator, no fault.
 
-It stands in for a scenario that was drawn several times and did not come within what
-the subject can do.
+It replaces a scenario that was drawn several times and each time needed more than the
+subject can do.
 """
 
 from __future__ import annotations

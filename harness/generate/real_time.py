@@ -1,9 +1,9 @@
-"""Scenarios for a subject in real time: smaller, with fewer faults, and each kind of fault in its order.
+"""Scenarios for a subject in real time: smaller, with fewer faults, and with every kind of fault in turn.
 
-Such a scenario costs seconds, so a few dozen have to show what thousands show elsewhere.  Chance would leave some kinds
-out.  Here the number of a scenario gives it two kinds of faults that must occur in it, so that every kind occurs twice
-in as many scenarios as there are kinds.  Faults strike at points rather than at times: under load a machine is late,
-but a point is not.
+Such a scenario takes seconds, so a few dozen have to show what thousands show in virtual time.  Random drawing would
+leave some kinds out.  Here the number of a scenario determines two kinds of faults that must occur in it, its leading
+kinds.  Every kind occurs twice in as many scenarios as there are kinds.  Most faults are triggered at points: on a busy
+machine a time comes too early, but a point does not.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from .stage import Frame, Stage, Template, stage_of
 LONGEST_US = 30_000
 """the longest delay or outage"""
 SHORT_PAUSE_US = 6_000
-"""clearly shorter than the time after which a process is declared lost, as LONGEST_US is clearly longer"""
+"""clearly shorter than the heartbeat timeout; LONGEST_US is clearly longer"""
 LEAST_RECORDS = 40
-"""so many that some are being read, or queued, at each checkpoint; fewer would take as long to read"""
+"""enough that at each checkpoint some records are being read or queued; reading fewer would not be faster"""
 FEW_RESTARTS = 4
-"""for a job that cannot recover: it ends when they are used up, and each takes time"""
+"""the number of restarts of a job that cannot recover: it ends when they are used up, and each takes time"""
 UNLED_EVERY = 8
 """one scenario in this many has no leading kinds and is drawn from the templates"""
 
 LOCAL_PERCENT = 3
-"""of the scenarios with leading kinds have local recovery: the share of its template elsewhere"""
+"""the share of scenarios with leading kinds that have local recovery: the share of its template in virtual time"""
 
 _SLOW_WRITE_US = 2_000
-"""for a snapshot, so that one task's write is under way while another task takes its snapshot"""
+"""the time of a snapshot's write: one task's write is in progress while another task takes its snapshot"""
 
 Lead = tuple[str, ...]
-"""the kinds of fault that a scenario must have; empty: those of a template"""
+"""the kinds of fault that a scenario must have; empty: a template draws its faults"""
 
 _NEEDS_FILES = frozenset({"lose-unsynced", "tear-write", "fail-read"})
 _NEEDS_TRANSACTIONS = frozenset({"fail-commit", "kill-database"})
@@ -58,14 +58,14 @@ _IN_WAIT = frozenset(
         "raise-in-operator",
     }
 )
-"""kinds that wait for the next event of their sort: they are triggered while many such events are still to come"""
+"""kinds that wait for the next event of their sort, so that they are triggered early"""
 _LASTING = frozenset({"delay-channel", "stall-channel", "slice-channel"})
 """kinds that act on the elements that pass while they last"""
 _MACHINE_RESTARTING = frozenset({"reset-channel", "limit-channel", "timeout-channel", "kill-proxy"})
 
 
 def leads_of(capabilities: Capabilities) -> tuple[Lead, ...]:
-    """Pairs of kinds that are far apart in the order of all; each kind is in two pairs."""
+    """Pairs of kinds that are far apart in the list of all kinds; each kind is in two pairs."""
     kinds = [kind for kind in KINDS if kind in capabilities.faults]
     half = (len(kinds) + 1) // 2
     return tuple(
@@ -74,21 +74,21 @@ def leads_of(capabilities: Capabilities) -> tuple[Lead, ...]:
 
 
 def lead_of(index: int, leads: Sequence[Lead]) -> Lead:
-    """The leading kinds of scenario `index`; none in every eighth."""
+    """The leading kinds of scenario `index`; every eighth scenario has none."""
     if not leads or index % UNLED_EVERY == UNLED_EVERY - 1:
         return ()
     return leads[(index - index // UNLED_EVERY) % len(leads)]
 
 
 def draw_scenario(choices: Choices, frame: Frame, templates: Sequence[Template]) -> Scenario:
-    """A scenario with the frame's leading kinds; without any, one of a template that is drawn."""
+    """A scenario with the frame's leading kinds; if it has none, a scenario of a random template."""
     capabilities = frame.capabilities or Capabilities()
     lead = choices.pick(((), *leads_of(capabilities))) if frame.lead is None else frame.lead
     return led(choices, frame, lead) if lead else choices.pick(templates)(choices, frame)
 
 
 def led(choices: Choices, frame: Frame, lead: Lead) -> Scenario:
-    """Faults of the leading kinds, on a stage where each can fire, and the commands or settings that they need."""
+    """Faults of the leading kinds, in a scenario where each can fire, with the commands or settings that they need."""
     lead = lead[: max(1, frame.max_faults - 1)]
     stage = _local(choices, frame) or _stage(choices, frame, lead)
     target = stage.target
@@ -101,7 +101,7 @@ def led(choices: Choices, frame: Frame, lead: Lead) -> Scenario:
 
 
 def _local(choices: Choices, frame: Frame) -> Stage | None:
-    """Sometimes the job has local recovery, whatever its faults are."""
+    """At times a stage with local recovery, whatever the leading kinds are."""
     can = frame.capabilities is not None and frame.capabilities.local_recovery
     return local_stage(choices, frame) if can and choices.percent(LOCAL_PERCENT) else None
 
@@ -126,7 +126,7 @@ def _stage(choices: Choices, frame: Frame, lead: Lead) -> Stage:
 
 
 def eased(choices: Choices, scenario: Scenario) -> Scenario:
-    """The scenario within the limits of real time: nothing lasts long, and most triggers are points."""
+    """The scenario within the limits of real time: faults are short, and most triggers are points."""
     target = forecast(scenario.workload, scenario.topology, scenario.engine)
     engine = scenario.engine
     if any(isinstance(fault, plan.FailCommit) and fault.how == "expired" for fault in scenario.faults):
@@ -153,7 +153,7 @@ def _on_targets(choices: Choices, target: Forecast, kind: str) -> AnyFault:
 
 
 def _reading(choices: Choices, target: Forecast, low: int, high: int) -> AtPoint:
-    """When a share (per cent) of the input has been read: a point that is surely reached."""
+    """A point that is surely reached: the read of a record after a share (per cent) of the input."""
     return AtPoint(point="record-read", occurrence=max(1, target.reads * choices.between(low, high) // 100))
 
 
@@ -165,8 +165,8 @@ def _step(choices: Choices, target: Forecast) -> AtPoint:
 
 
 def _power_loss(choices: Choices, target: Forecast) -> AnyFault:
-    """Power is lost as the last task of a node takes its snapshot, while those of the others are being written; most
-    engines assign tasks to nodes round-robin."""
+    """A node loses power as its last task takes its snapshot, while the snapshots of its other tasks are being written.
+    Most engines assign tasks to nodes round-robin."""
     tasks, nodes = target.layout.tasks, target.engine.nodes
     number = len(tasks) - 1 - choices.between(0, max(0, min(nodes, len(tasks) - nodes) - 1))
     occurrence = choices.between(1, min(3, target.checkpoints))
@@ -194,14 +194,14 @@ def _eased(choices: Choices, fault: AnyFault, target: Forecast) -> AnyFault:
 
 
 def _command(choices: Choices, command: AnyCommand, target: Forecast) -> AnyCommand:
-    """A job is resumed some time after its end."""
+    """The command at a point instead of a time; a resume keeps its time after the end of the job."""
     if isinstance(command, Resume):
         return command
     return msgspec.structs.replace(command, trigger=_pointed(choices, command.trigger, target))
 
 
 def _pointed(choices: Choices, trigger: AnyTrigger, target: Forecast) -> AnyTrigger:
-    """Two times in three the read of the record that is due at that time; the very start stays a time."""
+    """Replace a time by the read of the record that is due then, two times in three; the start of the run stays."""
     if not isinstance(trigger, AtTime) or trigger.at_us == 0 or not target.reads or choices.percent(33):
         return trigger
     reads = target.reads * (trigger.at_us - target.start_us) // max(1, target.span_us)
@@ -219,7 +219,7 @@ def _link(choices: Choices, target: Forecast) -> dict[str, str]:
 
 
 def _lasting(choices: Choices) -> int:
-    """Long enough for some barrier to pass, however the records come."""
+    """Long enough for some barrier to pass."""
     return choices.pick((10_000, 6_000, 20_000))
 
 
@@ -270,4 +270,4 @@ _MAKERS: dict[str, Callable[[Choices, Forecast, AnyTrigger], AnyFault]] = {
     "kill-proxy": _kill_proxy,
     "kill-database": _kill_database,
 }
-"""The machines' kinds, and those that elsewhere are drawn too short to be felt."""
+"""the kinds that only processes have, and those that are drawn too short in virtual time to be felt here"""

@@ -1,4 +1,4 @@
-"""The stage that a template sets: everything of a scenario but what goes wrong."""
+"""The stage of a template: everything of a scenario but its faults, commands and perturbations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALL_COMMITTING = frozenset({"writer", "committer", "global"})
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
-    """What bounds every template: sizes, a workload that is given, what the subject can do."""
+    """The bounds of every template: sizes, the given workload if there is one, and the subject's capabilities."""
 
     max_records: int = 120
     max_faults: int = 4
@@ -49,7 +49,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def operators(self) -> frozenset[str] | None:
-        """Those that can be drawn; None: all."""
+        """The operators that can be drawn; None: all."""
         return drawable(self.capabilities) if self.capabilities else None
 
     @property
@@ -57,7 +57,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         return self.capabilities.edges if self.capabilities else frozenset(EDGES)
 
     def fitted(self, engine: Engine) -> Engine:
-        """The engine with settings that the subject knows, before anything is aimed at its tasks."""
+        """The engine with settings that the subject knows, before faults are drawn for its tasks."""
         return fitted(engine, self.capabilities) if self.capabilities else engine
 
     @property
@@ -86,13 +86,13 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sinks(self) -> frozenset[str]:
-        """A workload that is given may have more than one right last row a key."""
+        """The sinks that can be drawn.  A given workload may have more than one right last row for a key."""
         sinks = self.capabilities.sinks if self.capabilities else ALL_SINKS
         return sinks - {"idempotent"} or sinks if self.workload else sinks
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything of a scenario but what goes wrong."""
+    """Everything of a scenario but its faults, commands and perturbations."""
 
     workload: Workload
     topology: Topology
@@ -119,15 +119,15 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Own = tuple[Workload, Topology | None]
-"""What a template has drawn itself."""
+"""the workload and the layout that a template has drawn itself"""
 
 
 def stage_of(
     choices: Choices, frame: Frame, recipe: Recipe, tuning: Tuning, own: Own | None = None, /, **settings: object
 ) -> Stage:
-    """A stage drawn to a recipe; `settings` of the engine are fixed, not drawn.
+    """A stage drawn by a recipe.  The `settings` of the engine are fixed.
 
-    A workload that is given goes before a template's own, and stays as it is.
+    A given workload is used instead of the template's own, and is not changed.
     """
     is_given = frame.workload is not None
     drawn_workload, laid_out = own or (None, None)
@@ -150,9 +150,9 @@ def stage_of(
 
 
 def committing_amid(workload: Workload, engine: Engine) -> tuple[Workload, Engine]:
-    """The job with its maps committing what they pass on, in the manner of FLIP-147's chain of three.
+    """The job with its maps as two-phase operators, like the chain of three in FLIP-147.
 
-    They do so beside a transactional sink that commits itself; any other job stays as it is.
+    Only a job with a transactional sink that commits by itself is changed.
     """
     maps = tuple(node.name for node in workload.nodes if isinstance(node.operator, Map))
     if engine.sink != "transactional" or engine.committing != "writer" or engine.guarantee != "exactly-once":
@@ -164,7 +164,7 @@ def committing_amid(workload: Workload, engine: Engine) -> tuple[Workload, Engin
 
 
 def has_regions(topology: Topology) -> bool:
-    """Whether parts of the job are joined by no channel: any edge but a forward one joins all subtasks."""
+    """Whether the job has several regions: any edge but a forward one joins all subtasks into one."""
     several = any(number > 1 for number in topology.parallelism.values())
     return several and all(edge.partitioning == "forward" for edge in topology.edges)
 

@@ -46,13 +46,13 @@ __all__ = ["Drawing", "engines", "faults", "laid_out_workloads", "scenario_of", 
 
 
 def workloads(*, max_records: int = 120, max_operators: int = 3) -> SearchStrategy[Workload]:
-    """Workloads with one right answer under every schedule (classes M and S of the judge)."""
+    """Workloads with one right answer under every schedule (the judge's classes M and S)."""
     recipe = Recipe(most_records=max_records, most_operators=max_operators)
     return built(lambda choices: draw_workload(choices, recipe))
 
 
 def topologies(workload: Workload) -> SearchStrategy[Topology]:
-    """Layouts of a workload: parallelism 1 to 3, forward, hash and rebalance edges."""
+    """Layouts of a workload: parallelism from 1 to 3, and forward, hash and rebalance edges."""
     return built(lambda choices: draw_topology(choices, workload, Recipe()))
 
 
@@ -74,7 +74,7 @@ def engines(workload: Workload, topology: Topology) -> SearchStrategy[Engine]:
 def faults(
     workload: Workload, topology: Topology, engine: Engine, *, max_faults: int = 4
 ) -> SearchStrategy[tuple[AnyFault, ...]]:
-    """Faults of every kind, aimed so that they mostly fire while records flow."""
+    """Faults of every kind, placed so that they mostly fire while records flow."""
     target = forecast(workload, topology, engine)
     return built(lambda choices: extras.mixed_faults(choices, target, max_faults))
 
@@ -88,7 +88,7 @@ def scenarios(
     topology: Topology | None = None,
     capabilities: Capabilities | None = None,
 ) -> SearchStrategy[Scenario]:
-    """Whole scenarios; of a given workload when there is one, within what a subject can do."""
+    """Whole scenarios that a subject can run, with the given workload if there is one."""
     frame = Frame(
         max_records=max_records,
         max_faults=max_faults,
@@ -100,19 +100,19 @@ def scenarios(
 
 
 class Drawing(msgspec.Struct, frozen=True, kw_only=True):
-    """How a search draws: the strategy's arguments as one value that other processes can be given."""
+    """How a search draws: the strategy's arguments as one value that can be sent to other processes."""
 
     max_records: int = 120
     max_faults: int = 4
     templates: tuple[str, ...] = tuple(SHARES)
-    """each drawn as often as its share says; one that stands here twice, twice as often"""
+    """each is drawn as often as its share says; a template that is listed twice, twice as often"""
     workload: Workload | None = None
     topology: Topology | None = None
     capabilities: Capabilities | None = None
 
 
 class scenario_of:
-    """Scenario i of a seed: a function of (drawing, seed, i), whatever the budget, the order or the core."""
+    """Scenario i of a seed: a function of (drawing, seed, i) alone, independent of budget, order and process."""
 
     def __init__(self, drawing: Drawing) -> None:
         self._frame = _checked(
@@ -142,7 +142,7 @@ class scenario_of:
         return msgspec.structs.replace(self._drawn.pop(), seed=f"{seed} {index}")
 
     def _fuzz(self, templates: tuple[str, ...]) -> Callable[[bytes], object]:
-        """The strategy as a function of bytes, for the frame of the scenario that is being drawn."""
+        """The strategy as a function of bytes; it uses the frame of the scenario that is being drawn."""
         from hypothesis import HealthCheck, given, settings
 
         @settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
@@ -156,15 +156,15 @@ class scenario_of:
 
 SUBJECT = "the subject"
 _BYTES = 4096
-"""Many times what a scenario's draws consume, so that none runs short."""
+"""many times the number of bytes that the draws of a scenario consume"""
 
 
 TRIES = 4
-"""so many times a scenario is drawn for one that lies within what the subject can do"""
+"""how often a scenario is drawn until it is one that the subject can run"""
 
 
 def _checked(frame: Frame) -> Frame:
-    """The frame; raises UsageError, in one line, where nothing can be drawn in it."""
+    """The frame; raises UsageError, in one line, if nothing can be drawn in it."""
     if frame.capabilities is not None:
         demand(frame.capabilities, SUBJECT)
         if frame.workload is not None:
@@ -174,7 +174,7 @@ def _checked(frame: Frame) -> Frame:
 
 
 def _table(templates: Iterable[str]) -> list[Template]:
-    """The templates, each as often as it is drawn; ValueError for a name that there is not, or for none."""
+    """The templates, each as often as its share says; raises ValueError for an unknown name, or for no name."""
     names = tuple(templates)
     known = TEMPLATES | HUNTED
     unknown = sorted(set(names) - set(known))
@@ -184,7 +184,7 @@ def _table(templates: Iterable[str]) -> list[Template]:
 
 
 def _left(templates: Iterable[str], frame: Frame) -> list[Template]:
-    """The same of those that are drawn for the frame's subject."""
+    """The table of the templates that are drawn for the frame's subject."""
     names = tuple(templates)
     _table(names)
     return _table(admitted(names, frame.capabilities, given=frame.workload is not None))
@@ -193,7 +193,7 @@ def _left(templates: Iterable[str], frame: Frame) -> list[Template]:
 def _scenarios(
     frame: Frame, templates: Iterable[str], *, now: Callable[[], Frame] | None = None, seeded: bool
 ) -> SearchStrategy[Scenario]:
-    """Scenarios of these templates; `now`: the frame, with the kinds or targets of this scenario."""
+    """Scenarios of these templates; `now` returns the frame with the kinds or targets of the current scenario."""
     table = _left(templates, frame)
 
     def by_template(choices: Choices, frame: Frame) -> Scenario:
@@ -206,7 +206,7 @@ def _scenarios(
 
 
 def _within(choices: Choices, frame: Frame, template: Template) -> Scenario:
-    """A scenario that asks nothing of the subject which it has not declared: where one does, another is drawn."""
+    """A scenario that needs only what the subject has declared; if one needs more, another is drawn."""
     missing: tuple[str, ...] = ()
     for draw in (*[template] * TRIES, plain):
         scenario = _drawn(choices, frame, draw)
@@ -217,7 +217,7 @@ def _within(choices: Choices, frame: Frame, template: Template) -> Scenario:
 
 
 def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:
-    scenario = _fit(template(choices, frame), frame)  # what follows goes by what is left
+    scenario = _fit(template(choices, frame), frame)  # the following draws depend on what is left
     if frame.topology is None:
         scenario = made_distinct(choices, scenario)
     if frame.knows_rescaling:

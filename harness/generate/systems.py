@@ -1,4 +1,4 @@
-"""Systems of processes and channels, drawn: any directed graph, any number of beginners (CL-1)."""
+"""Draws systems of processes and channels: any directed graph, with any number of processes that begin (CL-1)."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 SPAN_US = 1_000
-"""acts happen within so much time"""
+"""all acts happen within this time"""
 LATENCIES_US = (0, 1, 10, 50, 100, 200, 400, 800)
 _BYTES = 1024
-"""many times what a system's draws consume"""
+"""many times the number of bytes that the draws of a system consume"""
 
 
 def systems(*, acyclic: bool = False, method: str = "chandy-lamport") -> SearchStrategy[System]:
-    """Systems on which every snapshot that is begun reaches every process.
+    """Systems in which every snapshot that is begun reaches every process.
 
-    In an acyclic system all processes without an input begin the snapshots, like the
-    sources of a stream.
+    In an acyclic system all processes without an input begin the snapshots, like the sources
+    of a stream.
     """
     return built(lambda choices: draw_system(choices, acyclic, method))
 
 
 class system_of:
-    """System i of a seed: a function of (arguments, seed, i) alone, as `scenario_of` is of scenarios."""
+    """System i of a seed: a function of (arguments, seed, i) alone, as in `scenario_of`."""
 
     def __init__(self, *, acyclic: bool = False, method: str = "chandy-lamport") -> None:
         from hypothesis import HealthCheck, given, settings
@@ -65,7 +65,7 @@ def draw_system(choices: Choices, acyclic: bool, method: str) -> System:
 
 
 def _some(choices: Choices, names: Sequence[str]) -> list[str]:
-    """One of them, or more, each once."""
+    """One or several of the names, each once."""
     remaining, found = list(names), []
     for _ in range(choices.between(1, len(names))):
         found.append(remaining.pop(choices.between(0, len(remaining) - 1)))
@@ -92,7 +92,7 @@ def _acts(choices: Choices, names: Sequence[str], channels: Sequence[Channel]) -
 
 
 def _reaching_all(names: Sequence[str], channels: Sequence[Channel], first: Sequence[str]) -> list[str]:
-    """`first`, and whoever else must begin because no marker would come to him."""
+    """`first`, and the other processes that must begin because no marker would reach them."""
     starts = list(first)
     for name in names:
         if name not in reached(starts, channels):
@@ -101,7 +101,7 @@ def _reaching_all(names: Sequence[str], channels: Sequence[Channel], first: Sequ
 
 
 def _in_order(beginnings: Sequence[Beginning], acyclic: bool) -> tuple[Beginning, ...]:
-    """Aligned snapshots come one after the other in each channel: a root begins them in the order of their numbers."""
+    """Aligned snapshots follow each other in each channel, so a root begins them in the order of their numbers."""
     if not acyclic:
         return tuple(beginnings)
     of_process: dict[str, list[Beginning]] = {}

@@ -1,11 +1,11 @@
-"""`@cutproof.scenario`: an ordinary Hypothesis test that is handed drawn scenarios.
+"""`@cutproof.scenario`: an ordinary Hypothesis test that receives drawn scenarios.
 
     @cutproof.scenario(max_faults=3)
     def test_no_scenario_breaks_it(scenario):
         ...
 
-Hypothesis draws and shrinks, and keeps what failed in its own database; the
-permanent form of a failure is the scenario file that it prints.
+Hypothesis draws and shrinks the scenarios, and stores failures in its own database.  The
+permanent form of a failure is the scenario file that the test prints.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EXAMPLES = {"smoke": 25, "default": 100, "nightly": 2_000}
 Test = Callable[..., None]
 
 for _name, _examples in EXAMPLES.items():
-    # Hypothesis has a profile `default` of its own, which is not ours to replace
+    # Hypothesis has its own profile `default`, which must not be replaced
     settings.register_profile(
         f"cutproof-{_name}",
         max_examples=_examples,
@@ -49,10 +49,10 @@ def scenario(
     profile: str = "default",
     **changes: Any,
 ) -> Callable[[Test], Test]:
-    """Make a test of the test: its argument `scenario` is drawn.
+    """Decorate a test so that its argument `scenario` is drawn.
 
-    `profile` is smoke, default or nightly; `changes` are settings of Hypothesis
-    that override it (`max_examples=500`).
+    `profile` is smoke, default or nightly; `changes` are settings of Hypothesis that override
+    the profile (`max_examples=500`).
     """
     if profile not in EXAMPLES:
         raise ValueError(f"no profile {profile!r}; there are {', '.join(EXAMPLES)}")

@@ -1,8 +1,9 @@
-"""Collected scenario files: `NAME.cutproof.json` under one's own tests, each a test.
+"""Collected scenario files: each `NAME.cutproof.json` among a user's tests is a test.
 
-A file is a permanent counterexample: the test passes when its scenario holds.
-One that was found with a planted defect is run without it, unless it says in
-`expects` which invariant the defect violates; then it must be violated.
+A file is a permanent counterexample: the test passes if its scenario holds.  A file that
+was found with a planted defect is run without the defect, unless its `expects` says which
+invariant the defect violates.  Then it is run with the defect, and the invariant must be
+violated.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ HOLDS = "holds"
 
 
 class ScenarioFile(pytest.File):
-    """A scenario file as a collector of its one test."""
+    """A scenario file, which collects one test."""
 
     def collect(self) -> Iterable[ScenarioItem]:
         item: ScenarioItem = ScenarioItem.from_parent(self, name=self.path.name.removesuffix(".cutproof.json"))

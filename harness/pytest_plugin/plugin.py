@@ -1,7 +1,7 @@
 """The pytest plugin: options, the fixture `cutproof`, and collected scenario files.
 
-It is imported by every test run of an environment that has cutproof, so it
-imports nothing but pytest; all else waits until a test asks for it.
+Every test run of an environment with cutproof imports this plugin.  So it imports only
+pytest, and everything else when a test first needs it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".cutproof.json"
 PROPERTY = "cutproof"
-"""The user property by which a test's results reach the summary, through xdist too."""
+"""the user property in which a test's results reach the summary, through xdist too"""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,6 +1,6 @@
-"""Where the verifications of a test leave their results until the plugin puts them into the test's report.
+"""The place where verifications leave their results until the plugin puts them into the test's report.
 
-The plugin imports this and not what verifies: an environment's every test run imports the plugin.
+It is a module of its own, so that the plugin, which every test run imports, need not import the verifier.
 """
 
 from __future__ import annotations
@@ -10,4 +10,4 @@ from typing import Any
 import pytest
 
 RESULTS: pytest.StashKey[list[Any]] = pytest.StashKey()
-"""The results since the last report, as plain values that can travel; there once a test has verified something."""
+"""the results since the last report, as plain values that can be sent; it exists once a test has verified something"""

@@ -1,4 +1,4 @@
-"""What pytest's terminal summary says of the verifications of a run, from all its workers."""
+"""The verifications of a test run, from all its workers, in pytest's terminal summary."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .verifier import Failure, TestResult
 
 
 def write_summary(reporter: pytest.TerminalReporter, values: Sequence[Any]) -> None:
-    """A line a verification, then the failures by cause: one bug is reported once."""
+    """One line for each verification, then the failures by cause, so that one bug is reported once."""
     results = sorted((msgspec.convert(value, TestResult) for value in values), key=lambda result: result.test)
     reporter.section("cutproof")
     for result in results:
@@ -30,7 +30,7 @@ def write_summary(reporter: pytest.TerminalReporter, values: Sequence[Any]) -> N
 
 
 def by_cause(results: Sequence[TestResult]) -> dict[Cause, list[tuple[str, Failure]]]:
-    """The failures of each cause, and the tests that they are from."""
+    """By cause: its failures, and the tests in which they occurred."""
     found: dict[Cause, list[tuple[str, Failure]]] = {}
     for result in results:
         for failure in result.failures:

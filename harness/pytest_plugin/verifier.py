@@ -1,4 +1,4 @@
-"""What the fixture `cutproof` is: verification inside a test run, its results in pytest's own report."""
+"""The object behind the fixture `cutproof`: verification inside a test run, with results in pytest's own report."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ SCENARIOS = 100
 
 
 class ScenarioViolated(AssertionError):
-    """A scenario violated an invariant; its text is the story."""
+    """A scenario violated an invariant; the message is the story."""
 
 
 class TestResult(msgspec.Struct, kw_only=True):
-    """One verification in a test, as it travels to the terminal summary."""
+    """One verification in a test, in the form that is sent to the terminal summary."""
 
     __test__ = False
 
@@ -47,7 +47,7 @@ class TestResult(msgspec.Struct, kw_only=True):
     not_run: int = 0
     failures: list[Failure] = []
     notes: list[str] = []
-    """on how many scenarios PySpark has spoken, and what the run had to show: each in one sentence"""
+    """how many scenarios PySpark has judged, and what the run had to show, each in one sentence"""
     report: str = ""
 
     def in_words(self) -> str:
@@ -58,7 +58,7 @@ class TestResult(msgspec.Struct, kw_only=True):
 
 
 class Failure(msgspec.Struct, kw_only=True):
-    """One violated invariant in a test: its cause, why it is known if it is, and the way back to it."""
+    """One violated invariant in a test: its cause, the reason if it is a known failure, and the replay command."""
 
     cause: Cause
     known: str = ""
@@ -74,9 +74,9 @@ class Verifier:
         self._numbers = itertools.count(1)
 
     def verify(self, subject: Subject | str = "simulated", workload: Any = None, **wishes: Any) -> Summary:
-        """As `cutproof.verify`; a violation that is not known fails the test, with its story.
+        """As `cutproof.verify`; an unknown violation fails the test, with its story.
 
-        A failure of the harness or its environment fails it too, as what it is.
+        A failure of the harness or its environment fails the test too, as such.
         """
         __tracebackhide__ = True
         wishes.setdefault("scenarios", SCENARIOS)
@@ -95,22 +95,22 @@ class Verifier:
         return verified.summary
 
     def add(self, result: TestResult) -> None:
-        """Leave a result to the report of the test that runs."""
+        """Add a result to the report of the running test."""
         self._config.stash.setdefault(RESULTS, []).append(msgspec.to_builtins(result))
 
     def _folder(self) -> Path:
-        """A run folder of its own for each verification of each test."""
+        """A separate run folder for each verification of each test."""
         base = self._config.getoption("--cutproof-out") or self._config.rootpath / OUT
         name = re.sub(r"[^A-Za-z0-9_.-]+", "-", _current_test()).strip("-")[-80:]
         return Path(base) / f"{name}-{next(self._numbers)}"
 
 
 VERIFIER: pytest.StashKey[Verifier] = pytest.StashKey()
-"""The session's verifier, once a test has asked for it."""
+"""the session's verifier, once a test has used it"""
 
 
 def verifier_of(config: pytest.Config) -> Verifier:
-    """The session's verifier, made when it is first asked for."""
+    """The session's verifier, which is created on first use."""
     if VERIFIER not in config.stash:
         config.stash[VERIFIER] = Verifier(config)
     return config.stash[VERIFIER]
@@ -144,7 +144,7 @@ def _failure(finding: Finding, subject: str) -> Failure:
 
 
 def _demand(verified: Verified) -> None:
-    """Raise what has to be said of a verification that did not hold."""
+    """Raise the error of a verification that did not hold."""
     __tracebackhide__ = True
     red = [finding for finding in verified.findings if not finding.counterexample.known]
     if red:
@@ -159,6 +159,6 @@ def _demand(verified: Verified) -> None:
 
 
 def _commands(summary: Summary) -> list[str]:
-    """The way back to scenarios that could not be run: to the first of each reason that is reported."""
+    """The commands that replay scenarios that could not be run: the first for each reported reason."""
     firsts = [alike[0] for alike in by_reason(summary.not_run).values()]
     return [f"  {one.replay}" for one in firsts[:REASONS] if one.replay]

@@ -1,4 +1,4 @@
-"""The planted defects of the reference engine by name, each with the invariant that it must violate."""
+"""The planted defects of the reference engine by name, and the invariant that each must violate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One bounded job, executed as a stream and as a batch: both held against PySpark, and against each other (FIN-6).
+"""One bounded job, executed as a stream and as a batch: both compared with PySpark, and with each other (FIN-6).
 
 Three comparisons of final results (`properties.final_result`): the rows that the
 stream committed with the expected rows, the rows of the batch's sinks with the
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """One job both ways; without PySpark's word the first two are unknown."""
+    """One job executed in both ways.  If PySpark was not asked, the first two verdicts are unknown."""
 
     name: str
     streaming: Verdict
@@ -45,7 +45,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     batch: Verdict
     """the rows of the batch, compared with the expected rows"""
     equal: Verdict
-    """the two against each other"""
+    """the two results, compared with each other"""
 
     @property
     def verdicts(self) -> tuple[Verdict, Verdict, Verdict]:
@@ -53,7 +53,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def as_bounded(scenario: Scenario) -> Scenario:
-    """The scenario with inputs that end, run to its end: without commands, exactly once."""
+    """The scenario with bounded inputs, without commands, and exactly-once into a transactional sink."""
     inputs = tuple(replace(source, bounded=True, rewindable=True) for source in scenario.workload.inputs)
     return replace(
         scenario,
@@ -64,19 +64,19 @@ def as_bounded(scenario: Scenario) -> Scenario:
 
 
 def execute(scenario: Scenario, failures: Mapping[str, Sequence[int]] | None = None) -> BatchResult:
-    """The scenario's workload as a batch; of its engine's settings and faults nothing applies there."""
+    """Execute the scenario's workload as a batch.  Its engine settings and faults do not apply."""
     failing = {TaskId(task): after for task, after in (failures or {}).items()}
     return Batch(job_graph(scenario.workload, scenario.topology), logs(scenario.workload), failing).run()
 
 
 def question(scenario: Scenario, name: str) -> OracleJob:
-    """The question for PySpark: all rows that the workload yields once every split is read to its end."""
+    """The question for PySpark: all rows of the workload once every split is read to its end."""
     ends = tuple(len(records) for _, _, records in scenario.workload.splits())
     return OracleJob(id=name, workload=scenario.workload, cuts=(Cut(name=INFINITE, positions=ends),))
 
 
 def expected_rows(workload: Workload, expected: Expected) -> Counter[Row]:
-    """The final result as PySpark computes it: of a count or sum its state in the end."""
+    """The final result as PySpark computes it; for a count or a sum, its final state."""
     if not is_update_stream(workload):
         return expected.rows_up_to(INFINITE)
     held = expected.state(INFINITE).get(workload.output, Counter())
@@ -84,8 +84,8 @@ def expected_rows(workload: Workload, expected: Expected) -> Counter[Row]:
 
 
 def in_order(history: History) -> list[Row]:
-    """What a reader sees in the end, by the checkpoints that the rows were sealed for: a commit may be late, and
-    then an older row of a key becomes visible after a newer one."""
+    """The committed rows in the order of the checkpoints for which they were sealed.  The order of commits may differ:
+    if a commit is late, an older row of a key becomes visible after a newer one."""
     done = [one for one in history.transactions if one.status == "committed"]
     done.sort(key=lambda one: (one.checkpoint or 0, one.begun))
     rows = [row for one in done for row in one.rows]
@@ -118,7 +118,7 @@ def compare(scenario: Scenario, history: History, batch: BatchResult, expected: 
 
 
 def compare_all(subject: Subject, scenarios: Sequence[Scenario], oracle: Oracle) -> list[Comparison]:
-    """Each scenario both ways, and PySpark asked once about all of them."""
+    """Execute each scenario in both ways, and ask PySpark about all of them at once."""
     jobs = [question(scenario, str(number)) for number, scenario in enumerate(scenarios)]
     answers = oracle.judge_batch(jobs)
     return [
@@ -128,7 +128,7 @@ def compare_all(subject: Subject, scenarios: Sequence[Scenario], oracle: Oracle)
 
 
 def _unfinished(scenario: Scenario, history: History) -> Unknown | None:
-    """Why a streaming run has no final result to compare, or none that the order of its rows determines."""
+    """Why a streaming run cannot be compared: it has no final result, or its rows' order does not determine one."""
     ends = [entry for entry in history.journal if isinstance(entry, JobEnded)]
     if not ends or ends[-1].status != "finished":
         status = ends[-1].status if ends else "still running"

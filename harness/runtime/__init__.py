@@ -1,1 +1,1 @@
-"""What every command shares: exit codes, settings, progress, interruption."""
+"""Shared by all commands: exit codes, settings, progress, interruption."""

@@ -1,8 +1,9 @@
-"""Work on threads of their own, which nobody has to wait for while the program runs.
+"""Work on background threads, for which the program need not wait while it runs.
 
-They are daemon threads, so that none keeps the interpreter from ending.  It must not
-end beneath one either: a native call that takes the interpreter's lock as it comes
-back aborts the process then (SIGABRT, exit code 134).  So they are ended before.
+They are daemon threads, so that none keeps the interpreter from ending.  But if the
+interpreter ends while a thread is in a native call, the thread aborts the process when it
+takes the interpreter's lock on its return (SIGABRT, exit code 134).  So `end` ends the
+threads before.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 END_S = 2.0
-"""within which threads end that nobody waits for any more"""
+"""the time in which threads whose result is no longer needed must end"""
 
 _threads: list[threading.Thread] = []
 
 
 def in_background(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-    """Begin the work; the future has its result, or what it raised."""
+    """Begin the work; the future has its result or its exception."""
     future: Future[T] = Future()
 
     def fill() -> None:
         try:
             future.set_result(work(*args, **kwargs))
-        except BaseException as error:  # raised to whoever asks for the result
+        except BaseException as error:  # raised when the result is requested
             future.set_exception(error)
 
     thread = threading.Thread(target=fill, daemon=True, name="cutproof-background")
@@ -41,7 +42,7 @@ def in_background(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Fu
 
 
 def end(within_s: float = END_S) -> bool:
-    """Nobody wants the work any more: end the Spark that it asks, and wait for it; whether all of it has ended."""
+    """End the Spark session that the work uses, and wait for the threads; whether all of them have ended."""
     deadline = time.monotonic() + within_s
     busy = any(thread.is_alive() for thread in _threads)
     ended = _end_spark(within_s, asked=busy)

@@ -1,10 +1,10 @@
-"""Cancels what worker processes do, at once and within a bound, and waits until nothing of theirs is left.
+"""Cancels the work of worker processes at once, and waits for a bounded time until all their processes have ended.
 
-A run on processes may take minutes, and a worker that only looks between two runs
-keeps whoever pressed Ctrl-C waiting for as long.  So a worker gets SIGTERM, which
-ends its work wherever that stands; whatever the work has started it then ends on
-its own way out.  A worker that does not end, in a native call say, is killed: what
-it had started ends by itself (`reference_impl.processes.launcher`), and is waited for.
+A run on processes may take minutes.  If a worker checked for Ctrl-C only between two runs,
+the user would wait as long.  So a worker receives SIGTERM, which raises an exception in its
+work at any place.  The work then ends the processes that it has started.  A worker that
+does not end, because it is in a native call, say, is killed.  The processes that it had
+started then end by themselves (`reference_impl.processes.launcher`), and are waited for.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 GRACE_S = 3.0
-"""within which a cancelled worker ends by itself"""
+"""the time in which a cancelled worker must end by itself"""
 LEFTOVERS_S = 2.0
-"""within which what a killed worker had started ends, and the pool notices that no worker is left"""
+"""the time in which the processes of a killed worker must end, and the pool must notice that no worker is left"""
 
 
 class WorkCancelled(BaseException):
-    """The work is not wanted any more; no `except Exception` of an engine stops it."""
+    """The work is cancelled.  No `except Exception` in an engine catches this."""
 
 
 _at_work = False
@@ -42,7 +42,7 @@ _cancelled = False
 
 
 def obey() -> None:
-    """In a worker process: have SIGTERM cancel its work, also one that came while this was started
+    """In a worker process: let SIGTERM cancel its work, also a SIGTERM that arrived while the process was starting
     (`signals_blocked`), and leave Ctrl-C to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _cancel)
@@ -57,7 +57,7 @@ def _insist() -> None:
 
 
 def _cancel(number: int, frame: FrameType | None) -> None:
-    """Raises once: what the work does on its way out is not cut short."""
+    """Raise WorkCancelled only once, so that the cleanup of the work is not interrupted."""
     global _cancelled
     first, _cancelled = not _cancelled, True
     if first and _at_work:
@@ -65,7 +65,7 @@ def _cancel(number: int, frame: FrameType | None) -> None:
 
 
 def cancellable(task: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """In a worker process: do a task; raises WorkCancelled when it is cancelled, or was before."""
+    """In a worker process: run a task; raises WorkCancelled if the worker is or was cancelled."""
     global _at_work
     try:
         _at_work = True
@@ -77,21 +77,21 @@ def cancellable(task: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> 
 
 
 class Cancellation:
-    """The end of a pool whose workers `obey`: begun here, waited for by `wait`."""
+    """Cancels a pool whose workers have called `obey`; `wait` waits until they have ended."""
 
     def __init__(self, executor: ProcessPoolExecutor) -> None:
         self._began = time.monotonic()
         processes = executor._processes or {}  # no public name before Python 3.14
         self._workers: list[BaseProcess] = [worker for worker in processes.values() if worker.is_alive()]
         self._started = _handles_of([child for worker in self._workers for child in _children(worker.pid)])
-        # the executor forgets it as it shuts down; typeshed takes it for another type
+        # the executor drops its reference at shutdown; typeshed declares another type
         self._manager: threading.Thread | None = getattr(executor, "_executor_manager_thread", None)
         for worker in self._workers:
             worker.terminate()
         executor.shutdown(wait=False, cancel_futures=True)
 
     def wait(self, grace_s: float = GRACE_S) -> None:
-        """Until no worker is left, nor anything that a worker had started which had to be killed, within bounds."""
+        """Wait, for a bounded time, until all workers and the processes of killed workers have ended."""
         for worker in self._workers:
             worker.join(max(0.0, self._began + grace_s - time.monotonic()))
         killed = [worker for worker in self._workers if worker.is_alive()]

@@ -1,8 +1,8 @@
 """Settings: from a file, then from the environment, then from options.
 
-The file is the nearest cutproof.toml, or pyproject.toml with a table
-`[tool.cutproof]`, from the working folder upwards.  A later source overrides an
-earlier one; a key nobody knows is an error that names the nearest known one.
+The file is the nearest cutproof.toml, or pyproject.toml with a table `[tool.cutproof]`,
+from the working folder upwards.  A later source overrides an earlier one.  An unknown key
+is an error that names the nearest known key.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ SETTINGS: tuple[str, ...] = (
     "quiet",
     "verbose",
 )
-"""The settings, named as the options are."""
+"""the settings, with the names of their options"""
 
 PATHS = frozenset({"input", "out", "known-failures"})
-"""Settings that are paths: in a file they count from the file's folder."""
+"""settings that are paths; in a file they are relative to the file's folder"""
 
 VALID = "valid TOML"
 PREFIX = "CUTPROOF_"
 ENVIRONMENT_ONLY = frozenset(
     {"CUTPROOF_DEBUG", "CUTPROOF_NETWORK", "CUTPROOF_POSTGRES", "CUTPROOF_TIME_SCALE", "CUTPROOF_TOXIPROXY"}
 )
-"""Variables that are not settings: whether tracebacks are shown, and where servers are (docs/settings.md)."""
+"""variables that are not settings: whether tracebacks are shown, and where servers are (docs/settings.md)"""
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """A value and where it was read, in words."""
+    """A value, and its source in words."""
 
     value: Any
     source: str
@@ -64,12 +64,12 @@ Settings = dict[str, Setting]
 
 
 def load(folder: Path, environ: Mapping[str, str] = os.environ) -> Settings:
-    """All settings from the file and the environment; raises UsageError on an unknown key."""
+    """All settings from the file and the environment; raises UsageError for an unknown key."""
     return {**from_file(folder), **from_environment(environ)}
 
 
 def from_file(folder: Path) -> Settings:
-    """The settings of the nearest file, from the folder upwards; none without a file."""
+    """The settings of the nearest file from the folder upwards; empty if there is no file."""
     for place in [folder, *folder.parents]:
         own = place / "cutproof.toml"
         if own.is_file():
@@ -98,7 +98,7 @@ def from_environment(environ: Mapping[str, str]) -> Settings:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the known word nearest to it, or the list of all."""
+    """`; did you mean 'x'?` with the nearest known word, or the list of all known words."""
     known = list(known)
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else f"; known are: {', '.join(known)}"

@@ -1,6 +1,6 @@
-"""What a run's exit code says, and the errors that carry one.
+"""The exit codes of commands, and the errors that have one.
 
-Every error that a user can meet is one line: what is wrong, and what to do.
+Every error that a user can see is one line: what is wrong, and what to do.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import enum
 import re
 
 LINE = 280
-"""characters of an error's line at most, whatever it quotes of a file or a command line"""
+"""the most characters of an error's line, however long the text is that it quotes"""
 QUOTED = 60
-"""characters of what a message quotes"""
+"""the most characters of a quoted text"""
 WORD = 120
-"""characters of anything else that has no spaces, such as a path"""
+"""the most characters of any other text without spaces, such as a path"""
 
 _LONG_QUOTES = re.compile(rf"(?s)'[^']{{{QUOTED + 1},}}'|\"[^\"]{{{QUOTED + 1},}}\"")
 _LONG_WORDS = re.compile(rf"\S{{{WORD + 1},}}")
@@ -23,18 +23,18 @@ class ExitCode(enum.IntEnum):
     """The exit codes of every verb."""
 
     HELD = 0
-    """All that was judged held; for `defects run` and `--tamper`: all were caught."""
+    """Everything that was judged held; for `defects run` and `--tamper`: all were caught."""
     VIOLATED = 1
-    """An invariant was violated: both judges saw it, or one where PySpark is not asked about it; a known, unexpired
-    failure does not count."""
+    """An invariant was violated.  Both judges saw it, or one judge if PySpark is not asked about it.  A known failure
+    that has not expired does not count."""
     USAGE = 2
     """Bad input or usage."""
     FELL_SHORT = 3
-    """Nothing was violated, but the run did not show all that it had to show."""
+    """Nothing was violated, but the run did not show everything that it had to show."""
     HARNESS_FAILED = 4
-    """The harness or its environment failed: no verdict can be trusted."""
+    """The harness or its environment failed, so no verdict can be trusted."""
     INTERRUPTED = 130
-    """Interrupted; what was done so far is kept and reported."""
+    """The user interrupted the command; what was done so far is stored and reported."""
 
 
 class CutproofError(Exception):
@@ -44,19 +44,19 @@ class CutproofError(Exception):
 
 
 class UsageError(CutproofError):
-    """What was asked for, or handed in, is wrong."""
+    """The request or its input is wrong."""
 
     exit_code = ExitCode.USAGE
 
 
 class HarnessFailed(CutproofError):
-    """The harness or its environment failed; it says nothing about the subject."""
+    """The harness or its environment failed, which says nothing about the subject."""
 
     exit_code = ExitCode.HARNESS_FAILED
 
 
 def one_line(error: BaseException, encoding: str = "utf-8") -> str:
-    """An exception's text as one line of at most `LINE` characters, for people, on an output of that encoding."""
+    """An exception's text as one line of at most `LINE` characters, for an output with this encoding."""
     if isinstance(error, CutproofError):
         return shortened(str(error), encoding=encoding)
     text = str(error).strip()
@@ -64,10 +64,10 @@ def one_line(error: BaseException, encoding: str = "utf-8") -> str:
 
 
 def shortened(text: str, limit: int = LINE, encoding: str = "utf-8") -> str:
-    """The text as one line that an output of that encoding can show: what it quotes is abbreviated first, then words
-    without end; of what is still too long the middle goes, since what to do stands at the end.
+    """The text as one line that an output with this encoding can show.  Quoted texts are abbreviated first, then very
+    long words.  If it is still too long, its middle is cut out, because the end says what to do.
 
-    A character that the encoding has not becomes an escape of it, and counts as long as that is.
+    A character that the encoding does not have becomes an escape, whose length counts.
     """
     line = " ".join(text.encode(encoding, "backslashreplace").decode(encoding).split())
     line = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
@@ -78,7 +78,7 @@ def shortened(text: str, limit: int = LINE, encoding: str = "utf-8") -> str:
 
 
 def _middle_out(text: str, limit: int) -> str:
-    """The beginning and the end of a text that is longer than the limit."""
+    """The beginning and the end of a text that exceeds the limit."""
     if len(text) <= limit:
         return text
     last = (limit - 3) // 3

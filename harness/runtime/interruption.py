@@ -1,9 +1,8 @@
-"""Ctrl-C and SIGTERM, let in only where nothing is lost by them.
+"""Ctrl-C and SIGTERM, which interrupt a verification only where nothing is lost.
 
-Between two of its steps a verification may stop; within one (a chunk counted up
-but not yet written, a report half written) it may not.  So a signal is noted,
-and becomes a `KeyboardInterrupt` only inside `open()`, where work is waited for
-or handed to a subject that may take long.
+A verification may stop between two steps, but not within one (results counted but not yet
+written, a report half written).  So a signal is noted.  It raises `KeyboardInterrupt` only
+inside `open()`, while the verification waits for work or runs a subject.
 """
 
 from __future__ import annotations
@@ -19,26 +18,25 @@ from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SIGNALS_AT_MOST = 3
-"""after so many signals one interrupts the work at any place"""
+"""from this signal on, a signal interrupts the work at any place"""
 AGAIN_S = 0.02
 DEAF_S = 5.0
-"""for so long after an interrupt, further signals are ignored: the run is being ended"""
+"""for how long further signals are ignored after an interrupt, because the run is being ended"""
 
 
 class SignalCount:
-    """Counts signals, and says which of them ends what is being done."""
+    """Counts signals, and decides which of them interrupts the work."""
 
     def __init__(self) -> None:
         self._count = 0
         self._raised_at: float | None = None
 
     def forget(self) -> None:
-        """The interrupt that was raised was swallowed."""
+        """The raised KeyboardInterrupt was swallowed, so the next signal may raise again."""
         self._raised_at = None
 
     def raises(self, *, anywhere: bool) -> bool:
-        """Count a signal; whether it is to be raised as KeyboardInterrupt.  `anywhere`: the work may be interrupted
-        here."""
+        """Count a signal; whether it must raise KeyboardInterrupt.  `anywhere`: the work may be interrupted here."""
         self._count += 1
         now = time.monotonic()
         if self._raised_at is not None and now - self._raised_at < DEAF_S:
@@ -50,7 +48,7 @@ class SignalCount:
 
 
 class Interruption:
-    """Whether the user wants the work to end; a context manager that has the signals meanwhile."""
+    """Whether the user wants the work to end; a context manager that handles the signals meanwhile."""
 
     def __init__(self) -> None:
         self.came = False
@@ -59,7 +57,7 @@ class Interruption:
         self._before: dict[signal.Signals, object] = {}
 
     def __enter__(self) -> Interruption:
-        """Take the signals, where they are this thread's to take; elsewhere they stay their owner's."""
+        """Install the signal handlers, if this is the thread that may do so."""
         if threading.current_thread() is threading.main_thread():
             self._before = {one: signal.signal(one, self._handle) for one in SIGNALS}
         return self
@@ -70,7 +68,7 @@ class Interruption:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[None]:
-        """A stretch that may be left at any point; a signal that came before leaves it at once."""
+        """A block that a signal may interrupt at any point; an earlier signal interrupts it at once."""
         before, self._open = self._open, True
         try:
             if self.came:
@@ -90,7 +88,7 @@ class Interruption:
 
 @contextlib.contextmanager
 def signals_interrupt() -> Iterator[None]:
-    """Ctrl-C and SIGTERM are both a KeyboardInterrupt, and a second one does not break off what the first one ends."""
+    """Both Ctrl-C and SIGTERM raise KeyboardInterrupt; a second signal does not interrupt the cleanup of the first."""
     signals = SignalCount()
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -113,7 +111,7 @@ def signals_interrupt() -> Iterator[None]:
 
 
 def not_swallowed(kind: type[BaseException], insist: Callable[[], None]) -> None:
-    """Call `insist` when the exception that a signal raises is swallowed, as in a finalizer or a callback of the
+    """Call `insist` if the exception that a signal raises is swallowed, as it is in a finalizer or a callback of the
     garbage collector."""
     before = sys.unraisablehook
 
@@ -127,7 +125,7 @@ def not_swallowed(kind: type[BaseException], insist: Callable[[], None]) -> None
 
 
 def send_again(number: signal.Signals) -> None:
-    """Send a signal to this process again, after a short while."""
+    """Send a signal to this process again after a short time."""
     timer = threading.Timer(AGAIN_S, os.kill, (os.getpid(), number))
     timer.daemon = True
     timer.start()
@@ -135,7 +133,7 @@ def send_again(number: signal.Signals) -> None:
 
 @contextlib.contextmanager
 def signals_blocked() -> Iterator[None]:
-    """Block signals: a process started meanwhile does not receive them, this process does so afterwards."""
+    """Block signals: a process that is started meanwhile does not receive them, this process receives them later."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         yield

@@ -1,7 +1,7 @@
-"""Progress for people: one line on a terminal, redrawn in place; nothing in a pipe.
+"""Progress of long work: one line on a terminal, redrawn in place; nothing in a pipe.
 
-A line appears once a step has taken a while, and a ticker keeps its clock
-moving, so that a step which blocks (Spark's start) is seen to be alive.
+The line appears once a step has taken some time.  A ticker updates its clock, so that the
+user sees progress even while a step blocks (the start of Spark).
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ BAR_WIDTH = 24
 
 
 class Progress(Protocol):
-    """What long work reports to; the work need not know whether anybody watches."""
+    """The interface to which long work reports its progress, shown or not."""
 
     def step(self, what: str, total: int | None = None) -> None:
-        """A step begins; `total` is how much there is to do, where that is known."""
+        """A step begins; `total` is its amount of work, if known."""
 
     def advance(self, done: int, note: str = "") -> None:
-        """So much of the step is done; `note` is a few words beside the bar."""
+        """`done` of the step's work is done; `note` is shown beside the bar."""
 
 
 class Silent:
-    """Nobody watches."""
+    """Shows nothing."""
 
     def step(self, what: str, total: int | None = None) -> None:
         pass
@@ -37,7 +37,7 @@ class Silent:
 
 
 class TerminalProgress:
-    """One line at the bottom of a terminal; a context manager that leaves no trace."""
+    """One line at the bottom of a terminal; a context manager that removes the line at its end."""
 
     def __init__(self, stream: TextIO, *, columns: int = 100) -> None:
         self._stream = stream
@@ -90,7 +90,7 @@ class TerminalProgress:
 
 
 def render(what: str, done: int, total: int | None, note: str, seconds: float) -> str:
-    """The line itself: what, how far, for how long."""
+    """The line: the step, its progress, and its duration."""
     parts = [what]
     if total:
         filled = min(BAR_WIDTH, BAR_WIDTH * done // total)
@@ -104,7 +104,7 @@ def render(what: str, done: int, total: int | None, note: str, seconds: float) -
 
 
 def for_stream(stream: TextIO | None = None, *, quiet: bool = False) -> TerminalProgress | None:
-    """A progress line for a terminal; None in a pipe, or when silence was asked for."""
+    """A progress line for a terminal; None in a pipe, or if `quiet`."""
     stream = stream or sys.stderr
     if quiet or not stream.isatty():
         return None

@@ -1,1 +1,1 @@
-"""Whether the harness sees what is wrong: mutated histories and planted defects."""
+"""Checks that the harness detects mutated histories and planted defects."""

@@ -1,15 +1,15 @@
 """`defects run`: are the planted defects reached, and caught?
 
-A defect is caught when the invariant named beforehand is violated, the wrong code
-itself ran, and the same scenario holds and is exercised on the unmodified engine.
-Shrinking keeps all of that, and the kind of difference.
+A defect is caught if the invariant named beforehand is violated, the defective code itself
+ran, and the same scenario holds and is exercised on the unmodified engine.  Shrinking keeps
+all of that, and the kind of difference.
 
-The hunt is always in virtual time.  Where another subject of the reference engine
-is asked for, what was found, or a scenario from a folder, is run there some times:
-the defect is caught when it shows at least once, and its rate is reported.
+A hunt is always in virtual time.  For another subject of the reference engine, the scenario
+that was found, or one from a folder, is run on that subject several times.  The defect is
+caught if it shows at least once, and its rate is reported.
 
-A hunt that breaks is the harness's failure: it is reported, and the others go on.  A
-scenario that cannot be run is counted, and the hunt goes on.
+A hunt that raises an error is a failure of the harness: it is reported, and the other hunts
+go on.  A scenario that cannot be run is counted, and the hunt goes on.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from ..subject.run import Result, run
 from .hunts import templates_for
 
 LINE = 240
-"""characters that an unforeseen exception may fill"""
+"""the most characters of an unforeseen exception"""
 replace = msgspec.structs.replace
 
 
 class DefectRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one defect; `reached`: the wrong code itself ran in at least one scenario."""
+    """The result for one defect; `reached`: the defective code itself ran in at least one scenario."""
 
     id: str
     upstream: str
@@ -62,37 +62,37 @@ class DefectRun(msgspec.Struct, frozen=True, kw_only=True):
     size: Size = Size()
     difference: str = ""
     violated_instead: list[str] = []
-    """of one that was missed: other invariants that were violated where it ran"""
+    """if the defect was missed: other invariants that were violated where it ran"""
     rate: Rate | None = None
-    """on another subject than the simulated one: in how many runs of its scenario it showed"""
+    """on a subject other than the simulated one: in how many runs of its scenario the defect showed"""
     error: str = ""
-    """why the hunt broke, in one line"""
+    """the error of the hunt, in one line"""
     refused: int = 0
     """scenarios among those tried that could not be run"""
     refusal: str = ""
-    """which of them was the last, and why, in one line"""
+    """the last of them, and why it could not be run, in one line"""
     scenario: Scenario | None = None
-    """shrunk, unless that was not wanted; kept by whoever asked"""
+    """the scenario that caught the defect, shrunk if that was requested; the caller stores it"""
     questions: tuple[bytes, ...] = ()
-    """for PySpark: of the run that caught it, and of that without the defect"""
+    """the questions for PySpark: about the run that caught the defect, and the run without it"""
     trace: str = ""
-    """of a hunt that broke: the traceback"""
+    """the traceback of an error"""
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True):
-    """Where defects are hunted, and where what was found has to show."""
+    """How defects are hunted, and the subject on which a found defect must show."""
 
     seed: int = 0
     scenarios: int = 400
-    """drawn at most, for each"""
+    """the most scenarios that are drawn for each defect"""
     subject: str = "simulated"
     runs: int = 10
-    """of each scenario, on another subject than the simulated one"""
+    """runs of each scenario, on a subject other than the simulated one"""
     folder: Path | None = None
     """scenario files by defect (ID.json), instead of a hunt"""
     shrinks: bool = True
     asks: bool = False
-    """PySpark will be asked about what is found"""
+    """whether PySpark will be asked about the runs that caught a defect"""
 
     @property
     def elsewhere(self) -> bool:
@@ -100,7 +100,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Named(msgspec.Struct, frozen=True, kw_only=True):
-    """A defect as the hunt needs it: its id, the bug it is modelled on, what it must violate."""
+    """A defect: its id, the bug that it is modelled on, and the invariant that it must violate."""
 
     id: str
     upstream: str
@@ -110,10 +110,10 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
 def run_defects(
     wanted: Sequence[Named], field: Field, *, workers: int | None = None, progress: Progress | None = None
 ) -> Iterator[DefectRun]:
-    """Hunt every defect, some at a time; results come as they are found.
+    """Hunt every defect, several at a time, and yield each result as soon as it is there.
 
-    A hunt that breaks is a result with its `error`.  Raises CutproofError where the environment
-    failed, or a file is wrong: the others would fare no better.
+    The result of a hunt that raised an error has an `error`.  Raises CutproofError if the environment
+    failed or a file is wrong, because the other hunts would fail too.
     """
     progress = progress or Silent()
     progress.step("running defects" if field.elsewhere or field.folder else "hunting defects", len(wanted))
@@ -133,19 +133,19 @@ def run_defects(
             result = future.result()
             progress.advance(done, result.id)
             yield result
-    except cancellation.WorkCancelled:  # by a signal to the whole group
+    except cancellation.WorkCancelled:  # by a signal to the whole process group
         raise KeyboardInterrupt from None
-    finally:  # what is under way when it ends early would keep the user waiting
+    finally:  # if this ends early, the user must not wait for the hunts that still run
         cancellation.Cancellation(pool).wait()
 
 
 def attempted(defect: Named, field: Field) -> DefectRun:
-    """What became of it, be it that the hunt broke."""
+    """The result for a defect, also if the hunt raises an error."""
     try:
         return run_defect(defect, field)
     except CutproofError:
         raise
-    except Exception as error:  # whatever it is, the other hunts can go on
+    except Exception as error:  # the other hunts can go on
         return DefectRun(
             id=defect.id,
             upstream=defect.upstream,
@@ -160,7 +160,7 @@ def attempted(defect: Named, field: Field) -> DefectRun:
 
 
 def run_defect(defect: Named, field: Field) -> DefectRun:
-    """Its scenario, hunted or read, and how it fares where it has to show."""
+    """Hunt a defect or read its scenario, and run this on the subject on which the defect must show."""
     if field.folder is None:
         found = hunt(defect, field.seed, field.scenarios, shrinks=field.shrinks)
     else:
@@ -182,9 +182,9 @@ def _with_questions(found: DefectRun, scenario: Scenario) -> DefectRun:
 
 
 def read(defect: Named, folder: Path) -> DefectRun:
-    """The defect by its scenario file, as it shows in virtual time; without a file it is missed.
+    """Run a defect's scenario file in virtual time; without a file the defect is missed.
 
-    Raises UsageError for a file that cannot be read, or was found with another defect.
+    Raises UsageError if the file cannot be read, or was found with another defect.
     """
     path = folder / f"{defect.id}.json"
     began = time.monotonic()
@@ -220,9 +220,9 @@ def read(defect: Named, folder: Path) -> DefectRun:
 
 
 def reproduce(found: DefectRun, scenario: Scenario, faulty: Subject, sound: Subject, runs: int) -> DefectRun:
-    """Run its scenario on a subject with the defect, so many times, and once on one without.
+    """Run a defect's scenario several times on a subject with the defect, and once on one without.
 
-    Caught: the wrong code ran and the invariant was violated, at least once, and
+    The defect is caught if at least once its code ran and the invariant was violated, and
     nothing is violated without the defect.
     """
     reached = False
@@ -253,7 +253,7 @@ def reproduce(found: DefectRun, scenario: Scenario, faulty: Subject, sound: Subj
 def hunt(defect: Named, seed: int, scenarios: int, *, shrinks: bool = True) -> DefectRun:
     """Draw scenarios until one catches the defect, then shrink it.
 
-    One that cannot be run is counted; raises SubjectFailed where that is so for all of them.
+    A scenario that cannot be run is counted.  Raises SubjectFailed if none can be run.
     """
     faulty, sound = SimulatedSubject(defect.id), SimulatedSubject()
     draw = scenario_of(Drawing(capabilities=faulty.capabilities, templates=templates_for(defect.id)))
@@ -298,23 +298,23 @@ def _short(error: BaseException) -> str:
 
 
 class Catch(msgspec.Struct, frozen=True, kw_only=True):
-    """How a scenario catches a defect; while it is shrunk it has to go on doing so."""
+    """How a scenario catches a defect; the shrunk scenario must catch it in the same way."""
 
     invariant: str
     difference: str
     violated: frozenset[str]
-    """all that is violated: nothing else may come to be, which would be another failure"""
+    """all violated invariants: a violation of another one would be another failure"""
 
     @classmethod
     def of(cls, result: Result, invariant: str) -> Catch | None:
-        """What a run of the defective engine shows, if the wrong code ran and violated the invariant."""
+        """How a run of the defective engine catches the defect; None unless its code ran and violated the invariant."""
         verdict = result.judgement.verdicts.get(invariant)
         if not (result.history.defect_reached and isinstance(verdict, Violated)):
             return None
         return cls(invariant=invariant, difference=verdict.difference, violated=frozenset(result.judgement.violated))
 
     def again(self, result: Result) -> bool:
-        """Whether a run shows the same."""
+        """Whether a run catches the defect in the same way."""
         other = Catch.of(result, self.invariant)
         return other is not None and other.difference == self.difference and other.violated <= self.violated
 
@@ -337,14 +337,14 @@ class Hunter:
             return self.catch.again(run(self._faulty, scenario)) and self.catch.holds_without(self._sound, scenario)
         except CutproofError:
             raise
-        except Exception:  # a smaller scenario that breaks the subject is no smaller case of what was caught
+        except Exception:  # a smaller scenario that makes the subject raise an error does not catch the defect
             return False
 
 
 def _caught(
     defect: Named, catch: Catch, hunter: Hunter | None, scenario: Scenario, tried: int, found_s: float
 ) -> DefectRun:
-    """Of a scenario that catches the defect, or what a hunter shrinks it to."""
+    """The result for a scenario that catches the defect, which is shrunk if there is a hunter."""
     began = time.monotonic()
     smallest = shrink(scenario, hunter).scenario if hunter is not None else scenario
     tasks, records, faults = size_of(smallest)

@@ -11,7 +11,7 @@ from .defects import DefectRun
 
 FORMAT = "cutproof-defects/1"
 _LEFT_OUT = ("scenario", "questions", "trace")
-"""of a `DefectRun`, what is no part of the JSON"""
+"""fields of a `DefectRun` that are not in the JSON"""
 _IF_ANY = ("rate", "error", "refused", "refusal")
 
 
@@ -23,16 +23,17 @@ class DefectsReport(msgspec.Struct, kw_only=True):
     caught: int = 0
     missed: int = 0
     broken: int = 0
-    """of those that were missed: whose hunt broke"""
+    """how many of the missed defects had a hunt that raised an error"""
     oracle: dict[str, object] | None = None
     """PySpark's check of the runs that caught a defect, and of those without it; None if it was not asked"""
     interrupted: bool = False
 
 
 def confirmed(runs: Sequence[DefectRun], oracle: Oracle) -> tuple[int, Examined]:
-    """PySpark's check of all that was caught, in one query: of how many runs, and its answer.
+    """PySpark's check of all runs that caught a defect, in one query: the number of runs, and its answer.
 
-    Of a disagreement the position is that of the defect among the runs.  Raises HarnessFailed when it cannot be asked.
+    The position in a disagreement is that of the defect among the runs.  Raises HarnessFailed if PySpark cannot be
+    asked.
     """
     asked = [(number, question) for number, run in enumerate(runs) for question in run.questions]
     if not asked:

@@ -1,6 +1,6 @@
-"""What is drawn when a planted defect is hunted.
+"""The templates that are drawn when a planted defect is hunted.
 
-A defect for which nothing is named is hunted with all that `verify` draws.
+A defect without templates of its own is hunted with all that `verify` draws.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ HINTS: dict[str, tuple[str, ...]] = {
     "P10": ("begun-as-another",),
     "X03": ("S8",),
 }
-"""By defect: the templates that have what its bug needs, where the others seldom do."""
+"""by defect: the templates that have what its bug needs, if the others seldom have it"""
 
 
 def templates_for(defect: str) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
-"""`verify --tamper`: mutations of an engine's own histories, and whether the judge detects them.
+"""`verify --tamper`: mutates an engine's own histories, and checks that the judge detects it.
 
-Scenarios are drawn and run as usual.  Where an invariant held, the history is mutated
-so that the invariant is violated, and the verdict has to change.  A mutation that no
-history had a place for was not reached; that too is a shortfall.
+Scenarios are drawn and run as usual.  If an invariant held, the history is mutated so that
+the invariant is violated, and the verdict must change.  A mutation that could be applied to
+no history was not reached; that too is a shortfall.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from ..subject.run import history_of
 
 FORMAT = "cutproof-tamper/1"
 SCENARIOS = 200
-"""how many histories, by default"""
+"""the number of histories, by default"""
 MISSES_KEPT = 5
 FURTHER = 10
-"""times as many scenarios are drawn for mutations that had no place"""
+"""this many times as many scenarios are drawn for mutations that could not be applied yet"""
 
 
 class MutationCount(msgspec.Struct, kw_only=True):
@@ -42,9 +42,9 @@ class MutationCount(msgspec.Struct, kw_only=True):
     tried: int = 0
     caught: int = 0
     by_invariant: dict[str, int] = {}
-    """how often which invariant turned"""
+    """how often which invariant became violated"""
     missed: list[str] = []
-    """seeds of scenarios in which it was not seen, the first few"""
+    """seeds of scenarios in which the mutation was not detected, the first few"""
 
 
 class TamperReport(msgspec.Struct, kw_only=True):
@@ -55,13 +55,13 @@ class TamperReport(msgspec.Struct, kw_only=True):
     seed: int
     scenarios: int = 0
     searched: int = 0
-    """scenarios drawn beyond them, for the mutations that none of them had a place for"""
+    """scenarios that were drawn in addition, for the mutations that could not be applied yet"""
     not_run: list[NotRun] = []
     """scenarios that the subject could not be driven through"""
     accused: list[str] = []
     """seeds of scenarios in which an invariant was violated before any mutation"""
     held: dict[str, int] = {}
-    """how many histories each invariant held in, as they were"""
+    """in how many unmutated histories each invariant held"""
     tamperings: list[MutationCount]
     caught: int = 0
     missed: int = 0
@@ -71,7 +71,7 @@ class TamperReport(msgspec.Struct, kw_only=True):
 
     @property
     def has_teeth(self) -> bool:
-        """Whether every mutation was applied and each time detected, and no unmutated history was accused."""
+        """Whether every mutation was applied and always detected, and no unmutated history was found violated."""
         return not self.missed and not self.not_reached and not self.accused
 
 
@@ -85,10 +85,10 @@ def tamper(
     progress: Progress | None = None,
     keep: Callable[[int, Scenario], NotRun] | None = None,
 ) -> TamperReport:
-    """Apply every mutation to every drawn scenario's history; an interruption keeps what was done.
+    """Apply every mutation to the history of every drawn scenario; an interruption keeps what was done.
 
-    A mutation that none of them had a place for is applied to the first further scenario that has one.
-    `keep` is given each scenario that could not be run; raises CutproofError when the environment failed.
+    A mutation that could be applied to none of them is applied to the first further scenario that allows it.
+    `keep` receives each scenario that could not be run.  Raises CutproofError if the environment failed.
     """
     progress = progress or Silent()
     keep = keep or (lambda number, scenario: NotRun(number=number, reason=""))
@@ -155,7 +155,7 @@ def _apply_all(scenario: Scenario, history: History, counts: dict[str, MutationC
 
 
 def _caught_by(scenario: Scenario, history: History, tampering: Tampering) -> list[str]:
-    """The invariants that are violated after the mutation, of those that it concerns."""
+    """The invariants that the mutation concerns and that are violated after it."""
     after = _verdicts(scenario, tampering.apply(history))
     return [name for name in tampering.invariants if isinstance(after.get(name), Violated)]
 

@@ -1,1 +1,1 @@
-"""The port that an engine is driven through, what it declares, and one run through it."""
+"""The port through which the harness drives an engine, the engine's capabilities, and one run."""

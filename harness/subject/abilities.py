@@ -1,8 +1,8 @@
-"""The names by which an engine says what it can do, and what is wrong with a declaration.
+"""The names by which an engine declares its capabilities, and the check of a declaration.
 
-An operator is named by its kind, and each flag that it can have beside it: `count` is a
-count without flags, and whoever has `count:signed` too knows retractions there.  So an
-engine that declares `count` alone is never given one.
+An operator has one name for its kind and one for each flag.  `count` is a count without
+flags; an engine that also declares `count:signed` supports retractions in it.  An engine that
+declares only `count` never receives a retraction.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from .port import Capabilities
 
 EDGES = ("forward", "hash", "rebalance", "broadcast")
 SOURCES = ("bounded", "unbounded", "idle", "not-rewindable")
-"""inputs that end, that do not, whose splits are not waited for when nothing comes of them, that cannot rewind"""
+"""inputs that end, inputs that do not, inputs with splits that can be idle, and inputs that cannot rewind"""
 
 RETRACTIONS = "retractions"
-"""stands for the flag `signed` of each declared operator that has it"""
+"""short for the flag `signed` of each declared operator that can have it"""
 
 _FLAGS: dict[str, tuple[str, ...]] = {
     "count": ("tagged", "signed"),
@@ -55,7 +55,7 @@ _KINDS: dict[str, type[Operator]] = {str(kind.__struct_config__.tag): kind for k
 OPERATORS: tuple[str, ...] = tuple(
     name for kind in (*_KINDS, FUNCTIONS) for name in (kind, *(f"{kind}:{flag}" for flag in _FLAGS.get(kind, ())))
 )
-"""every name of an operator, with a flag or without"""
+"""every name of an operator, with and without flags"""
 
 VOCABULARIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "faults": ("fault", tuple(KINDS)),
@@ -73,11 +73,11 @@ VOCABULARIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "snapshot_modes": ("snapshot mode", SNAPSHOT_MODES),
     "snapshot_stores": ("snapshot store", SNAPSHOT_STORES),
 }
-"""by field of `Capabilities`, what one of its names is called, and every name that there is"""
+"""by field of `Capabilities`: what its names stand for, and all its names"""
 
 
 def names_of(operator: Operator) -> frozenset[str]:
-    """What an engine has to declare to be given the operator: its kind, and each flag that it has."""
+    """The names that an engine must declare to receive the operator: its kind, and each of its flags."""
     return _names(_kind_of(operator), _flags_of(operator))
 
 
@@ -110,14 +110,14 @@ def _flags_of(operator: Operator) -> tuple[str, ...]:
 
 
 def edge_of(kind: type[Operator]) -> str | None:
-    """The edge without which there can be no operator of a kind."""
+    """The edge that an operator of a kind needs."""
     if issubclass(kind, KEYED):
         return "hash"
     return "broadcast" if kind is Rules else None
 
 
 def operators_of(capabilities: Capabilities) -> frozenset[str]:
-    """The operators that a subject has declared, `RETRACTIONS` taken for the flags that it stands for."""
+    """The operators that a subject has declared, with `RETRACTIONS` replaced by flags."""
     declared = capabilities.operators
     if RETRACTIONS not in declared:
         return declared
@@ -127,13 +127,13 @@ def operators_of(capabilities: Capabilities) -> frozenset[str]:
 
 @lru_cache(maxsize=16)
 def drawable(capabilities: Capabilities) -> frozenset[str]:
-    """Those of its operators that the subject has the edges for."""
+    """The subject's operators for which it also has the edges."""
     missing = {"hash", "broadcast"} - capabilities.edges
     return frozenset(name for name in operators_of(capabilities) if edge_of(_kind_called(name)) not in missing)
 
 
 def knows(operators: frozenset[str] | None, operator: AnyOperator) -> bool:
-    """Whether an operator is one of those that a subject knows (None: all)."""
+    """Whether an operator is among those that a subject knows (None: all)."""
     return operators is None or names_of(operator) <= operators
 
 
@@ -143,13 +143,12 @@ def _kind_called(name: str) -> type[Operator]:
 
 
 def is_promised(guarantee: str, sink: str) -> bool:
-    """Whether there is such a job: at-most-once takes no checkpoints, so that only a plain sink shows its rows."""
+    """Whether such a job is possible: at-most-once has no checkpoints, so only a plain sink makes its rows visible."""
     return guarantee != "at-most-once" or sink == "plain"
 
 
 def demand(capabilities: object, who: str) -> None:
-    """Raise UsageError, in one line, for a declaration with a name that there is not, or by which nothing can be
-    drawn."""
+    """Raise UsageError, in one line, for a declaration with an unknown name, or with which nothing can be drawn."""
     if not isinstance(capabilities, Capabilities):
         kind = type(capabilities).__name__
         raise UsageError(f"the capabilities of {who} are a {kind}; they have to be cutproof.Capabilities")
@@ -164,7 +163,7 @@ def _misspelt(capabilities: Capabilities) -> Iterator[str]:
 
 
 def usable(capabilities: Capabilities) -> Capabilities:
-    """The capabilities without the settings that take another, of which the subject declares none."""
+    """The capabilities without settings that need another setting which the subject does not declare."""
     spilling = capabilities.spilling if capabilities.spill_stores else capabilities.spilling & {"at-once"}
     alignments = capabilities.alignments if spilling else capabilities.alignments & {"aligned"}
     return replace(
@@ -177,7 +176,7 @@ def usable(capabilities: Capabilities) -> Capabilities:
 
 
 def _too_narrow(capabilities: Capabilities) -> Iterator[str]:
-    """Why no scenario at all lies within the capabilities."""
+    """Why no scenario is possible with the capabilities."""
     can = usable(capabilities)
     if not can.guarantees:
         yield _none_of(_first_empty(capabilities, ("guarantees", "alignments", "spilling"), "spill_stores"))
@@ -196,7 +195,7 @@ _ESSENTIAL: dict[str, tuple[str, ...]] = {
     "snapshot_modes": SNAPSHOT_MODES,
     "snapshot_stores": SNAPSHOT_STORES,
 }
-"""by field, names of which every job takes one"""
+"""by field: the names of which every job needs one"""
 
 
 def _first_empty(capabilities: Capabilities, fields: Iterable[str], last: str) -> str:

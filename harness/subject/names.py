@@ -1,4 +1,4 @@
-"""From the name on a command line to an engine that can be driven."""
+"""From a name on a command line to a subject."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _METHODS = ("name", "capabilities", "run")
 
 
 def subject_called(name: str, defect: str | None = None) -> Subject:
-    """`simulated`, `processes`, or package.module:NAME: a Subject, or what makes one when called without arguments.
+    """The subject `simulated`, `processes`, or package.module:NAME, which is a Subject or a factory without arguments.
 
-    A defect is planted in the reference engine only; another engine has its own.
-    Whoever calls this closes what it gets (`subject.close`).
+    A defect can only be planted in the reference engine.  The caller closes the subject
+    (`subject.close`).
     """
     if defect and name in BUILT:
         check_defect(defect)
@@ -42,7 +42,7 @@ def subject_called(name: str, defect: str | None = None) -> Subject:
 
 
 def name_of(subject: Subject) -> str:
-    """What a subject is called on a command line: package.module:NAME of its class."""
+    """The name of a subject on a command line: package.module:NAME of its class."""
     kind = type(subject)
     for name in BUILT:
         if kind.__module__.endswith(f".subjects.{name}"):
@@ -51,12 +51,12 @@ def name_of(subject: Subject) -> str:
 
 
 def stand_in_for(subject: Subject, defect: str | None) -> Subject | None:
-    """The same engine in virtual time, where the subject is one in real time that has such a twin."""
+    """The engine's twin in virtual time, if the subject runs in real time and has one."""
     return subject_called("simulated", defect) if name_of(subject) == "processes" else None
 
 
 def check_defect(defect: str) -> None:
-    """Raise UsageError when there is no such planted defect, naming the nearest."""
+    """Raise UsageError, with the nearest name, if there is no such planted defect."""
     from ..reference_engine.defects import DEFECTS
 
     if defect not in DEFECTS:
@@ -87,7 +87,7 @@ def _loaded(name: str) -> Subject:
 
 
 def check_capabilities(subject: Subject, who: str) -> None:
-    """Raise UsageError, in one line, for a declaration with a wrong name, or by which nothing can be drawn."""
+    """Raise UsageError, in one line, for a declaration with an unknown name, or with which nothing can be drawn."""
     try:
         capabilities = subject.capabilities
     except CutproofError:
@@ -108,7 +108,7 @@ def _made(name: str, maker: object) -> Subject:
 
 
 def _why(error: Exception) -> str:
-    """An exception in one line; with the nearest name, where `Capabilities` was given one that it does not have."""
+    """An exception in one line; if `Capabilities` received an unknown field, with the nearest known one."""
     message = str(error) if isinstance(error, (ImportError, TypeError)) else one_line(error)
     word = _UNEXPECTED.fullmatch(message)
     fields = Capabilities.__struct_fields__
@@ -117,7 +117,7 @@ def _why(error: Exception) -> str:
 
 
 _UNEXPECTED = re.compile(r"Unexpected keyword argument '(\w+)'")
-"""what msgspec says of it"""
+"""msgspec's message about an unknown field"""
 
 
 def _is_subject(value: object) -> bool:
@@ -125,10 +125,8 @@ def _is_subject(value: object) -> bool:
 
 
 def _has(value: object, method: str) -> bool:
-    """Whether it is there."""
+    """Whether an object has a method."""
     try:
         return hasattr(value, method)
-    except (
-        Exception
-    ):  # a property of somebody's class may raise anything: it is there, and its error is reported on use
+    except Exception:  # a property of a user's class may raise anything: it exists, and its error is reported on use
         return True

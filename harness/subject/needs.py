@@ -1,7 +1,7 @@
-"""What a scenario needs of whoever runs it: the one place that says so.
+"""The capabilities that a scenario needs, all in this module.
 
-Whatever is added to a scenario takes a line here; then no strategy can ask it of a
-subject that has not declared it.
+Every new feature of scenarios needs a line here.  Then no strategy draws it for a subject
+that has not declared it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 def needs(scenario: Scenario) -> Capabilities:
-    """The least that a subject has to be able to do: nothing is a default here, what is not needed is left out."""
+    """The least capabilities that a subject must have.  There are no defaults: all that is not needed is left out."""
     engine = scenario.engine
     resumes = [command for command in scenario.commands if isinstance(command, Resume)]
     overtakes, seals = engine.alignment != "aligned", engine.sink == "transactional"
@@ -57,12 +57,12 @@ def needs(scenario: Scenario) -> Capabilities:
 
 
 def lacks(scenario: Scenario, capabilities: Capabilities) -> tuple[str, ...]:
-    """What a scenario needs and a subject has not declared, each in words; nothing where it can be asked of it."""
+    """The capabilities, in words, that a scenario needs and a subject has not declared."""
     return tuple(_missing(needs(scenario), capabilities))
 
 
 def demand_given(workload: Workload, topology: Topology | None, capabilities: Capabilities, who: str) -> None:
-    """Raise UsageError, in one line, for a workload of the user's that needs what the subject has not declared."""
+    """Raise UsageError, in one line, if a user's workload needs a capability that the subject has not declared."""
     needed = Capabilities(
         operators=_operators(workload.nodes),
         edges=frozenset(filter(None, (edge_of(type(node.operator)) for node in workload.nodes))) | _edges(topology),

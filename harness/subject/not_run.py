@@ -10,16 +10,16 @@ from ...reports.model import NotRun
 from ...reports.overview import by_reason
 
 REASONS = 5
-"""reported in a sentence each"""
+"""the number of reasons that are reported, each in one sentence"""
 
 
 def with_commands(not_run: Iterable[NotRun], command: Callable[[str], str]) -> list[NotRun]:
-    """Each with the command that runs it again, if its scenario was kept."""
+    """The scenarios, each with the command that runs it again if it was stored."""
     return [replace(one, replay=command(one.scenario)) if one.scenario else one for one in not_run]
 
 
 def in_sentences(not_run: list[NotRun]) -> Iterator[str]:
-    """One for each reason, the first few, and one for all others."""
+    """A sentence for each of the first few reasons, and one for all others."""
     groups = list(by_reason(not_run).items())
     for reason, alike in groups[:REASONS]:
         if len(alike) == 1:

@@ -1,4 +1,4 @@
-"""What a subject cannot do, in words: it was not asked of it, and nothing is known of it."""
+"""The capabilities that a subject does not have, in words.  They were not tried, so nothing is known about them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ ABILITIES = {
     "enumerators": "splits that are asked for",
     "deviations": "schedule perturbations",
 }
-"""The phrase for each capability that is there or not."""
+"""the phrase for each capability that is either present or absent"""
 
 
 def not_tried(subject: Subject) -> list[str]:
-    """What the subject cannot do, so that it was not asked of it."""
+    """The capabilities that the subject does not have, and that were not tried."""
     capabilities = subject.capabilities
     return [
         *(phrase for field in VOCABULARIES for phrase in _names(field, capabilities)),
@@ -37,7 +37,7 @@ def _names(field: str, capabilities: Capabilities) -> Iterator[str]:
     what, names = VOCABULARIES[field]
     declared = getattr(capabilities, field)
     match field:
-        case "local_spilling":  # covered by the recovery that it belongs to
+        case "local_spilling":  # reported with local recovery
             return
         case "operators":
             declared = operators_of(capabilities)
@@ -50,5 +50,5 @@ def _names(field: str, capabilities: Capabilities) -> Iterator[str]:
 
 
 def _kind(name: str) -> str:
-    """The operator without its flag."""
+    """An operator's name without its flag."""
     return name.partition(":")[0]

@@ -1,4 +1,4 @@
-"""The port that an engine is driven through."""
+"""The port through which the harness drives an engine."""
 
 from __future__ import annotations
 
@@ -15,62 +15,62 @@ from ..scenario.model import Scenario
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """What a subject can do; what it cannot is not asked of it and shown as not tried.
+    """What a subject can do.  What it cannot do is not drawn for it, and is reported as not tried.
 
-    What is left out is asked of no subject, but for the few defaults below.
-    Every name is one of `abilities.VOCABULARIES`; any collection of names will do.
+    A field that is left out means that the subject cannot do it, except for the defaults below.
+    Every name is one of `abilities.VOCABULARIES`; any collection of names is accepted.
     """
 
     faults: frozenset[str] = frozenset()
     commands: frozenset[str] = frozenset()
     operators: frozenset[str] = frozenset()
-    """their kinds, and beside them the flags that they can have: `count` and `count:signed`"""
+    """the kinds of operators, and the flags that they can have: `count` and `count:signed`"""
     edges: frozenset[str] = frozenset({"forward", "hash", "rebalance", "broadcast"})
     """how rows go from one operator to the next; those with state by key take hash, rules take broadcast"""
     sources: frozenset[str] = frozenset({"bounded", "unbounded"})
-    """idle: a split of which nothing is read for a while is not waited for; not-rewindable: what was read is gone"""
+    """idle: no task waits for a split from which nothing is read for a while; not-rewindable: a record is read once"""
     guarantees: frozenset[str] = frozenset({"exactly-once"})
     alignments: frozenset[str] = frozenset({"aligned"})
-    """what barriers can do in an exactly-once job, as in `scenario.model.Engine`"""
+    """the alignments of barriers in an exactly-once job, as in `scenario.model.Engine`"""
     spilling: frozenset[str] = frozenset({"at-once"})
-    """when what they overtook in an input can be stored, as in `scenario.model.Engine`"""
+    """when overtaken elements of an input can be stored, as in `scenario.model.Engine`"""
     spill_stores: frozenset[str] = frozenset({"log"})
-    """where it is, unless it is stored at once"""
+    """where these elements are stored, unless they are stored at once"""
     sinks: frozenset[str] = frozenset({"transactional"})
     committing: frozenset[str] = frozenset({"writer"})
-    """who can commit what a transactional sink has sealed, as in `scenario.model.Engine`"""
+    """the stages that can commit the transactions of a sink, as in `scenario.model.Engine`"""
     pooled_ids: bool = False
-    """a transactional sink can use ids again"""
+    """a transactional sink can reuse transactional ids"""
     two_phase: bool = False
-    """operators amid a job can commit what they pass on"""
+    """operators in the middle of a job can be two-phase operators"""
     snapshot_modes: frozenset[str] = frozenset({"asynchronous"})
     snapshot_stores: frozenset[str] = frozenset({"files"})
     concurrent_checkpoints: bool = False
-    """several checkpoints can be under way at a time"""
+    """several checkpoints can be in progress at a time"""
     final_checkpoint_alone: bool = False
-    """checkpoints can cease once some input has ended, but for the final one"""
+    """once some input has ended, there can be no checkpoint but the final one"""
     trims_logs: bool = False
-    """sources let their logs discard what no snapshot can ask for any more"""
+    """sources let their logs discard records that no snapshot can request any more"""
     local_channels: bool = False
     """channels between tasks of one node can be local"""
     deviations: bool = False
     rescales: bool = False
-    """a job is resumed at another parallelism"""
+    """a job can be resumed with another parallelism"""
     refuses_unfit: bool = False
     """a job is resumed with operators that it had not (maps), and refused where its snapshot does not fit it"""
     regional_recovery: bool = False
-    """a task that is lost can take down the region that data channels join it with, and no more"""
+    """the loss of a task can restart only its region: the tasks that data channels join to it"""
     local_recovery: bool = False
-    """a task that is lost can come up alone"""
+    """a lost task can be restarted alone"""
     local_spilling: frozenset[str] = frozenset({"at-once", "continuous"})
-    """with which ways of spilling it can"""
+    """the ways of spilling with which local recovery is possible"""
     enumerators: bool = False
-    """an input's splits can be given to its subtasks as they ask"""
+    """an enumerator can assign an input's splits to its subtasks on request"""
     real_time: bool = False
-    """its times are the machine's: a scenario costs seconds, and no two runs are quite the same"""
+    """the subject's times are the machine's: a scenario takes seconds, and no two runs are quite the same"""
 
     def __post_init__(self) -> None:
-        """Take any collection of names for a set of them; raises UsageError for what is none."""
+        """Convert any collection of names to a set; raises UsageError for any other value."""
         for field in self.__struct_fields__:
             value = getattr(self, field)
             if isinstance(value, (bool, frozenset)):
@@ -99,20 +99,20 @@ class Subject(Protocol):
 
 @runtime_checkable
 class Closable(Protocol):
-    """A subject that holds something beyond its runs (servers, processes): whoever made it closes it."""
+    """A subject with resources that outlive its runs (servers, processes); its creator closes it."""
 
     def close(self) -> None: ...
 
 
 def close(subject: Subject) -> None:
-    """Have a subject let go of what it holds, if it holds anything."""
+    """Close a subject, if it can be closed."""
     if isinstance(subject, Closable):
         subject.close()
 
 
 @contextlib.contextmanager
 def closing(subject: Subject) -> Iterator[Subject]:
-    """The subject, closed at the end, however that comes."""
+    """A context manager that closes the subject at the end, also after an exception."""
     try:
         yield subject
     finally:
@@ -121,45 +121,45 @@ def closing(subject: Subject) -> Iterator[Subject]:
 
 @runtime_checkable
 class Needing(Protocol):
-    """A subject that needs more than itself: servers, say."""
+    """A subject that needs other programs, such as servers."""
 
     def check(self) -> None:
-        """Raise a CutproofError for what is missing; quick, and starts nothing that stays."""
+        """Raise a CutproofError if something is missing.  This is quick, and leaves no process running."""
 
 
 def check(subject: Subject) -> None:
-    """Raise a CutproofError, in one line, when something that a subject needs is missing."""
+    """Raise a CutproofError, in one line, if something that a subject needs is missing."""
     if isinstance(subject, Needing):
         subject.check()
 
 
 @runtime_checkable
 class Saving(Protocol):
-    """A subject that saves what a run has left, in a place that stays, before it gives the history back: a run that
-    cannot be had again must not be lost by whoever judges it."""
+    """A subject that saves each run in a permanent folder before it returns the history: a run that cannot be repeated
+    must not be lost if its judge fails."""
 
     @property
     def saved(self) -> Path | None:
-        """Where the latest run is; None when there was none, or it has been forgotten."""
+        """The folder of the latest run; None if there was none, or it was forgotten."""
 
     def forget(self) -> None:
-        """Remove what the latest run has saved."""
+        """Delete the folder of the latest run."""
 
 
 def forget(subject: Subject) -> None:
-    """The latest run has been judged and is not to be kept."""
+    """Delete the latest saved run, which has been judged and is not needed any more."""
     if isinstance(subject, Saving):
         subject.forget()
 
 
 def saved_by(subject: Subject) -> Path | None:
-    """Where the latest run can be judged again, if it is anywhere."""
+    """The folder from which the latest run can be judged again; None if it is not saved."""
     return subject.saved if isinstance(subject, Saving) else None
 
 
 class SubjectFailed(Exception):
-    """The subject could not be driven through a scenario; its text is one line for a person."""
+    """The subject could not run a scenario; the message is one line for a person."""
 
 
 class ScenarioRefused(SubjectFailed):
-    """The scenario is at fault: the engine refuses it, or its run would take more than one may; in one line."""
+    """The scenario is at fault: the engine refuses it, or its run would be too large; the message is one line."""

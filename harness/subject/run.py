@@ -1,8 +1,7 @@
-"""One scenario: run, and judged by the quick checker.
+"""Runs one scenario, and has the quick checker judge it.
 
-The phases lie in the scenario itself: its faults disturb and undo themselves,
-and the subject's run goes on until the job has come to rest, so that progress
-can be demanded of it.  What is judged is the history alone.
+The faults of a scenario heal by themselves.  The run goes on until the job has come to
+rest, so that its progress can be judged too.  Only the history is judged.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from ..scenario.model import Scenario
 from .port import Subject, SubjectFailed, forget
 
 Keep = Literal["nothing", "violated", "everything"]
-"""Of what a subject has saved of its runs, what stays when they have been judged."""
+"""which saved runs of a subject stay when they have been judged"""
 
 
 class Result:
-    """A scenario, what happened, and what is to be thought of it.
+    """A scenario, its history, and the judgement.
 
-    `case` holds what the checkers found out on their way (lines, expected rows);
-    `run_s` and `judge_s` are the seconds that the subject and the judge took.
+    `case` has the intermediate results of the checkers (lineages, expected rows); `run_s` and
+    `judge_s` are the seconds that the subject and the judge took.
     """
 
     __slots__ = ("case", "judge_s", "judgement", "run_s", "scenario")
@@ -42,9 +41,9 @@ class Result:
 
 
 def run(subject: Subject, scenario: Scenario, *, timeline: bool = False, keep: Keep = "nothing") -> Result:
-    """Drive the subject through the scenario and judge; `SubjectFailed` when it cannot be driven.
+    """Run the scenario on the subject and judge it; raises `SubjectFailed` if it cannot be run.
 
-    If the judge crashes, what the subject has saved stays.
+    If the judge crashes, the saved run of the subject stays.
     """
     began = time.perf_counter()
     history = history_of(subject, scenario, timeline=timeline)
@@ -57,7 +56,7 @@ def run(subject: Subject, scenario: Scenario, *, timeline: bool = False, keep: K
 
 
 def history_of(subject: Subject, scenario: Scenario, *, timeline: bool = False) -> History:
-    """What a subject gives back of a scenario; `SubjectFailed` where that is no history."""
+    """The history that a subject returns for a scenario; raises `SubjectFailed` if it returns no history."""
     history: object = subject.run(scenario, timeline=timeline)
     if not isinstance(history, History):
         raise SubjectFailed(f"run gave back a {type(history).__name__}; it has to give back a cutproof.History")

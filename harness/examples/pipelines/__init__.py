@@ -1,1 +1,1 @@
-"""Checkpoints of a pipeline in bytes and virtual time: the arithmetic of the unaligned proposal, measured."""
+"""Checkpoints of a pipeline in bytes and virtual time: the arithmetic of FLIP-76 (unaligned checkpoints), measured."""

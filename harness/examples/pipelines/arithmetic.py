@@ -1,4 +1,4 @@
-"""The thread's two footnotes and its list of pros and cons, each figure measured (UNA-6, UNA-9)."""
+"""The two footnotes and the pros and cons in the discussion of FLIP-76, with each figure measured (UNA-6, UNA-9)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAST, SLOW = 100 * MB, 10 * MB
 
 
 def near(found: float, stated: float, share: float = 0.02) -> bool:
-    """Whether a measured figure is the text's, to the precision of the text."""
+    """Whether a measured figure equals the text's, to the precision of the text."""
     return abs(found - stated) <= stated * share
 
 

@@ -9,11 +9,11 @@ from ...reference_engine.pipelines.run import PipelineRun
 from ..claims import Claim
 
 PipelineClaim = Claim[Pipeline, PipelineRun]
-"""Its function may run the same pipeline altered."""
+"""a claim about a pipeline; its function may run altered copies of the pipeline"""
 
 
 class PipelineExample(msgspec.Struct, frozen=True, kw_only=True):
-    """A worked example on a pipeline of bytes, and what the text says of it."""
+    """A worked example on a pipeline of bytes, and the claims of its text."""
 
     name: str
     about: str

@@ -1,4 +1,4 @@
-"""The thread's examples in bytes and time, by name."""
+"""The examples from the discussion of FLIP-76, in bytes and time, by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of an example in bytes: they are measured when its page is kept."""
+"""The figures of an example in bytes, which are measured when its page is written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMES = "Times are virtual, bytes are simulated"
 
 
 def measured_for(name: str, progress: Callable[[str], None]) -> tuple[tuple[Figures, ...], tuple[Picture, ...]]:
-    """The tables and the pictures of an example's page; `progress` is called with what is measured next."""
+    """The tables and pictures of an example's page; `progress` is called with the name of the next measurement."""
     if name == SPILLING_ARITHMETIC.name:
         return _arithmetic(progress)
     if name == VICIOUS_CIRCLE.name:
@@ -27,7 +27,7 @@ def measured_for(name: str, progress: Callable[[str], None]) -> tuple[tuple[Figu
 
 
 def _arithmetic(progress: Callable[[str], None]) -> tuple[tuple[Figures, ...], tuple[Picture, ...]]:
-    """All that docs/spilling.md has, but the circle, which is an example of its own."""
+    """The figures of docs/spilling.md, without the vicious circle, which is an example of its own."""
     progress("measuring checkpoints and recoveries")
     took, back = durations(), recoveries(10 * MB)
     progress("measuring how steady each way is")

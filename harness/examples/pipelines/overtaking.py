@@ -1,4 +1,5 @@
-"""Two examples of the thread: the barrier that goes ahead of the snapshot, and the vicious circle (UNA-7, UNA-8)."""
+"""Two examples from the discussion of FLIP-76: the barrier that overtakes before the snapshot is taken, and the vicious
+circle (UNA-7, UNA-8)."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ JOINED = Pipeline(
     interval_us=30 * SECOND,
     until_us=120 * SECOND,
 )
-"""Two inputs, one of which is backpressured; snapshots have a synchronous part."""
+"""a job with two inputs, one of them under backpressure, and snapshots with a synchronous part"""
 
 
 def _first(run: PipelineRun) -> Checkpoint:
@@ -44,7 +45,7 @@ def _marks(run: PipelineRun) -> dict[str, Mark]:
 
 
 def _lead_us(run: PipelineRun) -> dict[str, int]:
-    """Task: by how much its barrier was downstream before the synchronous part of its snapshot ended."""
+    """By task: how long before the end of its snapshot's synchronous part its barrier was downstream."""
     marks = _marks(run)
     after = {name: stage.name for stage in run.pipeline.stages for name in stage.inputs}
     return {
@@ -106,7 +107,7 @@ BARRIER_BEFORE_SNAPSHOT = PipelineExample(
 )  # fmt: skip
 
 STANDSTILL = 5
-"""rounds without progress that show that there will be none"""
+"""this many rounds without progress show that there will be none"""
 
 
 def _later(_: Pipeline, run: PipelineRun) -> str:

@@ -1,4 +1,4 @@
-"""The measured figures as tables and curves, for a terminal, a page and the documents alike."""
+"""The measured figures as tables and curves, for a terminal, a page and the documents."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALIGNED_NAME, NOBODY = NAMES[0], "none"
 
 
 def figures_of_the_document() -> Figures:
-    """The document's figures and ours."""
+    """The figures of FLIP-76, and the measured ones."""
     pairs = (
         ("spilling at once against alignment, 100 MB/s", "3.3 times as long", f"{times_as_long(100 * MB):.2f}"),
         ("spilling at once against alignment, 10 MB/s", "shorter", f"{times_as_long(10 * MB):.2f}"),
@@ -162,7 +162,7 @@ def figures_of_steadiness(rows: list[Steadiness], about: str) -> Figures:
 
 
 THREE_CHECKPOINTS = 180
-"""seconds of a curve of steadiness"""
+"""the length of a curve of steadiness, in seconds"""
 
 
 def chart_of_writing(rows: list[Steadiness], about: str) -> Chart:
@@ -196,7 +196,7 @@ def _by_second(title: str, caption: str, series: dict[str, tuple[float, ...]]) -
 
 
 def figures_of_rounds(found: dict[str, list[Round]]) -> Figures:
-    """By way, what complete checkpoints covered at each crash."""
+    """By way, the bytes that complete checkpoints covered at each crash."""
     first = next(iter(found.values()))
     return Figures(
         caption="MB that complete checkpoints cover, and how long the longest since the crash before took",
@@ -243,7 +243,7 @@ def figures_of_comparisons(found: list[Comparison]) -> Figures:
 
 
 def grid_of_winners(found: list[Comparison]) -> Grid:
-    """Rows by crashes and interval, columns by data rate; marked where another way than alignment wins."""
+    """The winner by crashes and interval (rows) and data rate (columns), marked if it is not alignment."""
     by_row: dict[str, dict[int, Comparison]] = {}
     for one in found:
         by_row.setdefault(f"{_crashes(one)} · {_time(one.interval_us)}", {})[one.rate] = one
@@ -278,7 +278,7 @@ def _winner(one: Comparison) -> str:
 
 
 def as_text(table: Figures) -> str:
-    """A table in a Markdown document, and on a terminal."""
+    """A table as text, for a Markdown document or a terminal."""
     rows = [table.head, *table.rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(table.head))]
     lines = [

@@ -1,4 +1,4 @@
-"""What an example of a general snapshot claims, and how it is looked up in its history."""
+"""The claims of an example of a general snapshot, and how they are looked up in its history."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..claims import Claim, NotShown
 
 
 class SystemExample(msgspec.Struct, frozen=True, kw_only=True):
-    """A worked example on a system of processes and channels, and what the text says of it."""
+    """A worked example on a system of processes and channels, and the claims of its text."""
 
     name: str
     about: str
@@ -28,13 +28,13 @@ def taken(history: GraphHistory, name: str) -> Taken:
 
 
 def states(history: GraphHistory, name: str) -> dict[str, list[str]]:
-    """Process: what its state in a snapshot is made of, in order; what it sent or received has the message's name."""
+    """By process: the events in its state in a snapshot, in order; a sent or received message stands by its name."""
     found = taken(history, name)
     return {part.process: [history.events[number].label for number in part.events] for part in found.parts}
 
 
 def held_of_channels(history: GraphHistory, name: str) -> dict[str, list[str]]:
-    """Channel: the messages that a snapshot has of it, of those that have any."""
+    """By channel with messages in flight: these messages, as the snapshot has them."""
     channels = {channel: messages for part in taken(history, name).parts for channel, messages in part.channels.items()}
     return {
         channel: [history.events[number].label for number in messages]

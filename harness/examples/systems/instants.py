@@ -1,4 +1,4 @@
-"""Global states at an instant, and why clocks do not take them: two examples of the course on consistent snapshots."""
+"""Global states at an instant, and why clocks do not record them: two examples of the course on snapshots."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FOUR_STATES = System(
     ),
     method="clocks",
 )
-"""Four instants of two processes whose clocks agree, so that an instant is the same at both."""
+"""four instants of two processes whose clocks agree, so that an instant is the same at both"""
 
 
 def _is(number: int, p2: list[str], channels: dict[str, list[str]], history: GraphHistory) -> str:
@@ -70,7 +70,7 @@ SERVED = System(
     beginnings=(Beginning(at_us=500, process="P1", snapshot="S"),),
 )
 _BEHIND = {"P2": -200}
-"""P2's clock, in µs: it records when P1 has long gone on"""
+"""the error of P2's clock, in µs: P2 records its state when P1 has long gone on"""
 
 
 def _by(system: System, method: str, skews_us: dict[str, int] | None = None) -> SystemRun:

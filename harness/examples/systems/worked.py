@@ -1,12 +1,12 @@
 """The worked example of the course on consistent snapshots: P1 begins, P2 and P3 take part, events A to J (CL-2).
 
-The text fixes three of them: A, a message of P1 to itself, H→D from P2 to P1, and J,
-which P3 does alone.  It fixes the order in which the markers arrive as well; the
-times are chosen to give it.  The events in between, and all times, are ours.
+The text names three events: A, a message from P1 to itself, H→D from P2 to P1, and J, an
+internal event of P3.  It also gives the order in which the markers arrive.  The other
+events, and times that lead to this order, are chosen here.
 
-Why A is in a channel and J in a state: an event that a process does alone is in
-its state at once, before the state is recorded or after; a message to oneself has
-been sent and not yet received in between, like any other message.
+A is in a channel and J in a state.  The reason: an internal event changes the state of its
+process at once, before or after the state is recorded.  A message from a process to itself
+is in flight between its send and its receipt, like any other message.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ..texts import COURSE
 from .claims import SystemExample, held_of_channels, in_words, states, taken
 
 FIXED = ("A→", "H→D", "J")
-"""what the text names; B→F, E→I and G→C are ours"""
+"""the events that the text names; B→F, E→I and G→C are chosen here"""
 
 MARKERS = ("C13", "C31", "C32", "C12", "C11", "C21", "C23")
-"""the channels by which the markers arrive, in order; the text does not say when P1's own does"""
+"""the channels of the markers in the order of arrival; the text does not say when P1's own marker arrives"""
 
 WORKED = System(
     processes=("P1", "P2", "P3"),

@@ -1,5 +1,5 @@
-"""The faults of the template `cells`: each is triggered at the protocol point of its coverage target, early enough
-that it hits something live and that what it waits for is still to come."""
+"""The faults of the template `cells`.  Each is triggered at the protocol point of its coverage target, early enough to
+hit something live, and before the event for which it waits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .target_groups import ENDS, MESSAGES, RECOVERY, Pair, TargetGroup
 WAITING = frozenset(
     {"delay-channel", "stall-channel", "fail-write", "tear-write", "fail-commit", "raise-in-operator", *MESSAGES}
 )
-"""kinds that wait for something still to come"""
+"""kinds that wait for a later event"""
 
 _MILD = frozenset({"delay-channel", "stall-channel", "late-message", "repeat-message"})
 AMID_A_COMMAND: dict[str, frozenset[str]] = {
@@ -31,14 +31,14 @@ AMID_A_COMMAND: dict[str, frozenset[str]] = {
 def fault_on_target(choices: Choices, target: Forecast, group: TargetGroup, pair: Pair) -> AnyFault:
     kind = pair[1]
     trigger = _at(choices, target, group, pair)
-    if not possible(kind, target):  # a workload that is given may have no operator
+    if not possible(kind, target):  # a workload of the user's may have no operator
         kind = "kill-task"
     make = _MAKERS.get(kind)
     return make(choices, target, group, trigger) if make else draw_fault(choices, target, kind, trigger)
 
 
 def _at(choices: Choices, target: Forecast, group: TargetGroup, pair: Pair) -> AtPoint:
-    """An early occurrence, after which there is still much to come; of any task."""
+    """A trigger at an early occurrence of the point, in any task, after which much of the run is still to come."""
     side = "after" if pair[0] in RECOVERY else choices.pick(("after", "before"))
     pick = _amid_writes if "slow writes" in group.needs else _soon
     return AtPoint(point=pair[0], occurrence=max(1, pick(choices, target, group, pair)), side=side)
@@ -51,24 +51,24 @@ def _soon(choices: Choices, target: Forecast, group: TargetGroup, pair: Pair) ->
         return choices.between(1, 8)
     if point == "state-loaded":
         return choices.between(1, max(1, many - 2))
-    if point in RECOVERY:  # all are up: a task that has yet to come can suffer nothing
+    if point in RECOVERY:  # the last occurrence: a fault cannot hit a task that has not started
         return many
     if point == "savepoint-requested" and kind in AMID_A_COMMAND.get(group.ending, ()) and choices.percent(40):
-        return 2  # what ends the job: the first is a savepoint
+        return 2  # the occurrence for the command that ends the job; the first is for a savepoint
     if point in ENDS or point in ("checkpoint-aborted", "savepoint-requested") or kind in WAITING:
         return 1
     return choices.between(1, 2)
 
 
 def _amid_writes(choices: Choices, target: Forecast, group: TargetGroup, pair: Pair) -> int:
-    """Late enough that some write is under way by then."""
+    """An occurrence late enough that some write is in progress."""
     point = pair[0]
     many = len(target.layout.tasks)
     if point == "record-read":
         return choices.between(target.reads * 2 // 3, target.reads * 5 // 6)
     if point == "record-applied":
         return target.depth * choices.between(target.reads // 2, target.reads * 3 // 4)
-    if point == "row-written":  # a filter leaves few
+    if point == "row-written":  # behind a filter there are few rows
         return choices.between(2, max(2, target.reads // 3))
     if point == "transaction-written":
         return choices.between(target.reads // 5, target.reads // 4)
@@ -76,7 +76,8 @@ def _amid_writes(choices: Choices, target: Forecast, group: TargetGroup, pair: P
         return choices.between(3, 4)
     if point in RECOVERY:
         return 1 if point == "state-loaded" else 2 * many
-    if point == "end-of-data-sent" and group.ending == "finished":  # a source with little to read ends before any write
+    # a source with few records ends before any write
+    if point == "end-of-data-sent" and group.ending == "finished":
         return choices.between(1, len(target.layout.sources))
     if point in ENDS or point in ("checkpoint-aborted", "savepoint-requested"):
         return 1
@@ -88,7 +89,7 @@ def share_of(target: Forecast, percent: int) -> int:
 
 
 def lasting(target: Forecast, group: TargetGroup) -> tuple[str, ...]:
-    """The tasks that are there to the end: where one input ends early, not its own."""
+    """The tasks that run to the end of the job: not those of an input that ends early."""
     layout = target.layout
     if group.whole:
         return layout.sinks
@@ -113,14 +114,14 @@ def _pause_task(choices: Choices, target: Forecast, group: TargetGroup, trigger:
 
 def _channel(choices: Choices, target: Forecast, group: TargetGroup) -> dict[str, str]:
     tasks = lasting(target, group)
-    end = 1 if group.whole else 0  # what leads to a sink is in use to the end
+    end = 1 if group.whole else 0  # channels to a sink are in use to the end
     channels = [channel for channel in target.layout.channels if channel[end] in tasks]
     sender, receiver = choices.pick(channels or target.layout.channels)
     return {"sender": sender, "receiver": receiver}
 
 
 def _until_something_passes(target: Forecast) -> int:
-    """A barrier at the latest; without barriers some record."""
+    """A duration in which some element passes: a barrier at the latest, or without barriers a record."""
     engine = target.engine
     if engine.guarantee == "at-most-once":
         return 8 * engine.read_interval_us

@@ -1,4 +1,4 @@
-"""Groups of coverage targets that one scenario of the template `cells` can hit together, and what they need."""
+"""Groups of coverage targets that one scenario of the template `cells` can hit together, and their needs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import msgspec
 from ...search.coverage import MODES
 
 Pair = tuple[str, str]
-"""a point, and the kind of fault that it sets off"""
+"""a protocol point, and the kind of fault that it triggers"""
 
 ENDS = frozenset({"end-of-data-sent", "end-of-partition-sent"})
 RECOVERY = frozenset({"task-deployed", "state-loaded", "task-running"})
@@ -25,14 +25,14 @@ UPSETTING = frozenset(
         "raise-in-operator",
     }
 )
-"""kinds after which the job mostly starts another attempt, or fails when it has no more"""
+"""kinds after which the job mostly starts another attempt, or fails if no restart is left"""
 
 
 class TargetGroup(msgspec.Struct, frozen=True, kw_only=True):
     """The coverage targets of one scenario, and what the scenario needs to hit them."""
 
     alignment: str
-    """a mode of the coverage"""
+    """an alignment mode of the coverage"""
     sink: str
     ending: str
     pairs: tuple[Pair, ...]
@@ -53,8 +53,8 @@ class TargetGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def whole(self) -> bool:
-        """All input ends, and the command that ends the job comes meanwhile: without checkpoints no part ends
-        earlier."""
+        """All input ends, and the command that ends the job comes meanwhile.  Without checkpoints no part of the job
+        ends earlier."""
         return "whole" in self.needs
 
 
@@ -67,7 +67,7 @@ def sink_for(pair: Pair, guarantee: str, sinks: frozenset[str]) -> str:
 
 
 def room_in(most: int, ending: str, needs: frozenset[str]) -> int:
-    """How many targets one scenario has room for: their needs, and a failure that ends the job, take faults too."""
+    """The number of targets for one scenario: their needs, and a failure that ends the job, use up faults too."""
     return max(1, most - len(needs & COSTING) - (ending == "failed"))
 
 

@@ -1,11 +1,10 @@
-"""Which coverage targets a scenario aims at, where scenarios are drawn by number.
+"""The coverage targets of the n-th scenario of the template `cells`.
 
-Free drawing hits the last few of thousands of targets only after many times as
-many scenarios.  So the n-th scenario of the template `cells` is given a group of
-targets.  A round goes through all possible targets once; targets that one scenario
-can hit together form a group.  The next round shuffles the groups.  The table
-follows from the subject's capabilities (`coverage.possible_targets`).  Nothing is
-fed back, so that a scenario is a function of its seed and number.
+Random drawing hits the last few of thousands of targets only after very many scenarios.
+So each scenario of the template is given a group of targets that it can hit together.  A
+round goes through all possible targets once, and the next round shuffles the groups.  The
+possible targets follow from the subject's capabilities (`coverage.possible_targets`).  No
+result of a run is used, so that a scenario is a function of its seed and number.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _ALL = Capabilities(
 
 
 def number_of_group(frame: Frame, seed: int, index: int, share: int, of: int) -> int | None:
-    """The number of the group of scenario `index`, where `share` of `of` scenarios aim at targets; None for the others.
+    """The number of the group of scenario `index`; None if it has no targets.  `share` of `of` scenarios have some.
 
     Each seed begins with a round of its own, so that short runs of several seeds aim at different targets.
     """
@@ -72,7 +71,7 @@ def _round(capabilities: Capabilities, sinks: frozenset[str], most: int, number:
 
 _NONE: frozenset[str] = frozenset()
 _Group = tuple[str, str, str, frozenset[str]]
-"""alignment, ending, sink and needs"""
+"""the alignment, ending, sink and needs of a group"""
 
 
 def _least(capabilities: Capabilities) -> str:
@@ -82,7 +81,7 @@ def _least(capabilities: Capabilities) -> str:
 
 @lru_cache(maxsize=4)
 def _groups(capabilities: Capabilities, sinks: frozenset[str]) -> dict[_Group, list[Pair]]:
-    """The targets that one scenario can hit together, because they need the same job and the same abilities."""
+    """The possible targets by the job and the abilities that they need."""
     groups: dict[_Group, list[Pair]] = {}
     for target in possible_targets(capabilities):
         guarantee, pair = MODES[target.alignment][0], (target.point, target.fault)
@@ -102,15 +101,15 @@ def _name(thing: object) -> str:
 
 
 TRIES = 3
-"""at an unsynced write, in one scenario: it is never sure that one is under way just then"""
+"""how often a scenario tries to hit an unsynced write, because no write may be in progress at that moment"""
 
 
 def _shared_out(pairs: list[Pair], room: int, ending: str, needs: frozenset[str]) -> Iterator[tuple[Pair, ...]]:
-    """Split targets into groups, each as large as one scenario has room for.
+    """Split targets into groups, each as large as one scenario allows.
 
-    Faults that cause a restart form groups of their own, since a restart undoes what other faults wait for.  Such a
-    group has one fault at a point, and only one fault if the first one ends the job.  A target that is never sure to
-    be hit is alone in its scenario, which tries it several times.
+    Faults that cause a restart form groups of their own, because a restart may undo the event for which another fault
+    waits.  Such a group has one fault at a point, and only one fault if the first ends the job.  A target that is never
+    sure to be hit is alone in its scenario, which tries it several times.
     """
     if "slow writes" in needs:
         yield from ((pair,) * min(room, TRIES) for pair in pairs)
@@ -123,7 +122,7 @@ def _shared_out(pairs: list[Pair], room: int, ending: str, needs: frozenset[str]
 
 
 def _round_robin(pairs: list[Pair], among: int) -> Iterator[tuple[Pair, ...]]:
-    """Distributed round-robin, point by point: targets at one point go to different groups."""
+    """Distribute targets round-robin, point by point: targets at one point go to different groups."""
     points = {point: None for point, _ in pairs}
     cards = [pair for point in points for pair in pairs if pair[0] == point]
     yield from (tuple(cards[first::among]) for first in range(among))

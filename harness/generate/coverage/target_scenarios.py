@@ -1,6 +1,6 @@
-"""Template `cells`: every possible coverage target in turn, each fault triggered at its point.
+"""Template `cells`: scenarios for every possible coverage target, in turn.
 
-Free drawing hits a few targets often and most of them never.  Here the targets are
+Random drawing hits a few targets often and most of them never.  Here the targets are
 chosen first (`target_rounds`), and the scenario is built so that their faults fire:
 the engine reads slowly enough, an input ends early where the point is the end of an
 input, and accompanying faults are added where the point or the fault needs them (a
@@ -54,7 +54,7 @@ def _stage(choices: Choices, frame: Frame, group: TargetGroup) -> Stage:
         idempotent=group.sink == "idempotent",
         unbounded_percent=100 if endless and not group.apart else 0,
         mixed_percent=100 if endless and group.apart else 0,
-        enumerated_percent=0 if group.apart else Recipe().enumerated_percent,  # what is found late does not end early
+        enumerated_percent=0 if group.apart else Recipe().enumerated_percent,  # a late split would end its input late
         windows_percent=0,
         least_operators=1,
         most_operators=2,
@@ -69,14 +69,14 @@ def _stage(choices: Choices, frame: Frame, group: TargetGroup) -> Stage:
         settings["restart_attempts"] = len(restarts)
     if "slow writes" in group.needs:
         settings |= _SLOW_WRITES
-    if "restart after" in group.needs:  # what waits for the restart is in a part of the job that does restart
+    if "restart after" in group.needs:  # a fault that waits for the restart is in a region that restarts
         settings["failover"] = "full"
     own = (_cut_short(draw_workload(choices, recipe)), None) if group.apart and frame.workload is None else None
     return _unhurried(stage_of(choices, frame, recipe, tuning, own, **settings), group)
 
 
 def _cut_short(workload: Workload) -> Workload:
-    """The first input ends long before the others, where a subject has an operator that takes several."""
+    """The workload with a first input that ends long before the others, if there are several."""
     first, *others = workload.inputs
     if not others:
         return workload
@@ -87,11 +87,11 @@ def _cut_short(workload: Workload) -> Workload:
 
 CHECKPOINTS_IN_A_SPAN = 5
 SLOW_CHECKPOINTS_IN_A_SPAN = 3
-"""as many again begin in each of their intervals, so more would be mere work"""
+"""in each of their intervals as many again begin, so more would only cost time"""
 
 
 def _unhurried(stage: Stage, group: TargetGroup) -> Stage:
-    """Slow reading down so that it lasts several checkpoints: a fault that fires early finds all that it waits for."""
+    """Slow reading down so that it lasts several checkpoints: after an early fault, all events that it needs follow."""
     engine, target = stage.engine, stage.target
     whole_us = target.checkpoint_us + 2 * engine.transaction_us
     many = SLOW_CHECKPOINTS_IN_A_SPAN if "slow writes" in group.needs else CHECKPOINTS_IN_A_SPAN
@@ -117,11 +117,11 @@ _SLOW_WRITES: dict[str, object] = {
     "minimum_pause_us": 0,
     "checkpoint_timeout_us": 40_000,
 }
-"""some write is under way at any time, on the one node that there is"""
+"""settings with which some write is in progress at any time, on the only node"""
 
 
 def _end_of(target: Forecast) -> int:
-    """When a job that does not end by itself is ended: all its faults have fired by then."""
+    """When a job that does not end by itself is ended, after all its faults have fired."""
     return target.start_us + target.span_us + 4 * target.checkpoint_us + 12_000
 
 
@@ -160,19 +160,20 @@ def _company(choices: Choices, target: Forecast, group: TargetGroup, end_us: int
 def _when_it_ends(target: Forecast, group: TargetGroup, end_us: int) -> AnyTrigger:
     """The trigger of the last fault or command, which ends the job."""
     if group.whole:
-        again = group.kills_coordinator  # then another attempt ends once more
+        again = group.kills_coordinator  # then another attempt reaches this point once more
         return AtPoint(point="end-of-partition-sent", occurrence=len(target.layout.channels) + again)
     return AtTime(at_us=end_us)
 
 
 def _restart_before(choices: Choices, group: TargetGroup, tasks: tuple[str, ...]) -> AnyFault:
-    """A restart with something to restore; where a write must outlive it, its writer stands still meanwhile."""
+    """A restart with a snapshot to restore.  If a write must outlive it, the writer is paused meanwhile."""
     seasoned = AtPoint(point="checkpoint-completed", occurrence=1)
     if "slow writes" in group.needs:
         task = choices.pick(tasks)
-        writing = AtPoint(point="snapshot-taken", occurrence=4, task=task)  # its first is stored by then
+        # the task's first snapshot is stored by then
+        writing = AtPoint(point="snapshot-taken", occurrence=4, task=task)
         return plan.PauseTask(trigger=writing, task=task, for_us=60_000)
-    if group.ending == "failed" and group.kills_coordinator:  # the new one would count restarts afresh
+    if group.ending == "failed" and group.kills_coordinator:  # a new coordinator counts restarts from 0
         return plan.KillCoordinator(trigger=seasoned, down_us=1_000)
     return plan.KillTask(trigger=seasoned, task=choices.pick(tasks))
 

@@ -1,1 +1,1 @@
-"""What goes wrong, drawn: faults, and the moments that they race for."""
+"""Draws faults, and the narrow races in which they hit."""

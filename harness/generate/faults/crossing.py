@@ -1,8 +1,8 @@
 """Scenarios crossed from three others: the job of one, the faults of a second, the commands of a third.
 
-A template draws things that belong together, so a combination that no template has never occurs: a kill, then a stop
-after which nobody resumes, with a sink whose rows are visible at once.  Here guarantee, sink, alignment and store are
-chosen again too, whatever the templates chose; and failover by region, if there are several regions.
+A template draws things that belong together, so some combinations occur in none: a kill, then a stop without a resume,
+with a sink whose rows are visible at once.  Here guarantee, sink, alignment and store are drawn again too, and so is
+failover by region, if there are several regions.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ PAIRS = (
     ("at-least-once", "transactional"),
     ("at-most-once", "plain"),
 )
-"""guarantee and sink, where they are chosen again; elsewhere nine in ten are of the first"""
+"""guarantee and sink, when they are drawn again; in other scenarios nine in ten have the first pair"""
 AFTER_US = (1_000, 0, 5_000)
 T = TypeVar("T", bound=plan.Fault | Command)
 
 
 def crossing_of(templates: Sequence[Template]) -> Template:
-    """What draws three scenarios by these templates and crosses them."""
+    """A template that draws three scenarios from these templates and crosses them."""
 
     def crossed(choices: Choices, frame: Frame) -> Scenario:
         job, trouble, user = (choices.pick(templates)(choices, frame) for _ in range(3))
@@ -59,7 +59,7 @@ def crossing_of(templates: Sequence[Template]) -> Template:
 
 
 def _engine(choices: Choices, frame: Frame, job: Scenario) -> Engine:
-    """The job's, promising or showing rows otherwise most of the time, at times storing or restarting otherwise."""
+    """The job's engine, mostly with another guarantee or sink, at times with another store or failover."""
     engine = job.engine
     pairs = _pairs(frame, job)
     if pairs and choices.percent(60):
@@ -78,8 +78,8 @@ def _engine(choices: Choices, frame: Frame, job: Scenario) -> Engine:
 
 
 def _pairs(frame: Frame, job: Scenario) -> list[tuple[str, str]]:
-    """Those that the subject has and the job can be held to: a table needs one right last row a key, enumerators need
-    state."""
+    """The pairs that the subject has and that are right for the job: an idempotent sink needs one right last row a key,
+    enumerators need state."""
     fixed = last_row_is_fixed(job.workload, job.topology)
     stateless = not any(source.assignment == "enumerated" for source in job.workload.inputs)
     return [
@@ -95,7 +95,7 @@ def _pairs(frame: Frame, job: Scenario) -> list[tuple[str, str]]:
 
 
 def _faults(choices: Choices, target: Forecast, job: Scenario, trouble: Scenario) -> tuple[AnyFault, ...]:
-    """The second's, those on channels left out, at times behind one kill more, at times before the first's own."""
+    """The faults of the second scenario but those on channels, at times with a kill, at times with the first's."""
     there, own = _layout(trouble), _layout(job)
     struck = [fault for fault in trouble.faults if not isinstance(fault, plan.ChannelFault)]
     found: list[AnyFault] = [_at_home(choices, target, fault, there) for fault in struck]
@@ -107,8 +107,8 @@ def _faults(choices: Choices, target: Forecast, job: Scenario, trouble: Scenario
 
 
 def _commands(choices: Choices, target: Forecast, user: Scenario) -> tuple[AnyCommand, ...]:
-    """The third's, whose resumes may be rescaled later; at times nobody goes on, and somebody stops a job that
-    nobody would have."""
+    """The commands of the third scenario, whose resumes may be rescaled later.  At times the resumes are left out, and
+    at times a job without a stop is stopped."""
     found: list[AnyCommand] = []
     there = _layout(user)
     for command in user.commands:
@@ -129,7 +129,7 @@ def _layout(scenario: Scenario) -> Layout:
 
 
 def _at_home(choices: Choices, target: Forecast, one: T, abroad: Layout) -> T:
-    """A fault or command of a job that was laid out so, at tasks and nodes that there are here."""
+    """A fault or command of a job with the layout `abroad`, retargeted to tasks and nodes of this job."""
     changes: dict[str, object] = {}
     if isinstance(one, plan.FailCommit):
         changes["task"] = one.task if one.task in target.layout.committing else None
@@ -144,7 +144,7 @@ def _at_home(choices: Choices, target: Forecast, one: T, abroad: Layout) -> T:
 
 
 def _like(choices: Choices, task: str, abroad: Layout, here: Layout) -> str:
-    """The task of that name, or another of its role; of any, where nobody has that."""
+    """The task of that name here, else a task of the same role, else any task."""
     if task in here.tasks:
         return task
     for there, peers in zip(_roles(abroad), _roles(here), strict=True):

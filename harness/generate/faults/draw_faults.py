@@ -1,9 +1,9 @@
-"""Draws faults, such that they fire, and while data are in flight.
+"""Draws faults that fire while data is in flight.
 
 A fault drawn at random mostly hits nothing.  So each is placed by the forecast of the scenario (`Forecast`): at a time
 within the reading of the input, at an occurrence of a point that the run will reach, in a phase that it will enter.  A
-fault that waits for something rare brings along what makes it happen (a failing read needs a restart, a lost abort an
-acknowledgement that never came).
+fault that waits for a rare event comes with a fault that causes this event: a failing read with a restart, a lost abort
+with an acknowledgement that never comes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RESTARTING = (
     "kill-coordinator",
     "tear-write",
 )
-"""kinds after which an attempt restores, so that exactly-once is put to the test"""
+"""kinds after which an attempt restores a snapshot, which tests exactly-once"""
 
 DISTURBING = (
     "delay-channel",
@@ -42,19 +42,19 @@ DISTURBING = (
 
 
 def at_some_time(choices: Choices, target: Forecast, *, share: tuple[int, int] | None = None) -> AtTime:
-    """A time within a share (per cent) of the reading of the input; without one,
-    after the first checkpoint where that leaves room."""
+    """A time within a share (per cent) of the reading of the input.  By default it is after the first checkpoint, if
+    that leaves time."""
     low, high = share or (_seasoned(target), 95)
     return AtTime(at_us=target.start_us + target.span_us * choices.between(low * 10, high * 10) // 1000)
 
 
 def _seasoned(target: Forecast) -> int:
-    """From which share of the reading on there is something to restore, in per cent."""
+    """The share of the reading from which there is a snapshot to restore, in per cent."""
     return min(60, 10 + 100 * (target.first_completion_us - target.start_us) // target.span_us)
 
 
 def at_some_record(choices: Choices, target: Forecast) -> AtPoint:
-    """At one of the records that surely flow: each read one is applied at least once."""
+    """At the read or the application of a record that surely occurs: each record read is applied at least once."""
     point = choices.pick(("record-applied", "record-read"))
     most = max(1, target.reads)
     occurrence = choices.between(max(1, most * _seasoned(target) // 100), most)
@@ -62,7 +62,7 @@ def at_some_record(choices: Choices, target: Forecast) -> AtPoint:
 
 
 def at_some_step(choices: Choices, target: Forecast, *, steps: tuple[str, ...] = ()) -> AtPoint:
-    """At a step of one of the run's checkpoints, mostly not of the first."""
+    """At a step of a checkpoint of the run, mostly not of the first."""
     engine = target.engine
     point = choices.pick(steps or CHECKPOINT_STEPS + (COMMIT_STEPS if engine.sink == "transactional" else ()))
     layout = target.layout
@@ -112,7 +112,7 @@ def in_some_phase(choices: Choices, target: Forecast) -> InPhase:
 
 
 def amid_data(choices: Choices, target: Forecast) -> AnyTrigger:
-    """A trigger of any sort that goes off while records flow."""
+    """A trigger of any sort that takes effect while records flow."""
     sort = choices.between(0, 9)
     if sort < 4:
         return at_some_time(choices, target)
@@ -124,12 +124,12 @@ def amid_data(choices: Choices, target: Forecast) -> AnyTrigger:
 
 
 def early(choices: Choices, target: Forecast) -> AnyTrigger:
-    """Soon enough that what it waits for still comes."""
+    """Early enough that the event for which the fault waits is still to come."""
     return at_some_time(choices, target, share=(0, 60))
 
 
 def during_recovery(choices: Choices, target: Forecast) -> AnyTrigger:
-    """While a second attempt comes up: the second failure that is often the real one."""
+    """While a second attempt starts: a second failure during recovery finds many bugs."""
     if choices.percent(50):
         tasks = target.layout.tasks
         point = choices.pick(("state-loaded", "task-deployed", "task-running"))
@@ -138,7 +138,7 @@ def during_recovery(choices: Choices, target: Forecast) -> AnyTrigger:
 
 
 def draw_fault(choices: Choices, target: Forecast, kind: str, trigger: AnyTrigger) -> AnyFault:
-    """A fault of one kind on some part of the job; sinks are hit as often as the rest together."""
+    """A fault of one kind on some part of the job; sinks are hit as often as all other tasks together."""
     return _MAKERS[kind](choices, target, trigger)
 
 
@@ -147,7 +147,7 @@ def some_task(choices: Choices, target: Forecast) -> str:
 
 
 def _while(choices: Choices, target: Forecast) -> int:
-    """How long something lasts or is late: short or long beside a checkpoint."""
+    """A duration or a delay, short or long compared with a checkpoint."""
     share = choices.pick((4, 1, 2, 10))
     return max(100, target.checkpoint_us * share // 400 * 100)
 
@@ -196,7 +196,7 @@ def _cut_channel(choices: Choices, target: Forecast, trigger: AnyTrigger) -> Any
 
 
 COMMON_MESSAGES = ("ack", "complete", "trigger", "ack", "complete")
-"""the control messages that every checkpoint brings"""
+"""the control messages of every checkpoint"""
 
 
 def _message(choices: Choices, target: Forecast) -> tuple[str, str | None]:
@@ -229,7 +229,7 @@ def _fail_write(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyF
 
 
 def _fail_read(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
-    """Of a task's snapshot; the coordinator's records are read by a new coordinator only (`extras.unreadable`)."""
+    """A failing read of a task's snapshot.  A coordinator reads its records at its start (`extras.unreadable`)."""
     return plan.FailRead(trigger=trigger, task=some_task(choices, target))
 
 
@@ -278,7 +278,7 @@ _MAKERS: dict[str, _Maker] = {
 
 
 def possible(kind: str, target: Forecast) -> bool:
-    """Whether the job has what a kind of fault hits."""
+    """Whether the job has a part that a kind of fault can hit."""
     if kind == "raise-in-operator":
         return bool(target.layout.operators)
     if kind == "fail-commit":

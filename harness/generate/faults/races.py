@@ -1,7 +1,7 @@
-"""Narrow races: two events that have to meet within a step or two, which a free draw seldom has.
+"""Narrow races: two events within a step or two of each other, which random drawing seldom has.
 
-Each is a situation in which some engine once went wrong (the planted defects are modelled on them): one event is drawn,
-and the other is placed to meet it.
+Each is a situation in which some engine once failed (the planted defects are modelled on them).  One event is drawn,
+and the other is placed close to it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .draw_faults import at_some_time
 
 
 def late_acknowledgement(choices: Choices, frame: Frame) -> Scenario:
-    """An acknowledgement so late that the next checkpoints, or another attempt, overtake it."""
+    """An acknowledgement so late that it arrives after the next checkpoints, or in another attempt."""
     stage = stage_of(choices, frame, frame.recipe(most_records=60), Tuning(concurrent=(2, 3), checkpoints=(5, 10)))
     target = stage.target
     number = choices.between(1, max(1, target.checkpoints - 1))
@@ -33,7 +33,7 @@ def late_acknowledgement(choices: Choices, frame: Frame) -> Scenario:
 
 
 def unreadable_record(choices: Choices, frame: Frame) -> Scenario:
-    """A coordinator dies with two checkpoints retained, and the next cannot read a record at first."""
+    """A coordinator dies with two retained checkpoints, and a read of the next coordinator fails at first."""
     tuning = Tuning(checkpoints=(4, 8), memory_percent=0)
     stage = stage_of(choices, frame, frame.recipe(most_records=60), tuning, retained_checkpoints=2)
     target = stage.target
@@ -44,7 +44,7 @@ def unreadable_record(choices: Choices, frame: Frame) -> Scenario:
 
 
 def crash_after_savepoint(choices: Choices, frame: Frame) -> Scenario:
-    """A savepoint, or a stop with one, and a crash before any checkpoint follows it."""
+    """A savepoint, or a stop with a savepoint, and a crash before the next checkpoint."""
     stage = stage_of(choices, frame, frame.recipe(most_records=60), Tuning(checkpoints=(1, 4)))
     target = stage.target
     asked = at_some_time(choices, target, share=(10, 70))
@@ -58,7 +58,7 @@ def crash_after_savepoint(choices: Choices, frame: Frame) -> Scenario:
 
 
 def zombie_upsert(choices: Choices, frame: Frame) -> Scenario:
-    """A sink stands still, is given up for dead, and comes back to a table that went on without it."""
+    """A sink is paused and declared lost.  It comes back as a zombie, to a table that its replacement has changed."""
     idempotent = "idempotent" in frame.sinks
     recipe = frame.recipe(most_records=60, idempotent=idempotent, unbounded_percent=70)
     stage = stage_of(
@@ -92,8 +92,8 @@ def crash_before_commit(choices: Choices, frame: Frame) -> Scenario:
 
 
 def crash_after_reuse(choices: Choices, frame: Frame) -> Scenario:
-    """A checkpoint hangs on an acknowledgement that is lost, the next transaction has an id that was used before,
-    and something dies before another checkpoint completes."""
+    """A checkpoint never completes because an acknowledgement is lost.  The next transaction reuses an id, and there is
+    a crash before another checkpoint completes."""
     tuning = Tuning(
         concurrent=(1,), checkpoints=(3, 5), guarantees=(max(frame.guarantees, key=("exactly-once",).count),)
     )
@@ -110,7 +110,7 @@ def crash_after_reuse(choices: Choices, frame: Frame) -> Scenario:
 
 
 def slow_restore(choices: Choices, frame: Frame) -> Scenario:
-    """After a crash one task is long in reading its snapshot, while the others are ready."""
+    """After a crash one task takes long to read its snapshot, while the others are ready."""
     stage = stage_of(choices, frame, frame.recipe(most_records=60), Tuning(checkpoints=(3, 7)))
     target = stage.target
     slow = Perturbation(
@@ -124,7 +124,7 @@ def slow_restore(choices: Choices, frame: Frame) -> Scenario:
 
 
 def slow_record(choices: Choices, frame: Frame) -> Scenario:
-    """All have acknowledged, the coordinator's record is still being written: a crash, or an acknowledgement again."""
+    """A crash, or a repeated acknowledgement, after all have acknowledged and while the record is being written."""
     stage = stage_of(choices, frame, frame.recipe(most_records=60), Tuning(checkpoints=(3, 7), memory_percent=0))
     target = stage.target
     number = choices.between(1, target.checkpoints)
@@ -145,7 +145,7 @@ def slow_record(choices: Choices, frame: Frame) -> Scenario:
 
 
 def crash_while_waiting(choices: Choices, frame: Frame) -> Scenario:
-    """All is read, and timers in processing time are pending when something dies: no record wakes anybody any more."""
+    """A crash when all input is read and timers in processing time are pending: no record follows that wakes a task."""
     recipe = frame.recipe(shapes=("chain", "union"), most_records=40, clocked_percent=100, unbounded_percent=100)
     stage = stage_of(choices, frame, recipe, Tuning(checkpoints=(3, 7)))
     target = stage.target
@@ -156,7 +156,7 @@ def crash_while_waiting(choices: Choices, frame: Frame) -> Scenario:
 
 
 def last_restart(choices: Choices, frame: Frame) -> Scenario:
-    """Several tasks die at once, or another while the job restarts, and it may restart only so often."""
+    """Several tasks die at once, or another task while the job restarts; the number of restarts is limited."""
     times = choices.pick((1, 2))
     stage = stage_of(choices, frame, frame.recipe(most_records=60), Tuning(checkpoints=(3, 7)), restart_attempts=times)
     target = stage.target

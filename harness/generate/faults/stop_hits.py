@@ -1,8 +1,8 @@
 """Faults during a cancel, a resume, and the refusal of an incompatible snapshot.
 
-Each of these is over within a few messages, so hardly one in fifty of the faults that are placed amid the data meets
-one.  Here the command is drawn already, and a fault is moved to it: to the user's request, to the cancelling of the
-tasks, to a step of the deployment that follows.
+Each of these takes only a few messages, so hardly one in fifty of the faults that are placed amid the data hits one.
+Here the command is drawn first, and a fault is placed at it: at the user's request, at the cancelling of the tasks, or
+at a step of the deployment that follows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ASKED = "savepoint-requested"
 
 
 def with_hits(choices: Choices, scenario: Scenario, most: int, *, real_time: bool = False) -> Scenario:
-    """The scenario, at times with faults amid its cancels and resumes, as far as it has room for them.
+    """The scenario, at times with faults during its cancels and resumes; it has `most` faults in all.
 
     In real time the faults are triggered only by points, since times are not predictable there.  A refusal passes no
     point, so it gets no fault in real time.
@@ -60,8 +60,8 @@ def _percent(command: AnyCommand, real_time: bool) -> int:
 
 
 def _amid_cancel(choices: Choices, scenario: Scenario, target: Forecast, number: int, real_time: bool) -> AnyFault:
-    """Before the coordinator receives the cancel, when it does, or when the tasks are notified; in virtual time also
-    while its decision is stored, or the transactions are settled."""
+    """A fault before the coordinator receives the cancel, as it does, or when the tasks are notified.  In virtual time
+    it may also be while the coordinator stores its decision, or while the transactions are settled."""
     asked = scenario.commands[number].trigger
     if choices.percent(30):
         return _wayward(choices, "cancel", _as_asked(scenario, number, "before"), target.layout.tasks)
@@ -74,14 +74,14 @@ def _amid_cancel(choices: Choices, scenario: Scenario, target: Forecast, number:
 
 
 def _as_asked(scenario: Scenario, number: int, side: str) -> AtPoint:
-    """The trigger at which the coordinator receives a command: the n-th command, if all before it have come."""
+    """The point at which the coordinator receives a command: the n-th command, if all earlier ones were received."""
     asked = sum(not isinstance(command, Resume) for command in scenario.commands[: number + 1])
     return AtPoint(point=ASKED, occurrence=max(1, asked), side=side)
 
 
 def _amid_closing(choices: Choices, engine: Engine) -> int:
-    """A delay after a job began to close, in µs: its record is not stored yet, or it is stored and the job's sinks are
-    settled one after the other."""
+    """A delay after a job began to close, in µs.  Its record is not stored yet, or it is stored and the job's sinks are
+    being settled one after the other."""
     stored_us = engine.control_latency_us // 2
     settled_us = engine.transaction_us if engine.sink == "transactional" else 0
     return max(1, choices.pick((stored_us // 2, stored_us + settled_us, stored_us, stored_us + settled_us * 5 // 2)))
@@ -91,8 +91,8 @@ def _amid_closing(choices: Choices, engine: Engine) -> int:
 
 
 def _amid_resume(choices: Choices, scenario: Scenario, number: int) -> AnyFault:
-    """While the tasks of the next job start: a task dies as it starts, another task dies, a message is lost, or a read
-    fails."""
+    """A fault while the tasks of the next job start: a starting task dies, another task dies, a message is lost, or a
+    read fails."""
     resumes = [index for index, command in enumerate(scenario.commands) if isinstance(command, Resume)]
     job = resumes.index(number) + 1
     target = forecast(scenario.workload, topologies_of(scenario)[job], scenario.engine)
@@ -105,23 +105,23 @@ def _amid_resume(choices: Choices, scenario: Scenario, number: int) -> AnyFault:
 
 
 def _as_one_comes_up(choices: Choices, scenario: Scenario, number: int, target: Forecast) -> AnyFault:
-    """At a step of a task's start, in the job's first attempt, if no other attempt failed before."""
+    """At a step of a task's start in the job's first attempt, if no earlier attempt failed."""
     task = choices.pick(target.layout.tasks)
     point = choices.pick(("state-loaded", "task-deployed", "task-running"))
     ran = sum(isinstance(one, Resume) and not one.inserted for one in scenario.commands[:number])
-    ran += point != "state-loaded"  # the first job begins with nothing
+    ran += point != "state-loaded"  # the first job loads no state
     failed = choices.between(0, _upsets(scenario))
     trigger = AtPoint(point=point, occurrence=1 + ran + failed, task=task, side=choices.pick(("after", "before")))
     kind = choices.pick(("kill-task", "kill-task", "kill-node", "kill-coordinator", "pause-task"))
     blow = draw_fault(choices, target, kind, trigger)
     if not isinstance(blow, plan.KillTask | plan.PauseTask) or choices.percent(30):
         return blow
-    # this task itself, which exists by then: another may not exist yet
+    # the fault hits this task itself, which exists by then; another may not exist yet
     return msgspec.structs.replace(blow, trigger=msgspec.structs.replace(trigger, side="after"), task=task)
 
 
 def _upsets(scenario: Scenario) -> int:
-    """How many attempts the faults of the scenario may cost."""
+    """How many attempts the faults of the scenario may end."""
     return sum(kind_of(fault) in UPSETTING for fault in scenario.faults)
 
 
@@ -134,7 +134,7 @@ def _amid_refusal(choices: Choices, scenario: Scenario, number: int) -> tuple[An
     failed, pause = _upsets(scenario), scenario.commands[number].trigger
     pause_us = pause.at_us if isinstance(pause, AtTime) else 0
     later_us = _amid_closing(choices, scenario.engine) + (pause_us if failed else 0)
-    # a job that never failed has not recovered: the phase begins with the next coordinator; else with the job's end
+    # If no attempt failed, the phase "recovering" first begins with the next coordinator; else with the job's end.
     trigger = InPhase(phase="recovering", occurrence=1 + failed, after_us=later_us)
     dies = plan.KillCoordinator(trigger=trigger, down_us=choices.pick((1_000, 5_000)))
     if number == 0 or scenario.engine.snapshot_store != "files" or not choices.percent(30):
@@ -146,7 +146,7 @@ def _amid_refusal(choices: Choices, scenario: Scenario, number: int) -> tuple[An
 
 
 def _wayward(choices: Choices, message: str, trigger: AnyTrigger, tasks: tuple[str, ...]) -> AnyFault:
-    """The next message of a kind is lost, late or doubled."""
+    """The next message of a kind is lost, late or repeated."""
     task = choices.pick((None, *tasks))
     sort = choices.between(0, 2)
     if sort == 0:

@@ -1,8 +1,8 @@
-"""Commands that race: two users ask for different ends of one job, or one user asks for two.
+"""Commands that race: two users request different ends of one job, or one user requests two.
 
-What a command means depends on the commands before it and on how far they have come: a
-drain while a stop takes its savepoint, a cancel before either of them is done, or a
-savepoint whose barriers are in flight when a drain ends the input.
+The effect of a command depends on the earlier commands and on their progress: a drain
+while a stop takes its savepoint, a cancel before either of them is done, or a savepoint
+whose barriers are in flight when a drain ends the input.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ STEPS = (
 
 
 def racing_stops(choices: Choices, target: Forecast, asked: AnyTrigger) -> tuple[AnyCommand, ...]:
-    """Two commands of different kinds: the first as `asked`, the other at once, at a step of the end, or a
-    little later."""
+    """Two commands of different kinds: the first at the trigger `asked`, the other at once, at a step of the job's end,
+    or a little later."""
     first, second = choices.pick(PAIRS)
     return _command(first, asked), _command(second, _moment(choices, target, asked))
 
@@ -58,7 +58,7 @@ def _command(kind: str, trigger: AnyTrigger) -> AnyCommand:
 
 
 def as_another(choices: Choices, target: Forecast) -> tuple[Resume, ...]:
-    """A resume with an operator that the job did not have, mostly in front of one that may have finished."""
+    """A resume with an additional operator, mostly in front of one that may have finished."""
     receivers = dict.fromkeys(receiver.rpartition("-")[0] for _, receiver in target.layout.channels)
     first, *others = [name for name in receivers if name not in COMMITTERS]
     behind = choices.pick((first, first, first, first, *others))

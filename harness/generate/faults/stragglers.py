@@ -1,8 +1,8 @@
 """Messages that are still in flight when their job has ended and another has followed it.
 
 A resume comes some time after the end of the previous job, so the last messages have mostly arrived by then.  Here one
-message of the previous job is delayed until the next job starts or runs, with as many tasks or with fewer.  Or it
-arrives in time and is repeated then.
+message of the previous job is delayed until the next job, with as many tasks or fewer, starts or runs.  Or the message
+arrives in time, and is repeated when the next job starts or runs.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from ..stage import Frame, stage_of
 from .draw_faults import at_some_time
 
 PERCENT = 40
-"""of the jobs that end and are followed by another"""
+"""the share of those jobs that end and are followed by another"""
 AT_FIRST = ("deploy", "running")
 """messages of a job's start: a delay keeps the job from running until it is cancelled"""
 AMID = ("complete", "ack", "trigger", "abort")
 LATE = ("cancel", "deploy", "cancel", "running")
-"""messages that may be late.  A stop waits for all other messages, so a late one arrives before the stop's end"""
+"""messages that may be late.  A stop waits for every other message, which then arrives before the stop's end"""
 AGAIN_BEHIND_A_CANCEL = ("cancel", "deploy", *AMID, "running")
 AGAIN_BEHIND_A_STOP = ("terminate", "complete", "finished", "deploy", "ack", "ended", "trigger")
-"""messages that may be repeated: a repeat delays nothing"""
+"""messages that may be repeated; a repeated message delays nothing"""
 BEYOND = (2, 1, 4, 6)
-"""eighths of the time for which the sources read: after so many, from the resume on, the message arrives"""
+"""when the message arrives after the resume, in eighths of the time for which the sources read"""
 STOP_TAKES = 3
-"""how many checkpoints a stop takes as long as, roughly: its savepoint, and then all tasks finish"""
+"""the rough duration of a stop in durations of a checkpoint: its savepoint, and then the end of all tasks"""
 LONGEST_US = 30_000
-"""in real time, as for every fault there"""
+"""the longest delay in real time, as for every fault there"""
 
 
 def with_stragglers(choices: Choices, scenario: Scenario, most: int, *, real_time: bool = False) -> Scenario:
-    """The scenario, at times with a message that outlives its job: as a fault where one more is allowed, or as a
-    schedule perturbation, which other engines may not know."""
+    """The scenario, at times with a message that outlives its job.  It is late by a fault if one more is allowed, else
+    by a schedule perturbation, which other engines may not have."""
     ends = [index for index in range(len(scenario.commands) - 1) if _is_followed(scenario, index)]
     if not ends or not choices.percent(PERCENT):
         return scenario
@@ -59,7 +59,7 @@ def with_stragglers(choices: Choices, scenario: Scenario, most: int, *, real_tim
 
 
 def _again(choices: Choices, scenario: Scenario, index: int, kinds: tuple[str, ...], real_time: bool) -> RepeatMessage:
-    """A message sent at the job's start, shortly before its end or during it is repeated when the next job runs."""
+    """A message of the job's start, of its end, or from shortly before its end is repeated when the next job runs."""
     message, asked = choices.pick(kinds), scenario.commands[index].trigger
     trigger, after_us = asked, _lateness(choices, scenario, index, message in AT_FIRST)
     if message in AT_FIRST:
@@ -73,7 +73,7 @@ def _again(choices: Choices, scenario: Scenario, index: int, kinds: tuple[str, .
 
 def late_cancel(choices: Choices, frame: Frame) -> Scenario:
     """A job is cancelled and resumed, and the order to stop reaches one of its tasks when the next job runs.  If
-    possible the job takes no checkpoints: a checkpoint's time-out would restart a task that was stopped by mistake."""
+    possible the job takes no checkpoints: the timeout of one would restart a task that was stopped by mistake."""
     modest = "at-most-once" if "at-most-once" in frame.guarantees else min(frame.guarantees)
     sink = "plain" if "plain" in frame.sinks else min(frame.sinks)
     tuning = Tuning(guarantees=(modest,), sinks=(sink,))
@@ -94,7 +94,7 @@ def _is_followed(scenario: Scenario, index: int) -> bool:
 
 
 def _whose(choices: Choices, scenario: Scenario, index: int) -> str:
-    """The task whose message it is: mostly one that the next job no longer has, if there is one."""
+    """The task that sends or receives the message: mostly a task that the next job no longer has, if there is one."""
     number = sum(isinstance(command, Resume) for command in scenario.commands[:index])
     here, there = (
         layout_of(scenario.workload, topology, scenario.engine.committing).tasks

@@ -1,1 +1,1 @@
-"""Whole situations, drawn: templates of jobs in which one thing is looked at."""
+"""Templates of scenarios, each for one situation."""

@@ -1,7 +1,7 @@
-"""Templates around the end of a job: S8, its input ends piece by piece; S9, its user stops it.
+"""Templates around the end of a job: in S8 its input ends piece by piece, in S9 its user stops it.
 
-At the end many things meet that are far apart before: tasks that have finished, a
-checkpoint that must be the last, a notification that is sent once and must not be lost.
+Many conditions meet only at the end of a job: finished tasks, a checkpoint that must be the
+last, and a notification that is sent once and must not be lost.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ..stage import Frame, stage_of
 from . import extras
 
 LAST_WORDS = ("complete", "terminate", "finished", "ended", "trigger", "ack")
-"""the control messages that an end rests on"""
+"""the control messages on which the end of a job depends"""
 
 ENDS = ("end-of-data-sent", "end-of-partition-sent")
 
 
 def inputs_end_apart(choices: Choices, frame: Frame) -> Scenario:
-    """S8: inputs, or subtasks of one, end long before others, or beside an endless one; one of the last
-    words is lost, late or doubled, and something dies at one of the steps."""
+    """S8: inputs, or subtasks of one, end long before others, some of which may never end.  One of the messages of the
+    end is lost, late or repeated, and a task or the coordinator dies at one of the steps."""
     recipe = frame.recipe(
         most_records=60,
         shapes=("chain", "union", "union", "join"),
@@ -50,9 +50,9 @@ def inputs_end_apart(choices: Choices, frame: Frame) -> Scenario:
 
 
 def stopped(choices: Choices, frame: Frame) -> Scenario:
-    """S9: a stop or a drain, some while the input ends by itself, some in a race with another command; its
-    savepoint is given up, or something dies while it commits; then the job is resumed, half of the time as another job
-    first, which is refused."""
+    """S9: a stop or a drain, at times while the input ends by itself, at times in a race with another command.  Its
+    savepoint is given up, or a task or the coordinator dies while it commits.  Then the job is resumed; half of the
+    jobs are first resumed as another job, which is refused."""
     race = choices.percent(35)
     sink = choices.pick(("transactional", "transactional", "transactional", "idempotent"))
     sink = sink if sink in frame.sinks else min(frame.sinks)
@@ -74,7 +74,7 @@ def stopped(choices: Choices, frame: Frame) -> Scenario:
     commands: tuple[AnyCommand, ...] = (StopWithSavepoint(trigger=asked, drain=choices.percent(45)),)
     if race:
         commands = racing_stops(choices, target, asked)
-    elif choices.percent(10):  # the user does not wait for it
+    elif choices.percent(10):  # the user does not wait for the stop
         commands = (*commands, Cancel(trigger=AtPoint(point=choices.pick(_LAST_STEPS), occurrence=target.checkpoints)))
     faults: tuple[AnyFault, ...] = ()
     if choices.percent(45):
@@ -94,7 +94,7 @@ def stopped(choices: Choices, frame: Frame) -> Scenario:
 
 
 def _lost_words(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
-    """One of the messages that an end rests on is lost, late or doubled: the first, or one near the end."""
+    """One of the messages of the end is lost, late or repeated: the first of its kind, or one near the end."""
     message = choices.pick(LAST_WORDS)
     tasks = target.layout.tasks
     task = choices.pick((None, *tasks))
@@ -112,7 +112,7 @@ def _lost_words(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
 
 
 def _late_word(choices: Choices, target: Forecast) -> Perturbation:
-    """One of the last words of some task takes its time, every word of its kind before it does not."""
+    """A message of the end of some task is late, but no earlier message of its kind."""
     what = f"control {choices.pick(LAST_WORDS)} {choices.pick(target.layout.tasks)}"
     by_us = target.checkpoint_us * choices.pick((1, 2, 6)) // 2
     return Perturbation(what=what, occurrence=choices.between(1, 2), by_us=by_us)
@@ -124,7 +124,7 @@ def _blow(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
 
 
 def _given_up(choices: Choices, target: Forecast) -> AnyFault:
-    """What makes the savepoint of a stop fail: a write, or an acknowledgement that comes after its time."""
+    """A fault that makes the savepoint of a stop fail: a failing write, or an acknowledgement after the timeout."""
     asked = AtPoint(point="savepoint-requested")
     if choices.percent(50):
         return plan.FailWrite(trigger=asked, task=choices.pick((*target.layout.tasks, None)))
@@ -164,7 +164,7 @@ def _amid_commit(choices: Choices, target: Forecast) -> AnyTrigger:
 
 
 def _at_the_natural_end(choices: Choices, target: Forecast) -> AnyTrigger:
-    """When the input ends by itself, or is about to."""
+    """When the input ends by itself, or shortly before."""
     if choices.percent(50):
         return amid_the_end(choices, target)
     by_us = target.checkpoint_us * choices.pick((0, -1, 1, 2)) // 2

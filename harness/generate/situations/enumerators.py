@@ -1,8 +1,9 @@
 """S10: an enumerator and its readers; an assignment or its answer is lost, a reader fails.
 
-What has to meet is narrow: a split given between the two cuts of one checkpoint, or
-taken back and not yet given again when the next one begins.  So splits are many and
-short, triggers come late to one reader, and a second failure follows the first.
+The interesting moments are short: a split is assigned between the cuts of the enumerator
+and of the reader, or it is taken back and not yet assigned again when the next checkpoint
+begins.  So splits are many and short, triggers arrive late at one reader, and a second
+failure follows the first.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..stage import Frame, Template, stage_of
 from . import extras
 
 ASSIGNING = ("assign", "assigned", "ask", "assign", "running", "trigger", "ack")
-"""the messages that a split's way to its reader rests on"""
+"""the messages by which a split is assigned to its reader"""
 
 
 def splits_given_out(choices: Choices, frame: Frame) -> Scenario:
@@ -51,7 +52,7 @@ def _guarantees(frame: Frame) -> tuple[str, ...]:
 
 
 def _blow(choices: Choices, target: Forecast) -> AnyFault:
-    """A reader, or whoever else, dies: amid a checkpoint, amid its records, or soon after it came up."""
+    """A reader or another task dies: during a checkpoint, amid its records, or soon after its start."""
     kind = choices.pick(("kill-task", "kill-task", "kill-node", "kill-coordinator"))
     if kind == "kill-task" and choices.percent(70):
         when = at_some_time(choices, target) if choices.percent(50) else at_some_step(choices, target)
@@ -73,7 +74,7 @@ def _lost_on_the_way(choices: Choices, target: Forecast) -> AnyFault:
 
 
 def _late_order(choices: Choices, target: Forecast) -> Perturbation:
-    """A trigger that comes late to one reader, which may have been given a split meanwhile; or such a gift."""
+    """A late trigger to one reader, to which a split may be assigned meanwhile; or a late assignment."""
     kind = choices.pick(("trigger", "trigger", "assign"))
     most = target.checkpoints if kind == "trigger" else 4
     by_us = target.engine.checkpoint_interval_us * choices.pick((2, 1, 4)) // 2

@@ -25,7 +25,7 @@ RARE_MESSAGES = ("deploy", "running", "cancel", "decline", "abort", "terminate",
 
 
 def restart(choices: Choices, target: Forecast) -> AnyFault:
-    """A fault amid the data after which the job restores."""
+    """A fault amid the data after which the job restores a snapshot."""
     kind = choices.pick([kind for kind in RESTARTING if possible(kind, target)])
     if kind == "lose-unsynced":
         return power_loss(choices, target)
@@ -44,12 +44,12 @@ def power_loss(choices: Choices, target: Forecast) -> AnyFault:
 
 
 def kill(choices: Choices, target: Forecast) -> AnyFault:
-    """A task dies amid the data: the restart that surely comes."""
+    """A task dies amid the data, which surely causes a restart."""
     return plan.KillTask(trigger=at_some_time(choices, target), task=some_task(choices, target))
 
 
 def disturbance(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
-    """A fault that an attempt mostly survives; a failing read comes with the restart that reads."""
+    """A fault that an attempt mostly survives; a failing read comes with a restart that reads."""
     kind = choices.pick([kind for kind in DISTURBING if possible(kind, target)])
     if kind == "fail-read":
         return unreadable(choices, target)
@@ -68,13 +68,13 @@ def second_failure(choices: Choices, target: Forecast) -> AnyFault:
     """A failure while the job recovers from another."""
     kinds = ("kill-task", "kill-node", "kill-coordinator", "fail-read")
     kind = choices.pick([kind for kind in kinds if possible(kind, target)])
-    # a failing read lies in wait for the first one, so it is set off long before
+    # a failing read waits for a read of the first restart, so it is triggered long before
     trigger = early(choices, target) if kind == "fail-read" else during_recovery(choices, target)
     return draw_fault(choices, target, kind, trigger)
 
 
 def rare_message(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
-    """Trouble with a control message that only restarts, declines or the end bring, and what brings it."""
+    """A fault on a control message that only a restart, a decline or the end causes, and a fault that causes it."""
     message = choices.pick(RARE_MESSAGES)
     soon = early(choices, target)
     company: tuple[AnyFault, ...] = ()
@@ -119,7 +119,7 @@ def mixed_faults(choices: Choices, target: Forecast, most: int) -> tuple[AnyFaul
 
 
 def mixed_commands(choices: Choices, target: Forecast) -> tuple[AnyCommand, ...]:
-    """What a user may ask meanwhile; whoever stops a job starts it again, mostly."""
+    """Commands of a user during the run; mostly a stopped job is resumed."""
     trigger = at_some_step(choices, target) if choices.percent(30) else at_some_time(choices, target, share=(20, 90))
     again = Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000))))
     sort = choices.between(0, 11)
@@ -138,7 +138,7 @@ def mixed_commands(choices: Choices, target: Forecast) -> tuple[AnyCommand, ...]
 
 
 def perturbations(choices: Choices, target: Forecast, most: int = 2) -> tuple[Perturbation, ...]:
-    """A few parts of the job that are late, by how much."""
+    """Delays of a few messages, writes or steps."""
     return tuple(_perturbation(choices, target) for _ in range(choices.between(1, most)))
 
 

@@ -1,10 +1,10 @@
-"""Jobs with a user function (OPS-4), of those that the package ships: whatever state it has, declared or its own,
-must come through what other operators' must.
+"""Jobs with a user function of the package (OPS-4).  Its state, declared or its own, must survive what the state of
+other operators must survive.
 
-Where a function goes by time, its inputs have event times that are never late, or
-none; an ordered one stands where each key comes along one way.  What counterparts
-say of it rests on positions alone, so one that goes by time is drawn with aligned
-barriers, and others half of the time with much in flight.
+A function that uses time has inputs with event times that are never late, or with none.
+An ordered function stands where the records of each key come along one path.  The
+counterparts know only positions, so a function that uses time is drawn with aligned
+barriers.  Other functions have much data in flight half of the time.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from .unaligned import crowded_stage, without_forward
 
 
 def user_function(choices: Choices, frame: Frame) -> Scenario:
-    """A function amid other operators, any faults; the job is stopped and goes on wider or narrower, half of the
-    time, or is asked for other things."""
+    """A function amid other operators, and any faults.  Half of the jobs are stopped and resumed with another
+    parallelism; others get other commands."""
     stage = _stage(choices, frame)
     faults = extras.mixed_faults(choices, stage.target, frame.max_faults)
     late = extras.perturbations(choices, stage.target) if choices.percent(30) else ()
@@ -49,7 +49,7 @@ TEMPLATES: dict[str, Template] = {"user-function": user_function}
 
 
 def _stage(choices: Choices, frame: Frame) -> Stage:
-    """With a function where the subject knows them, and the workload is not given."""
+    """A stage with a function, unless the subject knows none or the workload is given."""
     sinks = frame.sinks - {"idempotent"} or frame.sinks
     guarantee, sink = draw_guarantee(choices, guarantees=frame.guarantees, sinks=sinks)
     recipe = frame.recipe(
@@ -69,7 +69,7 @@ def _stage(choices: Choices, frame: Frame) -> Stage:
 
 
 def known_functions(operators: frozenset[str] | None) -> tuple[UserFunction, ...]:
-    """Those of the package that a subject knows."""
+    """The functions of the package that a subject knows."""
     return tuple(function for function in SHIPPED if knows(operators, function.operator))
 
 
@@ -78,8 +78,8 @@ def _goes_by_time(function: UserFunction) -> bool:
 
 
 def draw_functional(choices: Choices, recipe: Recipe, function: UserFunction) -> Workload:
-    """The function behind stateless operators, and now and then an operator behind it which does not look at the
-    order of its rows."""
+    """The function behind stateless operators, and now and then an operator behind it that does not depend on the order
+    of its rows."""
     shape = choices.pick([shape for shape in recipe.shapes if shape != "join" and is_possible(shape, recipe)])
     inputs = draw_inputs(choices, recipe, shape, draw_keys(choices, separate=function.ordered))
     if function.function.timed:

@@ -1,7 +1,7 @@
 """Situations that only hunts for defects draw: each combines what one kind of bug needs.
 
-The general draw has all of them too, but seldom, or in jobs so large that a run which
-the bug keeps from its rest takes seconds.  These jobs are small, and give up soon.
+`verify` draws all of them too, but seldom, or in such large jobs that a run takes seconds
+if a bug keeps it from coming to rest.  These jobs are small, and have few restarts.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from .rescaling import with_rescaling
 from .unaligned import Crowd, crowded_stage, killed
 
 BOUNDED = {"unbounded_percent": 0, "two_phase_percent": 0, "enumerated_percent": 0}
-"""Most of these jobs: their input ends, and neither sources nor sinks have a protocol of their own."""
+"""most of these jobs: their input ends, and neither enumerators nor committers are involved"""
 
 
 def begun_as_another(choices: Choices, frame: Frame) -> Scenario:
-    """A job of which one branch has finished is stopped, and resumed with an operator that it had not; it is refused
-    mostly, and resumed as it was."""
+    """A job of which one branch has finished is stopped and resumed with an additional operator.  Mostly this is
+    refused, and the job is resumed as it was."""
     recipe = frame.recipe(
         least_records=40,
         most_records=60,
@@ -57,7 +57,7 @@ def begun_as_another(choices: Choices, frame: Frame) -> Scenario:
 
 
 def ended_in_flight(choices: Choices, frame: Frame) -> Scenario:
-    """What an operator has kept until its input ended waits for room in full channels while barriers overtake it."""
+    """Rows that an operator buffers until its input ends wait for room in full channels, and barriers overtake them."""
     recipe = frame.recipe(
         **BOUNDED,
         most_records=40,
@@ -78,8 +78,8 @@ def ended_in_flight(choices: Choices, frame: Frame) -> Scenario:
 
 
 def overlapping(choices: Choices, frame: Frame) -> Scenario:
-    """Several checkpoints are under way where a channel makes data wait: newer barriers come before older ones, some
-    of which are given up."""
+    """Several checkpoints are in progress while a channel is slow: newer barriers arrive before older ones, and some
+    checkpoints are given up."""
     recipe = frame.recipe(
         **BOUNDED,
         most_records=50,
@@ -111,7 +111,7 @@ def overlapping(choices: Choices, frame: Frame) -> Scenario:
 
 
 def given_up_meanwhile(choices: Choices, frame: Frame) -> Scenario:
-    """Unaligned checkpoints follow each other faster than records are worked on, and one of them begins late."""
+    """Unaligned checkpoints follow each other faster than records are processed, and one of them begins late."""
     stage, interval_us = _in_quick_succession(choices, frame)
     engine = msgspec.structs.replace(
         stage.engine,
@@ -126,8 +126,8 @@ def given_up_meanwhile(choices: Choices, frame: Frame) -> Scenario:
 
 
 def declined_upstream(choices: Choices, frame: Frame) -> Scenario:
-    """Of unaligned checkpoints in quick succession one is declined, and the tasks downstream are notified of its abort
-    before its barrier arrives: the barrier then waits in front of records that the next one overtakes."""
+    """One of several unaligned checkpoints in quick succession is declined.  Tasks downstream are notified of its abort
+    before its barrier arrives.  The barrier then waits in front of records that the next barrier overtakes."""
     stage, interval_us = _in_quick_succession(choices, frame)
     quick_us = max(5, interval_us // 8)
     engine = msgspec.structs.replace(
@@ -163,7 +163,7 @@ def _in_quick_succession(choices: Choices, frame: Frame) -> tuple[Stage, int]:
 
 
 def handed_over(choices: Choices, frame: Frame) -> Scenario:
-    """A job with data in flight goes back to a checkpoint, and records arrive while what was in flight is put back."""
+    """A job restores a checkpoint with in-flight data, and records arrive while the in-flight data is put back."""
     recipe = frame.recipe(
         **BOUNDED,
         most_records=30,
@@ -181,8 +181,8 @@ def handed_over(choices: Choices, frame: Frame) -> Scenario:
 
 
 def idle_and_back(choices: Choices, frame: Frame) -> Scenario:
-    """A source cannot send, and so reads nothing, until it counts as idle; then it reads on, of windows that others
-    have fed meanwhile, and something dies."""
+    """Backpressure keeps a source from reading until it counts as idle.  Then it reads records of windows to which
+    other sources have contributed meanwhile, and a task dies."""
     recipe = frame.recipe(
         least_records=60,
         most_records=90,
@@ -215,8 +215,7 @@ def idle_and_back(choices: Choices, frame: Frame) -> Scenario:
 
 
 def kept_to_the_end(choices: Choices, frame: Frame) -> Scenario:
-    """Rows wait in an incomplete batch for rows that do not come any more, and something dies when nearly all is
-    read."""
+    """Rows wait in an incomplete batch that never fills, and a task dies when nearly all input is read."""
     recipe = frame.recipe(
         **BOUNDED,
         least_records=4,
@@ -237,7 +236,7 @@ def kept_to_the_end(choices: Choices, frame: Frame) -> Scenario:
 
 
 def laid_out_sparsely(choices: Choices, frame: Frame) -> Scenario:
-    """A job with few records, of which some subtasks have none, or with rules for all, goes on at another width."""
+    """A job with few records, so that some subtasks have none, or a job with rules is rescaled."""
     recipe = frame.recipe(
         least_records=4,
         most_records=16,
@@ -279,7 +278,7 @@ def ended_unnoticed(choices: Choices, frame: Frame) -> Scenario:
 
 
 def given_meanwhile(choices: Choices, frame: Frame) -> Scenario:
-    """Readers ask for split after split, and the trigger of a checkpoint comes late to one of them."""
+    """Readers request split after split, and the trigger of a checkpoint is late to one of them."""
     recipe = frame.recipe(
         most_records=40,
         shapes=("chain",),
@@ -301,14 +300,14 @@ def given_meanwhile(choices: Choices, frame: Frame) -> Scenario:
 def _stopped_and_resumed(
     choices: Choices, target: Forecast, share: tuple[int, int], cancel_percent: int
 ) -> tuple[AnyCommand, Resume]:
-    """Stop the job, cancelled or with a savepoint, after some share of its time in percent, and resume it."""
+    """Cancel the job or stop it with a savepoint after a share of its time (per cent), and resume it."""
     asked = at_some_time(choices, target, share=share)
     stop: AnyCommand = Cancel(trigger=asked) if choices.percent(cancel_percent) else StopWithSavepoint(trigger=asked)
     return stop, Resume(trigger=AtTime(at_us=choices.pick((1_000, 0, 5_000))))
 
 
 def _late_trigger(choices: Choices, target: Forecast, last: int, unit_us: int, most: int) -> Perturbation:
-    """The trigger of a checkpoint, the `last` at most, comes late to a source: by up to `most` halves of the unit."""
+    """The trigger of a checkpoint up to the `last` is late to a source, by up to `most` halves of `unit_us`."""
     return Perturbation(
         what=f"control trigger {choices.pick(target.layout.sources)}",
         occurrence=choices.between(1, last),
@@ -317,7 +316,7 @@ def _late_trigger(choices: Choices, target: Forecast, last: int, unit_us: int, m
 
 
 def hasty(stage: Stage) -> Stage:
-    """The stage with an engine that gives up after few failures: one that a bug keeps from its rest tries for long."""
+    """The stage with few restarts: otherwise an engine that a bug keeps from coming to rest would try for long."""
     return with_engine(stage, msgspec.structs.replace(stage.engine, tolerated_failures=2, restart_attempts=4))
 
 
@@ -335,4 +334,4 @@ HUNTED: dict[str, Template] = {
     "ended-unheard": ended_unnoticed,
     "given-meanwhile": given_meanwhile,
 }
-"""By name; a drawing that asks for one by name has it, `verify` draws none."""
+"""the templates by name; `verify` draws them only if they are named"""

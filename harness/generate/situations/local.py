@@ -1,6 +1,6 @@
-"""Local recovery: only the lost tasks restart, between channels that stay, and replay what they did (UNA-4).
+"""Local recovery: only the lost tasks restart, their channels stay, and they replay their input (UNA-4).
 
-Most jobs have tasks with several inputs, whose order nobody could know afterwards, and something survives behind them.
+Most jobs have tasks with several inputs, whose order only the determinants record, and surviving tasks behind them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from .unaligned import crowded, seasoned
 
 
 def local(choices: Choices, frame: Frame) -> Scenario:
-    """A task is lost, or all of a node; then another, or the same while it does again what it did; the job may be
-    stopped or cancelled and go on, a checkpoint come to nothing."""
+    """A task or a node is lost; then another task, or the same during its replay.  The job may be stopped or cancelled
+    and resumed, and a checkpoint may fail."""
     stage = local_stage(choices, frame)
     target = stage.target
     faults: list[AnyFault] = [_blow(choices, target)]
@@ -51,12 +51,12 @@ def local(choices: Choices, frame: Frame) -> Scenario:
 
 
 _OWN = "at-once"
-"""the way of spilling with which a channel has a log of its own"""
+"""the way of spilling with which local recovery keeps a log of its own for a channel"""
 TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"local": local}
 
 
 def local_stage(choices: Choices, frame: Frame) -> Stage:
-    """A job with local recovery, where the subject has it and the workload allows it."""
+    """A job with local recovery, if the subject has it and the workload allows it."""
     logged = choices.percent(50) or (frame.capabilities is not None and _OWN not in frame.capabilities.local_spilling)
     recipe = frame.recipe(
         least_records=60 if logged else 16,
@@ -71,7 +71,7 @@ def local_stage(choices: Choices, frame: Frame) -> Stage:
         enumerated_percent=0,
         two_phase_percent=0,
     )
-    can = frame.workload is None  # one of the user's own may go by the clock, or be laid out otherwise
+    can = frame.workload is None  # a workload of the user's may use processing time, or have other edges
     if frame.workload is None:
         workload = awake(draw_workload(choices, recipe))
         topology = by_key_or_forward(draw_topology(choices, workload, recipe))
@@ -94,7 +94,7 @@ def with_engine(stage: Stage, engine: Engine) -> Stage:
 
 
 def from_logs(choices: Choices, stage: Stage) -> Stage:
-    """The stage with continuous spilling: what is taken again is read from its logs."""
+    """The stage with continuous spilling: a recovering task reads its input again from the logs."""
     engine = msgspec.structs.replace(
         stage.engine,
         spilling="continuous",
@@ -105,13 +105,13 @@ def from_logs(choices: Choices, stage: Stage) -> Stage:
 
 
 def awake(workload: Workload) -> Workload:
-    """The workload without splits that can be idle: the clock says when they are, and in a replay something else."""
+    """The workload without idle splits: the clock decides when a split is idle, and in a replay decides differently."""
     inputs = tuple(msgspec.structs.replace(source, idle_after_us=0) for source in workload.inputs)
     return msgspec.structs.replace(workload, inputs=inputs)
 
 
 def by_key_or_forward(topology: Topology) -> Topology:
-    """The layout with hash edges in the place of rebalance edges."""
+    """The layout with hash edges instead of rebalance edges."""
     edges = tuple(
         msgspec.structs.replace(edge, partitioning="hash") if edge.partitioning == "rebalance" else edge
         for edge in topology.edges
@@ -137,7 +137,8 @@ def _inputs(target: Forecast, task: str) -> int:
 
 
 def _next_blow(choices: Choices, target: Forecast, first: AnyFault) -> AnyFault:
-    """Once more: the same task as it takes up what it took, any while one comes up, or later, or the coordinator."""
+    """A second failure: of the same task during its replay, of any task during the recovery or later, or of the
+    coordinator."""
     if isinstance(first, plan.KillTask) and choices.percent(35):
         point = choices.pick(("state-loaded", "record-applied", "task-running", "record-read"))
         soon = choices.between(1, 40) if point in ("record-applied", "record-read") else 1

@@ -1,7 +1,7 @@
-"""Jobs of which part has finished while the rest goes on (FIN-1, FIN-2): one input is short, with operators of its own.
+"""Jobs of which a part has finished while the rest goes on (FIN-1, FIN-2): one short input with its own operators.
 
-What breaks then is restored without what had finished.  A user who stops the job and
-comes back with an operator that it had not is refused, and goes on with it as it was.
+After a failure the job is restored without the finished tasks.  If a user stops the job and
+resumes it with an additional operator, this is refused; the user then resumes it as it was.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from .rescaling import with_rescaling
 
 
 def part_finished(choices: Choices, frame: Frame) -> Scenario:
-    """Something dies late in the reading; half of the jobs are stopped late, most of them to be resumed as another job
-    first, and some go on wider or narrower."""
+    """A task, a node or the coordinator dies late in the reading.  Half of the jobs are stopped late.  Most of these
+    are first resumed as another job, and some are rescaled."""
     recipe = frame.recipe(
         least_records=60,
         shapes=("union", "union", "join"),
@@ -58,7 +58,7 @@ TEMPLATES: dict[str, Template] = {"part-finished": part_finished}
 
 
 def with_first_short(choices: Choices, workload: Workload) -> Workload:
-    """Of the first input the first records alone, at least one, so that a join has something to join."""
+    """The workload with only the first records of its first input, at least one, so that a join has rows."""
     first, *others = workload.inputs
     most = choices.between(1, 5)
     short = msgspec.structs.replace(first, splits=tuple(records[:most] for records in first.splits))
@@ -66,7 +66,7 @@ def with_first_short(choices: Choices, workload: Workload) -> Workload:
 
 
 def _blow(choices: Choices, target: Forecast) -> AnyFault:
-    """Late, when the short input has long ended; now and then at a step of an end."""
+    """A failure late in the run, after the end of the short input; now and then at a step of the job's end."""
     trigger = amid_the_end(choices, target) if choices.percent(25) else at_some_time(choices, target, share=(40, 100))
     if choices.percent(15):
         return KillCoordinator(trigger=trigger, down_us=choices.pick((1_000, 5_000)))

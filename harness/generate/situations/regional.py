@@ -1,8 +1,8 @@
 """Failover by region: jobs with only forward edges, of which one region restarts while the others go on.
 
-Operators with state by key stand behind a hash edge, which joins all tasks; so the
-state that a region goes back to are its splits' positions, its sinks' transactions and
-what a union aligns.
+Operators with keyed state stand behind a hash edge, which joins all tasks into one region.
+So a region only restores the positions of its splits, the transactions of its sinks, and
+the alignment of its unions.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ GUARANTEES = (
 
 
 def regional(choices: Choices, frame: Frame) -> Scenario:
-    """One region is lost amid the data, or at a step of the protocol; then another, the coordinator, or the
-    job is stopped, some while parts of it have ended already."""
+    """One region is lost amid the data, or at a step of the protocol.  Then another region or the coordinator is lost,
+    or the job is stopped, at times after parts of it have ended."""
     stage = _stage(choices, frame)
     target = stage.target
     faults: list[AnyFault] = [_blow(choices, target)]
@@ -54,10 +54,10 @@ def regional(choices: Choices, frame: Frame) -> Scenario:
 
 
 def partly_stopped(choices: Choices, frame: Frame) -> Scenario:
-    """A stop: its savepoint is complete, most of the job has finished or is about to, and a task dies that was notified
+    """A stop: its savepoint is complete, most tasks have finished or are about to, and a task dies that was notified
     late.
 
-    From then on no region may go on by itself.
+    From then on no region may restart by itself.
     """
     stage = _stage(choices, frame, unbounded_percent=0)
     target = stage.target
@@ -81,7 +81,7 @@ def _stage(choices: Choices, frame: Frame, unbounded_percent: int = 20) -> Stage
         operators=KINDS if frame.operators is None else KINDS & frame.operators,
         windows_percent=0,
         two_phase_percent=50,
-        enumerated_percent=0,  # what its readers feed is one region
+        enumerated_percent=0,  # the tasks behind the readers of an enumerator are one region
         unbounded_percent=unbounded_percent,
         most_operators=2,
         apart=choices.percent(35),
@@ -95,7 +95,7 @@ def _stage(choices: Choices, frame: Frame, unbounded_percent: int = 20) -> Stage
 
 
 def forward_only(workload: Workload, parallelism: int) -> Topology:
-    """A layout of as many regions as there are subtasks."""
+    """A layout with one region for each subtask."""
     readers = {name: node.name for node in workload.nodes for name in node.inputs} | {workload.output: SINK}
     names = [source.name for source in workload.inputs] + [node.name for node in workload.nodes]
     edges = tuple(Edge(sender=name, receiver=readers[name], partitioning="forward") for name in names)
@@ -109,7 +109,7 @@ def _blow(choices: Choices, target: Forecast) -> AnyFault:
 
 
 def _next_blow(choices: Choices, target: Forecast) -> AnyFault:
-    """Another region, the same once more, or the coordinator: some while the first one restarts."""
+    """The loss of another region, of the same, or of the coordinator, at times while the first region restarts."""
     if choices.percent(50):
         return extras.second_failure(choices, target)
     kind = choices.pick(("kill-task", "kill-task", "kill-coordinator", "fail-commit", "fail-write"))
@@ -119,7 +119,7 @@ def _next_blow(choices: Choices, target: Forecast) -> AnyFault:
 def _stopped(
     choices: Choices, target: Forecast, faults: list[AnyFault]
 ) -> tuple[list[AnyFault], tuple[AnyCommand, ...]]:
-    """A stop or a drain amid the data, and something dies once its savepoint is complete, or about to be."""
+    """A stop or a drain amid the data, and a failure when its savepoint is complete or about to complete."""
     asked = at_some_time(choices, target, share=(10, 80))
     commands: tuple[AnyCommand, ...] = (StopWithSavepoint(trigger=asked, drain=choices.percent(40)),)
     if choices.percent(60):

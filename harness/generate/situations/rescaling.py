@@ -1,4 +1,4 @@
-"""Rescaling: a resumed job gets another parallelism, wider or narrower, as a whole or of one operator."""
+"""Rescaling: a resumed job has another parallelism, higher or lower, of all operators or of one."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ WIDTHS = (1, 2, 3)
 
 
 def resumed_elsewhere(choices: Choices, frame: Frame) -> Scenario:
-    """A job of some width is stopped or cancelled amid its records and resumed at another, now and then twice;
-    half of the time something dies in between."""
+    """A job is stopped or cancelled amid its records and resumed with another parallelism, now and then twice.  Half of
+    the time there is a failure in between."""
     recipe = frame.recipe(
         most_records=60,
         parallelism=(2, 1, 2, 3),
@@ -52,7 +52,7 @@ TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"laid-out-anew": r
 
 
 def with_rescaling(choices: Choices, scenario: Scenario, percent: int = 50, widths: Sequence[int] = WIDTHS) -> Scenario:
-    """The scenario, its resumes at another parallelism in about so many of 100."""
+    """The scenario with another parallelism for `percent` of its resumes."""
     commands: list[AnyCommand] = list(scenario.commands)
     for index, command in enumerate(commands):
         if isinstance(command, Resume) and not command.parallelism and choices.percent(percent):
@@ -64,7 +64,7 @@ def with_rescaling(choices: Choices, scenario: Scenario, percent: int = 50, widt
 
 
 def _draw(choices: Choices, topology: Topology, widths: Sequence[int]) -> dict[str, int]:
-    """Another width for everything, or for those that forward edges join to one operator."""
+    """Another parallelism for all operators, or for one operator and all that forward edges join to it."""
     wide = min(choices.pick(widths), topology.key_groups)
     names = list(topology.parallelism)
     if choices.percent(60):
@@ -83,8 +83,8 @@ def joined(topology: Topology, name: str) -> list[str]:
 
 
 def judged_alike(workload: Workload, before: tuple[Topology, ...], after: Topology) -> bool:
-    """Whether as much can be said of the output in the new layout as in the old ones: where it would depend on
-    an order that it did not depend on, what the engine was set up for (its sink, say) would not fit any more."""
+    """Whether the output can be judged as strictly in the new layout as in the old ones.  If it newly depends on an
+    order, the engine's settings (its sink, say) may no longer be right for the job."""
     old, new = widest(before), widest((*before, after))
     return (
         classes(workload, old) == classes(workload, new)

@@ -1,19 +1,23 @@
 """Scenario templates: the situations in which stream processors really broke.
 
-Each is a builder from choices to one scenario.  S1 (a crash at every step of a
-checkpoint), S2 (two inputs, skew, overlapping checkpoints), S3 (data in flight, crashes,
-also amid a replay) and S4 (data in flight rescaled to any parallelism, one snapshot
-restored twice), both of `unaligned`, S5 (data in flight redistributed from two to three subtasks and back, of
-`unaligned_rescaling`),
-S7 (two-phase commit against a troubled store), S11
-(windows in event time, late records, idle splits), S12 (the coordinator's races),
-S14 (nothing goes wrong, but much is empty), a general mix of everything, the ends
-of `endings` (S8, S9), splits that `enumerators` give out (S10), jobs of several
-regions (`regional`) or with local recovery (`local`), jobs that go on at
-another parallelism (`rescaling`), user functions (`functional`), jobs of which
-part has finished (`part_finished`), the narrow races of
-`races`, each possible coverage target (`cells`), and what none of them puts
-together (`crossing`).
+Each template builds one scenario from choices.
+
+- S1: a crash at every step of a checkpoint
+- S2: two inputs, skew, overlapping checkpoints
+- S3 (`unaligned`): in-flight data, crashes, also during a replay
+- S4 (`unaligned`): in-flight data rescaled to any parallelism, one snapshot restored twice
+- S5 (`unaligned_rescaling`): in-flight data redistributed from two to three subtasks and back
+- S7: two-phase commit with a failing store
+- S8, S9 (`endings`): the ends of a job
+- S10 (`enumerators`): splits that an enumerator assigns
+- S11: windows in event time, late records, idle splits
+- S12: races of the coordinator
+- S14: no fault, but empty splits and epochs
+- a general mix of everything
+- jobs with several regions (`regional`), local recovery (`local`), another parallelism after a
+  resume (`rescaling`), user functions (`functional`), or a finished part (`part_finished`)
+- narrow races (`races`), each possible coverage target (`cells`), and combinations of what the
+  other templates draw (`crossing`)
 """
 
 from __future__ import annotations
@@ -57,7 +61,7 @@ from . import (
 
 
 def general(choices: Choices, frame: Frame) -> Scenario:
-    """Any workload, any faults, sometimes commands and a schedule of its own."""
+    """Any workload, any faults, sometimes commands and schedule perturbations."""
     guarantee, sink = draw_guarantee(choices, guarantees=frame.guarantees, sinks=frame.sinks)
     recipe = frame.recipe(idempotent=sink == "idempotent", mixed_percent=10)
     stage = stage_of(choices, frame, recipe, Tuning(guarantees=(guarantee,), sinks=(sink,)))
@@ -70,7 +74,7 @@ def general(choices: Choices, frame: Frame) -> Scenario:
 
 
 def crash_at_each_step(choices: Choices, frame: Frame) -> Scenario:
-    """S1: source, map or another operator, transactional sink; one crash at some step of a checkpoint."""
+    """S1: a source, a map or another operator, a transactional sink, and a crash at some step of a checkpoint."""
     recipe = frame.recipe(
         most_records=40, shapes=("chain",), splits=(1, 2), least_operators=1, most_operators=2, parallelism=(1, 1, 2)
     )
@@ -87,12 +91,12 @@ def crash_at_each_step(choices: Choices, frame: Frame) -> Scenario:
 
 
 def _later_crash(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
-    """Now and then a second, later crash of some task."""
+    """Now and then a second crash, of any task."""
     return (extras.kill(choices, target),) if choices.percent(40) else ()
 
 
 def two_inputs(choices: Choices, frame: Frame) -> Scenario:
-    """S2: a join or union, skew between its inputs, checkpoints that overlap, barriers late or given up."""
+    """S2: a join or a union, skew between its inputs, overlapping checkpoints, barriers that are late or given up."""
     recipe = frame.recipe(most_records=60, shapes=("join", "join", "union"), parallelism=(1, 1, 2), most_operators=2)
     tuning = Tuning(concurrent=(2, 3), checkpoints=(6, 12), memory_percent=5)
     stage = stage_of(choices, frame, recipe, tuning)
@@ -115,7 +119,7 @@ def _overlap_trouble(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]
 
 
 def two_phase_commit(choices: Choices, frame: Frame) -> Scenario:
-    """S7: the external store refuses, hangs or loses answers, and something dies between
+    """S7: the external store refuses requests, hangs or loses answers, and a task or the coordinator dies between
     pre-commit, completion, notification and commit."""
     recipe = frame.recipe(most_records=60, shapes=("chain", "chain", "union"), most_operators=2)
     stage = stage_of(choices, frame, recipe, Tuning(checkpoints=(3, 7)))
@@ -142,7 +146,7 @@ def _long_outage(choices: Choices, target: Forecast) -> AnyFault:
 
 
 def coordinator_races(choices: Choices, frame: Frame) -> Scenario:
-    """S12: acknowledgements late, doubled or at once, a restart or a new coordinator in between."""
+    """S12: acknowledgements that are late, repeated or simultaneous, with a restart or a new coordinator in between."""
     recipe = frame.recipe(most_records=60, parallelism=(1, 2, 2))
     tuning = Tuning(checkpoints=(4, 8), concurrent=(1, 2, 2, 3), memory_percent=4)
     stage = stage_of(choices, frame, recipe, tuning)
@@ -165,7 +169,7 @@ def coordinator_races(choices: Choices, frame: Frame) -> Scenario:
 
 
 def _ack_trouble(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
-    """An acknowledgement late or doubled, or what else a coordinator can trip over."""
+    """A late or repeated acknowledgement, or another fault that is hard for a coordinator."""
     when = at_some_step(choices, target, steps=("snapshot-taken", "checkpoint-triggered", "checkpoint-acknowledged"))
     task = choices.pick((None, *target.layout.tasks))
     wrong = choices.between(0, 4)
@@ -193,8 +197,7 @@ def _torn_completion(choices: Choices, target: Forecast) -> tuple[AnyFault, tupl
 
 
 def event_time(choices: Choices, frame: Frame) -> Scenario:
-    """S11: windows with timers pending at a crash, or at a stop for good; records that are late, splits that are idle
-    at times."""
+    """S11: windows with pending timers at a crash or a final stop, late records, and splits that are idle at times."""
     windowed = bool(known_windows(frame.operators))
     recipe = frame.recipe(
         shapes=("chain", "union"),
@@ -226,7 +229,7 @@ FAULTLESS = "S14"
 
 
 def nothing_goes_wrong(choices: Choices, frame: Frame) -> Scenario:
-    """S14: no fault; empty splits, idle subtasks, epochs without a record, stops and resumes."""
+    """S14: no fault, but empty splits, idle subtasks, epochs without a record, stops and resumes."""
     guarantee, sink = draw_guarantee(choices, guarantees=frame.guarantees, sinks=frame.sinks)
     recipe = frame.recipe(
         idempotent=sink == "idempotent",
@@ -303,4 +306,4 @@ SHARES: dict[str, int] = {
     crossing.CROSSED: 4,
     target_scenarios.TARGETS: 10,
 }
-"""how often each is drawn, beside the others; one that is not here, once where it is asked for by name"""
+"""how often each template is drawn, relative to the others; any other template has share 1, and is drawn by name"""

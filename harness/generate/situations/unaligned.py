@@ -1,8 +1,8 @@
-"""Unaligned checkpoints where it matters: data is in flight when they are taken, and when they are restored.
+"""Unaligned checkpoints that are taken and restored with data in flight.
 
-Records are worked on about as fast as they are read and channels hold few of them,
-so that barriers have something to overtake, at both ends of a channel; no edge is
-forward, as those are never unaligned.
+Records are processed about as fast as they are read, and channels hold few of them, so that
+barriers overtake records at both ends of a channel.  No edge is forward, because forward
+edges are never unaligned.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from .rescaling import with_rescaling
 ALIGNMENTS = ("unaligned", "unaligned", "timeout", "timeout", "in-turn")
 WIDTHS = (2, 3, 7)
 TIMEOUT_US = 40_000
-"""A checkpoint waits for data to be worked on: a shorter one would let none complete."""
+"""the checkpoint timeout: a checkpoint waits until data is processed, so a shorter timeout would let none complete"""
 
 
 def backpressure(choices: Choices, frame: Frame) -> Scenario:
-    """S3: something dies while data is in flight, then again while it is replayed; checkpoints overlap, and some
-    are declined or given up."""
+    """S3: a crash while data is in flight, then another during the replay.  Checkpoints overlap, and some are declined
+    or given up."""
     recipe = frame.recipe(
         most_records=100,
         shapes=("chain", "union", "join", "union"),
@@ -61,8 +61,8 @@ def backpressure(choices: Choices, frame: Frame) -> Scenario:
 
 
 def laid_out_in_flight(choices: Choices, frame: Frame) -> Scenario:
-    """S4: a job with data in flight is cancelled, or stopped, and goes on wider or narrower, now and then twice,
-    and now and then dies amid the replay: one snapshot is restored twice."""
+    """S4: a job with data in flight is cancelled or stopped and then rescaled, now and then twice.  Now and then there
+    is a crash during the replay, so that one snapshot is restored twice."""
     recipe = frame.recipe(
         most_records=100,
         shapes=("chain", "union", "join"),
@@ -92,31 +92,31 @@ TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"S3": backpressure
 
 
 def seasoned(choices: Choices, target: Forecast, later: int = 0) -> AtTime:
-    """When there is something to restore, so many checkpoints later; what is in flight outlasts the reading."""
+    """A time when there is a snapshot to restore, `later` checkpoints on; it may be after the end of the reading."""
     quarters = choices.between(2, 14) + 4 * later
     return AtTime(at_us=target.first_completion_us + target.engine.checkpoint_interval_us * quarters // 4)
 
 
 def killed(choices: Choices, target: Forecast) -> AnyFault:
-    """Some task dies when there is something to restore."""
+    """A task dies when there is a snapshot to restore."""
     return plan.KillTask(trigger=seasoned(choices, target), task=some_task(choices, target))
 
 
 def _again(choices: Choices, target: Forecast) -> AnyFault:
-    """A second crash: while what was in flight is read, or is taken again."""
+    """A second crash, while the in-flight data is loaded or replayed."""
     if choices.percent(50):
         return plan.KillTask(trigger=during_recovery(choices, target), task=some_task(choices, target))
     return plan.KillTask(trigger=seasoned(choices, target, later=4), task=some_task(choices, target))
 
 
 def _amid_the_replay(choices: Choices, target: Forecast) -> AnyFault:
-    """A crash before the resumed job has a checkpoint of its own: what it was resumed from is restored once more."""
+    """A crash before the resumed job has completed a checkpoint, so that the same snapshot is restored once more."""
     soon = InPhase(phase="recovering", after_us=choices.pick((2_000, 1_000, 4_000)))
     return plan.KillTask(trigger=soon, task=some_task(choices, target))
 
 
 def _trouble(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
-    """A channel that makes data wait, or a checkpoint that comes to nothing."""
+    """A fault that slows a channel down, or makes a checkpoint fail."""
     kind = choices.pick(("stall-channel", "delay-channel", "fail-write", "lose-message", "late-message"))
     if kind == "fail-write":
         when = at_some_step(choices, target, steps=("checkpoint-triggered", "barrier-received", "snapshot-taken"))
@@ -131,7 +131,7 @@ def _trouble(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
 
 
 def without_forward(topology: Topology) -> Topology:
-    """The layout with rows sent by key where they went straight on; at least as many key groups as subtasks."""
+    """The layout with hash edges instead of forward edges, and at least as many key groups as subtasks."""
     edges = tuple(
         msgspec.structs.replace(edge, partitioning="hash") if edge.partitioning == "forward" else edge
         for edge in topology.edges
@@ -140,15 +140,15 @@ def without_forward(topology: Topology) -> Topology:
 
 
 class Crowd(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is in flight."""
+    """How much data is in flight."""
 
     capacities: tuple[int, ...] = (2, 3, 4, 8)
     """how many elements a channel holds"""
     paces: tuple[int, ...] = (4, 3, 6)
-    """how long work on a record takes, in quarters of the time between two reads"""
+    """how long a task processes a record, in quarters of the time between two reads"""
     alignments: tuple[str, ...] = ALIGNMENTS
     hasty: bool = False
-    """the alignment time-out is at most as long as one read takes"""
+    """whether the alignment timeout is at most the time between two reads"""
 
 
 USUAL = Crowd()
@@ -163,7 +163,7 @@ def crowded_stage(
     crowd: Crowd = USUAL,
     laid_out: Callable[[Topology], Topology] = without_forward,
 ) -> Stage:
-    """A stage on which records are in flight when barriers come; `laid_out` has the last word on the layout."""
+    """A stage with records in flight when barriers arrive; `laid_out` changes the layout last."""
     if frame.workload is None:
         workload = draw_workload(choices, recipe)
         topology = laid_out(draw_topology(choices, workload, recipe))
@@ -175,7 +175,7 @@ def crowded_stage(
 
 
 def crowded(choices: Choices, stage: Stage, crowd: Crowd = USUAL) -> Stage:
-    """The stage with an engine that lets records wait in channels, and barriers overtake them."""
+    """The stage with an engine in which records wait in channels and barriers overtake them."""
     alignment, capacity = choices.pick(crowd.alignments), choices.pick(crowd.capacities)
     apply_us = stage.engine.read_interval_us * choices.pick(crowd.paces) // 4
     engine = msgspec.structs.replace(
@@ -193,8 +193,8 @@ def crowded(choices: Choices, stage: Stage, crowd: Crowd = USUAL) -> Stage:
 
 
 def _busy_us(engine: Engine, topology: Topology) -> int:
-    """How far apart checkpoints have to be to leave time for records: barriers take time of their receivers, a place
-    in each channel, and a snapshot may hold its task up."""
+    """The checkpoint interval that leaves time for records.  Each barrier takes time of its receiver and room in its
+    channel, and a snapshot may block its task."""
     wide: Counter[str] = Counter()
     for edge in topology.edges:
         wide[edge.receiver] += topology.parallelism[edge.sender]

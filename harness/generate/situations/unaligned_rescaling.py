@@ -1,4 +1,4 @@
-"""Data in flight that is redistributed: unaligned checkpoints of a job that is rescaled, wider or narrower, and back.
+"""In-flight data that is redistributed: unaligned checkpoints of a job that is rescaled, and mostly back again.
 
 S4 of `unaligned` rescales jobs to any parallelism.  Here two subtasks become three, or
 three become two, with few records in flight or many.  The job has edges whose data is
@@ -31,12 +31,12 @@ FEW = Crowd(capacities=(2, 3), paces=(4, 5), alignments=ALIGNMENTS, hasty=True)
 MANY = Crowd(capacities=(8, 16), paces=(6, 8), alignments=ALIGNMENTS, hasty=True)
 """channels hold much, and fill up"""
 WITH_FORWARD_PERCENT = 40
-"""how often forward edges stay what they are"""
+"""how often forward edges stay"""
 
 
 def two_to_three(choices: Choices, frame: Frame) -> Scenario:
-    """S5: a job with records in flight is cancelled and goes on at another width, and mostly, later, at the old one
-    again; now and then something dies."""
+    """S5: a job with records in flight is cancelled and rescaled, and mostly rescaled back later.  Now and then there
+    is a failure."""
     recipe = frame.recipe(
         least_records=40,
         most_records=100,
@@ -63,7 +63,7 @@ TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"S5": two_to_three
 
 
 def there_and_back(choices: Choices, stage: Stage) -> tuple[AnyCommand, ...]:
-    """Cancelled and resumed at another width, and mostly once more at the old one."""
+    """Cancel the job and resume it with another parallelism, and mostly once more with the old parallelism."""
     old = dict(stage.topology.parallelism)
     new = _flipped(choices, stage.topology)
     if not judged_alike(stage.workload, (stage.topology,), rescaled(stage.topology, new)):
@@ -79,14 +79,14 @@ def there_and_back(choices: Choices, stage: Stage) -> tuple[AnyCommand, ...]:
 
 
 def _amid(choices: Choices, target: Forecast, later: int) -> AnyTrigger:
-    """When there is something in flight to restore: some time after a checkpoint, or as one completes."""
+    """When there is in-flight data to restore: some time after a checkpoint, or as one completes."""
     if choices.percent(25):
         return seasoned(choices, target, later)
     return AtPoint(point="checkpoint-completed", occurrence=choices.between(1, 2) + later // 2)
 
 
 def _flipped(choices: Choices, topology: Topology) -> dict[str, int]:
-    """Everything at the other width, or some operator with all that forward edges join to it."""
+    """The other parallelism for all operators, or for one operator and all that forward edges join to it."""
     names = list(topology.parallelism)
     if choices.percent(50):
         names = joined(topology, choices.pick(names))
@@ -94,8 +94,8 @@ def _flipped(choices: Choices, topology: Topology) -> dict[str, int]:
 
 
 def with_forward(topology: Topology) -> Topology:
-    """The layout with the forward edges that it has, as long as barriers may overtake on others; at least as many
-    key groups as subtasks."""
+    """The layout with its forward edges, if barriers may overtake on other edges, and with at least as many key groups
+    as subtasks."""
     kept = {edge.receiver for edge in topology.edges if edge.partitioning in ("forward", "broadcast")}
     if all(edge.receiver in kept for edge in topology.edges):
         return without_forward(topology)

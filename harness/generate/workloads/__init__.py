@@ -1,1 +1,1 @@
-"""What is computed, drawn: operators, records, event times."""
+"""Draws workloads: operators, records, event times."""

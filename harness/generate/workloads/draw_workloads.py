@@ -1,12 +1,11 @@
-"""Workloads: trees of operators over drawn inputs, and how they are laid out.
+"""Draws workloads, which are trees of operators over drawn inputs, and their layouts.
 
-Only what has one right answer is drawn (classes M and S of the judge): an
-operator whose rows depend on the order of a key's input stands only where each
-key comes from one split by FIFO channels, never behind a join or a rebalance;
-an idempotent sink gets one final row a key, whatever the order.  The exception is
-what goes by processing time (class W): there the history says what was right.
-Retraction records (OPS-6), rows that take earlier ones back, go through count,
-sum and join.
+A workload has one right answer (the judge's classes M and S).  If the rows of an operator
+depend on the order of a key's records, each key comes from one split through FIFO channels,
+never behind a join or a rebalance edge.  An idempotent sink gets one final row for each key,
+whatever the order.  Operators in processing time are the exception (class W): their right
+answer depends on the history.  Retraction records (OPS-6) retract earlier ones, and pass
+count, sum and join.
 """
 
 from __future__ import annotations
@@ -58,18 +57,18 @@ STATELESS: tuple[AnyOperator, ...] = (
     FlatMap(),
 )
 COMMUTATIVE: tuple[AnyOperator, ...] = (Count(), Dedup())
-"""keyed, of class M"""
+"""keyed operators of class M"""
 IN_ORDER: tuple[AnyOperator, ...] = (Sum(), Greater(), Count(tagged=True), Dedup(keys_only=False), Model())
-"""keyed, of class S"""
+"""keyed operators of class S"""
 FINAL: tuple[AnyOperator, ...] = (Count(), Dedup())
-"""what may stand before an idempotent sink: one last row a key"""
+"""operators that may stand before an idempotent sink: they have one last row for each key"""
 
 _SUMS_AT_MOST = 2
 """sums of sums of 40-bit tags stay within 64 bits"""
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
-    """What a template asks of the workload that it gets."""
+    """The wishes of a template for its workload."""
 
     least_records: int = 16
     most_records: int = 120
@@ -80,44 +79,44 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """how many splits an input has"""
     idempotent: bool = False
     operators: frozenset[str] | None = None
-    """those that the subject knows, by the names that it declares; None: all"""
+    """the operators that the subject knows, by the names that it declares; None: all"""
     edges: frozenset[str] = frozenset(EDGES)
-    """those that it knows"""
+    """the edges that the subject knows"""
     windows_percent: int = 25
-    """how often a window stands among the operators, of those workloads that can have one"""
+    """how often a workload that can have a window has one"""
     clocked_percent: int = 4
-    """how often, of those, an operator stands there that goes by processing time"""
+    """how often a workload that can have an operator in processing time has one"""
     rules_percent: int = 25
-    """how often, where two inputs would be joined, the second has rules instead, which are broadcast"""
+    """how often the second of two inputs that would be joined has broadcast rules instead"""
     batches_percent: int = 10
-    """how often an operator behind all keyed ones collects rows in batches, its state being a list"""
+    """how often an operator behind all keyed ones collects rows in batches, in a list state"""
     tallies_percent: int = 20
-    """how many of the plain counts hold a union"""
+    """how many of the plain counts have a union state"""
     retractions_percent: int = 10
-    """how often the records of those that can have it take earlier ones back"""
+    """how often a workload that can have retractions has some"""
     windows_in_order: bool = False
-    """the rows of windows are never rebalanced: where records may be late, a judge would not know which went where"""
+    """whether rows of windows are never rebalanced: with late records a judge would not know which went where"""
     two_phase_percent: int = 25
-    """how often the maps of a job with a transactional sink change nothing and commit what they pass on"""
+    """how often the maps of a job with a transactional sink are two-phase operators"""
     unbounded_percent: int = 12
     mixed_percent: int = 0
-    """how often the first of two inputs ends and the other does not"""
+    """how often the first of two inputs is bounded and the other is not"""
     branch_percent: int = 0
-    """how often, where two inputs meet in a union, an operator stands on the way of the first"""
+    """how often an operator stands between the first of two inputs and the union where they meet"""
     enumerated_percent: int = 12
-    """how often an enumerator gives the splits out, where it can"""
+    """how often an enumerator assigns the splits, if it can"""
     apart: bool = False
-    """inputs, or splits of one, end long before others"""
+    """whether inputs, or splits of one, end long before others"""
     parallelism: tuple[int, ...] = (1, 1, 2, 2, 3)
     varied_percent: int = 25
-    """how often an operator departs from the common parallelism"""
+    """how often an operator has another parallelism than the others"""
 
 
 MODEST_RECORDS = 60
 
 
 def modest(recipe: Recipe) -> Recipe:
-    """The recipe for a subject whose every task is a process and every record takes its time."""
+    """The recipe for a subject in real time, in which tasks are processes and records take time."""
     return msgspec.structs.replace(
         recipe,
         least_records=min(recipe.least_records, MODEST_RECORDS),
@@ -128,7 +127,7 @@ def modest(recipe: Recipe) -> Recipe:
 
 
 class Chain:
-    """A workload in the making: nodes are appended to the stream called `end`."""
+    """A workload that is being built: nodes are appended to the stream called `end`."""
 
     def __init__(self, choices: Choices, recipe: Recipe, *, ordered: bool) -> None:
         self.choices = choices
@@ -137,10 +136,10 @@ class Chain:
         self.nodes: list[Node] = []
         self.tallies = knows(recipe.operators, Tally())
         self.alike = False
-        """all values are the same, so that a filter may leave nothing"""
+        """whether all values are the same, so that a filter may drop all"""
 
     def known(self, menu: tuple[AnyOperator, ...]) -> list[AnyOperator]:
-        """Those of a menu that the subject knows and that are not yet there too often."""
+        """The operators of a menu that the subject knows and that are not in the workload too often."""
         kinds = [type(node.operator) for node in self.nodes]
         full: set[type[AnyOperator]] = {kind for kind in (Filter, FlatMap) if kind in kinds}
         if self.alike:
@@ -182,7 +181,7 @@ def draw_workload(choices: Choices, recipe: Recipe) -> Workload:
         return draw_windowed(choices, recipe, shape)
     if _may_retract(recipe, shape) and choices.percent(recipe.retractions_percent):
         return draw_retracting(choices, recipe, shape)
-    # a table without a count or the like shows each key's last row, so that each has to come along one way
+    # without a final operator a table shows each key's last row, so all rows of a key must come along one path
     in_lanes = recipe.idempotent and not any(knows(recipe.operators, operator) for operator in FINAL)
     keys = draw_keys(choices, separate=ordered or in_lanes, least_keys=5 if shape == "join" else 1)
     inputs = draw_inputs(choices, recipe, shape, keys)
@@ -220,7 +219,7 @@ def _may_have_window(recipe: Recipe, shape: str) -> bool:
 
 
 def draw_windowed(choices: Choices, recipe: Recipe, shape: str, *, sorts: tuple[str, ...] = ()) -> Workload:
-    """Stateless operators, a window in event time, and now and then an operator behind it."""
+    """A workload with stateless operators, a window in event time, and now and then an operator behind it."""
     keys = draw_keys(choices, separate=False)
     inputs = draw_times(choices, draw_inputs(choices, recipe, shape, keys))
     window = draw_window(choices, sorts or known_windows(recipe.operators), recipe.operators)
@@ -229,7 +228,7 @@ def draw_windowed(choices: Choices, recipe: Recipe, shape: str, *, sorts: tuple[
 
 
 def draw_clocked(choices: Choices, recipe: Recipe, shape: str) -> Workload:
-    """The same around an operator that goes by processing time; its inputs have no event time."""
+    """The same with an operator in processing time instead of the window; its inputs have no event time."""
     inputs = draw_inputs(choices, recipe, shape, draw_keys(choices, separate=False))
     nodes = _around(choices, recipe, shape, inputs, draw_burst(choices))
     return Workload(name=f"clocked {shape}", inputs=inputs, nodes=nodes)
@@ -256,8 +255,8 @@ def _may_have_rules(recipe: Recipe, shape: str) -> bool:
 
 
 def draw_ruled(choices: Choices, recipe: Recipe) -> Workload:
-    """Data that broadcast rules change (class H: which rule a row finds depends on what came before it), stateless
-    operators on either way to them, and now and then an operator behind."""
+    """Rows that broadcast rules change, stateless operators before both inputs, and now and then an operator behind.
+    This is class H: the rules that a row meets depend on what arrived before it."""
     inputs = draw_inputs(choices, recipe, "rules", draw_keys(choices, separate=False))
     chain = Chain(choices, recipe, ordered=False)
     data, changes = (source.name for source in inputs)
@@ -279,7 +278,7 @@ def _may_retract(recipe: Recipe, shape: str) -> bool:
 
 
 def draw_retracting(choices: Choices, recipe: Recipe, shape: str) -> Workload:
-    """Records and their retractions, through a join or through one or two changelogs."""
+    """Records and their retractions, which pass a join or one or two operators with changelogs."""
     keys = draw_keys(choices, separate=shape != "join", least_keys=5 if shape == "join" else 1)
     inputs = draw_retractions(choices, draw_inputs(choices, recipe, shape, keys))
     chain = Chain(choices, recipe, ordered=True)
@@ -307,7 +306,7 @@ def draw_topology(choices: Choices, workload: Workload, recipe: Recipe) -> Topol
     for name in (*(source.name for source in workload.inputs), *(node.name for node in workload.nodes), SINK):
         varied = choices.percent(recipe.varied_percent)
         parallelism[name] = choices.pick(recipe.parallelism) if varied else common
-    if "hash" not in recipe.edges and "forward" in recipe.edges:  # nothing else keeps the rows of a key together
+    if "hash" not in recipe.edges and "forward" in recipe.edges:  # only forward edges keep the rows of a key together
         parallelism = dict.fromkeys(parallelism, common)
     elif "hash" not in recipe.edges and recipe.idempotent:
         parallelism = dict.fromkeys(parallelism, 1)
@@ -331,11 +330,11 @@ def draw_topology(choices: Choices, workload: Workload, recipe: Recipe) -> Topol
 
 
 def _order_matters_after(workload: Workload, recipe: Recipe) -> dict[str, bool]:
-    """For the name of each input or node: whether what it sends must stay in order by key."""
+    """By the name of an input or a node: whether its rows must stay in order by key."""
     matters: dict[str, bool] = {workload.output: recipe.idempotent}
     for node in reversed(workload.nodes):
         for name in node.inputs:
-            # a final count or dedup forgets the order in which its input came
+            # the final row of a count or a dedup does not depend on the order of its input
             after = matters[node.name] and not recipe.idempotent
             matters[name] = after or is_ordered(node.operator)
     window = window_of(workload)
@@ -354,7 +353,7 @@ def draw_inputs(choices: Choices, recipe: Recipe, shape: str, keys: Keys) -> tup
     least = min(recipe.least_records, most)
     if choices.seeded:
         low, high = choices.pick(((least, most // 4), (most // 4, most // 2), (most // 2, most)))
-    else:  # fewer records exercise less, but Hypothesis shrinks by taking records away
+    else:  # fewer records exercise less, but Hypothesis shrinks by removing records
         least = low = min(1, least)
         high = most
     splits = draw_splits(choices, keys, splits=sum(split_counts), least=max(least, low), most=max(least, high))
@@ -372,11 +371,11 @@ def draw_inputs(choices: Choices, recipe: Recipe, shape: str, keys: Keys) -> tup
 def _cut_short(
     choices: Choices, splits: list[tuple[InputRecord, ...]], first_input: int
 ) -> list[tuple[InputRecord, ...]]:
-    """The splits of the first input, or any but the last, without the greater part of their records."""
+    """The splits with most records removed from those of the first input, or from any but the last split."""
     share = choices.pick((25, 10, 50, 0))
     single = choices.percent(50) or first_input == len(splits)
     short = [choices.between(0, max(0, len(splits) - 2))] if single else range(first_input)
-    least = 0 if first_input == len(splits) else 1  # what is joined with nothing leaves nothing
+    least = 0 if first_input == len(splits) else 1  # a join with an empty input has no rows
     return [
         records[: max(least, len(records) * share // 100)] if number in short else records
         for number, records in enumerate(splits)
@@ -384,7 +383,7 @@ def _cut_short(
 
 
 def is_possible(shape: str, recipe: Recipe) -> bool:
-    """Whether a subject has what two inputs meet in."""
+    """Whether a subject has the operator in which the inputs of this shape meet."""
     if shape == "join":
         return not recipe.idempotent and knows(recipe.operators, Join())
     return shape == "chain" or knows(recipe.operators, Union())
@@ -395,7 +394,7 @@ def _kind(operator: AnyOperator) -> str:
 
 
 def _called(operator: AnyOperator) -> str:
-    """What a node is called after: its kind, or a user function's name without the package's part of it."""
+    """The beginning of a node's name: its kind, or a user function's name without the package's prefix."""
     if isinstance(operator, User):
         return operator.function.rpartition("/")[2]
     return _kind(operator).replace("flat-map", "flatmap")
@@ -406,7 +405,7 @@ JOIN = Join(signed=True)
 
 
 def draw_retractions(choices: Choices, inputs: tuple[Input, ...]) -> tuple[Input, ...]:
-    """The inputs, some of whose records take back an earlier one of their key and split: most, or few."""
+    """The inputs with retractions, many or few, each of an earlier record of its key and split."""
     shift, mask = choices.between(0, 20), choices.pick((1, 3, 7))
     return tuple(
         replace(source, splits=tuple(with_retractions(split, shift, mask) for split in source.splits))
@@ -415,7 +414,8 @@ def draw_retractions(choices: Choices, inputs: tuple[Input, ...]) -> tuple[Input
 
 
 def with_retractions(records: tuple[InputRecord, ...], shift: int, mask: int) -> tuple[InputRecord, ...]:
-    """The bits of a record's tag say whether it becomes a retraction; it takes back the newest that still stands."""
+    """The records with retractions.  The bits of a record's tag decide whether it becomes one; it then retracts the
+    newest record that is not retracted yet."""
     standing: dict[int | None, list[InputRecord]] = {}
     changed: list[InputRecord] = []
     for record in records:

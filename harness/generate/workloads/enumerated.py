@@ -14,11 +14,11 @@ from ...scenario.forecast import Forecast
 from ..choices import Choices
 
 DELAYS: tuple[tuple[int, ...], ...] = ((0,), (0, 35), (0, 0, 60), (0, 20, 45, 70), (0, 100))
-"""when the splits of an input are discovered, in turn, in percent of the time that its sources read"""
+"""times at which the splits of an input are discovered, in turn, in percent of the time for which its sources read"""
 
 
 def enumerated(choices: Choices, workload: Workload, target: Forecast) -> Workload:
-    """The workload with enumerators, where there can be any."""
+    """The workload with enumerators for the inputs that can have one."""
     if target.engine.guarantee == "at-most-once":
         return workload
     delays = [target.span_us * percent // 100 for percent in choices.pick(DELAYS)]

@@ -1,9 +1,9 @@
 """Event times of records, and windows over them.
 
-What is drawn has one right answer, mostly: within a split no record is further
-behind the greatest before it than the watermark's delay, and nothing idles, so
-that no record is ever late (class M of the judge).  `loosened` has it otherwise
-(class W): there the run itself decides what is late.
+Mostly there is one right answer (the judge's class M).  In each split the event time of a
+record is behind the greatest earlier one by at most the watermark's delay, and no split is
+idle, so that no record is late.  `loosened` draws other workloads (class W), in which the
+run decides what is late.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from ....properties.model.workload import BEGINNING, END_OF_TIME, Burst, Input, 
 from ..choices import Choices
 
 PACE = 10
-"""event time that passes from one record of a split to the next, on average"""
+"""the average event time from one record of a split to the next"""
 
 SORTS = ("tumbling", "sliding", "session")
 
 
 BURST = Burst(gap_us=1_000)
-"""any one"""
+"""an example, to ask whether a subject knows its kind"""
 GAPS_US = (300, 1_000, 3_000, 10_000)
-"""a few records of a key come within the first of them, or all of them within the last"""
+"""from a gap in which a few records of a key arrive to a gap in which all arrive"""
 
 
 def draw_burst(choices: Choices) -> Burst:
-    """An operator that goes by processing time."""
+    """An operator in processing time."""
     return Burst(gap_us=choices.pick(GAPS_US), of=choices.pick(("count", "sum")))
 
 
 def known_windows(operators: frozenset[str] | None) -> tuple[str, ...]:
-    """The kinds of window that a subject knows, by its operators (None: all)."""
+    """The kinds of window among the operators that a subject knows (None: all)."""
     return tuple(sort for sort in SORTS if operators is None or sort in operators)
 
 
 def draw_window(
     choices: Choices, sorts: tuple[str, ...], operators: frozenset[str] | None = None
 ) -> Tumbling | Sliding | Session:
-    """A window, so large that it takes in a few records of a key."""
+    """A window that is large enough for a few records of a key."""
     sort = choices.pick(sorts)
     of = choices.pick(("count", "sum"))
     lateness = choices.pick((0, 0, 0, 5 * PACE))
@@ -56,21 +56,21 @@ def draw_window(
 
 
 def draw_times(choices: Choices, inputs: tuple[Input, ...]) -> tuple[Input, ...]:
-    """The inputs with event times, out of order by no more than their delay."""
+    """The inputs with event times, out of order by at most their delay."""
     start = choices.pick((0, -7 * PACE, 1_000_000))
     source = Random(choices.between(0, (1 << 16) - 1))
     return tuple(_timed(each, start, choices.pick((0, PACE, 4 * PACE)), source) for each in inputs)
 
 
 def closing(inputs: tuple[Input, ...], window: Tumbling | Sliding | Session) -> tuple[Input, ...]:
-    """The inputs, all of them ending where otherwise no window would be over and no row come out."""
+    """The inputs, all bounded if otherwise no window would end and no row be emitted."""
     if _some_window_ends(inputs, window):
         return inputs
     return tuple(msgspec.structs.replace(each, bounded=True) for each in inputs)
 
 
 def _some_window_ends(inputs: tuple[Input, ...], window: Tumbling | Sliding | Session) -> bool:
-    """Whether the watermark gets so far; it may be wrong if a map gives records other keys."""
+    """Whether the watermark passes the end of some window; this may be wrong if a map changes keys."""
     last = [max(times, default=BEGINNING) - one.delay - 1 for one in inputs if not one.bounded for times in one.times]
     watermark = min(last, default=END_OF_TIME)
     by_key: dict[int | None, list[int]] = {}
@@ -85,7 +85,7 @@ def _some_window_ends(inputs: tuple[Input, ...], window: Tumbling | Sliding | Se
 
 
 def _with_successors(times: list[int]) -> Iterator[tuple[int, int]]:
-    """Each time, and the one after it."""
+    """Each time with the following one."""
     ordered = sorted(times)
     yield from zip(ordered, (*ordered[1:], END_OF_TIME), strict=True)
 
@@ -93,9 +93,9 @@ def _with_successors(times: list[int]) -> Iterator[tuple[int, int]]:
 def loosened(
     choices: Choices, workload: Workload, read_us: int, *, may_idle: bool = True, idle: bool = False
 ) -> Workload:
-    """The same with records that are behind the watermark, or with splits that are idle at times.
+    """The workload with late records, or with splits that are idle at times.
 
-    `may_idle`: splits may be idle; `idle`: they are.
+    `may_idle`: splits may be idle; `idle`: splits are idle.
     """
     ways = ((True, False), (False, True), (True, True))
     late, idle = choices.pick(ways[idle:] if may_idle else ways[:1])
@@ -113,7 +113,7 @@ def loosened(
 
 
 def _put_back(times: tuple[int, ...], draw: Random) -> tuple[int, ...]:
-    """One in five so far that its window may be over."""
+    """Put one time in five back so far that its window may have ended."""
     return tuple(time - (draw.randint(1, 30 * PACE) if draw.random() < 0.2 else 0) for time in times)
 
 
@@ -123,7 +123,7 @@ def _timed(source: Input, start: int, delay: int, draw: Random) -> Input:
 
 
 def _times(count: int, start: int, delay: int, draw: Random) -> tuple[int, ...]:
-    """Times that go on by `PACE` on average, each put back by up to `delay`."""
+    """Times that advance by `PACE` on average, each put back by up to `delay`."""
     times: list[int] = []
     for _ in range(count):
         start += draw.randint(0, 2 * PACE)

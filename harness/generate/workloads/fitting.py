@@ -1,8 +1,8 @@
 """A scenario reduced to what a subject can do.
 
-`needs` lists what a scenario needs.  A part that the subject lacks is removed here if
-the scenario makes sense without it.  Operators and edges are never removed: if the
-subject lacks one, the strategies draw another scenario.
+`needs` lists what a scenario needs.  A part for which the subject lacks the ability is
+removed here if the scenario makes sense without it.  Operators and edges are never
+removed: if the subject lacks one, the strategies draw another scenario.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from .enumerated import statically_assigned
 
 
 def fit(scenario: Scenario, capabilities: Capabilities, *, given: bool = False) -> Scenario:
-    """The scenario without what the subject does not know, as far as that can be left out.
+    """The scenario without the parts that the subject cannot do and that can be left out.
 
-    A workload that is given stays as it is.
+    A given workload is not changed.
     """
     engine = fitted(scenario.engine, capabilities)
     workload = scenario.workload if given else _fed(scenario.workload, engine, capabilities)
     if not all(source.bounded for source in workload.inputs):
-        engine = replace(engine, checkpoints_after_finish=True)  # an endless one would commit nothing any more
+        engine = replace(engine, checkpoints_after_finish=True)  # else unbounded jobs stop committing
     return replace(
         scenario,
         workload=workload,
@@ -46,7 +46,7 @@ def fit(scenario: Scenario, capabilities: Capabilities, *, given: bool = False) 
 
 
 def fitted(engine: Engine, capabilities: Capabilities) -> Engine:
-    """The engine with settings that the subject knows; as it was where it knows them all."""
+    """The engine with only the settings that the subject knows."""
     engine = _barriers(_promised(engine, capabilities), capabilities)
     knows_concurrent = capabilities.concurrent_checkpoints
     engine = replace(
@@ -64,14 +64,14 @@ def fitted(engine: Engine, capabilities: Capabilities) -> Engine:
 
 
 def _promised(engine: Engine, capabilities: Capabilities) -> Engine:
-    """With a guarantee, a sink and whoever commits there that the subject has."""
+    """The engine with a guarantee, a sink and a committing stage that the subject has."""
     wanted = promise(engine.guarantee, engine.sink, capabilities.guarantees, capabilities.sinks)
     committing = engine.committing
     if wanted[1] == "transactional":
         committing = _one_of("committing", committing, capabilities.committing)
     if (*wanted, committing) == (engine.guarantee, engine.sink, engine.committing):
         return engine
-    # commits amid a job, and local recovery, take other settings too: drawn together, or not at all
+    # two-phase operators and local recovery need other settings too: they stay together, or not at all
     engine = replace(engine, committing=committing, two_phase=(), failover=_together(engine))
     return promising(engine, *wanted)
 
@@ -81,7 +81,7 @@ def _together(engine: Engine) -> str:
 
 
 def _barriers(engine: Engine, capabilities: Capabilities) -> Engine:
-    """With barriers that do what the subject's can, and what they overtake stored as it can be."""
+    """The engine with an alignment and a way of spilling that the subject has."""
     if engine.guarantee == "exactly-once":
         engine = replace(engine, alignment=_one_of("alignments", engine.alignment, capabilities.alignments))
     spilling = engine.spilling
@@ -96,7 +96,7 @@ def _barriers(engine: Engine, capabilities: Capabilities) -> Engine:
 
 
 def _one_of(field: str, wanted: str, declared: frozenset[str]) -> str:
-    """The one that is wanted, or the first that the subject has; what it has none of stays, and does not fit."""
+    """The wanted value, or the first that the subject has; if it has none, the wanted value stays, and is lacking."""
     return next((name for name in (wanted, *VOCABULARIES[field][1]) if name in declared), wanted)
 
 
@@ -113,7 +113,7 @@ def _failover(engine: Engine, capabilities: Capabilities) -> str:
 
 
 def _fed(workload: Workload, engine: Engine, capabilities: Capabilities) -> Workload:
-    """With inputs that the subject can read."""
+    """The workload with inputs that the subject can read."""
     if not capabilities.enumerators or engine.guarantee == "at-most-once":
         workload = statically_assigned(workload)
     sources = capabilities.sources
@@ -131,10 +131,10 @@ def _fed(workload: Workload, engine: Engine, capabilities: Capabilities) -> Work
 
 
 def _is_incompatible(command: AnyCommand) -> bool:
-    """Whether it asks for a job that is to be refused."""
+    """Whether the command requests a job that must be refused."""
     return isinstance(command, Resume) and bool(command.inserted)
 
 
 def _as_wide(command: AnyCommand) -> AnyCommand:
-    """The command without another parallelism."""
+    """The command without a change of parallelism."""
     return replace(command, parallelism={}) if isinstance(command, Resume) else command

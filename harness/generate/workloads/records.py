@@ -11,7 +11,7 @@ from ..choices import Choices
 
 _TAG_BITS = 40
 _LARGE = (1 << 32) + 1
-"""odd and no multiple of 3, so that filters let as much through as ever"""
+"""odd and no multiple of 3, so that filters pass as many values as usual"""
 _tags: list[int] = []
 
 
@@ -20,9 +20,9 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True):
 
     keys: int
     separate: bool
-    """each key belongs to one split: what ordered operators need (class S)"""
+    """whether each key belongs to one split, as ordered operators need (class S)"""
     skewed: bool
-    """most records go to one split and one key"""
+    """whether most records have one split and one key"""
     nulls: bool
     scale: int = 1
 

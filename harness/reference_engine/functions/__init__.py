@@ -1,9 +1,8 @@
-"""User functions that the package ships (OPS-4): a scenario that names one can be run anywhere, without `--function`.
+"""User functions that the package ships (OPS-4).  A scenario that names one runs anywhere, without `--function`.
 
-Each is written as a user would write it, said once more in plain Python and once
-in SQL, in one file: the class is the engine's half.  Their names begin with
-`RESERVED` (`harness/workloads/user_functions.py`), which no other function's may;
-nothing else that a scenario names is ever loaded.
+Each file has one function three times: as a class that the engine runs, in plain Python
+and in SQL.  Only their names may begin with `RESERVED` (`harness/workloads/user_functions.py`).
+No other function that a scenario names is loaded without `--function`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""By how much each value of a key differs from the one before: state of its own, in a field, that it hands over."""
+"""The difference of each value of a key from the previous one.  The state is in a field that the function snapshots."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .base import UserFunction, in_sql
 
 
 class Changes(Function):
-    """Rows (difference, tag, tag2) of a record, from a key's second on; NULL where either value is."""
+    """Emits (difference, tag, tag2) for each record but a key's first; the difference is NULL if a value is."""
 
     owns_state = True
 

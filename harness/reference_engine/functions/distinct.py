@@ -1,4 +1,4 @@
-"""Each value of a key once: state that is a union, of which each subtask keeps what is of its keys."""
+"""Each value of a key once.  The state is a union, of which each subtask keeps the items of its keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .base import UserFunction, in_sql
 
 
 class Distinct(Function):
-    """Rows (value, 0, 0): which record brought a value first does not show, so their order does not matter."""
+    """Emits (value, 0, 0).  No row shows which record had the value first, so the order of records does not matter."""
 
     states: ClassVar = {"seen": union_of(str)}
     """[key, value] as JSON"""

@@ -1,6 +1,6 @@
-"""What a key had when none of it came for a while: timers in processing time, each put off by the next record.
+"""The records of a key before a pause, by timers in processing time; each record puts the timer of its key off.
 
-Which records that are depends on when a run took them, so PySpark is not asked.
+The result depends on when a run took the records, so PySpark is not asked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LULL_US = 1_500
 
 
 class Lulls(Function):
-    """Rows (how many records, sum of their tags, 0)."""
+    """Emits (number of records, sum of their tags, 0)."""
 
     clocked = True
     states: ClassVar = {"tags": list_of(int), "until": value_of(int)}

@@ -1,5 +1,5 @@
-"""The engine's operators of user functions, by the names that a workload says; each raises Refused for a name that was
-not made known."""
+"""The engine's operators of user functions, by their names in a workload.  All raise Refused for a name that is not
+registered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .base import UserFunction
 
 
 def user_operator(name: str) -> Callable[[], Operator]:
-    """What makes an instance of a user's operator."""
+    """A factory of instances of a user's operator."""
     function = _called(name)
     return lambda: UserOperator(name, function.function)
 
@@ -24,8 +24,8 @@ def shares_state(name: str) -> bool:
 
 
 def entry_of(name: str) -> str | None:
-    """The package.module:NAME by which another process can have a function, None for one that it knows as the
-    package's own."""
+    """The package.module:NAME from which another process can import a function; None for a function of the package,
+    which every process knows."""
     _called(name)
     if name.startswith(RESERVED):
         return None

@@ -1,5 +1,5 @@
-"""The sum of a key's tags by period of event time, and at the very end how many records it had: declared state by
-key, and one timer a key, which sets the next."""
+"""The sum of a key's tags by period of event time, and at the end of all input its number of records.  The function
+has declared keyed state, and one timer for each key, which sets the next timer."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ PERIOD = 50
 
 
 class Periods(Function):
-    """Rows (end of the period, sum, 0), then (how many records, 0, 1)."""
+    """Emits (end of the period, sum, 0), and at the end (number of records, 0, 1)."""
 
     timed = True
     states: ClassVar = {"sums": map_of(int), "records": value_of(int)}
-    """sums by the ends of the periods that are not over"""
+    """sums by the end of the period, for periods that are not over"""
 
     def on_record(self, record: Taken, context: Context) -> Iterator[Out]:
         sums = Counter({int(end): total for end, total in context.get("sums").items()})

@@ -1,4 +1,4 @@
-"""What is wrong with a user function, as the engine would run it: looked at before a job is."""
+"""The mistakes in a user function that can be found before a job runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CALLED_IF = {"on_timer": "timed", "on_end": "timed", "on_close": "timed", "on_c
 
 
 def problems_of(function: UserFunction) -> Iterator[str]:
-    """Why the engine cannot run a function, or PySpark cannot be asked of it; the last is that it cannot be made."""
+    """Why the engine cannot run a function, or PySpark cannot be asked about it."""
     kind = function.function
     if kind.timed and kind.clocked:
         yield f"{function.name} goes by event time and by processing time: it can do one of the two"
@@ -29,12 +29,12 @@ def problems_of(function: UserFunction) -> Iterator[str]:
 
 
 def _never_called(kind: type[Function]) -> Iterator[str]:
-    """What a function defines and the engine does not call, as it does not say which time it goes by."""
+    """The methods that the engine never calls, because the function does not declare which time it uses."""
     for name, flag in _CALLED_IF.items():
         if getattr(kind, name) is not getattr(Function, name) and not getattr(kind, flag):
             yield name
 
 
 def has_rows_of_no_key(kind: type[Function]) -> bool:
-    """Whether rows may wait at any subtask to which they were sent."""
+    """Whether rows may wait at any subtask to which they were sent: in state of no key, or for `on_close`."""
     return kind.on_close is not Function.on_close or any(one.kind == "items" for one in kind.states.values())

@@ -1,5 +1,5 @@
-"""Records with an even tag pass, the others stand by until the end of all input: state of the subtask, of no key,
-which is redistributed when the job is rescaled."""
+"""Records with an even tag pass; the others wait until the end of all input.  They are in state of the subtask, which
+has no key and is redistributed when the job is rescaled."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .base import UserFunction, in_sql
 
 
 class Standby(Function):
-    """Each row is a record."""
+    """Emits the records themselves."""
 
     timed = True
     states: ClassVar = {"waiting": items_of(str)}
-    """[key, value, tag, tag2] as JSON: at another subtask nothing else would say whose it is"""
+    """[key, value, tag, tag2] as JSON; it has the key, because the item may be redistributed to another subtask"""
 
     def on_record(self, record: Taken, context: Context) -> Iterator[Out]:
         if record.tag % 2 == 0:

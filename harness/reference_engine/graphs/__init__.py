@@ -1,1 +1,1 @@
-"""Systems that are no streams: processes, channels and general snapshots (CL-1 to CL-5)."""
+"""Systems, which have no streams: processes, channels and general snapshots (CL-1 to CL-5)."""

@@ -20,23 +20,23 @@ class SystemRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def outcome(self) -> str:
-        """violated, held or unknown, as of any scenario"""
+        """violated, held or unknown, as for a scenario"""
         return in_a_word((self.verdict,))
 
     @property
     def trace_sha256(self) -> str:
-        """The digest of all that happened, in order."""
+        """The digest of the history."""
         return digest(self.history)
 
 
 def run_and_judge(system: System) -> SystemRun:
-    """Run it, and ask causality; raises EngineError for a system that cannot run."""
+    """Run a system and judge it by causality; raises EngineError if it cannot run."""
     history = run(system)
     return SystemRun(history=history, verdict=check(history))
 
 
 def run(system: System) -> GraphHistory:
-    """What happened, as the judge reads it; raises EngineError for a system that cannot run."""
+    """The history of a system; raises EngineError if it cannot run."""
     outcome = GraphWorld(system).run()
     return GraphHistory(
         processes=system.processes,

@@ -1,4 +1,4 @@
-"""A system of processes and channels as data: the one description of it, which the world that runs it has."""
+"""A system of processes and channels as data: the type of the simulated engine, re-exported."""
 
 from __future__ import annotations
 

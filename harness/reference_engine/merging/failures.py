@@ -1,7 +1,7 @@
-"""Which failures a history has, and which fault explains each.
+"""The failures in a history, and the fault that explains each.
 
-A process knows why it failed, not who made it so; the harness knows what it did,
-not what came of it.  Both wrote it down; here the two are brought together.
+A process records how it failed, but does not know the cause.  The harness records the
+faults that it injected, but does not know their effects.  Here effects are matched with causes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ....reference_impl.processes.coordinator import NO_HEARTBEAT, PROCESS_TERMI
 from .order import Placed, Source
 
 COORDINATOR = "coordinator"
-"""The name of its process."""
+"""The name of the coordinator's process."""
 CONNECTION_BROKE = re.compile(r"its connection from (\S+) broke")
 STORE_REFUSED = "the external store refused"
 ENDED_BADLY = ("killed", "failed", "cancelled")
@@ -26,10 +26,10 @@ PARTS = ("tasks-restarted", "tasks-recovered")
 """How the coordinator names a partial failover: of a region, or of the lost tasks only (local recovery)."""
 
 LATER_US = 2_000_000
-"""of the machine's clock: how much later a cause may be written down than what came of it, and how
-long after a fault has healed what it did may still be found out"""
+"""of the machine's clock: how much later than its effect a cause may be recorded, and how long after a fault has
+healed its effect may still be noticed"""
 LONG_LAG_US = 1_000_000
-"""a loop that is this late shows that the machine is too slow to judge by time"""
+"""an event loop that is this late shows that the machine is too slow for timeouts to mean anything"""
 
 
 class Run(msgspec.Struct):
@@ -45,7 +45,7 @@ class Run(msgspec.Struct):
 
 
 class Faults:
-    """What the harness did, when: each question is answered with the fault's number, or None."""
+    """The faults that the harness injected, and when.  Queries return the number of a fault, or None."""
 
     def __init__(self, placed: Sequence[Placed]) -> None:
         self._healed: dict[int, list[int]] = {}
@@ -55,7 +55,7 @@ class Faults:
         self._outages: list[tuple[int, int | None, int]] = []
         """(from, until, fault)"""
         self._expired: dict[str, int] = {}
-        """transactions that the store gave up, and the fault that had it do so"""
+        """by transaction that the store expired: the fault that caused it"""
         for one in placed:
             entry = one.entry
             if isinstance(entry, e.FaultHealed):
@@ -81,7 +81,7 @@ class Faults:
             ]
 
     def _lasts(self, fault: int, began: int, at: int) -> bool:
-        """Whether a fault that began to act then still explains something now."""
+        """Whether a fault that began to act at `began` can explain a failure at `at`."""
         healed = next((stamp for stamp in self._healed.get(fault, ()) if stamp >= began), None)
         return healed is None or at <= healed + LATER_US
 
@@ -94,7 +94,7 @@ class Faults:
         return None
 
     def silencing(self, process: str, at: int) -> int | None:
-        """The fault that keeps a process from showing that it lives."""
+        """The fault that explains why a process shows no sign of life."""
         for stopped in reversed(self._stopped):
             if stopped.process == process and stopped.stamp <= at and self._lasts(stopped.fault, stopped.stamp, at):
                 return stopped.fault
@@ -102,14 +102,14 @@ class Faults:
         return died if died is not None else self.taking_database(at, at)
 
     def death(self, process: str, at: int) -> e.Died | None:
-        """Of a process, about then."""
+        """The death of a process near the time `at`."""
         for died in reversed(self._died):
             if died.process == process and at - 5 * LATER_US <= died.stamp <= at + LATER_US:
                 return died
         return None
 
     def ending(self, process: str, at: int) -> int | None:
-        """The fault of which a process died about then."""
+        """The fault that killed a process near the time `at`."""
         died = self.death(process, at)
         return died.fault if died is not None else None
 
@@ -122,7 +122,7 @@ class Faults:
         return None
 
     def giving_up(self, reason: str) -> int | None:
-        """The fault of which the store knows the transaction no more that a refusal names."""
+        """The fault that expired the transaction which the store's refusal names."""
         return next((self._expired[word] for word in reason.split() if word in self._expired), None)
 
     def slows(self, process: str, at: int) -> bool:
@@ -138,8 +138,8 @@ class Judged(msgspec.Struct):
 
 
 def judged(placed: Sequence[Placed], sources: Sequence[Source]) -> Judged:
-    """Deaths as what they mean for tasks and coordinator, each failure once and with its fault, consequences
-    of other failures and failures of what was replaced left out."""
+    """Replace deaths of processes by failures of tasks and of the coordinator.  Each failure is there once, with its
+    fault.  Consequences of other failures are left out, and so are failures of replaced attempts."""
     judge = _Judge(placed, sources)
     for one in placed:
         judge.take(one)
@@ -157,7 +157,7 @@ class _Judge:
         self._process_of = {run.task: sources[run.source].process for run in self._runs}
         self._parts = _parts(placed)
         self._newest: dict[TaskId | None, int] = {}
-        """of each task that a partial failover restarted, and of all (None)"""
+        """the newest attempt: of each task that a partial failover restarted, and (None) of all other tasks"""
         self._jobs: dict[int, int] = {}
         """attempt: job"""
         self._over: set[int] = set()
@@ -215,7 +215,7 @@ class _Judge:
         self.kept.append(one.with_entry(msgspec.structs.replace(entry, fault=fault, reason=self._reason(entry))))
 
     def _reason(self, entry: e.TaskFailed) -> str:
-        """The coordinator sees first that a process has ended; the harness knows how it ended."""
+        """The reason of a failure.  If the process has died, the harness knows more about it than the coordinator."""
         if entry.reason == PROCESS_TERMINATED:
             died = self._faults.death(self._process_of.get(entry.task, ""), entry.stamp)
             return died.reason if died is not None else entry.reason
@@ -287,7 +287,7 @@ class _Judge:
 
 
 def _parts(placed: Sequence[Placed]) -> dict[int, tuple[TaskId, ...]]:
-    """The tasks of each attempt that only a part of them began; whoever went on keeps the one before."""
+    """For each attempt of a partial failover, the tasks that it restarted; the other tasks keep their attempt."""
     return {
         one.entry.attempt: one.entry.tasks
         for one in placed
@@ -296,7 +296,7 @@ def _parts(placed: Sequence[Placed]) -> dict[int, tuple[TaskId, ...]]:
 
 
 def runs_of(placed: Sequence[Placed], sources: Sequence[Source]) -> list[Run]:
-    """Every run, with its end: its own, or that of its process."""
+    """Every attempt of a task, with its end: the recorded one, or the end of its process."""
     runs: dict[tuple[int, int], Run] = {}
     for one in placed:
         entry = one.entry

@@ -1,9 +1,9 @@
-"""Channels that outlive the attempts of tasks at their ends (UNA-4), as their senders wrote of them.
+"""Channels that outlive the attempts of the tasks at their ends (UNA-4), as recorded by their senders.
 
 With local recovery, an attempt records what it sends and the number of its first element.  An element that an earlier
 attempt had sent and that had arrived is recorded as repeated.  An element that was durable nowhere when this attempt
-began was lost with the earlier attempt and does not count.  Nor does what an earlier attempt writes later, because it
-does not know that it has been replaced.
+began was lost with the earlier attempt and does not count.  A replaced attempt may not know that it is replaced; what
+it records from then on does not count either.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Marked = tuple[int | None, int]
 
 
 class Taker(Generic[Item]):
-    """What takes an append as a list does."""
+    """An object with a method `append`, as a list has."""
 
     def __init__(self, take: Callable[[Item], None]) -> None:
         self.append = take
 
 
 class Continued:
-    """The account of an attempt of local recovery: `log` gets the elements that it was the first to send."""
+    """The record of an attempt that local recovery started: `log` gets the elements that it was the first to send."""
 
     def __init__(self, log: Channel, first: int, expects: int) -> None:
         self._log = log
@@ -51,7 +51,7 @@ class Continued:
 
 
 class Replaced:
-    """The account of an attempt when another has its place: nothing more goes into it."""
+    """The record of an attempt that was replaced: it ignores everything."""
 
     def __init__(self) -> None:
         nothing: Callable[[object], None] = lambda item: None  # noqa: E731
@@ -61,7 +61,7 @@ class Replaced:
 
 
 class Opened:
-    """What was opened of one channel, by which attempt of its sender."""
+    """The log of one channel that one attempt of its sender opened."""
 
     def __init__(self, attempt: int, key: tuple[int, int], log: Channel) -> None:
         self.attempt = attempt
@@ -70,7 +70,7 @@ class Opened:
 
 
 def cut(logs: Sequence[Channel], numbered: int) -> None:
-    """Leave of what attempts sent, one after the other, so many records and watermarks."""
+    """Cut the logs of successive attempts: of all elements together, only the first `numbered` stay."""
     for log in logs:
         records, marks = _within(log, numbered)
         numbered -= records + marks
@@ -81,7 +81,7 @@ def cut(logs: Sequence[Channel], numbered: int) -> None:
 
 
 def _within(log: Channel, numbered: int) -> tuple[int, int]:
-    """How many of the first so many elements are records, and how many watermarks."""
+    """Of the first `numbered` elements, how many are records and how many are watermarks."""
     marks = 0
     for at in range(len(log.sent) + 1):
         while marks < len(log.watermarks) and log.watermarks[marks][1] == at:

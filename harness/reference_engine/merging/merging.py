@@ -1,11 +1,10 @@
-"""The journals of a run's processes as one history.
+"""The journals of a run's processes, merged into one history.
 
-Each process wrote what it saw; sorted by stamp, process and position the entries
-stand in an order that is consistent with causality.  Replayed in this order
-into the `Recorder`, they become the history that the simulator's world would have made.
-The merge also adds what no process could know: which process was killed and why, what
-the external store did when nobody received its answer, and which fault explains a
-failure (see `requests` and `failures`).
+Each process records what it observes.  All entries are sorted by stamp, process and
+position, which is consistent with causality.  They are replayed in this order into the
+`Recorder`, which makes a history as it does for the simulated world.  The merge also adds
+what no process knows: which process was killed and why, what the external store did when
+nobody received its answer, and which fault explains a failure (see `requests` and `failures`).
 """
 
 from __future__ import annotations
@@ -28,14 +27,11 @@ from .order import Journal, LookBegan, Placed, Source, in_order
 from .requests import completed, rolled_back, settled, where_sent
 
 Committed = Sequence[tuple[str, Row]]
-"""What an independent reader sees at the end: (transaction, "" for none; row)."""
+"""The rows that an independent reader sees at the end, each with its transaction ("" for none)."""
 
 
 def journals_in(folder: Path) -> list[Journal]:
-    """Every journal of a run's folder, as its files are named: PROCESS.INCARNATION.
-
-    Raises OSError, and CorruptJournal.
-    """
+    """Every journal in a run's folder, from the files PROCESS.INCARNATION.  Raises OSError and CorruptJournal."""
     found: list[Journal] = []
     for path in sorted(folder.iterdir()):
         process, _, incarnation = path.name.rpartition(".")
@@ -56,13 +52,12 @@ def merged(
     lasting: Sequence[int] = (),
     epoch: int | None = None,
 ) -> None:
-    """Fill a history, whose head and `residue` are there, from the journals.
+    """Fill a history from the journals; its head and `residue` are already there.
 
-    `kinds` are the plan's faults by kind.  `passing` are committed transactions that the
-    job's output does not show.  `rolls_back`: the external store
-    aborts open transactions with their sessions.  `lasting` are the faults
-    that still acted at the end.  Times count from `epoch`, a stamp; by default from
-    the first entry.
+    `kinds` are the kinds of the planned faults, in their order.  `passing` are committed
+    transactions that the job's output does not show.  `rolls_back`: the external store aborts
+    an open transaction when its session ends.  `lasting` are the faults that still acted at
+    the end.  Times count from the stamp `epoch`, by default from the first entry.
     """
     sources = [Source(process, incarnation) for process, incarnation, _ in journals]
     placed = where_sent(in_order(journals))
@@ -84,8 +79,8 @@ def merged(
 
 
 def as_seen(committed: Committed, reads: Iterable[Sequence[str]]) -> Committed:
-    """What is committed, so that each read saw a first part of it: transactions by the smallest
-    read that saw them, then as they came."""
+    """The committed rows in an order of which every read saw a prefix: sorted by the smallest read that saw their
+    transaction, then as given."""
     ranks: dict[str, int] = {}
     for rank, names in enumerate(sorted(reads, key=len)):
         for name in names:
@@ -98,17 +93,17 @@ def as_seen(committed: Committed, reads: Iterable[Sequence[str]]) -> Committed:
 
 
 def assign_jobs(history: History) -> None:
-    """Give each attempt its job: the coordinator reported it, and the task's process need not know it."""
+    """Set the job of each attempt from the coordinator's report: the process of a task may not know it."""
     jobs = {entry.attempt: entry.job for entry in history.journal if isinstance(entry, AttemptStarted)}
     for run in history.runs:
         run.job = jobs.get(run.attempt, run.job)
 
 
 class Replay:
-    """Hands entries to a recorder, one after the other, as a world would have called it."""
+    """Passes entries to a recorder one by one, as the simulated world calls it."""
 
     def __init__(self, history: History, kinds: Sequence[str], timeline: bool, epoch: int, sizes: Counter[str]) -> None:
-        """`sizes` are the visible transactions' numbers of rows."""
+        """`sizes`: the number of rows of each visible transaction."""
         self._history = history
         self.recorder = Recorder(history, kinds, lambda: self._stamp - epoch, timeline)
         self._stamp = epoch
@@ -117,11 +112,11 @@ class Replay:
         self._runs: dict[tuple[int, int], RunLog] = {}
         self._channels: dict[tuple[int, int], Any] = {}
         self._newest: dict[tuple[str, int], Any] = {}
-        """channels by name and attempt; both ends write of one that is refilled"""
+        """channels by name and attempt; both ends of a refilled channel record it"""
         self._unsent: set[tuple[str, int]] = set()
-        """those that were refilled before their senders had opened them"""
+        """channels that receivers refilled before the senders opened them"""
         self._opened: dict[str, list[Opened]] = {}
-        """by channel, by whom it was opened for sending"""
+        """by channel: the logs that its senders opened"""
         self._looks: dict[tuple[int, int], int] = {}
         self._do: dict[type, Callable[[Any], object]] = {
             e.TaskStarted: self._start,
@@ -163,7 +158,7 @@ class Replay:
         }
 
     def _passed_on(self) -> dict[type, Callable[[Any], object]]:
-        """Entries whose fields are the arguments of the recorder's method."""
+        """Handlers of the entries whose fields are the arguments of a method of the recorder."""
         recorder = self.recorder
         methods: dict[type, Callable[..., object]] = {
             e.Noted: recorder.note,
@@ -209,7 +204,7 @@ class Replay:
         self._opened.setdefault(one.name, []).append(Opened(one.attempt, key, self._newest[name]))
 
     def _continue(self, one: e.ChannelContinued) -> None:
-        """Its sender restarted by local recovery and replaces the earlier senders."""
+        """A sender that local recovery restarted takes the channel over from its earlier attempts."""
         key = (self._source, one.channel)
         opened, own = next((all_of, each) for all_of in self._opened.values() for each in all_of if each.key == key)
         before = [each for each in opened if one.whole <= each.attempt < own.attempt]
@@ -265,7 +260,7 @@ class Replay:
 
 
 def _spread(kind: type, method: Callable[..., object]) -> Callable[[Any], object]:
-    """Call a method with an entry's fields, the stamp excepted."""
+    """A handler that calls a method with the fields of an entry, except the stamp."""
     names = kind.__struct_fields__[1:]  # type: ignore[attr-defined]
     return lambda one: method(*[getattr(one, name) for name in names])
 

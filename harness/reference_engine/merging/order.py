@@ -1,4 +1,4 @@
-"""Journals of many processes in one order: by stamp, then process, then position."""
+"""The entries of many journals in one order: by stamp, then process, then position."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ import msgspec
 from ....reference_impl.processes import entries as e
 
 Journal = tuple[str, int, Sequence[e.Entry]]
-"""A process, its incarnation, and what it wrote."""
+"""A process, its incarnation, and its entries."""
 
 
 class Placed(NamedTuple):
-    """An entry in its place; no two have the same, so that sorting never compares entries."""
+    """An entry and its place in the order.  No two places are equal, so sorting never compares entries."""
 
     stamp: int
     source: int
-    """the journal, by its number"""
+    """the number of the journal"""
     position: float
     entry: e.Entry
 
     def with_entry(self, entry: e.Entry, shift: float = 0.0) -> Placed:
-        """Another entry here, or (with a shift of less than 1) just before or behind."""
+        """Another entry at this place, or just before or behind it (a `shift` between -1 and 1)."""
         return Placed(self.stamp, self.source, self.position + shift, entry)
 
 
 class LookBegan(e.Entry):
-    """Where a look at the sink began; made by the merge, of the look's own `began`."""
+    """The beginning of a read of the sink; the merge makes it from the `began` of the read."""
 
 
 NEWS = (e.TaskFailed, e.RunEnded, e.Noted, e.Died, e.CoordinatorChanged, e.JobEnded)
-"""What is no news any more once the harness has ended the run."""
+"""Entries that mean nothing once the harness has ended the run."""
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -41,10 +41,10 @@ class Source(msgspec.Struct, frozen=True):
 
 
 def in_order(journals: Sequence[Journal]) -> list[Placed]:
-    """Every entry in its place, beginnings of looks too.
+    """Every entry at its place, and the beginning of each read of the sink.
 
-    A death stands behind everything that the dead process wrote: its stamp is from
-    before the kill.
+    A death is placed behind all entries of the dead process, because the stamp of the death
+    was taken before the kill.
     """
     last = {
         Source(process, incarnation): max((entry.stamp for entry in written), default=0)
@@ -63,7 +63,7 @@ def in_order(journals: Sequence[Journal]) -> list[Placed]:
 
 
 def without_farewells(placed: Iterable[Placed]) -> list[Placed]:
-    """Without the entries that only show that the harness ended the run."""
+    """The entries without those that only show that the harness ended the run."""
     kept: list[Placed] = []
     closing = False
     for one in placed:

@@ -1,4 +1,4 @@
-"""Requests to the external store whose answer nobody received: their outcome, as the evidence shows it.
+"""Requests to the external store whose answer nobody received, and the evidence of whether they were executed.
 
 A process can die between a request and its answer, and a store that is down may have
 executed a request that it never answered.  The outcome shows in later requests and
@@ -25,19 +25,19 @@ Single = t.Append | t.Upsert
 
 
 class Doubt(msgspec.Struct, frozen=True):
-    """A request without an answer, where it was sent; `applied` as in `trace.Observer.transacted`."""
+    """A request without an answer, at the place where it was sent; `applied` as in `trace.Observer.transacted`."""
 
     placed: Placed
     request: t.AnyRequest
     applied: int
 
     def done(self) -> Placed:
-        """That it was done, just behind where it was sent."""
+        """An answer that says it was executed, placed just behind the request."""
         return self.placed.with_entry(_done(self.placed.stamp, self.request, self.applied), 0.25)
 
 
 class Evidence:
-    """What is known of each transaction by the end, and of the rows that belong to none."""
+    """What is known at the end of each transaction, and of the rows that belong to no transaction."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Evidence:
     ) -> None:
         """`passing` are committed transactions of which `committed` shows no row."""
         self.rows: Counter[Row] = Counter()
-        """visible rows of no transaction, less those that are known to have been written"""
+        """visible rows of no transaction whose requests are not known to be executed"""
         self.visible: dict[str, None] = dict.fromkeys(passing)
         for name, row in committed:
             if name:
@@ -77,7 +77,7 @@ class Evidence:
                 self.sealed.add(name)
 
     def speaks_for(self, request: t.AnyRequest) -> bool:
-        """Whether an unanswered request must have been done."""
+        """Whether an unanswered request must have been executed."""
         if isinstance(request, Single):
             return self.rows[request.row] > 0
         if isinstance(request, t.Commit):
@@ -98,16 +98,17 @@ class Evidence:
             return (
                 name in self.listed or name in self.visible or bool(self.done & {(t.Write, name), (t.PreCommit, name)})
             )
-        return False  # a write: its writer's last request, so it is never sealed; a finalise: nothing shows by it
+        # A write is its writer's last request, so its transaction is never sealed.  A finalise has no visible effect.
+        return False
 
     def settle(self, request: t.AnyRequest) -> None:
-        """It counts as done: no other is done by the same evidence."""
+        """Count the request as executed, so that its evidence does not prove a second request."""
         if isinstance(request, Single):
             self.rows[request.row] -= 1
         self._note(request)
 
     def _note(self, request: t.AnyRequest) -> None:
-        """What is published is what is committed, for all that it names."""
+        """Note an executed request; a publish commits all transactions that it names."""
         if isinstance(request, Named):
             self.done.add((type(request), request.name))
         elif isinstance(request, t.Publish):
@@ -115,10 +116,10 @@ class Evidence:
 
 
 def where_sent(placed: Sequence[Placed]) -> list[Placed]:
-    """Move each executed request from the place of its answer to the place of the request: a process may be stopped
-    between the two for long, while others already build on the effect.
+    """Move each executed request from the place of its answer to the place where it was sent.  A process may be stopped
+    between the two for long, while other processes already see the effect.
 
-    A fence holds only once it is answered, so it stays at its answer.
+    A fence stays at the place of its answer, because it holds only from then on.
     """
     sent: dict[int, tuple[Placed, t.AnyRequest]] = {}
     found: list[Placed] = []
@@ -137,7 +138,7 @@ def where_sent(placed: Sequence[Placed]) -> list[Placed]:
 def settled(
     placed: Sequence[Placed], committed: Sequence[tuple[str, Row]], residue: Residue, passing: Sequence[str] = ()
 ) -> list[Placed]:
-    """The answers that nobody received, in their places, for requests that were executed."""
+    """For each executed request whose answer nobody received, that answer at its place."""
     doubts, found = in_doubt(placed)
     evidence = Evidence([*placed, *found], committed, residue, passing)
     for doubt in doubts:
@@ -148,7 +149,7 @@ def settled(
 
 
 def in_doubt(placed: Iterable[Placed]) -> tuple[list[Doubt], list[Placed]]:
-    """(requests without an answer, in order; answers that another answer implies)."""
+    """The requests without an answer, in order, and the answers that other answers imply."""
     askers: dict[int, _Asker] = {}
     for one in placed:
         askers.setdefault(one.source, _Asker()).take(one)
@@ -159,7 +160,7 @@ def in_doubt(placed: Iterable[Placed]) -> tuple[list[Doubt], list[Placed]]:
 
 
 class _Asker:
-    """One process's conversation with the store."""
+    """The requests of one process to the store, and their answers."""
 
     def __init__(self) -> None:
         self.implied: list[Placed] = []
@@ -194,7 +195,7 @@ class _Asker:
             self._written(placed, request)
 
     def _written(self, placed: Placed, request: t.AnyRequest) -> None:
-        """Single rows go in one after the other: those of the same writer are in before this answer."""
+        """The store takes the single rows of a writer in order, so this answer implies those of the earlier ones."""
         mine = [
             doubt
             for doubt in self._doubts
@@ -204,18 +205,18 @@ class _Asker:
         self._doubts = [doubt for doubt in self._doubts if doubt not in mine]
         for number, doubt in enumerate(mine):
             shift = (number + 1) / (len(mine) + 1) - 1
-            # the answer may stand a quarter behind its request (`where_sent`), whose place is taken
+            # `where_sent` may have put the answer a quarter behind its request, at whose place the request stands
             self.implied.append(placed.with_entry(_done(placed.stamp, doubt.request, doubt.applied), shift / 4))
 
 
 def _same(asked: t.AnyRequest, answered: t.AnyRequest) -> bool:
-    """Whether a request was sent again, and so answered after all; single rows are never sent again."""
+    """Whether the answer belongs to the request, sent again.  Single rows are never sent again."""
     return asked == answered and not isinstance(asked, Single)
 
 
 def rolled_back(placed: Sequence[Placed], sources: Sequence[Source]) -> list[Placed]:
-    """What a store takes back whose open transactions live in sessions: with a process that dies, with
-    the older attempts that a fence shuts out, and with the store itself, the transactions open there."""
+    """The aborts that a store does by itself if its open transactions live in sessions.  It aborts the transactions of
+    a process that dies, of older attempts when a fence is set up, and all of them when the store itself dies."""
     opened: dict[str, tuple[Placed, Named]] = {}
     found: list[Placed] = []
     to_come = Counter(name for one in placed if (name := _sealed_by(one.entry)))
@@ -232,7 +233,7 @@ def rolled_back(placed: Sequence[Placed], sources: Sequence[Source]) -> list[Pla
             dead = Source(entry.process, entry.incarnation)
             abort(one, [name for name, (at, _) in opened.items() if sources[at.source] == dead])
         elif isinstance(entry, e.Outage) and entry.began:
-            # placed just before the store dies: what is still sealed is no longer open then
+            # the aborts stand just before the store's death; a transaction that is sealed later was no longer open
             abort(one, [name for name in opened if not to_come[name]])
         elif isinstance(entry, e.Transacted) and entry.answer == "done":
             request = entry.request
@@ -248,7 +249,7 @@ def rolled_back(placed: Sequence[Placed], sources: Sequence[Source]) -> list[Pla
 
 
 def _sealed_by(entry: e.Entry) -> str:
-    """The transaction that is no longer open by this, empty when none is."""
+    """The transaction that this entry seals or commits; empty if there is none."""
     if isinstance(entry, e.Transacted) and entry.answer == "done":
         return entry.request.name if isinstance(entry.request, t.PreCommit | t.Commit) else ""
     return ""
@@ -260,7 +261,7 @@ def _done(stamp: int, request: t.AnyRequest, applied: int) -> e.Transacted:
 
 
 def completed(placed: Sequence[Placed], retained: Iterable[int]) -> list[Placed]:
-    """Completed checkpoints whose writer died before it could report them, and that showed later."""
+    """Completed checkpoints whose writer died before it could report them, where a later entry shows them."""
     not_aborted: dict[int, tuple[Placed, e.CheckpointCompleting]] = {}
     shown: set[int | None] = set(retained)
     for one in placed:
@@ -279,7 +280,7 @@ def completed(placed: Sequence[Placed], retained: Iterable[int]) -> list[Placed]
 
 
 def _shows(entry: e.Entry) -> int | None:
-    """The checkpoint that an entry could not name if it were not complete."""
+    """The checkpoint that an entry proves complete by naming it, or None."""
     if isinstance(entry, e.Noted):
         return entry.checkpoint if entry.what == "attempt-started" else None
     return entry.checkpoint if isinstance(entry, e.SnapshotsDeleted | e.JobEnded | e.CommandReturned) else None

@@ -1,1 +1,1 @@
-"""A run on processes from the harness's side: it starts them, watches them, disturbs them, and decides the end."""
+"""The harness's part in a run on processes: it starts the processes, injects the faults, and decides when to end."""

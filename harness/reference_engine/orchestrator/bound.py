@@ -9,9 +9,9 @@ from ..subjects.translation import standstill_us
 from .context import Context
 
 LEAST_US, MOST_US = 20_000_000, 300_000_000
-"""of the machine's clock: for how long a run may stand still at least, and how long it may take at most"""
+"""of the machine's clock: the shortest standstill that ends a run, and the longest duration of a run"""
 LOOK_US = 2_000_000
-"""how often a run that takes long is asked whether it gets on"""
+"""how often the progress of a long run is checked"""
 
 
 class Bound:
@@ -34,7 +34,7 @@ class Bound:
         self._newest = 0
         self._began = self._moved = self._looked = monotonic_us()
         self.is_short = False
-        """it is cut off for the harness's sake"""
+        """the run ends because the harness has no more time, not because it stands still"""
 
     def begin(self) -> None:
         """The job is submitted."""
@@ -52,12 +52,12 @@ class Bound:
             self._moved = monotonic_us()
 
     def remaining_us(self) -> int:
-        """How long may be waited until `is_reached` is asked."""
+        """The time until `is_reached` must be called again."""
         return max(0, min(self._began + MOST_US, self._looked + LOOK_US) - monotonic_us())
 
     def is_reached(self, checkpoint: int) -> bool:
-        """Whether the run is to be ended.  If not, its tasks are asked once more how many records they have taken,
-        now and at the newest complete checkpoint."""
+        """Whether the run must end.  If not, each task is asked for its number of records, now and at the newest
+        complete checkpoint."""
         now = monotonic_us()
         self._looked = now
         awaits = self._context.due > 0 and now < self._began + self._limit_us

@@ -1,6 +1,6 @@
-"""Faults on data channels, by a real proxy; each counts as fired only when a receiver has felt it.
+"""Faults on data channels, injected by a real proxy.  A fault counts as fired once a receiver has felt it.
 
-Each undoes itself: toxics are removed, proxies opened again.  A proxy server that
+Each fault heals: its toxic is removed, or its proxy opened again.  A proxy server that
 does not obey a request is replaced, and the other faults on it are applied again.
 """
 
@@ -18,33 +18,33 @@ from .context import Context
 from .proxying import ProxyServer
 
 SHARE_FELT = 0.6
-"""of a delay that a message must have been late, at least"""
+"""a message must be late by at least this share of an injected delay"""
 LEAST_HELD_US = 10_000
-"""A message that a stall held was under way for longer than one is by itself."""
+"""the shortest time under way of a message that a stall held back; other messages are faster"""
 LEAST_PIECES = 3
 GRACE_US = 1_000_000
-"""of the machine's clock: for how long a connection that is to break is waited for"""
+"""of the machine's clock: how long the harness waits for a connection to break"""
 LIMITED_US = 3_000_000
-"""of the machine's clock: for how long so many bytes are waited for"""
+"""of the machine's clock: how long the harness waits for the bytes after which a connection closes"""
 SLICE_PAUSE_US = 300
 ANY = "*"
 
 
 class Watch(msgspec.Struct, kw_only=True):
-    """What a fault on a channel is to be felt by.  Stamps, in µs of the machine's clock."""
+    """How the effect of a fault on a channel is recognised.  Times are stamps, in µs of the machine's clock."""
 
     fault: int
     channel: str
     felt: Callable[[Watch, Felt], bool] | None = None
-    """None: it is felt by a connection that breaks"""
+    """whether a report of the receiver shows the fault; None: the fault shows when the connection breaks"""
     detail: str
     since: int
     until: int | None = None
     least_us: int = 0
     pieces: dict[int, int] = {}
-    """attempt: what its receiver had counted when the fault began, or in its first report afterwards"""
+    """by attempt: the receiver's count of pieces when the fault began, or in its first report afterwards"""
     done: Callable[[], None] | None = None
-    """what to do when a connection has broken"""
+    """called when the connection has broken"""
 
 
 class ChannelFaults:
@@ -55,7 +55,7 @@ class ChannelFaults:
         self._watches: list[Watch] = []
         self._pieces: dict[tuple[str, int], int] = {}
         self._at_work = 0
-        """the fault for which the proxies receive a request"""
+        """the fault for which the proxy server receives the current request"""
         if context.config.felt:
             context.services.proxies.before_recovery = self._all_will_break
 
@@ -80,7 +80,8 @@ class ChannelFaults:
                 if watch.done is not None:
                     watch.done()
                 return
-        self._context.services.look()  # nothing of the plan explains it: a proxy that somebody moves breaks what it has
+        # No planned fault explains this.  Perhaps another program has changed a proxy, which breaks its connections.
+        self._context.services.look()
 
     # -- what passes late, or in pieces ------------------------------------------------
 
@@ -149,7 +150,7 @@ class ChannelFaults:
         return self._once(watch, Timeout(ms=real_us // 1000), real_us + GRACE_US)
 
     def _once(self, watch: Watch, toxic: Toxic, within_us: int) -> bool:
-        """A toxic that is removed when it has broken a connection, or when it is too late for that."""
+        """Add a toxic, and remove it when it has broken a connection or `within_us` is over."""
         if not self._add(watch, toxic):
             return False
         self._context.journal.breaks(watch.fault, watch.channel)
@@ -157,7 +158,7 @@ class ChannelFaults:
         return True
 
     def _until_broken(self, watch: Watch, undo: Callable[[], None], within_us: int) -> None:
-        """Undo a fault when it is felt, or when it is too late for that."""
+        """Undo a fault when it is felt or `within_us` is over."""
         context = self._context
         over = False
 
@@ -174,7 +175,7 @@ class ChannelFaults:
         context.loop.at(monotonic_us() + within_us, act)
 
     def waits_for_all(self, fault: int, detail: str) -> None:
-        """The proxy server is about to die: felt by whatever connection breaks of it."""
+        """The proxy server is about to die: the fault shows when any connection breaks."""
         self._context.journal.breaks(fault, ANY)
         self._watches.append(Watch(fault=fault, channel=ANY, detail=detail, since=monotonic_us()))
 
@@ -185,7 +186,7 @@ class ChannelFaults:
         return channel in self._context.config.felt and self._proxies.is_up
 
     def _is_live(self, channel: str) -> bool:
-        """Whether both ends of it live too."""
+        """Whether a channel has such a proxy, and both its tasks live."""
         if not self._is_there(channel):
             return False
         facts = self._context.facts
@@ -203,7 +204,8 @@ class ChannelFaults:
             self._proxies.add(f"fault-{watch.fault}", watch.channel, toxic)
         except ToxiproxyFailed as error:
             self._proxies.recover(error)
-            self._context.journal.fault_healed(watch.fault)  # what breaks much later is not of that
+            # this fault does not explain a connection that breaks much later
+            self._context.journal.fault_healed(watch.fault)
             return False
         return True
 
@@ -222,12 +224,12 @@ class ChannelFaults:
         return True
 
     def _all_will_break(self) -> None:
-        """Replace the proxy server.  Connections break that the fault does not target."""
+        """The proxy server is about to be replaced, which breaks connections that the fault does not target."""
         self._context.journal.breaks(self._at_work, ANY)
 
 
 def _sent(frame: Felt) -> int:
-    """When what came so late had been sent."""
+    """The stamp at which the element was sent."""
     return frame.stamp - frame.transit_us
 
 
@@ -236,7 +238,7 @@ def _late(watch: Watch, frame: Felt) -> bool:
 
 
 def _held(watch: Watch, frame: Felt) -> bool:
-    """It entered while nothing passed, and came out at the end of that."""
+    """Whether the element was sent during the stall and arrived when the stall ended."""
     return (
         watch.until is not None
         and frame.transit_us >= LEAST_HELD_US

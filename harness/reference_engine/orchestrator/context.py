@@ -25,7 +25,7 @@ class Context:
         self.placement = placement
         self.config = config
         self.kinds = kinds
-        """of the plan's faults"""
+        """the kinds of the planned faults, in their order"""
         self.loop = Loop(1, 0)
         self.clock = Clock(monotonic_us)
         self.outbox = Outbox(self.loop, self.clock)

@@ -1,4 +1,4 @@
-"""The PostgreSQL of a harness process: killed as a whole, and back at the same socket with what it had promised."""
+"""The PostgreSQL server of a harness process.  It is killed as a whole, and restarts on the same socket and data."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .handles import handle_of, last_words
 UP_WITHIN_S = 20.0
 LOOK_AGAIN_S = 0.02
 ENDED_WITHIN_S = 1.0
-"""after SIGKILL; usually a millisecond"""
+"""how long the end of a process is waited for after SIGKILL; usually it takes a millisecond"""
 NAME = "postgres"
 INITDB = "initdb"
 
 
 class DatabaseServer:
-    """One server under a launcher, or the user's own, which is not ours to kill."""
+    """A PostgreSQL server: one that the launcher starts, or one of the user's, which is never killed."""
 
     def __init__(self, launcher: Launcher) -> None:
         self._launcher = launcher
@@ -36,9 +36,9 @@ class DatabaseServer:
         self._folder = Path()
         self._socket = Path()
         self.pid = 0
-        """0: it is down, or not ours"""
+        """0: the server is down, or is the user's"""
         self.is_starting = True
-        """it has not answered yet since it was last killed"""
+        """the server has not answered since its last kill"""
         external = postgres.external_dsn()
         if external is not None:
             self.dsn = external
@@ -53,7 +53,7 @@ class DatabaseServer:
         self.wait_until_up(UP_WITHIN_S)
 
     def _initialise(self, server: postgres.Server, password: str) -> None:
-        """Make its folders.  Under the launcher, since what writes there must not outlive this process."""
+        """Make the server's folders.  The launcher runs initdb, so that it cannot outlive this process."""
         server.make_folder(self._folder)
         server.make_folder(self._socket)
         password_file = server.write_password(self._launcher.folder() / "postgres-password", password)
@@ -69,7 +69,7 @@ class DatabaseServer:
             raise HarnessFailed(f"PostgreSQL's initdb failed with {end.how}: {last_words(self._launcher.log(INITDB))}")
 
     def _end_of(self, pid: int, within_s: float) -> Exited | None:
-        """How a process ended; None when it has not in time."""
+        """How a process ended; None if it did not end in time."""
         deadline = time.monotonic() + within_s
         while (end := self._launcher.end_of(pid)) is None:
             remaining_s = deadline - time.monotonic()
@@ -84,7 +84,7 @@ class DatabaseServer:
         return self._server is not None
 
     def start(self) -> None:
-        """Start it, without waiting for it."""
+        """Start the server, without waiting until it answers."""
         server = self._server
         if server is None:
             return
@@ -94,7 +94,7 @@ class DatabaseServer:
         self.pid = self._launcher.execute(NAME, command, env=env, uid=server.uid, gently=True)
 
     def answers(self) -> bool:
-        """Whether it takes a session now; one that did not survive its start is started again."""
+        """Whether the server accepts a session now.  If it ended during its start, it is started again."""
         if self.is_ours and self.pid and self._launcher.end_of(self.pid) is not None:
             self.start()  # some processes of the previous server had not ended yet
         try:
@@ -106,7 +106,7 @@ class DatabaseServer:
         return True
 
     def wait_until_up(self, within_s: float) -> None:
-        """One that is down is started first.  Raises HarnessFailed."""
+        """Start the server if it is down, and wait until it answers.  Raises HarnessFailed."""
         if not self.pid:
             self.start()
         deadline = time.monotonic() + within_s
@@ -122,10 +122,10 @@ class DatabaseServer:
         return f"PostgreSQL does not answer within {within_s:g} s: {last_words(self._launcher.log(NAME))}"
 
     def kill(self) -> None:
-        """SIGKILL all of it: the postmaster, and each of its processes, which would outlive it a moment.
+        """Send SIGKILL to the postmaster and each of its processes, which would outlive it for a moment.
 
-        One that it made amid this could wait for good for a lock of one that is dead, and keep the next server from
-        starting: so it is stopped before its processes are counted.
+        The postmaster is stopped first, so that it creates no process meanwhile.  Such a process could wait for ever
+        for the lock of a killed one, and keep the next server from starting.
         """
         pid, self.pid = self.pid, 0
         if not pid:
@@ -134,7 +134,7 @@ class DatabaseServer:
         try:
             self._launcher.signal(pid, signal.SIGSTOP)
         except ProcessTerminated:
-            return  # its number may be another's by now
+            return  # the pid may belong to another process by now
         with contextlib.ExitStack() as handles:
             watched = [handle for child in children_of(pid) if (handle := handle_of(child)) is not None]
             for handle in watched:
@@ -147,14 +147,14 @@ class DatabaseServer:
             _wait_for(watched, ENDED_WITHIN_S)
 
     def discard(self) -> None:
-        """Kill it for good."""
+        """Kill the server and delete its data."""
         self.kill()
         if self.is_ours:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _wait_for(handles: list[int], within_s: float) -> None:
-    """Until the processes have ended, or the time is over."""
+    """Wait until the processes have ended, or for `within_s`."""
     deadline, remaining_s = time.monotonic() + within_s, handles
     while remaining_s and time.monotonic() < deadline:
         ended, _, _ = select.select(remaining_s, [], [], max(0.0, deadline - time.monotonic()))

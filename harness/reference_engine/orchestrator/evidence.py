@@ -1,5 +1,5 @@
-"""The evidence of a run: what remains when its processes have ended.  It is kept before the run is judged, and the
-history is made from it and the journals."""
+"""The evidence of a run: what remains, besides the journals, when its processes have ended.  It is saved before the run
+is judged.  The history is made from the evidence and the journals."""
 
 from __future__ import annotations
 
@@ -24,39 +24,39 @@ from ..subjects.translation import identity
 
 EVIDENCE = "evidence.json"
 SCENARIO = "scenario.json"
-"""for a replay; judging needs only the evidence"""
+"""the scenario file for a replay; judging needs only the evidence"""
 JOURNALS = "journal"
 LIMIT_BYTES = 256 * 1024 * 1024
-"""of each file that is kept"""
+"""the largest size of each saved file"""
 SUBJECT = "processes"
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All but the journals."""
+    """The evidence of a run."""
 
     scenario: Scenario
     committed: list[tuple[str, Row]]
-    """as an independent reader saw it at the end"""
+    """the rows that an independent reader saw at the end, each with its transaction"""
     passing: list[str] = msgspec.field(default_factory=list, name="passed")
-    """committed transactions that the job's output does not show: of operators that commit what they pass on"""
+    """committed transactions that are not part of the job's output: those of two-phase operators"""
     residue: Residue
     quiet: bool
     cut_short: bool
     """as in the history"""
     lasting: list[int]
-    """the faults that still acted"""
+    """the faults that still acted at the end"""
     unapplied: list[str]
     foreign: int = 0
     """as in the history"""
     rolls_back: bool
-    """the sinks' store ends open transactions with the sessions they live in"""
+    """the sinks' store aborts an open transaction when its session ends"""
     begun: int
     """the stamp at which the first job was submitted"""
     timeline: bool
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A journal as its process left it, with a torn batch at its end where that was killed amid one."""
+    """The size and checksum of a journal as its process left it, a batch at the end torn if the process was killed."""
 
     name: str
     length: int
@@ -64,22 +64,22 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the file holds under its checksum."""
+    """The checksummed content of the evidence file."""
 
     evidence: Evidence
     journals: list[Listed]
 
 
 class Sealed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The file: a `Kept`, and the CRC-32 of its bytes."""
+    """The evidence file: a `Kept`, and the CRC-32 of its bytes."""
 
     checksum: int
     kept: msgspec.Raw
 
 
 def keep(evidence: Evidence, journals: Path, folder: Path) -> Path:
-    """Put what a run has left into a folder that stays, and that has the evidence when it has all.  Every process of
-    the run has ended.  Raises HarnessFailed."""
+    """Save a run whose processes have all ended.  The evidence is written last, so a folder that has it is complete.
+    Raises HarnessFailed."""
     try:
         folder.mkdir(parents=True)
         body = msgspec.json.encode(Kept(evidence=evidence, journals=_listed(journals)))
@@ -95,7 +95,7 @@ def keep(evidence: Evidence, journals: Path, folder: Path) -> Path:
 
 
 def kept(folder: Path) -> tuple[Scenario, History]:
-    """A run that was kept, and its history.  Raises UsageError when there is none that could be read."""
+    """The scenario and the history of a saved run.  Raises UsageError if the folder holds no readable run."""
     try:
         evidence = _unsealed(folder)
         return evidence.scenario, history_of(evidence, folder / JOURNALS)
@@ -131,7 +131,7 @@ def _listed(journals: Path) -> list[Listed]:
 
 
 def history_of(evidence: Evidence, journals: Path) -> History:
-    """One history of all journals.  Raises HarnessFailed when one is altered."""
+    """The history of a run, from its evidence and journals.  Raises HarnessFailed if a journal cannot be read."""
     scenario = evidence.scenario
     engine = scenario.engine
     history = History(
@@ -176,7 +176,7 @@ def history_of(evidence: Evidence, journals: Path) -> History:
 
 
 def _check_faults(journals: Sequence[Journal], planned: int) -> None:
-    """Raise HarnessFailed for a fault that the scenario does not have."""
+    """Raise HarnessFailed if a journal reports a fault that the scenario does not have."""
     for process, incarnation, entries in journals:
         for entry in entries:
             fault = getattr(entry, "fault", None)

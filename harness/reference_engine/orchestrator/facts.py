@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ....reference_impl.core.stages import PartialFailover, Restarting, Terminating, Working
 from ....reference_impl.processes.frames import JobFacts, TaskFacts
 
-# A coordinator reports the class of its stage, in small letters.
+# A coordinator reports the name of its stage's class in lower case.
 WORKING = tuple(stage.__name__.lower() for stage in (Working, Terminating))
 RECOVERING = tuple(stage.__name__.lower() for stage in (Restarting, PartialFailover))
 
@@ -31,7 +31,7 @@ class Facts:
         self._look()
 
     def down(self, task: str, attempt: int) -> None:
-        """An attempt is over; a newer one, in another process, is not concerned."""
+        """An attempt has ended.  A newer attempt, in another process, still lives."""
         if self._live.get(task) == attempt:
             del self._live[task]
             self._tasks.pop(task, None)
@@ -47,7 +47,7 @@ class Facts:
         self._look()
 
     def coordinator(self, lives: bool) -> None:
-        """A coordinator has started or ended: what the previous one reported no longer holds."""
+        """A coordinator has started or ended: the reports of the previous coordinator no longer hold."""
         self.coordinator_lives = lives
         self._job = None
         self._look()
@@ -63,17 +63,17 @@ class Facts:
 
     @property
     def job_number(self) -> int:
-        """Of the job that the coordinator last spoke of; 0 before it has."""
+        """The number of the job that the coordinator reported last; 0 before its first report."""
         return self._job.job if self._job is not None else 0
 
     @property
     def under_way(self) -> bool:
-        """Some checkpoint is."""
+        """Whether a checkpoint is in progress."""
         return self._job is not None and self._job.under_way
 
     @property
     def phase(self) -> str:
-        """One of `faults.points.PHASES`; the same rule as the simulated world's."""
+        """One of `faults.points.PHASES`, by the same rule as in the simulated world."""
         job = self._job
         if not self.coordinator_lives or job is None or job.stage in RECOVERING:
             return "recovering" if self._began else "deploying"
@@ -88,7 +88,7 @@ class Facts:
         return "checkpointing" if job.under_way else "running"
 
     _began = False
-    """some coordinator has spoken of a job"""
+    """a coordinator has reported a job"""
 
     def _look(self) -> None:
         begins = not self._began and self._job is not None

@@ -1,4 +1,4 @@
-"""Handles of processes, which never come to mean another process; and the last line that a process printed."""
+"""Handles of processes, which stay valid when a pid is reused; and the last line that a process printed."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import re
 from pathlib import Path
 
 LEVEL = re.compile(r"(?:^|\s)(DEBUG|INFO|NOTICE|WARNING|ERROR|LOG|FATAL|PANIC|STATEMENT|DETAIL|HINT|CONTEXT):  ")
-"""Of a line in PostgreSQL's log, which has two spaces behind it."""
+"""The level of a line in PostgreSQL's log, which two spaces follow."""
 ROUTINE = re.compile("terminating connection|the database system is (starting up|shutting down|not yet accepting)")
-"""What PostgreSQL logs about a client that connected too early, or was refused."""
+"""Messages in PostgreSQL's log about a client that connected too early, or was refused."""
 
 
 def handle_of(pid: int) -> int | None:
-    """A descriptor that goes on meaning this process when its number is given to another; None where there is none
-    to be had (macOS, a sandbox), or no such process."""
+    """A descriptor of a process, which stays valid when its pid is reused.  None if there is no such process, or the
+    system has no such descriptors (macOS, a sandbox)."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
@@ -22,7 +22,7 @@ def handle_of(pid: int) -> int | None:
 
 
 def last_words(log: Path) -> str:
-    """The last line of what a program has printed; the last complaint, where it prints much else (PostgreSQL)."""
+    """The last line that a program has printed; of PostgreSQL, which prints much else, the last error."""
     try:
         lines = [line.strip() for line in log.read_text(errors="replace").split("\n") if line.strip()]
     except OSError:

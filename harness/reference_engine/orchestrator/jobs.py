@@ -1,4 +1,4 @@
-"""The jobs of a run, one after the other: submitted, taken over, ended, resumed."""
+"""The jobs of a run, one after the other: the harness submits, observes and resumes them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAUSE_US = 1_000
 
 
 class Jobs:
-    """`coordinator()` is the process that jobs are submitted to."""
+    """Submits the jobs of a run.  `coordinator()` is the process that receives them."""
 
     def __init__(self, context: Context, scenario: Scenario, coordinator: Callable[[], Member | None]) -> None:
         self._context = context
@@ -38,11 +38,11 @@ class Jobs:
 
     @property
     def is_all_over(self) -> bool:
-        """The last job has ended."""
+        """Whether the last job has ended."""
         return self.is_over and not self.is_resuming and self.number > 0
 
     def submit(self, initial: tuple[CompletedSnapshot, ...] = (), *, recall: bool = False) -> None:
-        """Start a job, its numbers far enough from those of the one before."""
+        """Submit a job.  Its attempts and checkpoints get numbers that the previous job cannot have used."""
         previous = self._records.load(self.number) if self.number else None
         self.number += 1
         self.is_over = False
@@ -55,7 +55,7 @@ class Jobs:
             )
 
     def take_over(self, member: Member) -> None:
-        """A new coordinator is there: it goes on with the job, if there is one."""
+        """Have a new coordinator take over the current job, if there is one."""
         if not self.is_over:
             attempt, checkpoint, initial = self._submission
             member.send(TakeOver(self._context.clock.tick(), self.number, AttemptId(attempt), checkpoint, initial))
@@ -87,7 +87,7 @@ class Jobs:
         journal.command_returned(number, CheckpointId(newest) if newest is not None else None, "")
 
     def retained(self, newest: int) -> list[int]:
-        """The checkpoints that the last job, or its user, still holds; `newest` is what is known of one in memory."""
+        """The checkpoints that the last job or its user retains; `newest`: the last one in the coordinator's memory."""
         if self.is_over:
             return list(self._retained)
         if self._memory:
@@ -95,7 +95,7 @@ class Jobs:
         return [int(one.checkpoint) for one in self._files.survey()[0]]
 
     def logs(self) -> list[str]:
-        """Of persistent channels, those that are there."""
+        """The names of the existing logs of persistent channels."""
         return self._logs.names()
 
     def handles(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the launcher of a run's processes runs as: it has read everything that they need before the first one starts.
+"""The main module of the launcher.  It imports all modules that the processes of a run need before it starts the first.
 
 `python -m cutproof.harness.reference_engine.orchestrator.launching`; see `reference_impl.processes.launcher`.
 """
@@ -9,7 +9,7 @@ from ....reference_impl.processes import database, database_reader, launcher, tr
 from ..subjects import process_job
 
 WARM = (database, database_reader, transaction_files, process_job)
-"""What processes import when they come to need it: here once, so that none of them has to wait for it."""
+"""modules that processes import on first need: the launcher imports them once, so that no process waits for them"""
 
 if __name__ == "__main__":
     launcher.main()

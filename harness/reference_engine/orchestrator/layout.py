@@ -28,19 +28,19 @@ from ..subjects import process_job
 COORDINATOR = "coordinator"
 COMMITTING_ROLES = ("sink", "two-phase", "committer", "global-committer")
 GIVEN_UP_US = 1_500_000
-"""of the machine's clock: a node that gives no sign of life for longer is given up for dead"""
+"""of the machine's clock: a node is declared lost if its heartbeats stay away for longer"""
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of a job and where they live: each task in a process that bears its name, or those of a
-    node together in one, `node-0` and so on."""
+    """The tasks and channels of a job, and the process of each task: one that bears the task's name, or one that all
+    tasks of a node share (`node-0`)."""
 
     tasks: tuple[TaskId, ...]
     operators: frozenset[TaskId]
     """tasks that run a user function"""
     sinks: tuple[TaskId, ...]
     committing: tuple[TaskId, ...]
-    """tasks that ask the external store for commits"""
+    """tasks that send commits to the external store"""
     nodes: int
     channels: dict[str, tuple[TaskId, TaskId]]
     """name: sender and receiver"""
@@ -51,7 +51,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
     @staticmethod
     def of(graphs: Sequence[JobGraph], nodes: int, *, together: bool = False) -> Placement:
-        """Where the tasks of all jobs of a run live; a process waits for the job that has its tasks."""
+        """The placement of the tasks of all jobs of a run.  A process waits for the job that has its tasks."""
         numbers = numbered(graphs)
         of_role = {task: spec.role for graph in graphs for task, spec, _ in graph.tasks()}
         wires = [wire for graph in graphs for wire in graph.wires()]
@@ -71,16 +71,16 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
         return self.jobs[max(1, min(number, len(self.jobs))) - 1]
 
     def on_node(self, node: int) -> tuple[TaskId, ...]:
-        """As the simulated world places them, so that a scenario means the same tasks."""
+        """The tasks on a node.  The simulated world places them in the same way, so a fault hits the same tasks."""
         return tuple(task for number, task in enumerate(self.tasks) if number % self.nodes == node)
 
     @property
     def processes(self) -> tuple[str, ...]:
-        """All but the coordinator's."""
+        """All processes but that of the coordinator."""
         return tuple(dict.fromkeys(self.homes[task] for task in self.tasks))
 
     def homes_of(self, tasks: Iterable[str]) -> tuple[str, ...]:
-        """The processes that tasks live in, each once; a task that there is not lives in none."""
+        """The processes of these tasks, each once; names of tasks that do not exist are ignored."""
         return tuple(dict.fromkeys(self.homes[task] for one in tasks if (task := TaskId(one)) in self.homes))
 
     def within(self, process: str) -> tuple[TaskId, ...]:
@@ -95,7 +95,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lives_together(scenario: Scenario) -> bool:
-    """Whether the tasks of a node share a process: a fault hits nodes, and none kills or stops a single task."""
+    """Whether the tasks of a node share a process: if some fault hits a node, and no fault hits a single task."""
     hits_one_task = any(
         isinstance(fault, KillTask | PauseTask) or (isinstance(fault, TearWrite) and fault.task is not None)
         for fault in scenario.faults
@@ -104,7 +104,7 @@ def lives_together(scenario: Scenario) -> bool:
 
 
 def proxied(scenario: Scenario, placement: Placement) -> tuple[str, ...]:
-    """The channels that go through a proxy: those a fault of the plan hits, or all when the proxy dies."""
+    """The channels that go through a proxy: all if a fault kills the proxy, else those that a fault hits."""
     if any(isinstance(fault, KillProxy) for fault in scenario.faults):
         return tuple(placement.channels)
     hit = {f"{fault.sender}>{fault.receiver}" for fault in scenario.faults if isinstance(fault, ChannelFault)}
@@ -112,8 +112,8 @@ def proxied(scenario: Scenario, placement: Placement) -> tuple[str, ...]:
 
 
 def store_of(scenario: Scenario) -> str:
-    """Where sinks write: the database where the plan kills it, else one of the two by where the scenario was
-    drawn from, which shrinking does not change."""
+    """The store that sinks write to: the database if a fault kills it, else database or files by the scenario's seed,
+    which shrinking does not change."""
     if any(isinstance(fault, KillDatabase) for fault in scenario.faults):
         return DATABASE
     return DATABASE if zlib.crc32(scenario.seed.encode()) % 2 else FILES
@@ -132,11 +132,11 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     sink: Place
     run: str
     secret: bytes
-    """what the processes of the run know each other by"""
+    """by which the processes of the run authenticate each other"""
     ports: dict[str, int]
-    """where each process listens"""
+    """the port at which each process listens"""
     routes: dict[str, int]
-    """where each channel's sender connects to"""
+    """the port to which each channel's sender connects"""
     felt: frozenset[str]
 
     @property
@@ -154,7 +154,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     def configure(
         self, placement: Placement, process: str, incarnation: int, deviations: tuple[tuple[str, int, int], ...]
     ) -> bytes:
-        """The bytes that a process of this name starts with."""
+        """The encoded configuration of a process."""
         common = {
             "process": process,
             "incarnation": incarnation,

@@ -1,4 +1,4 @@
-"""Before a run: its folder, its ports, its proxies, the place where its sinks write."""
+"""Preparing a run: its folder, its ports, its proxies, and the store that its sinks write to."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ UP_WITHIN_S = 20.0
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that can begin; `close` takes away what was made for it."""
+    """A prepared run; `close` removes everything that was created for it."""
 
     services: Services
     placement: Placement
     config: RunConfig
 
     def close(self) -> None:
-        """Give up its ports, proxies, tables and folder.  Every process of it has ended."""
+        """Release the ports, proxies, tables and folder of the run, whose processes have all ended."""
         services, config = self.services, self.config
         if config.felt:
             services.proxies.clear()
@@ -54,7 +54,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def opened(services: Services, scenario: Scenario, defect: str | None, scale: int, timeline: bool) -> Opened:
-    """Prepare a run.  Raises ScenarioRefused for what the engine refuses, CutproofError for what is missing."""
+    """Prepare a run.  Raises ScenarioRefused if the engine refuses it, CutproofError if a service is missing."""
     job = process_job.describe(scenario, defect, scale)
     try:
         made = process_job.make_job(job)
@@ -90,7 +90,7 @@ def opened(services: Services, scenario: Scenario, defect: str | None, scale: in
 
 
 def points_of(scenario: Scenario) -> frozenset[str]:
-    """The protocol points that something waits for."""
+    """The protocol points that trigger a fault or a command."""
     triggers = [fault.trigger for fault in scenario.faults]
     triggers += [command.trigger for command in scenario.commands if not isinstance(command, Resume)]
     return frozenset(trigger.point for trigger in triggers if isinstance(trigger, AtPoint))
@@ -107,7 +107,7 @@ def _sink(services: Services, scenario: Scenario, folder: Path, run: str) -> Pla
     dsn = services.database.dsn if store == DATABASE else ""
     place = Place(store=store, folder=folder / "sink", dsn=dsn, run=run)
     if store == DATABASE and not services.database.is_ours:
-        # What is made there outlives every process of ours, so the launcher learns first what it has to remove.
+        # Tables outlive every process of the run, so the launcher first learns which tables it has to remove.
         services.launcher.bequeath(run, "purge", purge.encode(place))
     try:
         place.create()
@@ -119,6 +119,6 @@ def _sink(services: Services, scenario: Scenario, folder: Path, run: str) -> Pla
 def _routes(
     services: Services, placement: Placement, ports: dict[str, int], through: tuple[str, ...]
 ) -> dict[str, int]:
-    """Where each channel's sender connects to: the receiver itself, or a proxy in front of it."""
+    """The port to which each channel's sender connects: the receiver's, or that of a proxy in front of it."""
     behind = {name: ports[placement.homes[receiver]] for name, (_sender, receiver) in placement.channels.items()}
     return {name: services.proxies.make(name, port) if name in through else port for name, port in behind.items()}

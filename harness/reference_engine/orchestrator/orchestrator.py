@@ -33,14 +33,14 @@ from .steering import Steering
 
 READY_WITHIN_US = 30_000_000
 PARTING_US = 3_000_000
-"""for how long the last attempts are waited for when the job has ended"""
+"""how long the orchestrator waits for the last attempts to end when the job has ended"""
 LOOK_AGAIN_US = 50_000
 ECHOES = 2
-"""after the first, what was on its way when it was asked for has arrived"""
+"""how many echoes the orchestrator waits for: with the first, all messages that were on their way have arrived"""
 LOOK_AT_PROXIES_US = 500_000
-"""of the machine's clock, between two looks at what Toxiproxy has; one takes some ms"""
+"""of the machine's clock, between two checks of Toxiproxy's proxies; a check takes some ms"""
 MOST_DEATHS = 12
-"""of processes by themselves: after so many nobody is replaced any more"""
+"""after this many processes have died by themselves, none is replaced any more"""
 
 
 class Orchestrator:
@@ -260,7 +260,7 @@ class Orchestrator:
                 f"{member.name} ended with {end.how} at its start: {self.context.processes.last_words(member.name)}"
             )
         if end.code == 0 and not self.context.processes.is_current(member):
-            return  # it was replaced, and ordered to end
+            return  # the process was replaced, and ordered to end
         if member.blame is not None:
             reason = "it died while it wrote a snapshot"
         else:
@@ -271,7 +271,7 @@ class Orchestrator:
         self._replace(member, self.context.real(down_us))
 
     def _replace(self, member: Member, down_us: int) -> None:
-        """A process is dead: start its replacement `down_us` of the machine's clock later."""
+        """Start the replacement of a dead process `down_us` of the machine's clock later."""
         self._forget(member)
         if not self.context.processes.is_current(member) or self._is_hopeless:
             return
@@ -283,7 +283,7 @@ class Orchestrator:
             self._come_up(member.name)
 
     def _forget(self, member: Member) -> None:
-        """Its attempts no longer count as live."""
+        """The attempts in a process no longer count as live."""
         for task, attempt in member.attempts.items():
             self.context.facts.down(task, attempt)
         if member.has_ended:
@@ -299,7 +299,7 @@ class Orchestrator:
     # -- evidence --------------------------------------------------------------------
 
     def evidence(self) -> Evidence:
-        """Everything but the journals, while every process stands still.  Raises HarnessFailed.
+        """The evidence of the run, collected while every process is stopped.  Raises HarnessFailed.
 
         If a fault still keeps the database down, this starts it again.
         """

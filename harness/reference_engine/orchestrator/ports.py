@@ -1,4 +1,4 @@
-"""Ports for servers that are killed and come back where they were."""
+"""Ports for servers that are killed and restarted on the same port."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import socket
 
 HOST = "127.0.0.1"
 FIRST, LAST = 10_240, 32_000
-"""Below the ports that the system hands out for connections: nobody gets one of these by chance while its
-server is away, and no connection to it meets itself."""
+"""below the ports that the system assigns to connections: no other program gets such a port by chance while its server
+is down, and no connection to it can connect to itself"""
 TRIES = 200
 _draw = random.Random(os.urandom(16))
 
 
 def pick() -> int:
-    """A port that is free now; raises OSError when none of many is."""
+    """A port that is free now; raises OSError if `TRIES` ports are all in use."""
     last: OSError | None = None
     for _ in range(TRIES):
         port = _draw.randrange(FIRST, LAST)

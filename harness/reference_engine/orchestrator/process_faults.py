@@ -1,7 +1,7 @@
-"""How processes are disturbed: `faults.ports.Machines`, by signals, a real proxy, and orders that wait.
+"""Faults on processes: `faults.ports.Machines`, injected by signals, a real proxy, and orders to processes.
 
-Each method takes the number of the fault and returns whether it could be applied;
-that it has changed something live is reported when it does.
+Each method takes the number of the fault and returns whether the fault could be applied.
+The fault is reported as fired when it changes something live, which may be later.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ LOOK_AGAIN_US = 10_000
 LOOK_FOR_WRITES_US = 1_000
 WRITES_WAITED_FOR = 3
 BELIEVED_US: int = Settings().heartbeat_timeout_us
-"""of the scenario's time: what a plan thinks that this time-out is"""
+"""of the scenario's time: the heartbeat timeout that whoever drew the scenario assumed"""
 MARGIN_US = 300_000
 
 
 class Disturbances:
-    """The faults that processes can suffer.  `replaced(member, down_us)` has another come up for a killed one."""
+    """The faults on processes.  `replaced(member, down_us)` starts a replacement for a killed process."""
 
     def __init__(self, context: Context, replaced: Callable[[Member, int], None]) -> None:
         self._context = context
@@ -58,9 +58,9 @@ class Disturbances:
         return self._kill(members, f"node {node} is killed with {_names(members)}", "its node was lost", fault)
 
     def lose_unsynced(self, fault: int, node: int) -> bool:
-        """Power is lost: counts only if some write was not yet durable, be its writer alive or not.
+        """A node loses power.  The fault fires only if some write was not durable yet, whether its writer lives or not.
 
-        Writes that have been ordered and are not yet out of their process are waited for.
+        A write that a process has yet to do is waited for.
         """
         limit_us = self._context.real(self._context.config.settings.snapshot_write_us) * WRITES_WAITED_FOR
         self._lose_when_written(fault, node, monotonic_us() + limit_us)
@@ -77,7 +77,8 @@ class Disturbances:
 
     def _lose_unsynced(self, fault: int, node: int) -> bool:
         context, members = self._context, self._on_node(node)
-        stopped = [member for member in members if context.processes.stop(member)]  # nothing is synced while we look
+        # the processes are stopped, so that none syncs a write while the unsynced writes are counted
+        stopped = [member for member in members if context.processes.stop(member)]
         unsynced = self._unsynced(node)
         if not unsynced:
             for member in stopped:
@@ -88,10 +89,10 @@ class Disturbances:
         return True
 
     def _kill(self, members: Sequence[Member], detail: str, reason: str, fault: int, lose: Sequence[str] = ()) -> bool:
-        """Whether the kill hit an attempt, or lost what an attempt had written.  A process that had just ended by
-        itself was not killed.
+        """Kill processes; whether this hit a live attempt, or lost the writes of one.  A process that had just ended by
+        itself does not count as killed.
 
-        The fault is recorded once this is known, with a stamp from before any process could see the kill.
+        The fault is recorded afterwards, with a stamp from before any process could observe the kill.
         """
         context = self._context
         stamps = [context.clock.tick() for _ in range(len(members) + 1)]
@@ -152,7 +153,8 @@ class Disturbances:
         return True
 
     def _pause_us(self, for_us: int) -> int:
-        """Of the machine's clock.  A pause that is meant to be given up on is longer than that takes here."""
+        """The length of a pause on the machine's clock.  It exceeds the heartbeat timeout here if it does so in the
+        scenario."""
         real_us = self._context.real(for_us)
         if for_us <= BELIEVED_US:
             return min(real_us, GIVEN_UP_US // 2)
@@ -214,9 +216,9 @@ class Disturbances:
         return self.orders.commit(fault, task, how, times)
 
     def expire(self, fault: int, name: str, attempt: int | None, member: Member) -> bool:
-        """Have the store give a sealed transaction up, whose commit is about to be asked for in a process.
+        """Have the store expire a sealed transaction, just before a process requests its commit.
 
-        Several may stand before a commit at once: the first has met it, the others are to forget it.
+        Several processes may be about to request a commit: the fault fires in the first, and the others drop it.
         """
         context = self._context
         stamp = context.clock.tick()
@@ -234,14 +236,15 @@ class Disturbances:
         if not context.config.felt or not context.services.proxies.is_up:
             return False
         proxies = context.services.proxies
-        context.services.look()  # a new server shows nothing of the requests that another program sent to this one
+        # checked now, because the next server does not show whether another program has changed this one
+        context.services.look()
         self.channels.waits_for_all(fault, "the proxy dies, and with it every connection through it")
         proxies.kill()
         context.heal_after(context.real(down_us), fault, proxies.start)
         return True
 
     def kill_database(self, fault: int, down_us: int) -> bool:
-        """Counts when a sink is there that would miss it."""
+        """Kill the database; the fault fires only if a live sink writes to it."""
         context = self._context
         database = context.services.database if context.config.sink.store == DATABASE else None
         if database is None or not database.pid:
@@ -269,7 +272,7 @@ class Disturbances:
 
 
 def _attempt(members: Sequence[Member]) -> int | None:
-    """The newest live attempt in processes."""
+    """The newest live attempt in these processes."""
     return max((attempt for member in members for attempt in member.attempts.values()), default=None)
 
 

@@ -32,19 +32,19 @@ class Member:
         self.is_ready = False
         self.has_ended = False
         self.stops = 0
-        """how many faults hold it stopped"""
+        """how many faults keep the process stopped"""
         self.attempts: dict[str, int] = {}
-        """the live attempts in it"""
+        """by task: the live attempt in the process"""
         self.blame: int | None = None
-        """the fault on whose behalf it is about to kill itself"""
+        """the fault that made the process kill itself"""
         self.nonsense = ""
-        """why its last frame cannot be read, if it is killed for that"""
+        """if the process is killed for an unreadable frame: why the frame cannot be read"""
         self._connection: Connection | None = None
         self._early: list[Frame] = []
         self._handle = handle_of(pid)
 
     def strike(self) -> None:
-        """SIGKILL, without waiting for it."""
+        """Send SIGKILL, without waiting for the end."""
         if self._handle is not None:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._handle, signal.SIGKILL)
@@ -64,13 +64,13 @@ class Member:
             connection.send(frame)
 
     def catch_up(self) -> None:
-        """Receive the frames that it has sent until now."""
+        """Receive the frames that the process has sent until now."""
         connection = self._connection
         while connection is not None and connection.is_open and select.select([connection.sock], [], [], 0)[0]:
             connection.read()
 
     def drain(self) -> None:
-        """Receive the frames that it had sent before it died."""
+        """Receive the frames that the process had sent before it died."""
         connection = self._connection
         while connection is not None and connection.is_open:
             connection.read()
@@ -81,7 +81,7 @@ class Member:
 
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
-    """How a process ended that nobody had killed."""
+    """How a process ended that the harness had not killed."""
 
     code: int | None
     signal: int | None
@@ -181,7 +181,7 @@ class Processes:
     # -- look-ups ----------------------------------------------------------------
 
     def current(self, name: str) -> Member | None:
-        """The newest incarnation of a process, if it lives."""
+        """The newest incarnation of a process, if alive."""
         member = self._current.get(name)
         return member if member is not None and not member.has_ended else None
 
@@ -213,7 +213,7 @@ class Processes:
                 self._launcher.signal(member.pid, signal.SIGKILL)
             except ProcessTerminated:
                 if not self._died_of_it(member):
-                    continue  # its end is reported like any other
+                    continue  # the process has ended by itself, which is reported as usual
             member.has_ended = True
             member.drain()
             killed.append(member)
@@ -224,7 +224,7 @@ class Processes:
         return end is not None and end.signal == signal.SIGKILL
 
     def stop(self, member: Member) -> bool:
-        """SIGSTOP; whether it lives to be continued."""
+        """Send SIGSTOP; whether the process was alive."""
         if member.has_ended:
             return False
         try:
@@ -236,7 +236,7 @@ class Processes:
         return True
 
     def go_on(self, member: Member) -> None:
-        """SIGCONT, once nothing else makes it stand still."""
+        """Send SIGCONT, once no other fault keeps the process stopped."""
         member.stops = max(0, member.stops - 1)
         if member.has_ended or member.stops:
             return
@@ -246,7 +246,7 @@ class Processes:
             return
 
     def poll(self) -> bool:
-        """Handle the processes that have ended; whether any process of the launcher has, also one that is not here."""
+        """Handle the processes that have ended; whether any process of the launcher has ended, a server included."""
         ends = self._launcher.poll()
         for end in ends:
             self._take_end(end)
@@ -269,7 +269,7 @@ class Processes:
     # -- the end ---------------------------------------------------------------------
 
     def stand_still(self) -> None:
-        """Stop every process where it is, and receive the frames sent until then."""
+        """Stop every process, and receive the frames sent until then."""
         for member in self.living():
             self.stop(member)
         for member in self.living():
@@ -291,7 +291,7 @@ class Processes:
         self._listener.close()
 
     def last_words(self, name: str) -> str:
-        """The last line that processes of a name have printed."""
+        """The last line that the processes of a name have printed."""
         return last_words(self._launcher.log(self.full_name(name)))
 
 
@@ -310,7 +310,7 @@ def _peer(sock: socket.socket) -> int:
 
 
 def accepting_local(listener: socket.socket, outbox: Outbox, taken: Callable[[socket.socket], None]) -> None:
-    """Take every connection that comes in at a local socket."""
+    """Accept every connection to a local socket."""
     listener.setblocking(False)
 
     def ready(_: int) -> None:

@@ -1,4 +1,4 @@
-"""The Toxiproxy server of a harness process, and the proxies of a run: killed, and back on the same ports."""
+"""The Toxiproxy server of a harness process, and the proxies of a run, which return on the same ports after a kill."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ UP_WITHIN_S = 5.0
 TRIES = 4
 LOOK_WITHIN_S = 0.5
 LAST_LOOK_WITHIN_S = 2.0
-"""of each try, before a run is judged"""
+"""the timeout of each try of the last check, after which a run is judged"""
 MOST_UNANSWERED = 10
-"""looks in a row, while the server is up"""
+"""how many checks in a row the server may leave unanswered"""
 NAME = "toxiproxy"
 
 
 class Placed(msgspec.Struct, frozen=True, kw_only=True):
-    """A toxic that is at work on a proxy."""
+    """A toxic on a proxy."""
 
     proxy: str
     toxic: Toxic
@@ -36,7 +36,8 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProxyServer:
-    """One server under a launcher.  Raises HarnessFailed when it cannot be had, ToxiproxyFailed when it is down."""
+    """A Toxiproxy server that the launcher starts.  Raises HarnessFailed if it cannot be started, ToxiproxyFailed while
+    it is down."""
 
     def __init__(self, launcher: Launcher) -> None:
         self._launcher = launcher
@@ -45,7 +46,7 @@ class ProxyServer:
         self._proxies: dict[str, Proxy] = {}
         self._toxics: dict[str, Placed] = {}
         self.pid = 0
-        """0: it is down"""
+        """0: the server is down"""
         self.is_starting = False
         self._unanswered = 0
         self.before_recovery: Callable[[], None] = lambda: None
@@ -55,7 +56,7 @@ class ProxyServer:
     # -- the server ------------------------------------------------------------------
 
     def start(self) -> None:
-        """Bring a server up, with every proxy and toxic that the one before had."""
+        """Start a server with every proxy and toxic of the previous server."""
         for attempt in range(TRIES):
             self._start_one()
             try:
@@ -81,7 +82,7 @@ class ProxyServer:
         return False
 
     def _what_is_wrong(self, pid: int, error: ToxiproxyFailed) -> str:
-        """Of a server that did not come up and has been killed, if it had not ended."""
+        """Why a server did not start: how it ended by itself, or else the error."""
         end = self._launcher.end_of(pid)
         if end is None or end.how == signal.SIGKILL.name:
             return str(error)
@@ -105,7 +106,7 @@ class ProxyServer:
             self._proxies[placed.proxy].add(placed.toxic, placed.towards, name)
 
     def kill(self) -> None:
-        """SIGKILL; connections through it break.  Toxics and proxies are back when it is started again."""
+        """Send SIGKILL, which breaks all connections through the server.  `start` restores its proxies and toxics."""
         pid, self.pid, self._server, self._unanswered = self.pid, 0, None, 0
         if pid:
             try:
@@ -133,11 +134,11 @@ class ProxyServer:
         return self._server
 
     def look(self, *, is_last: bool = False) -> None:
-        """Raise HarnessFailed when it has a proxy, or a toxic, that was not made from here, and kill it: its control
-        port asks nobody who they are, and whatever goes through it may have been disturbed by somebody else.
+        """Kill the server and raise HarnessFailed if it has a proxy or toxic of another program.  Its control port has
+        no authentication, so that program may have disturbed the run.
 
-        Also when it has not answered `MOST_UNANSWERED` looks in a row, or any try of the last, after which a run is
-        judged.
+        Also raises HarnessFailed if the server leaves `MOST_UNANSWERED` checks in a row unanswered, or all tries of the
+        last check, after which a run is judged.
         """
         if self._server is None:
             return
@@ -172,7 +173,8 @@ class ProxyServer:
     # -- proxies ---------------------------------------------------------------------
 
     def make(self, name: str, upstream_port: int) -> int:
-        """Make a proxy to a port of the run, if need be with a new server; the port that it listens on, for good."""
+        """Make a proxy to a port of the run, and replace the server if it fails.  Returns the port of the proxy, which
+        never changes."""
         if upstream_port not in self._launcher.ports():
             raise HarnessFailed(f"a proxy to port {upstream_port} is refused: no process of the run listens there")
         for attempt in range(TRIES):
@@ -181,14 +183,14 @@ class ProxyServer:
             except ToxiproxyFailed as error:
                 if not isinstance(error, Tampered) and (attempt == TRIES - 1 or self._has_ended()):
                     raise HarnessFailed(f"Toxiproxy ({self._binary}) cannot be used: {error}") from error
-                self.recover(error)  # it hangs, or has half made it; that the port was just taken is rare
+                self.recover(error)  # the server hangs or has half made the proxy; rarely, the port was just taken
                 continue
             self._proxies[name] = proxy
             return proxy.port
         raise HarnessFailed("Toxiproxy made no proxy")
 
     def clear(self) -> None:
-        """Forget every proxy and toxic; a server that resists is not kept."""
+        """Delete every proxy and toxic, and replace the server if it fails."""
         proxies, self._proxies, self._toxics = self._proxies, {}, {}
         self.before_recovery = lambda: None
         if not self.is_up:
@@ -206,7 +208,7 @@ class ProxyServer:
         self._toxics[name] = Placed(proxy=proxy, toxic=toxic, towards=towards)
 
     def remove(self, name: str) -> None:
-        """Remove a toxic, if need be with a new server; one that is down comes back without it."""
+        """Remove a toxic, and replace the server if it fails.  A server that is down restarts without the toxic."""
         placed = self._toxics.pop(name, None)
         if placed is None or not self.is_up:
             return
@@ -216,12 +218,12 @@ class ProxyServer:
             self.recover(error)
 
     def close_connections(self, proxy: str) -> None:
-        """And refuse new ones, until `open_again`."""
+        """Close the connections of a proxy, and refuse new ones until `open_again`."""
         self._up  # noqa: B018 - raises when the server is down
         self._proxies[proxy].disable()
 
     def open_again(self, proxy: str) -> None:
-        """Listen again, if need be with a new server; one that is down comes back open."""
+        """Let a proxy listen again, and replace the server if it fails."""
         if not self.is_up:
             return
         try:

@@ -1,9 +1,10 @@
-"""Notes of what runs create in a PostgreSQL of the user's: written before it is created, deleted after it is removed.
+"""Notes of the tables that runs create in a user's PostgreSQL: written before a run creates them, deleted after their
+removal.
 
-The launcher removes it when the harness has ended.  A server that hangs or is down at
-that moment would keep it for ever.  So a file in the user's state folder names the
-run and the server, without the password.  The harness holds a lock on the file while
-it lives, so that no other command removes what a running run uses.
+The launcher removes the tables when the harness has ended.  A server that hangs or is down at
+that moment would keep them for ever.  So a file in the user's state folder names the run and
+the server, without the password.  The harness locks the file while it lives, so that no other
+command removes the tables of a running run.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Remembering(Launcher):
-    """A launcher that notes what is bequeathed to it, until that has been revoked or done."""
+    """A launcher that keeps a note of each cleanup that is bequeathed to it, until the cleanup is revoked or done."""
 
     def __init__(self, *, warm: Sequence[str], module: str, network: str) -> None:
         self._notes: dict[str, tuple[Note, Path, int]] = {}
         super().__init__(warm=warm, module=module, network=network)
 
     def bequeath(self, name: str, entry: str, config: bytes) -> None:
-        """Raises HarnessFailed too, when it cannot be noted."""
+        """As in `Launcher`; also raises HarnessFailed if the note cannot be written."""
         if entry == PURGE:
             will = purge.decode(config)
             note = Note(run=will.place.run, dsn=without_password(will.place.dsn))
@@ -69,7 +70,7 @@ class Remembering(Launcher):
                     self._notes[name] = (note, path, -1)
 
     def bequests(self) -> list[Note]:
-        """What nobody has taken away, when it has been closed."""
+        """After `close`: the notes of cleanups that were not done."""
         return [note for note, path, _ in self._notes.values() if path.exists()]
 
 
@@ -79,7 +80,7 @@ def bequests() -> list[tuple[Path, Note]]:
 
 
 def clear_away(path: Path, note: Note) -> str:
-    """Remove what a note names, and the note; returns why that is impossible, or an empty text."""
+    """Remove the tables that a note names, and the note; returns why that is impossible, or an empty text."""
     import psycopg
 
     from ....reference_impl.processes.database_reader import Reader, Unreachable
@@ -99,14 +100,14 @@ def clear_away(path: Path, note: Note) -> str:
 
 
 def without_password(dsn: str) -> str:
-    """How to get to a server, as far as anybody may read it."""
+    """The address of a server without its password, which anybody may read."""
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
     return make_conninfo("", **{name: value for name, value in conninfo_to_dict(dsn).items() if name != "password"})
 
 
 def _noted(note: Note, path: Path) -> int:
-    """Write it, locked by the descriptor that is returned."""
+    """Write a note; the descriptor that is returned holds the lock on its file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         hidden = path.with_name(f".{path.name}")
@@ -123,7 +124,7 @@ def _noted(note: Note, path: Path) -> int:
 
 
 def _read(path: Path) -> Note | None:
-    """None while its harness lives, and for what is no note."""
+    """The note in a file; None while its harness lives, or if the file is no note."""
     try:
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""When a job that nothing ends has come to rest: a complete checkpoint covers all there was, and nothing moves."""
+"""When a job with endless input is at rest: a complete checkpoint covers all that it did, and nothing is in flight."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from .layout import COORDINATOR
 
 
 class Rest:
-    """Asks, after each complete checkpoint, what has been done since; freezes the job when that is nothing."""
+    """Asks the tasks after each complete checkpoint for their progress since then.  If there is none, it freezes the
+    job: no checkpoint is triggered any more."""
 
     def __init__(self, context: Context, endless: bool) -> None:
-        """`endless`: some input never ends; any other job comes to its own end."""
+        """`endless`: some input never ends.  Any other job ends by itself."""
         self._context = context
         self._endless = endless
         settings = context.config.settings
@@ -24,12 +25,12 @@ class Rest:
 
     @property
     def _is_busy(self) -> bool:
-        """Something is still to come by itself, or came so lately that its echo is under way."""
+        """Whether a timed action is pending, or happened so lately that its effects may still be in flight."""
         context = self._context
         return context.due > 0 or context.healing > 0 or monotonic_us() < context.busy_us + self._echo_us
 
     def completed(self, checkpoint: int) -> None:
-        """A checkpoint is complete: has anything been done since?"""
+        """A checkpoint is complete: ask the tasks for their progress since then."""
         if not self._endless or self._is_busy or self._frozen:
             return
         self._counts.clear()
@@ -47,11 +48,11 @@ class Rest:
 
     @property
     def _tasks(self) -> tuple[TaskId, ...]:
-        """Those of the job that there is now."""
+        """The tasks of the current job."""
         return self._context.placement.of_job(self._context.facts.job_number)
 
     def _covers_all(self) -> bool:
-        """Every task stands where its snapshot was taken, and nothing is between them."""
+        """Whether no task has progressed since its snapshot, and no channel has an element in flight."""
         counts, facts = self._counts, self._context.facts
         if not counts.keys() >= set(self._tasks):
             return False
@@ -71,7 +72,7 @@ class Rest:
 
     @property
     def is_at_rest(self) -> bool:
-        """No checkpoint is triggered any more, and the last one is done with; what disturbs that thaws the job."""
+        """Whether the job is frozen and its last checkpoint over.  A frozen job that is disturbed is unfrozen."""
         if not self._frozen:
             return False
         facts = self._context.facts

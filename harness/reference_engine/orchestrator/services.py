@@ -1,4 +1,4 @@
-"""What one harness process starts on first need and keeps over its runs: launcher, Toxiproxy, PostgreSQL."""
+"""The services that a harness process starts on first use and keeps for its runs: launcher, Toxiproxy, PostgreSQL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MODULE = f"{__package__}.launching"
 
 
 class Services:
-    """Each is there once it has been asked for; `close` ends them all.  Raises HarnessFailed, in one line."""
+    """Starts each service on first use; `close` ends them all.  Raises HarnessFailed, in one line."""
 
     def __init__(self) -> None:
         self._launcher: Remembering | None = None
@@ -26,13 +26,13 @@ class Services:
         self._runs = 0
 
     def next_run(self) -> str:
-        """A name that no other run has, here or on a database that others use too."""
+        """A name that no other run has, not even a run of another harness in the same database."""
         self._runs += 1
         return f"c{self._token}_{self._runs}"
 
     @property
     def is_started(self) -> bool:
-        """Whether anything of them is there."""
+        """Whether any service is started."""
         return self._launcher is not None
 
     @property
@@ -59,20 +59,20 @@ class Services:
         return self._database
 
     def watch(self) -> None:
-        """A server that died unasked is an error of the environment."""
+        """Raise HarnessFailed if a server has ended by itself: an error of the environment."""
         for name, server in (("Toxiproxy", self._proxies), ("PostgreSQL", self._database)):
             if server is not None and not server.is_starting and (end := self.launcher.end_of(server.pid)):
                 raise HarnessFailed(f"{name} ended by itself, with {end.how}; run again")
 
     def look(self, *, is_last: bool = False) -> None:
-        """Somebody else who has used the control port of Toxiproxy is an error of the environment too.  After the last
-        look a run is judged."""
+        """Raise HarnessFailed if another program has used Toxiproxy's control port.  After the last check a run is
+        judged."""
         if self._proxies is not None:
             self._proxies.look(is_last=is_last)
 
     def close(self) -> list[Note]:
-        """End everything; what the launcher started dies with it, and its folder goes.  What is left in a PostgreSQL
-        of the user's, since that did not answer."""
+        """End the launcher and all its processes, and delete its folder.  Returns the notes of tables that are left in
+        a user's PostgreSQL, because it did not answer."""
         launcher, self._launcher, self._proxies, self._database = self._launcher, None, None, None
         if launcher is not None:
             try:

@@ -16,7 +16,7 @@ from .process_faults import Disturbances
 
 
 class Steering:
-    """`set_out` adds the triggers; times count from then."""
+    """The triggers of a run.  `set_out` adds them, and times count from then."""
 
     def __init__(self, context: Context, scenario: Scenario, environment: Disturbances, jobs: Jobs) -> None:
         self._context = context
@@ -60,7 +60,7 @@ class Steering:
             else:
                 member.send(Issue(context.clock.tick(), self._jobs.number, number, kind_of(command), drain))
 
-        # a command acts between steps: whoever reached the point finishes its step first
+        # a command acts between steps: the task that reached the point finishes its step first
         return lambda: self._context.after_real(0, act)
 
     # -- schedule perturbations ------------------------------------------------------------------
@@ -70,7 +70,7 @@ class Steering:
         self._happened[what] = self._happened.get(what, 0) + 1
 
     def deviations(self) -> tuple[tuple[str, int, int], ...]:
-        """The perturbations that are still to come, for the configuration of a process that starts now."""
+        """The perturbations that have not happened yet, for the configuration of a process that starts now."""
         return tuple(
             (one.what, remaining, one.by_us)
             for one in self._scenario.deviations

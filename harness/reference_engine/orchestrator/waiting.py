@@ -1,4 +1,4 @@
-"""Faults that wait inside a process for their moment.  A process that replaces it receives the order again, until the
+"""Faults that wait inside a process for an event.  The replacement of a process receives the order again, until the
 fault has fired."""
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from .layout import COORDINATOR
 from .processes import Member
 
 Order = Callable[[int], Frame]
-"""makes the frame, of a stamp"""
+"""makes the frame that orders a fault, with a stamp"""
 
 
 class Waiting(msgspec.Struct, kw_only=True):
-    """A fault, the processes that it may wait in, and the order that they receive."""
+    """A fault that waits, the processes in which it may fire, and the order that they receive."""
 
     fault: int
     processes: tuple[str, ...]
     order: Order
     times: int = 1
     comes_again: bool = False
-    """it has no last time"""
+    """the fault fires any number of times"""
 
 
 class Orders:
-    """What waits in the processes of a run."""
+    """The faults that wait in the processes of a run."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -45,24 +45,24 @@ class Orders:
         return True
 
     def order_again(self, member: Member) -> None:
-        """A process was replaced: what waited in the one before waits in it."""
+        """Send the orders of a replaced process to its replacement."""
         for one in self._waiting:
             if member.name in one.processes:
                 member.send(one.order(self._context.clock.tick()))
 
     def _fired(self, fault: int) -> None:
-        """Each time uses one up; where one process has met it no other will."""
+        """Count a firing; a fault that has fired as often as it may no longer waits."""
         for one in [one for one in self._waiting if one.fault == fault and not one.comes_again]:
             one.times -= 1
             if one.times <= 0:
                 self._waiting.remove(one)
 
     def waits(self, fault: int) -> bool:
-        """Whether a fault still has its time to come."""
+        """Whether a fault still waits."""
         return any(one.fault == fault for one in self._waiting)
 
     def met_in(self, fault: int, member: Member) -> None:
-        """A fault that waited in several processes has fired in one."""
+        """A fault that waited in several processes has fired in one: the others drop it."""
         for one in [one for one in self._waiting if one.fault == fault]:
             one.processes = (member.name,)
         for other in self._context.processes.living():
@@ -75,14 +75,14 @@ class Orders:
         return self._context.placement.homes_of(tasks)
 
     def arm(self, fault: int, kind: str, task: str | None) -> bool:
-        """The next happening of a kind in a task, or (None) in the coordinator."""
+        """Hit the next event of a kind in a task, or (None) in the coordinator."""
         processes = self._homes_of(task) if task is not None else (COORDINATOR,)
         return self._order(
             Waiting(fault=fault, processes=processes, order=lambda stamp: Arm(stamp, kind, task, fault, 1))
         )
 
     def commit(self, fault: int, task: str | None, how: str, times: int) -> bool:
-        """The next commits of a task, or (None) of whoever asks first."""
+        """Hit the next commits of a task, or (None) of the process that requests one first."""
         anybody = self._homes_of(*self._context.placement.committing)
         processes = self._homes_of(task) if task is not None else (*anybody, COORDINATOR)
         one = Waiting(
@@ -91,7 +91,7 @@ class Orders:
         return self._order(one)
 
     def meddle(self, fault: int, how: str, message: str, task: str | None, by_us: int) -> bool:
-        """All control messages pass the coordinator."""
+        """Disturb a control message, in the coordinator: all control messages pass it."""
         return self._order(
             Waiting(
                 fault=fault,

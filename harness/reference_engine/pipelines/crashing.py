@@ -1,7 +1,7 @@
-"""Pipelines that crash: the vicious circle, and which way of spilling makes most progress at which rates and intervals.
+"""Pipelines that crash: the vicious circle, and the way of spilling that makes most progress at each rate and interval.
 
-Progress is what the sink processed and no crash undid.  A run with crashes ends with one,
-so that only what a complete checkpoint covers counts.  A run without crashes undoes nothing.
+Progress is counted in bytes that the sink processed and no crash undid.  A run with crashes ends with a crash, so that
+only the bytes that a complete checkpoint covers count.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .run import PipelineRun, measured
 
 FOR_US = 20 * MINUTE
 EVEN = 0.01
-"""ways whose progress differs by no more than this share are even, and the one that writes least wins"""
+"""ways whose progress differs by at most this share are even; among them the way that writes least wins"""
 
 
 def crashes(every_us: int | None, for_us: int = FOR_US, seed: int = 1) -> tuple[int, ...]:
-    """The times of crashes at a mean rate, the same for the same seed, and of one at the end; None: no crashes."""
+    """Random times of crashes, `every_us` apart on average, and one crash at the end; None: no crashes."""
     if every_us is None:
         return ()
     draw, at_us = random.Random(seed), 0
@@ -36,7 +36,7 @@ def crashes(every_us: int | None, for_us: int = FOR_US, seed: int = 1) -> tuple[
 
 
 def circle(way: Way = ALIGNED, every_us: int | None = 90 * SECOND, for_us: int = FOR_US) -> Pipeline:
-    """A task that processes 10 MB/s receives 9.5, with a gigabyte of room: no backpressure until it has to catch up."""
+    """The vicious circle: a task that processes 10 MB/s receives 9.5 MB/s.  A crash causes the first backpressure."""
     at_us = tuple(range(every_us, for_us + 1, every_us)) if every_us else ()
     plan = replace(fed(19 * MB // 2, 10 * MB, way), buffer_bytes=5 * MB // 2)
     return replace(plan, interval_us=20 * SECOND, restart_us=10 * SECOND, crashes_us=at_us, until_us=for_us)
@@ -47,13 +47,13 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
 
     crashed_us: int
     checkpoints_s: tuple[float, ...]
-    """how long each checkpoint took that was complete by then"""
+    """durations of the checkpoints that completed since the previous crash"""
     covered: int
-    """bytes that complete checkpoints covered"""
+    """bytes that complete checkpoints covered at the time of the crash"""
 
 
 def rounds(run: PipelineRun) -> list[Round]:
-    """For each crash, how long checkpoints took and how far they had come."""
+    """For each crash, the checkpoints that completed before it."""
     found, before_us, covered = [], 0, 0
     for recovery in run.outcome.recoveries:
         since = [one for one in run.complete if before_us < (one.complete_us or 0) <= recovery.crashed_us]
@@ -76,7 +76,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     written: dict[str, int]
     winner: str
     even: tuple[str, ...]
-    """ways that did equally well, the winner included; the one that wrote least comes first"""
+    """ways whose progress is even, the winner included; the one that wrote least comes first"""
 
 
 RATES = (10 * MB, 30 * MB, 100 * MB)
@@ -85,10 +85,10 @@ EVERY_US = (None, 10 * MINUTE, 2 * MINUTE)
 
 
 def compared(rate: int, interval_us: int, every_us: int | None) -> Comparison:
-    """One entry: all ways under the same crashes and with backpressure."""
+    """One entry of the table: all ways with the same crashes and backpressure."""
     progress, written = {}, {}
     for name, way in WAYS.items():
-        # a buffer takes a quarter of a second of work, whatever the rate
+        # a task processes a buffer in a quarter of a second, whatever its rate
         plan = replace(pressed(rate, way), buffer_bytes=rate // 4, interval_us=interval_us, until_us=FOR_US)
         run = measured(replace(plan, crashes_us=crashes(every_us)))
         progress[name], written[name] = run.for_good, run.written
@@ -98,7 +98,7 @@ def compared(rate: int, interval_us: int, every_us: int | None) -> Comparison:
 def judge_comparison(
     rate: int, interval_us: int, every_us: int | None, progress: dict[str, int], written: dict[str, int]
 ) -> Comparison:
-    """The winner: of those that are even with the one that came furthest, the one that wrote least."""
+    """Choose the winner: the way that wrote least among those that are even with the way of most progress."""
     most = max(progress.values())
     even = sorted((name for name in progress if progress[name] >= most * (1 - EVEN)), key=lambda name: written[name])
     return Comparison(
@@ -113,7 +113,7 @@ def judge_comparison(
 
 
 def comparisons(progress: Callable[[str], None] = lambda words: None) -> Iterator[Comparison]:
-    """All entries of the table; `progress` is called with the next one in words."""
+    """All entries of the table; before each entry, `progress` is called with its description."""
     for every_us in EVERY_US:
         for interval_us in INTERVALS_US:
             for rate in RATES:

@@ -1,7 +1,7 @@
-"""The document's figures, each taken from runs in which only bytes move and time passes (UNA-6, UNA-9).
+"""The figures of FLIP-76 about spilling in-flight data, measured in simulated runs (UNA-6, UNA-9).
 
-A pipeline here is a source and one slow task on a node with one store, since the text computes everything for one node.
-No figure is computed from rates: durations, bytes and shares are measured in runs.
+A run moves bytes in virtual time and has no records.  A pipeline here is a source and one slow task on a node with one
+store, because FLIP-76 computes its figures for one node.  Every duration, size and share is measured, none computed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from .run import PipelineRun, measured
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
 SPILLING = 30 * MB
-"""the text's spilling throughput of a node, bytes a second"""
+"""the spilling throughput of a node in FLIP-76, in bytes a second"""
 BUFFERED = 1_000 * MB
-"""the text speaks of gigabytes in flight: here one a node"""
+"""in-flight bytes of the node: FLIP-76 speaks of gigabytes"""
 TIMEOUT = 5 * SECOND
-"""X of both time-outs"""
+"""the barrier timeout and the buffer timeout, in µs"""
 
 DEVICE = Device(rate=SPILLING)
 
@@ -38,7 +38,7 @@ WAYS: dict[str, Way] = {
 
 
 def pressed(rate: int, way: Way = ALIGNED, device: Device = DEVICE) -> Pipeline:
-    """A task at this rate behind a source that always has more, a gigabyte between them; a checkpoint a minute."""
+    """A task at `rate` with a checkpoint a minute.  Its source always has more data, and up to 1 GB is in flight."""
     return Pipeline(
         stages=(Stage(name="source", rate=1_000 * MB), Stage(name="task", rate=rate, inputs=("source",))),
         way=way,
@@ -49,31 +49,31 @@ def pressed(rate: int, way: Way = ALIGNED, device: Device = DEVICE) -> Pipeline:
 
 
 def fed(offered: int, rate: int, way: Way = ALIGNED, device: Device = DEVICE) -> Pipeline:
-    """The same, but no more comes than is offered, bytes a second."""
+    """The pipeline of `pressed`, whose source receives only `offered` bytes a second."""
     plan = pressed(rate, way, device)
     return replace(plan, stages=(replace(plan.stages[0], arrives=offered), *plan.stages[1:]))
 
 
 def first_checkpoint(pipeline: Pipeline, begins_us: int = 5 * SECOND) -> PipelineRun:
-    """A run that ends when one checkpoint is complete, or after a day."""
+    """A run that ends when its first checkpoint is complete, or after a day."""
     one = replace(pipeline, first_us=begins_us, interval_us=24 * 60 * MINUTE, until_us=24 * 60 * MINUTE)
     return measured(replace(one, most_checkpoints=1))
 
 
 def took_s(run: PipelineRun) -> float:
-    """How long its first checkpoint took."""
+    """The duration of the run's first checkpoint, in seconds."""
     (first, *_) = run.complete
     return ((first.complete_us or 0) - first.begun_us) / SECOND
 
 
 def times_as_long(rate: int, device: Device = DEVICE) -> float:
-    """At once against waiting for the alignment: how many times as long, data at this rate."""
+    """The duration of an unaligned checkpoint divided by that of an aligned one, for a task at `rate`."""
     aligned = took_s(first_checkpoint(pressed(rate, ALIGNED, device)))
     return took_s(first_checkpoint(pressed(rate, AT_ONCE, device))) / aligned
 
 
 def crossover(device: Device = DEVICE, low: int = 5 * MB, high: int = 120 * MB, within: int = MB // 20) -> int:
-    """The data rate from which spilling at once takes longer than alignment, found by halving."""
+    """The task's rate from which an unaligned checkpoint takes longer than an aligned one, found by bisection."""
     while high - low > within:
         middle = (low + high) // 2
         low, high = (low, middle) if times_as_long(middle, device) > 1 else (middle, high)
@@ -81,13 +81,13 @@ def crossover(device: Device = DEVICE, low: int = 5 * MB, high: int = 120 * MB, 
 
 
 def throughput(pipeline: Pipeline) -> float:
-    """MB a second, in the last five of fifteen minutes: memory that is empty at first hides a slow store."""
+    """MB a second in the last 5 of 15 minutes.  Earlier, buffers that are still empty hide a slow store."""
     run = measured(replace(pipeline, buffer_bytes=5 * MB, until_us=15 * MINUTE))
     return fmean(_seconds(run.outcome.processed_series, 10, 15))
 
 
 def cost_of(way: Way, rate: int, device: Device = DEVICE) -> float:
-    """The share of throughput that a way of spilling costs, against alignment."""
+    """The share of the throughput with aligned checkpoints that a way of spilling costs."""
     return 1 - throughput(pressed(rate, way, device)) / throughput(pressed(rate, ALIGNED, device))
 
 
@@ -98,7 +98,7 @@ def written_between(pipeline: Pipeline) -> int:
 
 
 class Duration(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of how long a checkpoint takes: the task's rate, what was in flight at its beginning, seconds by way."""
+    """The duration of a checkpoint at one rate of the task, by way; `in_flight`: the most bytes that one stored."""
 
     rate: int
     in_flight: int
@@ -107,13 +107,13 @@ class Duration(msgspec.Struct, frozen=True, kw_only=True):
 
 OFFERED = 20 * MB
 SLOWER = tuple(tenths * MB // 10 for tenths in (200, 190, 180, 150, 100, 50, 20, 10, 5, 2))
-"""rates of the task under growing backpressure"""
+"""rates of the task, falling, so that backpressure grows"""
 
 
 def durations(
     rates: Sequence[int] = SLOWER, device: Device = DEVICE, ways: Sequence[str] = tuple(WAYS)
 ) -> list[Duration]:
-    """A checkpoint a minute after a task became slower than what is offered: the slower, the more backpressure."""
+    """For each rate of the task, the duration of a checkpoint that begins a minute after the start."""
     found = []
     for rate in rates:
         plans = {name: _fine(fed(OFFERED, rate, WAYS[name], device)) for name in ways}
@@ -126,7 +126,8 @@ def durations(
 
 
 def _fine(pipeline: Pipeline) -> Pipeline:
-    """With smaller buffers and less room: a barrier waits for the buffer in hand, and a slow task has it long."""
+    """The pipeline with smaller buffers and channels: a barrier waits for the buffer that a task is processing, which
+    takes a slow task long."""
     return replace(pipeline, buffer_bytes=MB // 4, channel_bytes=600 * MB)
 
 
@@ -135,25 +136,25 @@ STORES: dict[str, Device] = {
     "files": replace(DEVICE, kind="files", open_us=20_000, flush_us=50_000),
     "distant files": replace(DEVICE, kind="files", open_us=200_000, flush_us=500_000),
 }
-"""the text would begin with a file system (S3, say) and has logs (BookKeeper) in mind; latencies are ours"""
+"""the kinds of store that FLIP-76 names: a file system (S3, say) and a log (BookKeeper); the latencies are ours"""
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """One way on one kind of store."""
+    """The measurements of one way on one kind of store."""
 
     store: str
     way: str
     checkpoint_s: float
-    """the third one"""
+    """the duration of the third checkpoint"""
     processed: float
     """MB a second"""
     most_stored: int
     restored_s: float
-    """from a crash until all tasks were up"""
+    """from a crash until all tasks run again"""
 
 
 def stores(rate: int, ways: Sequence[str] = ("at once", "continuous")) -> list[Stored]:
-    """Seven minutes under backpressure on each kind of store."""
+    """Each way on each kind of store, for seven minutes under backpressure."""
     found = []
     for store, device in STORES.items():
         for name in ways:
@@ -173,33 +174,33 @@ def stores(rate: int, ways: Sequence[str] = ("at once", "continuous")) -> list[S
 
 
 def recovered(pipeline: Pipeline) -> PipelineRun:
-    """A run with a crash three and a half intervals after the start, and as long again."""
+    """A run of seven checkpoint intervals that crashes in the middle."""
     interval_us = pipeline.interval_us or MINUTE
     return measured(replace(pipeline, crashes_us=(interval_us * 7 // 2,), until_us=interval_us * 7))
 
 
 def _restored_s(run: PipelineRun) -> float:
-    """From the only crash until all tasks were up."""
+    """The time from the run's only crash until all tasks run again."""
     (recovery,) = run.outcome.recoveries
     return ((recovery.restored_us or 0) - recovery.crashed_us) / SECOND
 
 
 class Recovered(msgspec.Struct, frozen=True, kw_only=True):
-    """What a crash in the middle between two checkpoints cost."""
+    """The cost of a crash halfway between two checkpoints, for one way."""
 
     way: str
     restored_s: float
-    """until all tasks were up, in-flight data read"""
+    """from the crash until all tasks run again, with their in-flight data restored"""
     read: int
-    """bytes of in-flight data"""
+    """bytes of in-flight data that were restored"""
     undone: int
-    """bytes that had been processed"""
+    """processed bytes that the crash undid"""
     caught_up_s: float
     most_stored: int
 
 
 def recoveries(rate: int, interval_us: int = MINUTE) -> list[Recovered]:
-    """Each way under backpressure and a crash."""
+    """The cost of a crash under backpressure, for each way."""
     found = []
     for name, way in WAYS.items():
         run = recovered(replace(pressed(rate, way), interval_us=interval_us))
@@ -218,7 +219,7 @@ def recoveries(rate: int, interval_us: int = MINUTE) -> list[Recovered]:
 
 
 class Steadiness(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one way: bytes a second, and how much single seconds differ (standard deviation by mean)."""
+    """The throughput of one way in MB a second, and how much the seconds differ (standard deviation by mean)."""
 
     way: str
     processed: float
@@ -235,11 +236,11 @@ PRESSURES: dict[str, Callable[[Way], Pipeline]] = {
     "100 MB/s under backpressure": partial(pressed, 100 * MB),
     "10 MB/s come to a task that does 20: no backpressure": partial(fed, 10 * MB, 20 * MB),
 }
-"""slower than the store, faster than it, and what is not behind: what each way's steadiness is measured on"""
+"""where steadiness is measured: a task slower than the store, a task faster than it, and no backpressure"""
 
 
 def steadiness(plan: Callable[[Way], Pipeline], ways: Sequence[str] = tuple(WAYS)) -> list[Steadiness]:
-    """Seven minutes of each way, the first three left out: channels that are empty fill first."""
+    """Each way in the last 4 of 7 minutes: in the first 3 the empty channels fill."""
     found = []
     for name in ways:
         run = measured(replace(plan(WAYS[name]), until_us=7 * MINUTE))
@@ -260,7 +261,7 @@ def steadiness(plan: Callable[[Way], Pipeline], ways: Sequence[str] = tuple(WAYS
 
 
 def _seconds(series: list[int], after: int, until: int) -> list[float]:
-    """MB of each second between two minutes."""
+    """The MB of each second from minute `after` to minute `until`."""
     whole = series + [0] * (until * 60 - len(series))
     return [size / MB for size in whole[after * 60 : until * 60]]
 

@@ -1,4 +1,4 @@
-"""A pipeline of bytes as data, and the outcome of its run: the types of the world that runs it, and no others."""
+"""A pipeline of bytes as data, and the outcome of its run: the types of the simulated engine, re-exported."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class PipelineRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def for_good(self) -> int:
-        """Bytes that the sink processed, without what a crash took back."""
+        """Bytes that the sink processed and no crash undid."""
         return len(self.outcome.processed) * self.outcome.buffer_bytes
 
     @property
@@ -45,7 +45,7 @@ class NotConserved(EngineError):
 
 
 def judged(pipeline: Pipeline, spilling: MakeSpilling = spilling_of) -> PipelineRun:
-    """Run it and judge it; raises EngineError for a pipeline that cannot run."""
+    """Run a pipeline and judge the run; raises EngineError if the pipeline cannot run."""
     outcome = PipelineWorld(pipeline, spilling).run()
     numbers = {stage.name: number for number, stage in enumerate(pipeline.stages)}
     history = BytesHistory(
@@ -58,7 +58,7 @@ def judged(pipeline: Pipeline, spilling: MakeSpilling = spilling_of) -> Pipeline
 
 
 def measured(pipeline: Pipeline) -> PipelineRun:
-    """A run whose figures may be used: raises NotConserved when a byte is lost, repeated or turned round."""
+    """A run whose measurements are valid; raises NotConserved if bytes are lost, repeated or reordered."""
     run = judged(pipeline)
     if isinstance(run.verdict, Violated):
         raise NotConserved(run.verdict.message)

@@ -1,7 +1,6 @@
-"""Servers that a run on real processes uses: where they are found, and how each is started.
+"""The servers that a run on real processes uses: where each is found, and its command line.
 
-Starting, killing and reaping them is the launcher's; here are only the places,
-the command lines and the way to get what is missing.
+The launcher starts, kills and reaps them.
 """
 
 from __future__ import annotations

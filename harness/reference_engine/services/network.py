@@ -1,4 +1,4 @@
-"""The network that the processes of a run are in: one of their own where the machine allows it."""
+"""The network of a run's processes: a network namespace of their own where the machine allows it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .postgres import DSN_VARIABLE
 
 VARIABLE = "CUTPROOF_NETWORK"
 OWN, HOST, ANY = "own", "host", "any"
-"""Demanded; not wanted; where the machine allows it."""
+"""a network namespace is required, is not used, or is used where the machine allows it"""
 
 
 def wanted() -> str:
-    """Which one a run is to have; raises UsageError.  From one of its own no PostgreSQL of the user's is reached."""
+    """The kind of network for a run; raises UsageError.  A user's PostgreSQL cannot be reached from a namespace."""
     value = os.environ.get(VARIABLE, "")
     if value not in ("", OWN, HOST):
         raise UsageError(f"{VARIABLE} is {value[:40]!r}, neither {OWN} nor {HOST}")

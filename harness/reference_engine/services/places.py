@@ -1,8 +1,7 @@
-"""The named place where runs on real processes keep their histories.
+"""The folder where runs on real processes keep their histories.
 
-Everything else that such a run makes is removed when it ends, however it ends.
-The histories stay here: `cutproof doctor` lists it and `cutproof doctor --prune`
-empties it.
+All other files of such a run are removed when it ends, however it ends.  The histories
+stay: `cutproof doctor` lists them and `cutproof doctor --prune` deletes them.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from ...runtime.exit_codes import UsageError
 from . import ServiceMissing
 
 LONGEST_SOCKET = 107
-"""bytes of a Unix socket's path that Linux takes"""
+"""the longest path of a Unix socket that Linux accepts, in bytes"""
 
 
 def check_socket(below: str) -> None:
-    """Raise UsageError where a Unix socket there below a launcher's folder would have too long a path."""
+    """Raise UsageError if a Unix socket at this path below a launcher's folder would have too long a path."""
     path = Path(tempfile.gettempdir()) / "cutproof-12345678" / below
     too_long = len(os.fsencode(path)) - LONGEST_SOCKET
     if too_long > 0:
@@ -30,22 +29,22 @@ def check_socket(below: str) -> None:
 
 
 def runs() -> Path:
-    """The folder that holds one folder a kept run, which may not exist yet: under $XDG_STATE_HOME or ~/.local/state."""
+    """The folder of saved runs, under $XDG_STATE_HOME or ~/.local/state.  It may not exist yet."""
     return _base("XDG_STATE_HOME", ".local/state") / "cutproof" / "runs"
 
 
 def bequests() -> Path:
-    """The folder of notes on what runs have made in a PostgreSQL of the user's, which may not exist yet."""
+    """The folder of notes on the tables that runs have created in a user's PostgreSQL.  It may not exist yet."""
     return _base("XDG_STATE_HOME", ".local/state") / "cutproof" / "left"
 
 
 def cache() -> Path:
-    """The user's cache of cutproof, which may not exist yet: under $XDG_CACHE_HOME or ~/.cache."""
+    """The user's cache of cutproof, under $XDG_CACHE_HOME or ~/.cache.  It may not exist yet."""
     return _base("XDG_CACHE_HOME", ".cache") / "cutproof"
 
 
 def _base(variable: str, fallback: str) -> Path:
-    """A base folder of the XDG specification, which says that a relative one is to be ignored."""
+    """A base folder of the XDG specification, by which a relative path in the variable is ignored."""
     named = Path(os.environ.get(variable, ""))
     if named.is_absolute():
         return named

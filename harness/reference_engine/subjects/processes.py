@@ -26,25 +26,25 @@ from ..services import places, postgres, toxiproxy
 
 SCALE_VARIABLE = "CUTPROOF_TIME_SCALE"
 SCALE = 20
-"""µs of the machine's clock to one of the scenario's"""
+"""the time scale: µs of the machine's clock for each µs of the scenario"""
 LARGEST_SCALE = 1_000
 
 
 class ProcessesSubject:
-    """Runs scenarios on processes, with `defect` planted; saves each run in a folder below `keep`, before it is merged.
+    """Runs scenarios on processes, with `defect` planted.  Each run is saved in a folder below `keep` before the merge.
 
-    Its launcher, Toxiproxy and PostgreSQL are started when a scenario first needs them, and stay until `close`.
+    The launcher, Toxiproxy and PostgreSQL are started when a scenario first needs them, and run until `close`.
     """
 
     def __init__(
         self, defect: str | None = None, *, keep: Path | None = None, services: Services | None = None
     ) -> None:
-        """`services`: those to run on, instead of its own; it closes them too."""
-        parts_for(defect)  # an unknown one is refused here
+        """`services`: the services to use instead of new ones; `close` closes them too."""
+        parts_for(defect)  # raises for an unknown defect
         self.defect = defect
         self.keep = keep
         self.saved: Path | None = None
-        """the latest run, until it is forgotten"""
+        """the folder of the latest run, until `forget`"""
         self._scale = _scale()
         self._services = services or Services()
 
@@ -54,7 +54,7 @@ class ProcessesSubject:
 
     @property
     def capabilities(self) -> Capabilities:
-        """All but the death of a database that is the user's own."""
+        """Everything; but the user's own database is never killed."""
         not_ours = {"kill-database"} if os.environ.get(postgres.DSN_VARIABLE) else set()
         return Capabilities(
             faults=frozenset(KINDS) - not_ours,
@@ -85,15 +85,15 @@ class ProcessesSubject:
         )
 
     def check(self) -> None:
-        """Raise ServiceMissing or PostgresMissing for a server that some scenario would miss, UsageError where the
-        temporary folder cannot hold one's socket."""
+        """Raise ServiceMissing or PostgresMissing if a server is missing, and UsageError if the path of the temporary
+        folder is too long for a server's socket."""
         if postgres.external_dsn() is None:
             places.check_socket(postgres.SOCKET)
         toxiproxy.version(toxiproxy.binary())
         postgres.describe()
 
     def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
-        """Run a scenario; raises ScenarioRefused for one that cannot be run, CutproofError for what is missing."""
+        """Run a scenario; raises ScenarioRefused if it cannot be run, CutproofError if a service is missing."""
         if scenario.engine.failover == "local" and scenario.engine.spilling != "continuous":
             raise ScenarioRefused(
                 "failover local: on processes a channel has the log of continuous spilling or none; spill continuously"
@@ -110,7 +110,7 @@ class ProcessesSubject:
             lost = "" if isinstance(error, HarnessFailed) else "the processes of the run cannot be led any more: "
             raise HarnessFailed(f"{lost}{error}{''.join(map(_how_to_remove, remaining))}") from error
         except BaseException:
-            self.close()  # nobody knows what state they are in; the next run starts others
+            self.close()  # the state of the services is unknown; the next run starts new ones
             raise
 
     def _run(self, scenario: Scenario, timeline: bool) -> History:
@@ -129,7 +129,7 @@ class ProcessesSubject:
         return history
 
     def forget(self) -> None:
-        """Remove what the latest run has saved."""
+        """Delete the folder of the latest run."""
         folder, self.saved = self.saved, None
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)

@@ -1,8 +1,7 @@
-"""Records what a world reports as a history, the checkers' contract.
+"""Records the reports of a world as a history, which the checkers read.
 
-`RunLog` has a task's program order: recorded from the task's runner while it runs.
-`Dated` and `DatedChannel` tell the moments too, for inputs whose splits can be
-idle, which is a matter of time.
+A `RunLog` records a task's program order while the task runs.  `Dated` and `DatedChannel`
+also record times, for inputs whose splits can become idle after a time.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Item = TypeVar("Item")
 
 
 class Dated(Generic[Item]):
-    """A list with the time at which each item came; `of` selects the items that have a time."""
+    """A list that records the time at which an item is appended, for the items that `of` selects."""
 
     def __init__(
         self, items: list[Item], moments: list[int], now: Callable[[], int], of: Callable[[Item], bool] = lambda _: True
@@ -49,7 +48,7 @@ class Dated(Generic[Item]):
 
 
 class DatedChannel:
-    """A channel's log with the times at which its sender became idle."""
+    """A channel's log that records the times at which the sender became idle."""
 
     def __init__(self, channel: h.Channel, now: Callable[[], int]) -> None:
         self.sent = channel.sent
@@ -61,15 +60,15 @@ class DatedChannel:
 
 
 LAST = frozenset(name for name, kind in KINDS.items() if {"for_us", "down_us"} & set(kind.__struct_fields__))
-"""Kinds of faults that undo themselves some time after they have fired; the others, as they fire."""
+"""kinds of faults that act for some time after they have fired, and then heal"""
 
 WRITES = (t.Append, t.Upsert)
 CHANGES = (t.Write, t.PreCommit, t.Commit, t.AbortTransaction)
-"""Requests about a transaction that has begun."""
+"""requests that change a transaction which has begun"""
 
 
 class Recorder:
-    """An observer of a world; `history` is what it saw."""
+    """An observer of a world, which records what it observes in `history`."""
 
     def __init__(
         self,
@@ -79,8 +78,8 @@ class Recorder:
         detailed: bool,
         dated: Collection[str] = (),
     ) -> None:
-        """`kinds` are the plan's faults by kind, in the plan's order; `dated` the inputs whose reads, and marks of
-        being idle, are recorded with their times."""
+        """`kinds` are the kinds of the planned faults, in their order.  `dated` are the inputs whose reads and idle
+        marks are recorded with their times."""
         self.history = history
         self.dated = dated
         self.detailed = detailed
@@ -216,7 +215,7 @@ class Recorder:
     # -- the stores ------------------------------------------------------------------------
 
     def keeps(self, state: str) -> None:
-        """The text of a snapshot, stored or loaded, is in the history from now on."""
+        """A snapshot was stored or loaded: `state` is its text, which is now in the history."""
 
     def snapshot_stored(
         self, checkpoint: CheckpointId, task: TaskId, attempt: AttemptId, handle: Handle, state: str
@@ -270,7 +269,7 @@ class Recorder:
     # -- logs of persistent channels ---------------------------------------------------------
 
     def log_opened(self, name: str, task: TaskId, attempt: AttemptId) -> None:
-        if name in self._logs:  # another process goes on with it (UNA-4)
+        if name in self._logs:  # another process goes on with this log (UNA-4)
             return
         log = h.PersistentLog(name=name, task=task, attempt=attempt, opened=self.order())
         self._logs[name] = log
@@ -280,8 +279,8 @@ class Recorder:
         self._logs[name].trims.append((self.order(), before))
 
     def logs_cleared(self, names: Sequence[str]) -> None:
-        """A log that nobody opened was found in the store: its writer was killed before it could report the log, and
-        before any snapshot could refer to it."""
+        """The store's logs with these names were deleted.  A log that was never reported is ignored: its writer was
+        killed before it could report the log, and before any snapshot could refer to it."""
         order = self.order()
         for name in names:
             if name in self._logs:
@@ -293,7 +292,7 @@ class Recorder:
             transaction.commit_requested = self.order()
 
     def transacted(self, request: t.AnyRequest, outcome: t.Outcome, applied: int) -> None:
-        """What the external store did about a request."""
+        """The external store has executed or refused a request."""
         if not isinstance(outcome, t.Done):
             return
         if isinstance(request, WRITES):
@@ -353,7 +352,7 @@ class Recorder:
     # -- faults and the time line ------------------------------------------------------------
 
     def fault_fired(self, fault: int, phase: str, detail: str, attempt: int | None) -> None:
-        """One that lasts may be felt only when it has healed: then nothing lasts any more."""
+        """A fault has fired.  A fault that lasts may be felt only after it has healed, and then it no longer lasts."""
         if self._kinds[fault] in LAST and fault not in self._healed:
             self._lasting[fault] = None
         self._heal()
@@ -377,7 +376,7 @@ class Recorder:
         self._heal()
 
     def fault_lasts(self, fault: int) -> None:
-        """It still acts when the run is cut off, whether it has been felt or not."""
+        """A fault still acts when the run is cut off, whether it has fired or not."""
         self._lasting[fault] = None
         self._heal()
 

@@ -26,7 +26,7 @@ from .translation import config, identity, job_graphs, lateness_us, logs, settin
 
 
 class SimulatedSubject:
-    """Runs scenarios in virtual time; with `defect`, on an engine with that defect planted."""
+    """Runs scenarios in virtual time, with `defect` planted in the engine."""
 
     def __init__(self, defect: str | None = None) -> None:
         self.defect = defect
@@ -65,7 +65,7 @@ class SimulatedSubject:
         )
 
     def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
-        """Run a scenario; raises ScenarioRefused for one that the engine refuses, or whose run is too large."""
+        """Run a scenario; raises ScenarioRefused if the engine refuses it, or its run is too large."""
         try:
             run = Run(scenario, parts_for(self.defect), timeline)
         except EngineError as error:
@@ -74,7 +74,7 @@ class SimulatedSubject:
 
 
 class BoundedRecorder(Recorder):
-    """Ends a run whose snapshots have become more than a history can keep."""
+    """Ends a run whose snapshots have become too large for a history."""
 
     snapshot_bytes = 0
     full: Callable[[], None]
@@ -86,7 +86,7 @@ class BoundedRecorder(Recorder):
 
 
 class Run:
-    """One run: a world, what disturbs it, and the history of it."""
+    """One run: a world, its faults and commands, and its history."""
 
     def __init__(self, scenario: Scenario, parts: Parts, timeline: bool) -> None:
         self.scenario = scenario
@@ -164,7 +164,7 @@ class Run:
                 assert isinstance(command, Savepoint | StopWithSavepoint | Cancel)
                 self.world.command(number, kind_of(command), drain)
 
-        # a command acts between steps: whoever reached the point finishes its step first
+        # a command acts between steps: the task that reached the point finishes its step first
         return lambda: self.world.loop.after(0, lambda *_: act())
 
     def resume(self, status: str) -> None:
@@ -188,7 +188,7 @@ class Run:
         self.environment.at(self.world.loop.now + pause, act)
 
     def history(self) -> History:
-        """Run it, and everything that it let us see.  Raises ScenarioRefused."""
+        """Run the scenario; the history of the run.  Raises ScenarioRefused."""
         self.world.run()
         history, world = self._history, self.world
         if self._cut_off():
@@ -206,9 +206,9 @@ class Run:
         self.world.loop.stopped = True
 
     def _cut_off(self) -> bool:
-        """Whether the run has met a bound on its size; raises ScenarioRefused where the scenario asks for so much.
+        """Whether the run has exceeded a bound on its size.  Raises ScenarioRefused if the scenario itself is so large.
 
-        A run that grows so large out of a small scenario goes round in circles: it has not come to rest.
+        If a small scenario has such a large run, the engine is in a loop, and the job has not come to rest.
         """
         now, engine = self.world.loop.now, self.scenario.engine
         if self.recorder.snapshot_bytes > LIMIT_SNAPSHOT_BYTES:
@@ -245,7 +245,7 @@ class Run:
 
 
 class Director:
-    """Hands what a world reports to the triggers of a run."""
+    """Passes the reports of a world to the triggers of a run."""
 
     def __init__(self, run: Run) -> None:
         self._run = run

@@ -1,7 +1,7 @@
-"""From the neutral description of a workload to a job graph of the reference engine.
+"""Translates the engine-independent description of a workload into a job graph of the reference engine.
 
-The functions made here are the user functions of the engine under test.  The
-quick checker and PySpark read the same description and share none of this.
+The functions made here are the user functions of the engine under test.  The quick checker
+and PySpark read the same description and share none of this code.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from ..functions.operators import shares_state, user_operator
 
 
 def job_graph(workload: Workload, topology: Topology, configured: Engine | None = None) -> JobGraph:
-    """The engine's graph: sources, operators, the one sink and what commits behind it; the nodes in
-    `two_phase`, which change nothing, commit what they pass on."""
+    """The engine's graph: sources, operators, one sink, and the committers behind it.  The nodes in `two_phase` become
+    two-phase operators: they change nothing, and commit the rows that they pass on."""
     configured = configured or Engine()
     two_phase = configured.two_phase
     specs = [
@@ -80,7 +80,7 @@ def _committers(parallelism: int, committing: str) -> Iterable[OperatorSpec]:
 def job_graphs(scenario: Scenario) -> tuple[JobGraph, ...]:
     """The graphs of a scenario's jobs: the first, and one for each that is resumed.
 
-    Raises InvalidGraph where a resume asks for a layout that cannot be.
+    Raises InvalidGraph if a resume requests an impossible parallelism.
     """
     graph = job_graph(scenario.workload, scenario.topology, scenario.engine)
     graphs = [graph]
@@ -93,7 +93,7 @@ def job_graphs(scenario: Scenario) -> tuple[JobGraph, ...]:
 
 
 def _with_inserted(graph: JobGraph, inserted: Mapping[str, str]) -> JobGraph:
-    """The graph with maps that change nothing, each before an operator, as wide as whoever sends to that."""
+    """The graph with maps inserted, each before an operator and as parallel as its sender.  They change nothing."""
     specs = list(graph.operators)
     for name, behind in inserted.items():
         at = next(index for index, spec in enumerate(specs) if spec.name == behind)
@@ -107,7 +107,7 @@ def _with_inserted(graph: JobGraph, inserted: Mapping[str, str]) -> JobGraph:
 
 
 def _with_committers(parallelism: Mapping[str, int], configured: Engine) -> dict[str, int]:
-    """A committer stands behind each subtask of the sink, however many there are."""
+    """The parallelism of a resume, with one committer for each subtask of the sink."""
     follows = configured.committing != "writer" and SINK in parallelism
     return {**parallelism, COMMITTERS[0]: parallelism[SINK]} if follows else dict(parallelism)
 
@@ -126,7 +126,7 @@ def shares(operator: described.Operator) -> bool:
 
 
 def builder(operator: described.Operator) -> Callable[[], engine.Operator]:
-    """What makes an instance of the operator for one subtask."""
+    """A factory that makes an instance of the operator for one subtask."""
     if isinstance(operator, described.Map):
         return lambda: engine.Map(_mapping(operator))
     if isinstance(operator, described.Filter):
@@ -204,8 +204,8 @@ def logs(workload: Workload) -> list[SplitLog]:
 
 
 def identity(workload: Workload) -> str:
-    """By what an idempotent sink replaces rows: the key where rows are one per key and
-    grow (a count, a deduplication by key), else the whole row."""
+    """What identifies a row in an idempotent sink: the key if there is one row for each key, which only grows (a count,
+    a deduplication by key), else the whole row."""
     operator = workload.nodes[-1].operator if workload.nodes else None
     if isinstance(operator, described.Count | described.Dedup | described.Tally) and not described.is_changelog(
         operator
@@ -215,7 +215,7 @@ def identity(workload: Workload) -> str:
 
 
 def config(engine_settings: Engine, lateness_us: int = 0) -> Config:
-    """The engine's settings; it waits for a deployment longer than all lateness together."""
+    """The engine's settings.  The timeout of a deployment is longer than all perturbations (`lateness_us`) together."""
     return Config(
         guarantee=engine_settings.guarantee,
         sink=engine_settings.sink,
@@ -253,7 +253,7 @@ def lateness_us(scenario: Scenario) -> int:
 
 
 def settings(scenario: Scenario) -> Settings:
-    """The world's settings; its limit of time grows with what there is to do and to heal."""
+    """The settings of the world.  The time limit grows with the number of records and the faults that must heal."""
     configured = scenario.engine
     return Settings(
         memory=configured.snapshot_store == "memory",
@@ -274,14 +274,14 @@ def settings(scenario: Scenario) -> Settings:
 
 
 def _timeouts_us(configured: Engine) -> int:
-    """How much longer than anything else a barrier, or a row that is to be spilled, may wait: a run is not at rest
-    while such a time-out is pending, be its alignment, or its job, long over."""
+    """How long a barrier may wait to overtake, or a row to be spilled.  A run is not at rest while such a timeout is
+    pending, even if the alignment or the job is over."""
     barrier_us = configured.alignment_timeout_us if configured.alignment in ("timeout", "in-turn") else 0
     return max(barrier_us, configured.spill_after_us if configured.spilling == "buffer-timeout" else 0)
 
 
 def standstill_us(scenario: Scenario) -> int:
-    """For how long no record need be read or taken though the job is sound: as long as one with no work may last."""
+    """How long a correct job may read and take no record: as long as a job without records may last."""
     return _work_us(scenario, 1) + _healing_us(scenario)
 
 
@@ -290,7 +290,7 @@ def _work_us(scenario: Scenario, records: int) -> int:
 
 
 def _healing_us(scenario: Scenario) -> int:
-    """In which every fault has healed, every command is answered, and a job without work has ended."""
+    """The time in which every fault heals, every command is answered, and a job without records ends."""
     configured = scenario.engine
     troubles = len(scenario.faults) + len(scenario.commands) + 1
     healing = sum(
