@@ -25,8 +25,8 @@ class ExitCode(enum.IntEnum):
     HELD = 0
     """Everything that was judged held; for `defects run` and `--tamper`: all were caught."""
     VIOLATED = 1
-    """An invariant was violated.  Both judges saw it, or one judge if PySpark is not asked about it.  A known failure
-    that has not expired does not count."""
+    """An invariant was violated: both judges saw it, or one where PySpark is not asked about it.  A known failure that
+    has not expired does not count."""
     USAGE = 2
     """Bad input or usage."""
     FELL_SHORT = 3
