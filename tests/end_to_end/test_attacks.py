@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import time
 from pathlib import Path
@@ -30,8 +31,9 @@ def places_of(folder: Path) -> set[str]:
     for pid in ours:
         for line in _table(pid, "tcp")[1:]:
             fields = line.split()
-            if fields[3] == "0A" and fields[9] in inodes:
-                found.add(str(int(fields[1].rpartition(":")[2], 16)))
+            port = int(fields[1].rpartition(":")[2], 16)
+            if fields[3] == "0A" and fields[9] in inodes and not _is_anothers(pid, port):
+                found.add(str(port))
         for line in _table(pid, "unix"):
             path = line.split()[-1]
             if path.startswith(str(folder)) and ".s.PGSQL." in path:
@@ -45,6 +47,15 @@ def _table(pid: int, name: str) -> list[str]:
         return Path(f"/proc/{pid}/net/{name}").read_text(encoding="utf-8").splitlines()
     except OSError:
         return []
+
+
+def _is_anothers(pid: int, port: int) -> bool:
+    """Whether a process in a network of its own has a port whose number some other program has in the machine's."""
+    try:
+        apart = os.readlink(f"/proc/{pid}/ns/net") != os.readlink("/proc/self/ns/net")
+    except OSError:
+        return True
+    return apart and listens(port)
 
 
 def _is_of_the_run(pid: int) -> bool:
