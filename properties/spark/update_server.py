@@ -14,8 +14,8 @@ from typing import Any
 
 from pyspark import accumulators
 
-PATIENCE_S = 2
-"""A timeout: Java sends the token as soon as it is connected."""
+TOKEN_TIMEOUT_S = 2
+"""Java sends the token as soon as it is connected."""
 
 
 class UpdateServer(accumulators.AccumulatorTCPServer):
@@ -24,16 +24,16 @@ class UpdateServer(accumulators.AccumulatorTCPServer):
     def verify_request(self, request: Any, client_address: Any) -> bool:
         token = self.auth_token.encode()
         try:
-            _patience(request, PATIENCE_S)
+            _set_timeout(request, TOKEN_TIMEOUT_S)
             begun = request.recv(len(token), socket.MSG_PEEK | socket.MSG_WAITALL)
-            _patience(request, 0)
+            _set_timeout(request, 0)
         except OSError:
             return False  # nothing came in time, or the connection is broken
         return hmac.compare_digest(begun, token)
 
 
-def _patience(connection: socket.socket, seconds: int) -> None:
-    """Set a timeout in the kernel: with one of Python's, `recv` would return only the first part."""
+def _set_timeout(connection: socket.socket, seconds: int) -> None:
+    """Set the timeout of `recv` in the kernel; 0 is none.  With one of Python's, `recv` would return a first part."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", seconds, 0))
 
 
