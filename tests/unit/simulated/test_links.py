@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cutproof.reference_impl.core.messages import Barrier, EndOfData, Record
+from cutproof.reference_impl.core.messages import Barrier, Element, EndOfData, Record
 from cutproof.reference_impl.driver.decisions import Lateness
 from cutproof.reference_impl.simulated.links import DataChannel
 from cutproof.reference_impl.simulated.loop import Loop
@@ -30,15 +30,21 @@ class Receiver:
         self.appointments.append(time)
 
 
-def channel(capacity: int = 4, late: Lateness | None = None) -> DataChannel:
+def channel(capacity: int = 4, late: Lateness | None = None, loop: Loop | None = None) -> DataChannel:
     log = SimpleNamespace(sent=[], barriers=[])
-    made = DataChannel("a-0>b-0", Loop(), log, capacity=capacity, latency=LATENCY, late=late)
+    made = DataChannel("a-0>b-0", loop or Loop(), log, capacity=capacity, latency=LATENCY, late=late)
     made.receiver = Receiver()  # type: ignore[assignment]
     return made
 
 
 def record(origin: int) -> Record:
     return Record(1, 1, 1, 0, origin)
+
+
+def push_at(loop: Loop, time: int, one: DataChannel, element: Element) -> None:
+    """Let time pass, and then let the element enter."""
+    loop.at(time, lambda *_: one.push(element))
+    loop.run(time)
 
 
 def arrivals(one: DataChannel) -> list[int]:
@@ -81,26 +87,25 @@ def test_a_late_message_holds_up_those_behind_it() -> None:
 
 
 def test_a_delay_lasts_as_long_as_it_was_asked_for_and_fires_when_something_enters() -> None:
-    one = channel()
+    loop = Loop()
+    one = channel(loop=loop)
     one.delay(by=300, until=50, fault=2)
     assert one.receiver.fired == []  # type: ignore[union-attr]
     one.push(record(0))
     one.push(record(1))
     assert arrivals(one) == [LATENCY + 300] * 2
     assert one.receiver.fired == [(2, "a-0>b-0 delays what enters")]  # type: ignore[union-attr]
-    one._loop.now = 50
-    one.push(record(2))
+    push_at(loop, 50, one, record(2))
     assert arrivals(one)[2] == LATENCY + 300, "not before the one ahead of it"
-    one._loop.now = 400
-    one.push(record(3))
+    push_at(loop, 400, one, record(3))
     assert arrivals(one)[3] == 500
 
 
 def test_a_delay_that_nothing_meets_has_not_fired() -> None:
-    one = channel()
+    loop = Loop()
+    one = channel(loop=loop)
     one.delay(by=300, until=50, fault=2)
-    one._loop.now = 50
-    one.push(record(0))
+    push_at(loop, 50, one, record(0))
     assert one.receiver.fired == []  # type: ignore[union-attr]
     assert arrivals(one) == [50 + LATENCY]
 
@@ -124,10 +129,10 @@ def test_a_stall_of_an_empty_channel_fires_when_something_is_held() -> None:
 
 
 def test_a_stall_that_is_over_holds_nothing() -> None:
-    one = channel()
+    loop = Loop()
+    one = channel(loop=loop)
     one.stall(until=1_000, fault=3)
-    one._loop.now = 1_000
-    one.push(record(0))
+    push_at(loop, 1_000, one, record(0))
     assert one.receiver.fired == []  # type: ignore[union-attr]
     assert one.receiver.appointments == [1_000 + LATENCY]  # type: ignore[union-attr]
 
