@@ -92,15 +92,19 @@ def test_the_coordinator_of_a_former_job_does_nothing_any_more() -> None:
 def test_that_a_task_of_a_former_job_is_lost_is_not_reported_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     world = started(job(width=2), 4_000)
     runner = world.latest("op0-0")
-    assert runner is not None
     world.submit(())
+    world.loop.run(8_000)
+    successor = world.latest("op0-0")
+    assert runner is not None
+    assert successor is not None
+    assert (runner.task.spec.job, successor.task.spec.job) == (1, 2)
     arrived: list[object] = []
     assert world.coordinator is not None
     monkeypatch.setattr(world.coordinator, "feed", arrived.append)
     world.lose(runner, "it was killed")
     assert arrived == []
-    world._lose(TaskLost(TaskId("op0-0"), AttemptId(9), "it was killed"), world.job_number)
-    assert len(arrived) == 1
+    world.lose(successor, "it was killed")
+    assert arrived == [TaskLost(successor.name, successor.attempt, "it was killed")]
 
 
 def test_a_job_that_has_ended_takes_nobody_in() -> None:
