@@ -10,12 +10,11 @@ from cutproof.harness.scenario.model import Scenario
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import AttemptStarted, CoordinatorDown, History, TaskFailed
 from cutproof.properties.model.verdict import Violated
+from cutproof.reference_impl.core.barrier_alignment import Alignment, State
 from cutproof.reference_impl.core.coordinator import Coordinator
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.parts import Committing, Parts, Triggering
 from cutproof.reference_impl.core.state import Sealed, Snapshot, TaskState
-from cutproof.reference_impl.core.task import Task
-from cutproof.reference_impl.driver.machines import Machines
 from unit.simulated.worlds import job, journal
 
 SCENARIO = job(restart_attempts=2)
@@ -33,6 +32,13 @@ class Confuses(Triggering):
 
     def allowed(self, coordinator: Coordinator) -> bool:
         raise KeyError("allowed")
+
+
+class Hinders(Alignment):
+    """An alignment that raises when an operator's machine is made."""
+
+    def initial(self, blocking: bool, last: CheckpointId) -> State:
+        raise KeyError("no state")
 
 
 def history_of(scenario: Scenario, parts: Parts) -> History:
@@ -72,16 +78,13 @@ def test_an_assertion_of_the_engine_is_reported_alike(monkeypatch: pytest.Monkey
     assert difference(history) == "unexplained failure"
 
 
-def test_an_attempt_that_cannot_be_made_has_failed_without_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever its machine's making raises, also a user's function: the run goes on, and says so."""
-
-    def unknown(self: Machines, *arguments: object) -> Task:
-        raise KeyError("op0-0")
-
-    monkeypatch.setattr(Machines, "_machine", unknown)
-    history = history_of(SCENARIO, Parts())
+def test_an_attempt_that_cannot_be_made_has_failed_without_a_fault() -> None:
+    """Whatever its machine's making raises: the run goes on, and says so."""
+    history = history_of(SCENARIO, Parts(alignment=Hinders()))
     first, *_ = journal(TaskFailed, history)
-    assert (first.reason, first.fault) == ("the engine raised KeyError: 'op0-0'", None)
+    assert (first.task, first.reason, first.fault) == ("op0-0", "the engine raised KeyError: 'no state'", None)
+    tasks = [run.task for run in history.runs]
+    assert ("source-0" in tasks, "op0-0" in tasks) == (True, False)
     assert difference(history) == "unexplained failure"
 
 
