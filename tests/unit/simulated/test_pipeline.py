@@ -205,11 +205,19 @@ class _TrimsNothing(Trimming):
 class _ForgetsWhatComesBeforeTheBarrier(ChannelSpilling):
     """Only what is queued at the snapshot is stored."""
 
+    def __init__(self, way: Way) -> None:
+        super().__init__(way)
+        self._closed: set[int] = set()
+
     def snapshot(self, checkpoint: int, overtaken: list[int], *, closed: bool) -> list[Effect]:
         return super().snapshot(checkpoint, overtaken, closed=True)
 
     def barrier(self, checkpoint: int) -> list[Effect]:
-        return super().barrier(checkpoint) if self._parts[checkpoint].open else []
+        """Each checkpoint's first call comes from `snapshot`; the true barrier comes second and changes nothing."""
+        if checkpoint in self._closed:
+            return []
+        self._closed.add(checkpoint)
+        return super().barrier(checkpoint)
 
 
 class _ReadsBackwards(ChannelSpilling):
@@ -223,15 +231,19 @@ class _ReadsBackwards(ChannelSpilling):
 class _StoresTheLastProcessed(ChannelSpilling):
     """What the task has just processed counts as in flight still."""
 
-    _last = -1
+    _last: tuple[int, ...] = ()
+    """the number of the last buffer that was processed since the last crash, if there is one"""
 
     def processed(self, number: int) -> list[Effect]:
-        self._last = number
+        self._last = (number,)
         return super().processed(number)
 
     def snapshot(self, checkpoint: int, overtaken: list[int], *, closed: bool) -> list[Effect]:
-        stored = [self._last] if Copy(0, self._last) in self._standing else []
-        return super().snapshot(checkpoint, stored + overtaken, closed=closed)
+        return super().snapshot(checkpoint, [*self._last, *overtaken], closed=closed)
+
+    def rewind(self, checkpoint: int | None) -> tuple[list[Copy], list[Effect]]:
+        self._last = ()
+        return super().rewind(checkpoint)
 
 
 PLANTED: dict[str, tuple[Way, MakeSpilling, str]] = {
