@@ -11,7 +11,7 @@ import pytest
 from cutproof.reference_impl.core.ids import AttemptId
 from cutproof.reference_impl.core.messages import Deploy
 from cutproof.reference_impl.processes import frames as f
-from unit.processes.coordinated import APART, FakeNode, submit, working
+from unit.processes.coordinated import APART, FakeNode, meddle, submit, working
 from unit.processes.rig import SLOW, TASKS, CoordinatorProcess, JobOptions, lives_without_harness, until
 
 __all__ = ["lives_without_harness"]
@@ -91,8 +91,10 @@ def test_an_order_that_is_repeated_does_not_reach_the_process_that_comes_after(t
 
 def test_an_order_that_is_late_is_not_waited_with_in_place_of_the_newer(process: CoordinatorProcess) -> None:
     nodes = all_run(process)
+    meddle(process, "late", "deploy", by_us=0)  # changes nothing, and reports the order to the harness
     lost(process, nodes[MAP])
-    until(lambda: MAP in process.world.control._waiting)
+    process.harness.expect(f.Fired, detail="deploy of map-0: late", attempt=2)
+    process.answers()
     process.world.control.to_task(MAP, Deploy(job=1, attempt=AttemptId(1)))
     again = FakeNode(process, MAP, 1)
     again.peer.expect(f.ForTask, task=MAP)
