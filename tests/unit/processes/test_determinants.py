@@ -13,6 +13,7 @@ from cutproof.reference_impl.processes import determinants as determinants
 from cutproof.reference_impl.processes.determinants import DiskDeterminants
 
 HERE = Place(determinants=2, taken=(1, 1), sent=(4,), ended=((0, -1),))
+BEGIN = Place(determinants=0, taken=(), sent=())
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def writing(folder: Path, *taken: tuple[int, int], number: int = 1) -> DiskDeter
 
 def taken(order: DiskDeterminants) -> tuple[tuple[int, int], ...]:
     """All that there is of the order."""
-    return order.since(Place(determinants=0, taken=(), sent=()))
+    return order.since(BEGIN)
 
 
 def test_the_next_attempt_finds_what_was_written(folder: Path) -> None:
@@ -167,13 +168,17 @@ def test_an_attempt_comes_up_once(folder: Path) -> None:
 
 
 def test_a_file_that_is_rewritten_as_it_is_looked_for_is_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(determinants, "REWRITTEN_BEHIND", 0)
     zombie = writing(folder, (0, 0))
+    zombie.mark(CheckpointId(3), BEGIN)
     sync = determinants.sync
 
     def late(path: Path) -> None:
         if path.name == "00000001.0001":
             monkeypatch.setattr(determinants, "sync", sync)
-            zombie._begin()  # it had looked for fences just before
+            monkeypatch.setattr(DiskDeterminants, "is_fenced", False)  # the zombie had looked for fences just before
+            zombie.trim(CheckpointId(3))
+            assert not path.exists()
         sync(path)
 
     monkeypatch.setattr(determinants, "sync", late)
@@ -186,7 +191,6 @@ def test_it_is_not_looked_for_without_end(folder: Path, monkeypatch: pytest.Monk
     def never(path: Path) -> None:
         raise FileNotFoundError(path)
 
-    looked = determinants._newest
     monkeypatch.setattr(determinants, "sync", never)
     with pytest.raises(CorruptSnapshot, match="again and again"):
-        looked(folder, 2)
+        attempt(folder, 2)
