@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -15,7 +17,7 @@ from cutproof.reference_impl.core.messages import Barrier, Complete, Deploy
 from cutproof.reference_impl.processes import determinants as determinants
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
-from cutproof.reference_impl.processes.determinants import DiskDeterminants
+from cutproof.reference_impl.processes.determinants import ORDER, DiskDeterminants
 from unit.processes.greeted import SECRET, accepted
 from unit.processes.rig import CHANNELS, DATA, SLOW, TASKS, JobOptions, Node, Peer, lives_without_harness, now
 
@@ -52,10 +54,20 @@ def failure(node: Node, attempt: int) -> str:
     return str(failed.reason)
 
 
-def cannot(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
-    def full(*_: object) -> None:
-        raise NO_SPACE
+def full(*_: object) -> None:
+    raise NO_SPACE
 
+
+def open_logs(node: Node) -> list[str]:
+    """The files of determinants that the node has open."""
+    paths: list[Path] = []
+    for number in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # another thread has closed it since
+            paths.append(Path(os.readlink(f"/proc/self/fd/{number}")))
+    return sorted(path.name for path in paths if path.is_relative_to(node.folder) and path.parent.name == ORDER)
+
+
+def cannot(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     monkeypatch.setattr(DiskDeterminants, what, full)
 
 
@@ -75,7 +87,7 @@ def test_a_determinant_log_that_is_altered_is_a_failure_of_its_task(node: Node) 
 def test_a_determinant_log_that_cannot_be_begun_is_a_failure_of_its_task(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cannot(monkeypatch, "_begin")
+    monkeypatch.setattr(determinants, "sync", full)
     send(node, Deploy(job=1, attempt=FIRST))
     assert "No space left" in failure(node, 1)
     assert node.harness.all(f.Up) == []
@@ -84,19 +96,17 @@ def test_a_determinant_log_that_cannot_be_begun_is_a_failure_of_its_task(
 def test_a_task_whose_beginning_cannot_be_written_leaves_nothing_open(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    closed: list[int] = []
-    close = DiskDeterminants.close
+    opened: list[str] = []
 
-    def watched(order: DiskDeterminants) -> None:
-        if order._file >= 0:
-            closed.append(order._file)
-        close(order)
+    def full_now(*_: object) -> None:
+        opened.extend(open_logs(node))
+        raise NO_SPACE
 
-    monkeypatch.setattr(DiskDeterminants, "close", watched)
-    cannot(monkeypatch, "mark")
+    monkeypatch.setattr(DiskDeterminants, "mark", full_now)
     send(node, Deploy(job=1, attempt=FIRST))
     assert "No space left" in failure(node, 1)
-    assert len(closed) == 1
+    assert opened == ["00000001.0001"]
+    assert open_logs(node) == []
     (run,) = node.entries(e.RunEnded)
     assert run.how == "failed"
     downstream = Peer(node.downstream.accept()[0], DATA)
@@ -152,22 +162,16 @@ def test_a_place_that_is_not_known_any_more_is_a_failure_of_its_task(
     assert failure(node, 2) == "the place in its determinant log at which it began is not known"
 
 
-def test_whoever_has_come_too_late_leaves_nothing_open(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_has_come_too_late_leaves_nothing_open(node: Node) -> None:
     comes_up(node)
+    assert open_logs(node) == ["00000001.0001"]
     (fence,) = node.folder.glob("**/order/00000001")
     fence.with_name("00000003").touch()
-    made: list[DiskDeterminants] = []
-    begin = DiskDeterminants._begin
-
-    def watched(order: DiskDeterminants) -> None:
-        made.append(order)
-        begin(order)
-
-    monkeypatch.setattr(DiskDeterminants, "_begin", watched)
     send(node, Deploy(job=1, attempt=AttemptId(2), channels_of=FIRST))
     node.answers()
     assert [up.attempt for up in node.harness.all(f.Up)] == [1]
-    assert [order._file for order in made] == [-1]
+    assert fence.with_name("00000002.0001").exists(), "it had begun"
+    assert open_logs(node) == []
 
 
 def test_nobody_recovers_locally_between_channels_that_have_no_log(tmp_path: Path) -> None:
