@@ -20,7 +20,6 @@ from cutproof.properties.checking import comparison
 from cutproof.properties.checking.pair import Pair
 from cutproof.properties.checking.request import CheckRequest
 from cutproof.properties.spark import check as on_spark
-from cutproof.properties.spark import inputs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -185,10 +184,10 @@ def test_plain_parquet_is_read_by_spark_itself(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
-        raise AssertionError("written anew for Spark")
+        raise AssertionError("converted, to be written for Spark")
 
     expected, actual = written(tmp_path, 5, "plain")
-    monkeypatch.setattr(inputs, "_written", refuse)
+    monkeypatch.setattr(Pair, "converted", refuse)
     assert on_spark.check(spark, CheckRequest(expected=expected, actual=actual)).engine == "spark"
 
 

@@ -136,13 +136,24 @@ def test_a_large_table_is_read_in_slices_each_row_once(
     assert table_bytes(table) >= 4 * 20 * 8192
 
 
-def test_slices_are_bounded_in_number_and_leave_no_gap() -> None:
-    for pages in (0, 1, 4_096, 4_096 * 3 + 5, 10**8):
-        slices = postgres._slices(pages)
-        assert len(slices) <= 64
-        assert slices[0][0] == 0
-        assert [first for first, _ in slices[1:]] == [behind for _, behind in slices[:-1]]
-        assert slices[-1][1] is None
+@pytest.mark.parametrize(
+    ("rows", "pages_a_slice", "number"),
+    [(0, 1, 1), (1, 1, 1), (20_000, 90, 1), (20_000, 89, 1), (20_000, 28, 3), (20_000, 2, 44), (20_000, 1, 64)],
+)
+def test_slices_are_bounded_in_number_and_leave_no_gap(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch, rows: int, pages_a_slice: int, number: int
+) -> None:
+    """Of tables of no page, of one, and of 89."""
+    name = f"sliced_{rows}_{pages_a_slice}"
+    run(server, f"CREATE TABLE {name} AS SELECT id FROM generate_series(1, {rows}) AS id")
+    monkeypatch.setattr(postgres, "PAGES_A_SLICE", pages_a_slice)
+    with postgres.opened(at(server, name)) as link:
+        slices = postgres.plan_of(link, at(server, name)).slices
+    assert len(slices) == number
+    assert slices[0][0] == 0
+    assert [first for first, _ in slices[1:]] == [behind for _, behind in slices[:-1]]
+    assert all(behind is None or first < behind for first, behind in slices)
+    assert slices[-1][1] is None
 
 
 def test_what_is_written_later_does_not_move_the_rows(spark: SparkSession, server: RunningServer) -> None:
