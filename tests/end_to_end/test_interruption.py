@@ -49,8 +49,8 @@ def test_ctrl_c_keeps_and_reports_what_was_done(tmp_path: Path) -> None:
 
 
 MOMENTS = {
-    "drawing": "cutproof.harness.search.search:Search._feed",
-    "running": "cutproof.harness.search.search:Search._take",
+    "beginning": "cutproof.harness.search.search:Search.run",
+    "running": "cutproof.harness.counterexamples.store:RunFolder.add",
     "starting Spark": "cutproof.harness.search.oracle:PySpark.wait",
     "judging": "cutproof.harness.search.oracle:PySpark.examine",
     "shrinking": "cutproof.harness.counterexamples.findings:FindingBuilder.findings",
