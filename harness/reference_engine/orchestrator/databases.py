@@ -6,18 +6,18 @@ import contextlib
 import os
 import select
 import shutil
-import signal
 import time
 from pathlib import Path
 
 import psycopg
 
-from ....reference_impl.processes.cluster import Launcher, ProcessTerminated
+from ....reference_impl.processes.cluster import Launcher
 from ....reference_impl.processes.offspring import children_of
 from ....reference_impl.processes.orders import Exited
 from ...runtime.exit_codes import HarnessFailed
 from ..services import places, postgres
-from .handles import handle_of, last_words
+from . import signals
+from .printed import last_words
 
 UP_WITHIN_S = 20.0
 LOOK_AGAIN_S = 0.02
@@ -131,19 +131,15 @@ class DatabaseServer:
         if not pid:
             return
         self.is_starting = True
-        try:
-            self._launcher.signal(pid, signal.SIGSTOP)
-        except ProcessTerminated:
-            return  # the pid may belong to another process by now
+        if not signals.stop(self._launcher, pid):
+            return
         with contextlib.ExitStack() as handles:
-            watched = [handle for child in children_of(pid) if (handle := handle_of(child)) is not None]
+            watched = [handle for child in children_of(pid) if (handle := signals.handle_of(child)) is not None]
             for handle in watched:
                 handles.callback(os.close, handle)
             for handle in watched:
-                with contextlib.suppress(ProcessLookupError):
-                    signal.pidfd_send_signal(handle, signal.SIGKILL)
-            with contextlib.suppress(ProcessTerminated):
-                self._launcher.signal(pid, signal.SIGKILL)
+                signals.kill_by_handle(handle)
+            signals.kill(self._launcher, pid)
             _wait_for(watched, ENDED_WITHIN_S)
 
     def discard(self) -> None:

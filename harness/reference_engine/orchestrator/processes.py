@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
-import signal
 import socket
 import struct
 from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ....reference_impl.processes.cluster import Launcher, ProcessTerminated
+from ....reference_impl.processes.cluster import Launcher
 from ....reference_impl.processes.connections import Connection, Outbox
 from ....reference_impl.processes.frames import Frame, Ready
 from ....reference_impl.processes.orders import Exited
 from ....reference_impl.processes.supervision import CODEC
 from ...subject.port import SubjectFailed
-from .handles import handle_of, last_words
+from . import signals
 from .layout import COORDINATOR, Placement, RunConfig
+from .printed import last_words
 
 
 class Member:
@@ -41,13 +40,11 @@ class Member:
         """if the process is killed for an unreadable frame: why the frame cannot be read"""
         self._connection: Connection | None = None
         self._early: list[Frame] = []
-        self._handle = handle_of(pid)
+        self._handle = signals.handle_of(pid)
 
     def strike(self) -> None:
         """Send SIGKILL, without waiting for the end."""
-        if self._handle is not None:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+        signals.kill_by_handle(self._handle)
 
     def send(self, frame: Frame) -> None:
         """Send a frame now, or once the process is ready; a process that has ended gets none."""
@@ -169,8 +166,7 @@ class Processes:
         if self._closing or member.has_ended:
             return
         member.nonsense = nonsense
-        with contextlib.suppress(ProcessTerminated):
-            self._launcher.signal(member.pid, signal.SIGKILL)
+        signals.kill(self._launcher, member.pid)
 
     def _of(self, ready: Ready) -> Member | None:
         for member in self._by_pid.values():
@@ -209,11 +205,8 @@ class Processes:
             member.strike()
         killed = []
         for member in victims:
-            try:
-                self._launcher.signal(member.pid, signal.SIGKILL)
-            except ProcessTerminated:
-                if not self._died_of_it(member):
-                    continue  # the process has ended by itself, which is reported as usual
+            if not signals.kill(self._launcher, member.pid) and not self._died_of_it(member):
+                continue  # the process has ended by itself, which is reported as usual
             member.has_ended = True
             member.drain()
             killed.append(member)
@@ -221,16 +214,13 @@ class Processes:
 
     def _died_of_it(self, member: Member) -> bool:
         end = self._launcher.end_of(member.pid)
-        return end is not None and end.signal == signal.SIGKILL
+        return end is not None and end.signal == signals.KILLED_BY
 
     def stop(self, member: Member) -> bool:
         """Send SIGSTOP; whether the process was alive."""
         if member.has_ended:
             return False
-        try:
-            if not member.stops:
-                self._launcher.signal(member.pid, signal.SIGSTOP)
-        except ProcessTerminated:
+        if not member.stops and not signals.stop(self._launcher, member.pid):
             return False
         member.stops += 1
         return True
@@ -238,12 +228,8 @@ class Processes:
     def go_on(self, member: Member) -> None:
         """Send SIGCONT, once no other fault keeps the process stopped."""
         member.stops = max(0, member.stops - 1)
-        if member.has_ended or member.stops:
-            return
-        try:
-            self._launcher.signal(member.pid, signal.SIGCONT)
-        except ProcessTerminated:
-            return
+        if not member.has_ended and not member.stops:
+            signals.resume(self._launcher, member.pid)
 
     def poll(self) -> bool:
         """Handle the processes that have ended; whether any process of the launcher has ended, a server included."""

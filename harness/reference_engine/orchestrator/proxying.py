@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import secrets
-import signal
 from collections.abc import Callable
 
 import msgspec
 
 from ....faults.injectors.toxics import Toxic
 from ....faults.injectors.toxiproxy import Proxy, Tampered, Toxiproxy, ToxiproxyFailed, mark_file
-from ....reference_impl.processes.cluster import Launcher, ProcessTerminated
+from ....reference_impl.processes.cluster import Launcher
 from ...runtime.exit_codes import HarnessFailed
 from ..services import toxiproxy as program
-from . import ports
-from .handles import last_words
+from . import ports, signals
+from .printed import last_words
 
 UP_WITHIN_S = 5.0
 TRIES = 4
@@ -84,7 +83,7 @@ class ProxyServer:
     def _what_is_wrong(self, pid: int, error: ToxiproxyFailed) -> str:
         """Why a server did not start: how it ended by itself, or else the error."""
         end = self._launcher.end_of(pid)
-        if end is None or end.how == signal.SIGKILL.name:
+        if end is None or end.how == signals.KILLED_HOW:
             return str(error)
         return f"it ended with {end.how}: {last_words(self._launcher.log(NAME))}"
 
@@ -109,10 +108,7 @@ class ProxyServer:
         """Send SIGKILL, which breaks all connections through the server.  `start` restores its proxies and toxics."""
         pid, self.pid, self._server, self._unanswered = self.pid, 0, None, 0
         if pid:
-            try:
-                self._launcher.signal(pid, signal.SIGKILL)
-            except ProcessTerminated:
-                return
+            signals.kill(self._launcher, pid)
 
     def recover(self, error: ToxiproxyFailed) -> None:
         """Replace a server that does not obey a request.  Raises HarnessFailed if another program has changed it."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from cutproof.harness.reference_engine.orchestrator import processes as processes
+from cutproof.harness.reference_engine.orchestrator import signals
 from cutproof.harness.reference_engine.orchestrator.layout import COORDINATOR
 from cutproof.harness.reference_engine.orchestrator.opening import Opened
 from cutproof.harness.reference_engine.orchestrator.orchestrator import Orchestrator
@@ -207,4 +207,4 @@ def now() -> int:
 @pytest.fixture(autouse=True)
 def no_real_process_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
     """A puppet's number may be that of somebody."""
-    monkeypatch.setattr(processes, "handle_of", lambda pid: None)
+    monkeypatch.setattr(signals, "handle_of", lambda pid: None)

@@ -1,8 +1,7 @@
-"""Handles of processes, which stay valid when a pid is reused; and the last line that a process printed."""
+"""What a program printed last, as a user is told it."""
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -10,15 +9,6 @@ LEVEL = re.compile(r"(?:^|\s)(DEBUG|INFO|NOTICE|WARNING|ERROR|LOG|FATAL|PANIC|ST
 """The level of a line in PostgreSQL's log, which two spaces follow."""
 ROUTINE = re.compile("terminating connection|the database system is (starting up|shutting down|not yet accepting)")
 """Messages in PostgreSQL's log about a client that connected too early, or was refused."""
-
-
-def handle_of(pid: int) -> int | None:
-    """A descriptor of a process, which stays valid when its pid is reused.  None if there is no such process, or the
-    system has no such descriptors (macOS, a sandbox)."""
-    try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return None
 
 
 def last_words(log: Path) -> str:

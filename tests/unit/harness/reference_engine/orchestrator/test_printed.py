@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.harness.reference_engine.orchestrator.handles import last_words
+from cutproof.harness.reference_engine.orchestrator.printed import last_words
 
 STAMP = "2026-11-21 09:00:00.000 UTC [77]"
 READY = f"{STAMP} LOG:  database system is ready to accept connections"
