@@ -106,8 +106,8 @@ def _dispatch(words: list[str]) -> ExitCode:
     verb, rest = words[0], words[1:]
     if verb not in VERBS:
         raise UsageError(f"there is no verb {verb!r}{nearest(verb, VERBS)}")
-    module = importlib.import_module(f".{verb}", __package__)
-    parser = _verb_parser(verb, module)
+    module = _module_of(verb)
+    parser = verb_parser(verb)
     if "-h" not in rest and "--help" not in rest:
         apply_settings(parser, load(Path.cwd()))
     options = parser.parse_args(rest)
@@ -132,7 +132,13 @@ def _root_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _verb_parser(verb: str, module: ModuleType) -> argparse.ArgumentParser:
+def _module_of(verb: str) -> ModuleType:
+    return importlib.import_module(f".{verb}", __package__)
+
+
+def verb_parser(verb: str) -> Parser:
+    """The parser of one verb's command line, with the options that all verbs share."""
+    module = _module_of(verb)
     parser = Parser(prog=f"cutproof {verb}", description=module.DESCRIPTION, epilog=module.EXAMPLES)
     module.configure(parser)
     add_common(parser)

@@ -30,6 +30,12 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see `{self.prog} --help`")
 
+    @property
+    def options(self) -> dict[str, argparse.Action]:
+        """The options that can be settings, by their names without the two dashes."""
+        actions = self._actions
+        return {name.removeprefix("--"): one for one in actions for name in one.option_strings if name[:2] == "--"}
+
 
 def duration(text: str) -> float:
     """Seconds: `90`, `60s`, `5m`, `1.5h`, `500ms`."""
@@ -111,9 +117,9 @@ def add_functions(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def apply_settings(parser: argparse.ArgumentParser, settings: Settings) -> None:
+def apply_settings(parser: Parser, settings: Settings) -> None:
     """Make settings the defaults of a verb's options; settings of other verbs are ignored."""
-    by_name = {option.removeprefix("--"): action for action in parser._actions for option in action.option_strings}
+    by_name = parser.options
     for name, setting in settings.items():
         if name in by_name:
             action = by_name[name]

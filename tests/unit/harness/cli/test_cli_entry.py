@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import json
 import re
 
 import pytest
 
-from cutproof.harness.cli import entry
+from cutproof.harness.cli import doctor, entry
+from cutproof.harness.cli.output import Output
 from cutproof.harness.runtime.exit_codes import ExitCode, HarnessFailed, UsageError
 from cutproof.harness.scenario.reading import FileError
 from cutproof.harness.subject.port import SubjectFailed
@@ -97,10 +99,10 @@ def test_an_unforeseen_exception_is_cut_to_a_line() -> None:
 def test_a_verb_that_fails(
     error: BaseException, code: ExitCode, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(words: list[str]) -> ExitCode:
+    def fail(options: argparse.Namespace, output: Output) -> ExitCode:
         raise error
 
-    monkeypatch.setattr(entry, "_dispatch", fail)
+    monkeypatch.setattr(doctor, "run", fail)
     assert entry.main(["doctor"]) == code
     err = capsys.readouterr().err
     assert err.startswith("cutproof: ")
@@ -109,6 +111,6 @@ def test_a_verb_that_fails(
 
 def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("CUTPROOF_DEBUG", "1")
-    monkeypatch.setattr(entry, "_dispatch", lambda words: 1 // 0)
+    monkeypatch.setattr(doctor, "run", lambda options, output: 1 // 0)
     assert entry.main(["doctor"]) == ExitCode.HARNESS_FAILED
     assert "Traceback" in capsys.readouterr().err

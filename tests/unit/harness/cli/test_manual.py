@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.harness.cli.entry import VERBS, _verb_parser
+from cutproof.harness.cli.entry import VERBS, verb_parser
 from cutproof.harness.cli.options import apply_settings
 from cutproof.harness.pytest_plugin import plugin
 from cutproof.harness.runtime.config import SETTINGS, from_file
@@ -29,12 +29,6 @@ def examples(document: str, language: str) -> list[tuple[str, str]]:
     return blocks
 
 
-def verb_parser(verb: str):  # type: ignore[no-untyped-def]
-    import importlib
-
-    return _verb_parser(verb, importlib.import_module(f"cutproof.harness.cli.{verb}"))
-
-
 @pytest.mark.parametrize(("name", "text"), examples("settings.md", "toml"))
 def test_settings_files_are_read(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
@@ -50,8 +44,8 @@ def test_every_setting_is_listed_with_the_verbs_that_have_it() -> None:
     listed = {name: VERBS if verbs == "all" else verbs.split(", ") for name, verbs in rows}
     assert set(listed) == set(SETTINGS)
     for verb in VERBS:
-        options = {option for action in verb_parser(verb)._actions for option in action.option_strings}
-        assert {name for name in SETTINGS if f"--{name}" in options} == {
+        options = verb_parser(verb).options
+        assert {name for name in SETTINGS if name in options} == {
             name for name, verbs in listed.items() if verb in verbs
         }, verb
 
