@@ -59,7 +59,8 @@ def _row(name: str, scenario: bytes, trace: str, verdicts: dict[str, object]) ->
     }
 
 
-def _ran(name: str, scenario: object, defect: str | None = None) -> Row:
+def row_of(name: str, scenario: object, defect: str | None = None) -> Row:
+    """Run a scenario in virtual time, with a defect or without, and keep its digests under a name."""
     from cutproof.harness.scenario.files import digest, encode_scenario
     from cutproof.harness.subject.names import subject_called
     from cutproof.harness.subject.port import SubjectFailed
@@ -78,7 +79,7 @@ def drawn(seed: int, first: int) -> list[Row]:
     from cutproof.harness.generate.strategies import Drawing, scenario_of
 
     draw = scenario_of(Drawing())
-    return [_ran(f"seed {seed}, scenario {index}", draw(seed, index)) for index in range(first, first + CHUNK)]
+    return [row_of(f"seed {seed}, scenario {index}", draw(seed, index)) for index in range(first, first + CHUNK)]
 
 
 def files(folder: str) -> list[Row]:
@@ -90,7 +91,7 @@ def files(folder: str) -> list[Row]:
     for path in sorted((ROOT / "tests" / folder).glob("*.json")):
         for defect in (None, path.stem) if path.stem in DEFECTS else (None,):
             with_defect = f" with {defect}" if defect else ""
-            found.append(_ran(f"{folder}/{path.name}{with_defect}", read_scenario(path), defect))
+            found.append(row_of(f"{folder}/{path.name}{with_defect}", read_scenario(path), defect))
     return found
 
 
@@ -105,8 +106,8 @@ def examples(_: str) -> list[Row]:
 
     found = []
     for name, example in EXAMPLES.items():
-        found.append(_ran(name, example.scenario))
-        found += [_ran(f"{name}: {variant.name}", variant.scenario) for variant in example.variants]
+        found.append(row_of(name, example.scenario))
+        found += [row_of(f"{name}: {variant.name}", variant.scenario) for variant in example.variants]
     for path in sorted((ROOT / "tests" / "corpus" / "graphs").glob("*.json")):
         system = read_system(path).system
         kept = run_and_judge(system)

@@ -11,9 +11,10 @@ import importlib
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from ...properties.model.workload import User, Workload
-from ...properties.semantics.user_functions import Counterpart, CounterpartFailed, counterpart, judge_by
+from ...properties.semantics.user_functions import Counterpart, CounterpartFailed, counterpart, judge_by, judging_within
 from ..reference_engine.functions import SHIPPED
 from ..reference_engine.functions.base import UserFunction as UserFunction
 from ..reference_engine.functions.soundness import has_rows_of_no_key, problems_of
@@ -45,6 +46,20 @@ def known(functions: Iterable[UserFunction | str]) -> None:
         if isinstance(one, str):
             _entries[function.name] = one
         _know(function)
+
+
+@contextmanager
+def known_within(functions: Iterable[UserFunction | str] = ()) -> Iterator[None]:
+    """Make functions known for one block: at its end these, and all that the block made known, are forgotten."""
+    before, entries = dict(_known), dict(_entries)
+    with judging_within():
+        try:
+            known(functions)
+            yield
+        finally:
+            for kept, was in ((_known, before), (_entries, entries)):
+                kept.clear()
+                kept.update(was)  # type: ignore[arg-type]
 
 
 def _know(function: UserFunction) -> None:

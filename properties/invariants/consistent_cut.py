@@ -89,7 +89,7 @@ def check(case: Case) -> Verdict:
     return Holds(exercised=exercised)
 
 
-class _Reads(msgspec.Struct, frozen=True, kw_only=True):
+class Reads(msgspec.Struct, frozen=True, kw_only=True):
     """The reads of one split on a lineage, in order, and the epoch of each."""
 
     task: str = ""
@@ -100,13 +100,20 @@ class _Reads(msgspec.Struct, frozen=True, kw_only=True):
     least: list[int] = []
     """for each read, the least offset among this read and all later ones"""
 
+    @classmethod
+    def of(cls, task: str, offsets: list[int], epochs: list[int]) -> Reads:
+        """The reads of a task: `agrees` is asked for each checkpoint, so what it needs is counted once."""
+        consecutive = next((at for at, offset in enumerate(offsets) if at != offset), len(offsets))
+        least = list(accumulate(reversed(offsets), min))[::-1]
+        return cls(task=task, offsets=offsets, epochs=epochs, consecutive=consecutive, least=least)
+
     def agrees(self, before: int, position: int) -> bool:
         """Whether the first `before` reads are exactly the offsets below a position, and no later read is below it."""
         below = before == max(0, position) <= self.consecutive
         return below and (before >= len(self.least) or self.least[before] >= position)
 
 
-def _reads(case: Case, lineage: Lineage) -> dict[int, _Reads]:
+def _reads(case: Case, lineage: Lineage) -> dict[int, Reads]:
     tasks: dict[int, str] = {}
     found: dict[int, tuple[list[int], list[int]]] = {}
     for source in case.workload.inputs:
@@ -118,16 +125,10 @@ def _reads(case: Case, lineage: Lineage) -> dict[int, _Reads]:
                     tasks[split] = segment.run.task
                 found[split][0].append(offset)
                 found[split][1].append(epoch)
-    return {split: _in_order(tasks[split], offsets, epochs) for split, (offsets, epochs) in found.items()}
+    return {split: Reads.of(tasks[split], offsets, epochs) for split, (offsets, epochs) in found.items()}
 
 
-def _in_order(task: str, offsets: list[int], epochs: list[int]) -> _Reads:
-    consecutive = next((at for at, offset in enumerate(offsets) if at != offset), len(offsets))
-    least = list(accumulate(reversed(offsets), min))[::-1]
-    return _Reads(task=task, offsets=offsets, epochs=epochs, consecutive=consecutive, least=least)
-
-
-def _positions(case: Case, reads: dict[int, _Reads], checkpoint: int) -> Violated | None:
+def _positions(case: Case, reads: dict[int, Reads], checkpoint: int) -> Violated | None:
     """A recorded position that differs from the reads before and after the marks."""
     for split, position in case.positions(checkpoint).items():
         seen = reads.get(split, _NONE)
@@ -138,7 +139,7 @@ def _positions(case: Case, reads: dict[int, _Reads], checkpoint: int) -> Violate
     return None
 
 
-_NONE = _Reads()
+_NONE = Reads()
 
 
 def _wrong_position(
@@ -244,7 +245,7 @@ def _counts(channel: str, checkpoint: int, sent: int | None, passed: int | None)
         yield f"the network saw the barrier after {plural(passed, 'record')}"
 
 
-def _closure(case: Case, lineage: Lineage, reads: dict[int, _Reads]) -> Violated | None:
+def _closure(case: Case, lineage: Lineage, reads: dict[int, Reads]) -> Violated | None:
     """A record that was not applied in the epoch in which it was read, nor in flight until it was applied."""
     read: dict[int, int] = {}
     for split, seen in reads.items():

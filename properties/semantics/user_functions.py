@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -66,6 +67,17 @@ _known: dict[str, Counterpart] = {}
 def judge_by(counterpart: Counterpart) -> None:
     """Register, in this process, the counterpart of the function whose name it has."""
     _known[counterpart.name] = counterpart
+
+
+@contextmanager
+def judging_within() -> Iterator[None]:
+    """Counterparts that are registered within the block are forgotten at its end."""
+    before = dict(_known)
+    try:
+        yield
+    finally:
+        _known.clear()
+        _known.update(before)
 
 
 def counterpart(name: str) -> Counterpart:

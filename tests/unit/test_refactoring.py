@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cutproof.harness.scenario.files import read_scenario
-from refactoring import COLUMNS, Row, _ran, differences, drawn
+from refactoring import COLUMNS, Row, differences, drawn, row_of
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 
@@ -32,7 +32,7 @@ def test_each_kind_of_difference_is_reported_by_name() -> None:
 
 def test_a_planted_defect_leaves_another_trace_and_other_verdicts() -> None:
     scenario = read_scenario(CORPUS / "A01.json")
-    right, wrong = _ran("A01", scenario), _ran("A01", scenario, "A01")
+    right, wrong = row_of("A01", scenario), row_of("A01", scenario, "A01")
     assert [right[column] == wrong[column] for column in COLUMNS] == [True, False, False, False]
 
 

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.harness.workloads import user_functions as functions
-from cutproof.harness.workloads.user_functions import known
-from cutproof.properties.semantics import user_functions as counterparts
+from cutproof.harness.workloads.user_functions import known_within
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "operators"
 
@@ -19,11 +17,9 @@ EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "operators"
 @contextmanager
 def examples_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Known as long as it lasts, beside those that the package ships."""
-    monkeypatch.setattr(functions, "_known", dict(functions._known))
-    monkeypatch.setattr(functions, "_entries", {})
-    monkeypatch.setattr(counterparts, "_known", dict(counterparts._known))
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    known(["silence:SILENCE", "top_two:TOP_TWO", "last_call:LAST_CALL", "turns:TURNS", "headcount:HEADCOUNT"])
-    yield
+    entries = ["silence:SILENCE", "top_two:TOP_TWO", "last_call:LAST_CALL", "turns:TURNS", "headcount:HEADCOUNT"]
+    with known_within(entries):
+        yield
     for name in ("silence", "top_two", "last_call", "turns", "headcount"):
         sys.modules.pop(name, None)

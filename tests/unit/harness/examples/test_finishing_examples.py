@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cutproof.harness.examples import EXAMPLES, finishing
-from cutproof.harness.examples.claims import NotShown
+from cutproof.harness.examples import EXAMPLES
+from cutproof.harness.examples.claims import Comparison, NotShown
 from cutproof.harness.examples.finished import late_failure, replayed
 from cutproof.harness.examples.finishing import finishing_by, while_finishing
 from cutproof.harness.generate.strategies import Drawing, scenario_of
@@ -23,7 +23,7 @@ from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import History, JobEnded
 from cutproof.properties.model.verdict import Holds
 from cutproof.properties.model.workload import SINK, Edge, Map, Node
-from unit.harness.example_runs import not_shown, run
+from unit.harness.example_runs import judged, not_shown, run
 
 
 def as_it_should_be(scenario: Scenario) -> Scenario:
@@ -212,7 +212,13 @@ def test_on_processes_what_operators_commit_stands_apart_from_the_output() -> No
     ("drain", "words"), [(True, "without drain 5 windows fired"), (False, "not each window fired")]
 )
 def test_a_stop_that_lets_windows_go_otherwise_than_its_drain_states_is_seen(drain: bool, words: str) -> None:
-    stopped, drained = (run(finishing._windowed(drain=on)) for on in (False, True))
-    assert "5 open windows without drain none fired" in finishing._windows_let_go(stopped, drained)
+    example = EXAMPLES["two-ways-to-finish"]
+    claim = example.claims[2]
+    assert isinstance(claim, Comparison)
+    own, *companions = (
+        judged(scenario, run(scenario)) for scenario in (example.scenario, *(one.scenario for one in claim.companions))
+    )
+    assert "5 open windows without drain none fired" in claim.look(own, companions)
+    *others, stopped, drained = companions
     with pytest.raises(NotShown, match=words):
-        finishing._windows_let_go(*((drained, drained) if drain else (stopped, stopped)))
+        claim.look(own, [*others, *((drained, drained) if drain else (stopped, stopped))])

@@ -10,6 +10,7 @@ import pytest
 
 from cutproof.harness.runtime import background
 from cutproof.harness.runtime.background import in_background
+from cutproof.properties.spark import session
 
 READING = """
 import atexit, io, sys, time
@@ -43,7 +44,8 @@ def test_a_thread_in_a_native_call_does_not_abort_the_process() -> None:
 
 
 KILLING = """
-import logging, sys, threading
+import logging, pathlib, sys, threading
+from pyspark import java_gateway
 from cutproof.harness.runtime.background import in_background
 from cutproof.harness.cli.entry import leave
 from cutproof.properties.spark import janitor, session
@@ -55,9 +57,9 @@ def ask():
     logging.error("Exception while sending command.", exc_info=ConnectionError("reset"))
     logging.getLogger("py4j.clientserver").error("Error while sending or receiving")
 
-session._starting = threading.Thread(target=int)
-session._starting.start()
-session._kept = "folder"
+session.java_home = lambda: pathlib.Path("java")
+java_gateway.launch_gateway = lambda *_, **__: 1 // 0
+assert "division" in str(session.start_in_background().exception())
 janitor.started_with = lambda folder: [1]
 janitor.kill = lambda started: killed.set()
 in_background(ask)
@@ -75,7 +77,7 @@ def test_what_a_killed_spark_leaves_unanswered_prints_nothing() -> None:
 @pytest.fixture
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """The end kills the Spark that is asked: not that of the other tests of this process."""
-    monkeypatch.setattr(background, "_end_spark", lambda within_s, asked: True)
+    monkeypatch.setattr(session, "abandon", lambda within_s, asked: True)
 
 
 @pytest.mark.usefixtures("no_spark")

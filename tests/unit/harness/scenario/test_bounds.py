@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +26,6 @@ from cutproof.harness.scenario.reading import FileError
 from cutproof.harness.scenario.system_files import read_system, system_schema
 from cutproof.harness.subject.port import ScenarioRefused
 from cutproof.harness.subject.run import run as run_and_judge
-from cutproof.properties.invariants.consistent_cut import _in_order
 from cutproof.properties.model.verdict import Violated
 from cutproof.properties.model.workload import (
     SINK,
@@ -295,18 +293,3 @@ def test_a_system_beyond_a_bound_is_refused(changes: dict[str, Any], reason: str
     (tmp_path / "g.json").write_text(json.dumps(_system(**changes)))
     with pytest.raises(FileError, match=reason):
         read_system(tmp_path / "g.json")
-
-
-def _agrees_by_definition(offsets: list[int], before: int, position: int) -> bool:
-    below, above = offsets[:before], offsets[before:]
-    return below == list(range(position)) and not any(offset < position for offset in above)
-
-
-def test_positions_are_compared_with_reads_at_once_as_one_by_one() -> None:
-    draw = random.Random(14)
-    for _ in range(3_000):
-        whole = list(range(draw.randrange(6)))
-        offsets = whole if draw.random() < 0.5 else [draw.randrange(-1, 5) for _ in range(draw.randrange(6))]
-        before, position = draw.randrange(len(offsets) + 1), draw.randrange(-1, 7)
-        agrees = _in_order("t", offsets, [0] * len(offsets)).agrees(before, position)
-        assert agrees == _agrees_by_definition(offsets, before, position), (offsets, before, position)

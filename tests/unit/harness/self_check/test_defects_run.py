@@ -8,9 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cutproof.harness.cli import defects as cli_defects
 from cutproof.harness.cli import main
-from cutproof.harness.cli.output import Output
 from cutproof.harness.generate.situations.hunted import HUNTED
 from cutproof.harness.generate.situations.templates import SHARES, TEMPLATES
 from cutproof.harness.generate.strategies import Drawing, scenario_of
@@ -252,12 +250,17 @@ def test_a_scenario_that_is_refused_ends_no_hunt(refused: int, last: int) -> Non
 
 @pytest.mark.usefixtures("refusing")
 @pytest.mark.parametrize("refusing", ["I06"], indirect=True)
-def test_what_was_refused_is_named_where_nothing_is_caught(capsys: pytest.CaptureFixture[str]) -> None:
-    result = hunt(WRONGLY_NAMED, seed=0, scenarios=8, shrinks=False)
-    assert (result.caught, result.reached, result.error) == (False, True, "")
-    cli_defects._print([result], Output(), rates=False)
+def test_what_was_refused_is_named_where_nothing_is_caught(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrongly = msgspec.structs.replace(DEFECTS["I06"], invariant=WRONGLY_NAMED.invariant)
+    monkeypatch.setitem(DEFECTS, "I06", wrongly)
+    options = ("--scenarios", "8", "--seed", "0", "--no-shrink", "--quick")
+    assert main(["defects", "run", "I06", *options]) == ExitCode.FELL_SHORT
     words = "7 scenarios could not be run, the last scenario 6 of seed 0: ScenarioRefused: its run is too large"
-    assert capsys.readouterr().err == f"cutproof: the hunt for I06: {words}\n"
+    captured = capsys.readouterr()
+    assert captured.err == f"cutproof: the hunt for I06: {words}\n"
+    assert "MISSED" in captured.out
 
 
 def test_an_environment_that_fails_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from cutproof.properties.invariants.consistent_cut import check
+from cutproof.properties.invariants.consistent_cut import Reads, check
 from cutproof.properties.model.history import History, StoredState
 from cutproof.properties.model.verdict import Holds, Unknown, Violated
 from cutproof.properties.quick_checker.case import Case
@@ -101,10 +103,31 @@ def test_a_record_read_twice_on_the_lineage(toy: Toy) -> None:
     assert difference(toy, mutated(toy.history(), mutation)) == "position differs from reads"
 
 
-def test_a_state_that_is_not_the_cuts(toy: Toy) -> None:
+def _agrees_by_definition(offsets: list[int], before: int, position: int) -> bool:
+    below, above = offsets[:before], offsets[before:]
+    return below == list(range(position)) and not any(offset < position for offset in above)
+
+
+def test_positions_are_compared_with_reads_at_once_as_one_by_one() -> None:
+    draw = random.Random(14)
+    for _ in range(3_000):
+        whole = list(range(draw.randrange(6)))
+        offsets = whole if draw.random() < 0.5 else [draw.randrange(-1, 5) for _ in range(draw.randrange(6))]
+        before, position = draw.randrange(len(offsets) + 1), draw.randrange(-1, 7)
+        agrees = Reads.of("t", offsets, [0] * len(offsets)).agrees(before, position)
+        assert agrees == _agrees_by_definition(offsets, before, position), (offsets, before, position)
+
+
+@pytest.mark.parametrize("second", [0, 3], ids=["one value", "two values"])
+def test_a_state_that_is_not_the_cuts(toy: Toy, second: int) -> None:
+    told: list[str] = []
+
     def more(state: StoredState) -> None:
-        side, key, count, b = state.entries[0]
-        state.entries[0] = (side, key, (count or 0) + 1, b)
+        side, key, count, _ = state.entries[0]
+        state.entries[0] = (side, key, (count or 0) + 1, second)
+        told.append(
+            f"key {key}: {(count or 0) + 1}{', 3' if second else ''} in checkpoint 3 instead of key {key}: {count}"
+        )
 
     history = toy.history()
     task = next(
@@ -113,6 +136,7 @@ def test_a_state_that_is_not_the_cuts(toy: Toy) -> None:
     verdict = judged(toy, mutated(history, lambda history: edit(history, completed(history), task, more)))
     assert isinstance(verdict, Violated)
     assert (verdict.difference, verdict.checkpoint, verdict.tasks) == ("state differs", 3, (task,))
+    assert verdict.message == f"count stored {told[0]}"
 
 
 def test_a_join_side_that_was_lost() -> None:

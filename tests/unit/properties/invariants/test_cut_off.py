@@ -23,15 +23,16 @@ judged, difference, reason = ASKED.judged, ASKED.difference, ASKED.reason
 def goes_through(toy: Toy, *happens: tuple[str, int]) -> None:
     """More faults, of kinds that last, as whoever records a run tells them."""
     recorder = Recorder(toy.seen, ["kill-task", "pause-task", "stall-channel"], lambda: 0, False)
+    while recorder.order() < toy.order:
+        pass
     for what, fault in happens:
-        recorder._order = toy.tick()
         if what == "fires":
             recorder.fault_fired(fault, "running", "", toy.attempt)
         elif what == "heals":
             recorder.fault_healed(fault)
         else:
             recorder.fault_lasts(fault)
-        toy.order = recorder._order
+    toy.order = recorder.order()
 
 
 @pytest.mark.parametrize("bounded", [True, False])

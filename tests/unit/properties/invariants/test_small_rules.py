@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
-from cutproof.properties.invariants.parts.cut_contents import _entries
 from cutproof.properties.model.history import CommandIssued, History
 from cutproof.properties.model.words import entry_in_words
 from cutproof.properties.model.workload import Topology, Workload, problems
@@ -24,8 +21,3 @@ def test_words_leave_out_what_means_nothing() -> None:
     drained = entry_in_words(CommandIssued(order=1, at_us=2, command=0, kind="stop", drain=True))
     assert "drain" not in entry_in_words(CommandIssued(order=1, at_us=2, command=0, kind="stop", drain=False))
     assert "drain" in drained
-
-
-def test_a_second_value_of_a_state_entry_is_reported_where_there_is_one() -> None:
-    assert _entries(Counter({(0, 1, 2, 0): 1})) == "key 1: 2"
-    assert _entries(Counter({(0, 1, 2, 3): 1})) == "key 1: 2, 3"

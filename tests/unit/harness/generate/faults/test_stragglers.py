@@ -21,7 +21,7 @@ from cutproof.harness.scenario.model import Resume, Scenario
 from cutproof.harness.subject.run import run
 from cutproof.reference_impl.core.coordinator import Coordinator
 from cutproof.reference_impl.core.effects import Effect
-from cutproof.reference_impl.core.events import Received
+from cutproof.reference_impl.core.events import Event, Received
 from cutproof.reference_impl.core.fencing import Fencing
 from cutproof.reference_impl.core.ids import AttemptId
 from cutproof.reference_impl.core.messages import ToTask, kind_of
@@ -82,19 +82,20 @@ def test_what_is_late_meets_the_job_that_followed(
 ) -> None:
     """Nothing is violated by it."""
     met: Counter[str] = Counter()
-    addressed, received = Fencing.addressed, Coordinator._on_received
+    addressed, step = Fencing.addressed, Coordinator.step
 
     def watched(self: Fencing, message: ToTask, job: int, newest: AttemptId) -> AttemptId | None:
         met[kind_of(message)] += message.job < job
         return addressed(self, message, job, newest)
 
-    def on_received(self: Coordinator, event: Received) -> list[Effect]:
-        met[kind_of(event.message)] += event.message.job < self.job
-        return received(self, event)
+    def stepped(self: Coordinator, event: Event) -> list[Effect]:
+        if isinstance(event, Received):
+            met[kind_of(event.message)] += event.message.job < self.job
+        return step(self, event)
 
     late = [one for one, other in found if one != other]
     monkeypatch.setattr(Fencing, "addressed", watched)
-    monkeypatch.setattr(Coordinator, "_on_received", on_received)
+    monkeypatch.setattr(Coordinator, "step", stepped)
     for scenario in late:
         assert not run(SimulatedSubject(), scenario).judgement.violated
     assert sum(met.values()) > len(late) / 4

@@ -33,12 +33,18 @@ from cutproof.harness.scenario.promises import can_show
 from cutproof.harness.search import batches
 from cutproof.harness.subject.port import SubjectFailed
 from cutproof.harness.subject.run import run
-from cutproof.harness.workloads import user_functions
-from cutproof.harness.workloads.user_functions import FUNCTIONS, RESERVED, UserFunction, demand, known
+from cutproof.harness.workloads.user_functions import (
+    FUNCTIONS,
+    RESERVED,
+    UserFunction,
+    demand,
+    function_called,
+    known,
+    known_within,
+)
 from cutproof.properties.model.verdict import Holds, Unknown, Violated
 from cutproof.properties.model.workload import Count, Node, User, Workload
 from cutproof.properties.reconstruct.replay import is_determined
-from cutproof.properties.semantics import user_functions as counterparts
 from cutproof.properties.semantics.classes import class_of
 from cutproof.properties.semantics.user_functions import user_nodes
 from cutproof.reference_impl.core.user_functions import Context, Function, Out, Place, Taken
@@ -73,12 +79,11 @@ def test_their_names_are_reserved() -> None:
 
 
 @pytest.mark.parametrize("function", SHIPPED, ids=lambda function: function.name)
-def test_each_would_do_as_a_users_own(function: UserFunction, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_would_do_as_a_users_own(function: UserFunction) -> None:
     """Nothing that is asked of a user's function was left out for them."""
-    monkeypatch.setattr(user_functions, "_known", {})
-    monkeypatch.setattr(counterparts, "_known", {})
-    known([msgspec.structs.replace(function, name="mine")])
-    assert user_operator("mine")()
+    with known_within([msgspec.structs.replace(function, name="mine")]):
+        assert user_operator("mine")()
+    assert function_called("mine") is None
 
 
 def test_a_file_that_names_one_is_replayed_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,18 +97,21 @@ def test_a_file_that_names_one_is_replayed_as_it_is(tmp_path: Path, capsys: pyte
     assert "exactly-once" in capsys.readouterr().out
 
 
+def calling(name: str, scenario: Scenario) -> Scenario:
+    """The scenario with a function of this name in place of its own."""
+    replace = msgspec.structs.replace
+    nodes = tuple(
+        replace(node, operator=replace(node.operator, function=name)) if isinstance(node.operator, User) else node
+        for node in scenario.workload.nodes
+    )
+    return replace(scenario, workload=replace(scenario.workload, nodes=nodes))
+
+
 @pytest.mark.parametrize(
     "name", ["cutproof/none", "cutproof/base", "cutproof/../base", "cutproof.harness.reference_engine.functions"]
 )
 def test_no_other_name_is_looked_for_anywhere(name: str) -> None:
-    (scenario,) = of(PERIODS)[:1]
-    nodes = tuple(
-        msgspec.structs.replace(node, operator=msgspec.structs.replace(node.operator, function=name))
-        if isinstance(node.operator, User)
-        else node
-        for node in scenario.workload.nodes
-    )
-    other = msgspec.structs.replace(scenario, workload=msgspec.structs.replace(scenario.workload, nodes=nodes))
+    other = calling(name, of(PERIODS)[0])
     before = set(sys.modules)
     with pytest.raises(UsageError, match="there is no user function"):
         demand(other.workload)
@@ -245,12 +253,10 @@ class IsNotPutOff(Lulls):
         (LULLS, IsNotPutOff),
     ],
 )
-def test_a_wrong_one_is_found_by_search(
-    function: UserFunction, wrong: type[Function], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    planted = msgspec.structs.replace(function, function=wrong)
-    monkeypatch.setitem(user_functions._known, function.name, planted)
-    violated = [run(SimulatedSubject(), scenario).judgement.violated for scenario in of(function)[:16]]
+def test_a_wrong_one_is_found_by_search(function: UserFunction, wrong: type[Function]) -> None:
+    with known_within([msgspec.structs.replace(function, name="wrong", function=wrong)]):
+        scenarios = [calling("wrong", scenario) for scenario in of(function)[:16]]
+        violated = [run(SimulatedSubject(), scenario).judgement.violated for scenario in scenarios]
     assert any("exactly-once" in found for found in violated)
 
 
