@@ -1,11 +1,16 @@
-"""A launcher whose processes a test plays: each is one end of a supervision, and ends when the test says so."""
+"""A run of the orchestrator whose processes, servers and clock a test plays.
+
+Each puppet is a process at the other end of the supervision protocol's socket: it sends frames, receives orders and
+signals, and ends when the test says so.  The machine's clock stands still while anybody has something to do; a script
+lets time pass with `passes` and `until`.  When the script is over, time goes on to whatever is due next.
+"""
 
 from __future__ import annotations
 
 import select
 import signal
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -13,27 +18,55 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from cutproof.harness.reference_engine.orchestrator import signals
+from cutproof.faults.injectors.toxics import Toxic
+from cutproof.faults.injectors.toxiproxy import ToxiproxyFailed
+from cutproof.harness.reference_engine.orchestrator import (
+    bound,
+    channel_faults,
+    context,
+    orchestrator,
+    process_faults,
+    rest,
+    signals,
+)
+from cutproof.harness.reference_engine.orchestrator.evidence import Evidence
 from cutproof.harness.reference_engine.orchestrator.layout import COORDINATOR
 from cutproof.harness.reference_engine.orchestrator.opening import Opened
 from cutproof.harness.reference_engine.orchestrator.orchestrator import Orchestrator
 from cutproof.harness.scenario.model import Scenario
 from cutproof.reference_impl.core.ids import AttemptId
+from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
+from cutproof.reference_impl.processes import loop
 from cutproof.reference_impl.processes.cluster import ProcessTerminated
 from cutproof.reference_impl.processes.configuration import Configuration, NodeConfiguration
 from cutproof.reference_impl.processes.entries import Entry
 from cutproof.reference_impl.processes.journal import read_journal
-from cutproof.reference_impl.processes.loop import monotonic_us
 from cutproof.reference_impl.processes.orders import Exited
 from cutproof.reference_impl.processes.supervision import CODEC
 from cutproof.reference_impl.wire import Reader
-from unit.harness.stage import laid_out
+from unit.harness.stage import SCALE, laid_out
 
 F = TypeVar("F", bound=f.Frame)
 E = TypeVar("E", bound=Entry)
 Script = Generator[None, None, None]
-"""What the processes do; each turn of the conductor it goes on until it yields."""
+"""What the processes do; in each round of the orchestrator's loop it goes on until it yields."""
+
+STILL = 30
+"""rounds of the loop in which everything that was sent has arrived, and every order that follows from it"""
+
+
+class Clock:
+    """The machine's clock, which a test turns."""
+
+    def __init__(self) -> None:
+        self.now_us = 1_000_000
+
+    def __call__(self) -> int:
+        return self.now_us
+
+
+MACHINE = Clock()
 
 
 class Puppet:
@@ -46,12 +79,19 @@ class Puppet:
         self.tasks = configuration.tasks if isinstance(configuration, NodeConfiguration) else ()
         self.signals: list[int] = []
         self.has_ended = False
+        self._attempt = 0
         self._received: list[f.Frame] = []
         self._reader: Reader[Any] = Reader(CODEC)
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._is_connected = comes_up
         if comes_up:
             self.sock.connect(configuration.supervision)
             self.say(f.Ready(now(), self.name, self.incarnation))
+
+    def end(self) -> None:
+        self._read()
+        self.has_ended = True
+        self.sock.close()
 
     def say(self, *frames: f.Frame) -> None:
         for frame in frames:
@@ -59,19 +99,34 @@ class Puppet:
 
     def received(self, kind: type[F]) -> list[F]:
         """Every frame of a kind that it was sent so far."""
-        while select.select([self.sock], [], [], 0)[0] and (data := self.sock.recv(1 << 16)):
-            self._received += self._reader.feed(data)
+        self._read()
         return [frame for frame in self._received if isinstance(frame, kind)]
 
+    def _read(self) -> None:
+        while self._is_connected and self.sock.fileno() >= 0 and select.select([self.sock], [], [], 0)[0]:
+            data = self.sock.recv(1 << 16)
+            if not data:
+                return
+            self._received += self._reader.feed(data)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether SIGSTOP is the last signal that it was sent."""
+        return self.signals[-1:] == [signal.SIGSTOP]
+
     def up(self, attempt: int = 1) -> None:
+        """An attempt of each of its tasks runs."""
+        self._attempt = attempt
         self.say(*[f.Up(now(), task, AttemptId(attempt)) for task in self.tasks])
 
-    def down(self, attempt: int = 1) -> None:
-        self.say(*[f.Down(now(), task, AttemptId(attempt), "finished") for task in self.tasks])
+    def down(self) -> None:
+        """The attempts that run have finished."""
+        attempt, self._attempt = self._attempt, 0
+        self.say(*[f.Down(now(), task, AttemptId(attempt), "finished") for task in self.tasks if attempt])
 
 
 class PuppetLauncher:
-    """Fulfils what a conductor uses of `Launcher`; each poll lets the script go on."""
+    """Fulfils what the orchestrator uses of `Launcher`; each poll lets the script go on."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -80,7 +135,12 @@ class PuppetLauncher:
         self.script: Script = iter(())  # type: ignore[assignment]
         self.stay_silent: tuple[str, ...] = ()
         """who does not come up"""
+        self.on_kill: Callable[[], None] = lambda: None
+        """called before a process gets SIGKILL"""
+        self.on_idle: Callable[[], None] = lambda: None
+        """called in each round after the end of the script"""
         self._news: list[Exited] = []
+        self._unnoticed: list[Exited] = []
 
     def fork(self, name: str, entry: str, config: bytes, sockets: tuple[str, ...]) -> int:
         kind = {"coordinator": Configuration, "node": NodeConfiguration}[entry]
@@ -93,26 +153,43 @@ class PuppetLauncher:
         puppet = self.puppets[pid - 1_000_000]
         if puppet.has_ended:
             raise ProcessTerminated(f"process {pid} is not running")
+        if number == signal.SIGKILL:
+            self.on_kill()
         puppet.signals.append(number)
         if number == signal.SIGKILL:
             self._end(puppet, Exited(pid=pid, name=puppet.name, signal=number))
 
-    def ends(self, puppet: Puppet, *, code: int | None = None, by: int | None = None, last_line: str = "") -> None:
-        """A process ends by itself."""
+    def ends(
+        self,
+        puppet: Puppet,
+        *,
+        code: int | None = None,
+        by: int | None = None,
+        last_line: str = "",
+        is_noticed: bool = True,
+    ) -> None:
+        """A process ends by itself; `is_noticed`: the launcher reports it now, or after `notices`."""
         self.log(f"run.{puppet.name}").write_text(f"Traceback\n{last_line}\n" if last_line else "")
         self._end(puppet, Exited(pid=puppet.pid, name=puppet.name, code=code, signal=by))
+        if not is_noticed:
+            self._unnoticed.append(self._news.pop())
+
+    def notices(self) -> None:
+        """Report the ends that were not noticed."""
+        self._news += self._unnoticed
+        self._unnoticed.clear()
 
     def end_of(self, pid: int) -> Exited | None:
         return next((one for one in reversed(self.exits) if one.pid == pid), None)
 
     def _end(self, puppet: Puppet, how: Exited) -> None:
-        puppet.has_ended = True
-        puppet.sock.close()
+        puppet.end()
         self.exits.append(how)
         self._news.append(how)
 
     def poll(self) -> list[Exited]:
-        next(self.script, None)
+        if next(self.script, self) is self:
+            self.on_idle()
         news, self._news = self._news, []
         return news
 
@@ -120,19 +197,88 @@ class PuppetLauncher:
         return self._folder / f"log-{name}"
 
 
-class Run:
-    """A run of puppets."""
+class PuppetProxies:
+    """A Toxiproxy server that notes what it is told; while `resists` is set it obeys no request."""
 
-    def __init__(self, folder: Path, scenario: Scenario) -> None:
-        placement, config = laid_out(folder, scenario)
-        config.sink.create()
+    def __init__(self) -> None:
+        self.is_up = True
+        self.resists = False
+        self.done: list[str] = []
+        self.toxics: dict[str, Toxic] = {}
+        self.before_recovery: Callable[[], None] = lambda: None
+
+    def _do(self, what: str) -> None:
+        if self.resists:
+            raise ToxiproxyFailed("it does not answer")
+        self.done.append(what)
+
+    def add(self, name: str, proxy: str, toxic: Toxic) -> None:
+        self._do(f"add {name} {proxy}")
+        self.toxics[name] = toxic
+
+    def remove(self, name: str) -> None:
+        self._do(f"remove {name}")
+        self.toxics.pop(name, None)
+
+    def close_connections(self, proxy: str) -> None:
+        self._do(f"close {proxy}")
+
+    def open_again(self, proxy: str) -> None:
+        self._do(f"open {proxy}")
+
+    def recover(self, error: ToxiproxyFailed) -> None:
+        self.before_recovery()
+        self.done.append("recover")
+
+    def kill(self) -> None:
+        self.is_up = False
+        self.done.append("kill")
+
+    def start(self) -> None:
+        self.is_up = True
+        self.done.append("start")
+
+
+class PuppetDatabase:
+    """A server that notes whether it is up."""
+
+    pid = 1
+
+    def __init__(self) -> None:
+        self.is_up = True
+
+    def kill(self) -> None:
+        self.is_up = False
+
+    def start(self) -> None:
+        self.is_up = True
+
+    def answers(self) -> bool:
+        return self.is_up
+
+
+class Run:
+    """A run of puppets.  `looks` counts the checks of the proxies."""
+
+    def __init__(self, folder: Path, scenario: Scenario, *, felt: Sequence[str] = (), store: str = "files") -> None:
+        placement, self.config = laid_out(folder, scenario, felt=felt, store=store)
+        if store == "files":
+            self.config.sink.create()
         (folder / "store").mkdir()
         self.launcher = PuppetLauncher(folder)
         self.watched = 0
         self._closed = False
-        services: Any = SimpleNamespace(launcher=self.launcher, watch=self._watch, look=lambda **_: None)
-        self.orchestrator = Orchestrator(Opened(services=services, placement=placement, config=config), scenario)
-        self._journal = config.journal / "harness.0"
+        self.proxies = PuppetProxies()
+        self.database = PuppetDatabase()
+        self.looks = 0
+        self.placement = placement
+        services: Any = SimpleNamespace(
+            launcher=self.launcher, watch=self._watch, look=self._look, proxies=self.proxies, database=self.database
+        )
+        self.orchestrator = Orchestrator(Opened(services=services, placement=placement, config=self.config), scenario)
+        self.launcher.on_idle = self._idle
+        self._idle_rounds = 0
+        self._journal = self.config.journal / "harness.0"
 
     def close(self) -> None:
         """As the end of a run does; again, nothing."""
@@ -146,9 +292,24 @@ class Run:
     def _watch(self) -> None:
         self.watched += 1
 
+    def _look(self, *, is_last: bool = False) -> None:
+        self.looks += 1
+
     def run(self, script: Callable[[Run], Script]) -> None:
+        """Run to the end.  After the script, nobody does anything any more."""
         self.launcher.script = script(self)
         self.orchestrator.run()
+
+    def whole(self, script: Callable[[Run], Script]) -> Evidence:
+        """A run to its end: the job begins, the script is played, and the job finishes."""
+
+        def played(run: Run) -> Script:
+            yield from run.begins()
+            yield from script(run)
+            yield from run.finishes()
+
+        self.run(played)
+        return self.orchestrator.evidence()
 
     def named(self, name: str) -> list[Puppet]:
         """Every incarnation of a process."""
@@ -156,6 +317,29 @@ class Run:
 
     def newest(self, name: str) -> Puppet:
         return self.named(name)[-1]
+
+    def home(self, task: str) -> Puppet:
+        """The newest process that a task lives in."""
+        (home,) = self.placement.homes_of([task])
+        return self.newest(home)
+
+    @property
+    def killed(self) -> list[str]:
+        """The names of those that were killed, in the order in which they were started."""
+        return [puppet.name for puppet in self.launcher.puppets if signal.SIGKILL in puppet.signals]
+
+    @property
+    def fired(self) -> list[tuple[int, int | None]]:
+        """The faults that fired, and the attempts that they hit."""
+        return [(entry.fault, entry.attempt) for entry in self.entries(e.FaultFired)]
+
+    @property
+    def healed(self) -> list[int]:
+        return [entry.fault for entry in self.entries(e.FaultHealed)]
+
+    @property
+    def deaths(self) -> list[tuple[str, int, str, int | None]]:
+        return [(one.process, one.incarnation, one.reason, one.fault) for one in self.entries(e.Died)]
 
     @property
     def coordinator(self) -> Puppet:
@@ -178,22 +362,65 @@ class Run:
         for puppet in self.living:
             puppet.up()
         self.coordinator.say(f.JobFacts(now(), 1, AttemptId(1), "working", False, False, 0))
-        yield from self.until(lambda: self.orchestrator.context.facts.phase == "running")
+        yield from self.settles()
 
-    def finishes(self, job: int = 1) -> Script:
-        """The job ends in order, and every task with it."""
+    def finishes(self, job: int = 1, *, staying: Sequence[str] = ()) -> Script:
+        """The job ends in order, and every task with it, but those in the processes that stay."""
         self.coordinator.say(f.Ended(now(), job, "finished", ()))
         for puppet in self.living:
-            puppet.down()
+            if puppet.name not in staying:
+                puppet.down()
         for number in (1, 2):
             yield from self.until(lambda number=number: len(self.coordinator.received(f.Echo)) == number)  # type: ignore[misc]
             self.coordinator.say(f.Echo(now(), number))
 
+    def fires(self, fault: int, task: str, detail: str = "it fires", attempt: int = 1) -> Script:
+        """A fault that waits in a task's process has met its event there."""
+        self.home(task).say(f.Fired(now(), fault, detail, AttemptId(attempt)))
+        yield from self.settles()
+
+    def reaches(self, point: str, task: str, side: str = "after") -> Script:
+        """A task reaches a point, waits there, and what was to be done has been done."""
+        self.home(task).say(f.Reached(now(), point, task, side))
+        yield from self.settles()
+
+    # -- time ------------------------------------------------------------------------------
+
     def until(self, reached: Callable[[], object]) -> Script:
-        """Wait for something, turn by turn."""
+        """Wait for something.  What comes of what has been sent comes first; then time passes."""
+        rounds = 0
         while not reached():
-            self.orchestrator.context.loop.after(1_000, lambda *_: None)
+            rounds += 1
+            if rounds > STILL:
+                self._pass_to(now() + 1_000)
             yield
+
+    def settles(self) -> Script:
+        """Let everything that was sent arrive, and take effect, while the clock stands still."""
+        for _ in range(STILL):
+            yield
+
+    def passes_us(self, real_us: int) -> Script:
+        """Time of the machine's clock passes, and what is due in it is done, each at its time."""
+        until = now() + real_us
+        while now() < until:
+            self._pass_to(until)
+            yield from self.settles()
+
+    def passes(self, us: int) -> Script:
+        """Time of the scenario passes."""
+        yield from self.passes_us(us * SCALE)
+
+    def _pass_to(self, time_us: int) -> None:
+        """The clock goes on to a time, or to what is due before it."""
+        due = self.orchestrator.context.loop.next_due
+        MACHINE.now_us = max(now(), time_us if due is None else min(due, time_us))
+
+    def _idle(self) -> None:
+        self._idle_rounds += 1
+        if self._idle_rounds > STILL:
+            due = self.orchestrator.context.loop.next_due
+            MACHINE.now_us = max(now() + 1, due or 0)
 
 
 def encoded(frame: Any) -> bytes:
@@ -201,10 +428,15 @@ def encoded(frame: Any) -> bytes:
 
 
 def now() -> int:
-    return monotonic_us()
+    """The time of the machine's clock."""
+    return MACHINE.now_us
 
 
 @pytest.fixture(autouse=True)
-def no_real_process_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A puppet's number may be that of somebody."""
+def played_by_puppets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The orchestrator reads the clock of the puppets, waits for nothing else, and signals nobody by its number."""
+    monkeypatch.setattr(MACHINE, "now_us", 1_000_000)
+    for module in (loop, context, channel_faults, process_faults, rest, orchestrator, bound):
+        monkeypatch.setattr(module, "monotonic_us", MACHINE)
+    monkeypatch.setattr(loop, "LONGEST_WAIT_S", 0)
     monkeypatch.setattr(signals, "handle_of", lambda pid: None)

@@ -19,11 +19,11 @@ from cutproof.reference_impl.core.ids import AttemptId, TaskId
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.sinks import Place
-from unit.harness.puppets import Run, Script, no_real_process_is_meant, now
+from unit.harness.puppets import Run, Script, now, played_by_puppets
 from unit.harness.scenarios import chain
 from unit.harness.stage import planned
 
-__all__ = ["no_real_process_is_meant"]
+__all__ = ["played_by_puppets"]
 
 EVER = AtTime(at_us=100_000_000)
 
@@ -46,10 +46,6 @@ def whole(run: Run) -> Script:
     yield from run.finishes()
 
 
-def deaths(run: Run) -> list[tuple[str, int, str, int | None]]:
-    return [(one.process, one.incarnation, one.reason, one.fault) for one in run.entries(e.Died)]
-
-
 # -- from the beginning to the end -----------------------------------------------------------------------------------
 
 
@@ -69,7 +65,7 @@ def test_at_the_end_every_process_is_killed_and_reported_by_nobody(begin: Callab
     run.run(whole)
     run.close()
     assert all(puppet.signals[-1] == signal.SIGKILL for puppet in run.launcher.puppets)
-    assert deaths(run) == []
+    assert run.deaths == []
 
 
 def test_a_node_is_one_process_with_all_its_tasks(begin: Callable[..., Run]) -> None:
@@ -114,7 +110,7 @@ def test_one_that_sends_what_cannot_be_read_is_killed_for_it_and_replaced(begin:
         yield from run.finishes()
 
     run.run(script)
-    ((name, incarnation, reason, fault),) = deaths(run)
+    ((name, incarnation, reason, fault),) = run.deaths
     assert (name, incarnation, fault) == ("map-1", 0, None)
     assert reason.startswith(
         "its process ended with SIGKILL after it had sent something that cannot be read (a frame begins with 7"
@@ -213,7 +209,7 @@ def test_who_stands_at_a_point_may_go_on_once_what_waited_for_it_is_done(begin: 
         yield from run.finishes()
 
     run.run(script)
-    assert deaths(run) == [("map-1", 0, "it was killed", 0)]
+    assert run.deaths == [("map-1", 0, "it was killed", 0)]
     assert run.orchestrator.evidence().unapplied == []
 
 
@@ -251,16 +247,16 @@ def test_who_dies_by_itself_is_a_death_in_the_journal_and_is_replaced(begin: Cal
 
     def script(run: Run) -> Script:
         yield from run.begins()
-        run.launcher.ends(run.newest("map-1"), code=70, last_line="RuntimeError: of its own")
-        yield from run.until(lambda: len(run.named("map-1")) == 2)
-        assert run.orchestrator.context.facts.attempt_of("map-1") == 0
+        run.launcher.ends(run.newest("sink-1"), code=70, last_line="RuntimeError: of its own")
+        yield from run.until(lambda: len(run.named("sink-1")) == 2)
         assert run.watched, "it is seen whether it was a server that ended"
         yield from run.finishes()
 
     run.run(script)
-    assert deaths(run) == [("map-1", 0, "its process ended with exit code 70: RuntimeError: of its own", None)]
-    assert [puppet.incarnation for puppet in run.named("map-1")] == [0, 1]
-    assert run.orchestrator.evidence().quiet
+    assert run.deaths == [("sink-1", 0, "its process ended with exit code 70: RuntimeError: of its own", None)]
+    assert [puppet.incarnation for puppet in run.named("sink-1")] == [0, 1]
+    evidence = run.orchestrator.evidence()
+    assert (evidence.quiet, evidence.residue.live_sinks) == (True, 0), "what died no longer lives"
 
 
 def test_too_many_deaths_end_the_run_and_nobody_is_replaced_any_more(begin: Callable[..., Run]) -> None:
@@ -274,7 +270,7 @@ def test_too_many_deaths_end_the_run_and_nobody_is_replaced_any_more(begin: Call
         yield from run.until(lambda: False)
 
     run.run(script)
-    assert len(deaths(run)) == len(run.named("map-1")) == MOST_DEATHS + 1
+    assert len(run.deaths) == len(run.named("map-1")) == MOST_DEATHS + 1
     assert not run.orchestrator.evidence().quiet
 
 
@@ -286,7 +282,7 @@ def test_who_tears_a_write_dies_of_the_fault_and_not_by_itself(begin: Callable[.
         victim = run.newest("map-1")
         yield from run.until(lambda: victim.received(f.Arm))
         victim.say(f.Fired(now(), 0, "half of it is written", AttemptId(1)))
-        yield from run.until(lambda: run.orchestrator.context.fired_so_far)
+        yield from run.until(lambda: run.fired)
         run.launcher.ends(victim, by=signal.SIGKILL)
         yield from run.until(lambda: len(run.named("map-1")) == 2)
         assert run.newest("map-1").received(f.Arm) == [], "it has fired"
@@ -296,8 +292,8 @@ def test_who_tears_a_write_dies_of_the_fault_and_not_by_itself(begin: Callable[.
         yield from run.finishes()
 
     run.run(script)
-    assert deaths(run)[0] == ("map-1", 0, "it died while it wrote a snapshot", 0)
-    assert len(deaths(run)) == 1 + MOST_DEATHS
+    assert run.deaths[0] == ("map-1", 0, "it died while it wrote a snapshot", 0)
+    assert len(run.deaths) == 1 + MOST_DEATHS
     assert run.orchestrator.evidence().quiet, "so often it may die by itself, and that was another death"
 
 
@@ -314,7 +310,7 @@ def test_a_coordinator_that_dies_is_taken_over_from(begin: Callable[..., Run]) -
     run.run(script)
     (order,) = run.coordinator.received(f.TakeOver)
     assert (order.job, order.attempt, order.checkpoint) == (1, 1, 1)
-    assert deaths(run) == [("coordinator", 0, "it was killed", 0)]
+    assert run.deaths == [("coordinator", 0, "it was killed", 0)]
     assert run.coordinator.received(f.Submit) == []
 
 
@@ -323,24 +319,25 @@ def test_one_that_is_given_up_gets_a_successor_and_goes_on_as_a_zombie(begin: Ca
 
     def script(run: Run) -> Script:
         yield from run.begins()
-        zombie = run.newest("map-1")
+        zombie = run.newest("sink-1")
         for incarnation in (7, 0, 0):
-            run.coordinator.say(f.Lost(now(), "map-1", incarnation))
-        yield from run.until(lambda: len(run.named("map-1")) == 2)
+            run.coordinator.say(f.Lost(now(), "sink-1", incarnation))
+        yield from run.until(lambda: len(run.named("sink-1")) == 2)
         assert not zombie.has_ended
-        run.newest("map-1").up(2)
-        yield from run.until(lambda: run.orchestrator.context.facts.attempt_of("map-1") == 2)
-        zombie.say(f.Up(now(), TaskId("map-1"), AttemptId(1)))
-        zombie.say(f.Down(now(), TaskId("map-1"), AttemptId(1), "cancelled"))
+        run.newest("sink-1").up(2)
+        yield from run.settles()
+        zombie.say(f.Up(now(), TaskId("sink-1"), AttemptId(1)))
+        zombie.say(f.Down(now(), TaskId("sink-1"), AttemptId(1), "cancelled"))
         run.launcher.ends(zombie, code=0)
         yield from run.until(lambda: run.watched)
-        assert run.orchestrator.context.facts.attempt_of("map-1") == 2, "a zombie's word is not the job's"
-        run.newest("map-1").down(2)
-        yield from run.finishes()
+        yield from run.finishes(staying=["sink-1"])
 
     run.run(script)
-    assert len(run.named("map-1")) == 2, "given up once, however often that is told"
-    assert deaths(run) == [], "it was told to go"
+    assert run.orchestrator.evidence().residue.live_sinks == 1, (
+        "a zombie's word is not the job's: attempt 2 has not ended"
+    )
+    assert len(run.named("sink-1")) == 2, "given up once, however often that is told"
+    assert run.deaths == [], "it was told to go"
 
 
 def test_a_zombie_that_ends_badly_is_a_death_that_nobody_replaces(begin: Callable[..., Run]) -> None:
@@ -356,7 +353,7 @@ def test_a_zombie_that_ends_badly_is_a_death_that_nobody_replaces(begin: Callabl
         yield from run.finishes()
 
     run.run(script)
-    assert deaths(run) == [("map-1", 0, "its process ended with exit code 70: OSError: gone", None)]
+    assert run.deaths == [("map-1", 0, "its process ended with exit code 70: OSError: gone", None)]
     assert len(run.named("map-1")) == 2
 
 
@@ -368,13 +365,12 @@ def test_a_node_that_dies_takes_all_its_tasks_along_and_one_comes_for_them(begin
         victim = run.newest("node-1")
         victim.say(f.Reached(now(), "ack-sent", "map-1", "after"))
         yield from run.until(lambda: len(run.named("node-1")) == 2)
-        facts = run.orchestrator.context.facts
-        assert [facts.attempt_of(task) for task in victim.tasks] == [0] * 4
         assert run.newest("node-1").tasks == victim.tasks
         yield from run.finishes()
 
     run.run(script)
-    assert deaths(run) == [("node-1", 0, "its node was lost", 0)]
+    assert run.deaths == [("node-1", 0, "its node was lost", 0)]
+    assert run.orchestrator.evidence().residue.live_sinks == 0
     (fired,) = run.entries(e.FaultFired)
     assert (fired.attempt, fired.detail) == (1, "node 1 is killed with node-1")
 
