@@ -314,7 +314,8 @@ def test_a_coordinator_that_dies_is_taken_over_from(begin: Callable[..., Run]) -
     assert run.coordinator.received(f.Submit) == []
 
 
-def test_one_that_is_given_up_gets_a_successor_and_goes_on_as_a_zombie(begin: Callable[..., Run]) -> None:
+@pytest.mark.parametrize("stays", [True, False])
+def test_one_that_is_given_up_gets_a_successor_and_goes_on_as_a_zombie(begin: Callable[..., Run], stays: bool) -> None:
     run = begin()
 
     def script(run: Run) -> Script:
@@ -330,10 +331,11 @@ def test_one_that_is_given_up_gets_a_successor_and_goes_on_as_a_zombie(begin: Ca
         zombie.say(f.Down(now(), TaskId("sink-1"), AttemptId(1), "cancelled"))
         run.launcher.ends(zombie, code=0)
         yield from run.until(lambda: run.watched)
-        yield from run.finishes(staying=["sink-1"])
+        yield from run.finishes(staying=["sink-1"] if stays else [])
 
     run.run(script)
-    assert run.orchestrator.evidence().residue.live_sinks == 1, (
+    evidence = run.orchestrator.evidence()
+    assert evidence.residue.live_sinks == stays, "a zombie's word on attempt 1 is not the job's, which is in attempt 2"
         "a zombie's word is not the job's: attempt 2 has not ended"
     )
     assert len(run.named("sink-1")) == 2, "given up once, however often that is told"
