@@ -52,7 +52,7 @@ E = TypeVar("E", bound=Entry)
 Script = Generator[None, None, None]
 """What the processes do; in each round of the orchestrator's loop it goes on until it yields."""
 
-STILL = 30
+STILL = 12
 """rounds of the loop in which everything that was sent has arrived, and every order that follows from it"""
 
 
@@ -77,6 +77,7 @@ class Puppet:
         self.name = configuration.process
         self.incarnation = configuration.incarnation
         self.tasks = configuration.tasks if isinstance(configuration, NodeConfiguration) else ()
+        self.perturbations = configuration.perturbations
         self.signals: list[int] = []
         self.has_ended = False
         self._attempt = 0
@@ -357,8 +358,9 @@ class Run:
     # -- what processes do -----------------------------------------------------------------
 
     def begins(self) -> Script:
-        """The job is submitted, and every task comes up."""
+        """The job is submitted, which is time 0 of the scenario, and every task comes up."""
         yield from self.until(lambda: self.coordinator.received(f.Submit))
+        self._pass_to(self.orchestrator.context.begun_us)
         for puppet in self.living:
             puppet.up()
         self.coordinator.say(f.JobFacts(now(), 1, AttemptId(1), "working", False, False, 0))

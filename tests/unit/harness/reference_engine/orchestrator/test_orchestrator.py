@@ -336,8 +336,6 @@ def test_one_that_is_given_up_gets_a_successor_and_goes_on_as_a_zombie(begin: Ca
     run.run(script)
     evidence = run.orchestrator.evidence()
     assert evidence.residue.live_sinks == stays, "a zombie's word on attempt 1 is not the job's, which is in attempt 2"
-        "a zombie's word is not the job's: attempt 2 has not ended"
-    )
     assert len(run.named("sink-1")) == 2, "given up once, however often that is told"
     assert run.deaths == [], "it was told to go"
 
