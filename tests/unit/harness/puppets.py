@@ -368,13 +368,18 @@ class Run:
 
     def finishes(self, job: int = 1, *, staying: Sequence[str] = ()) -> Script:
         """The job ends in order, and every task with it, but those in the processes that stay."""
-        self.coordinator.say(f.Ended(now(), job, "finished", ()))
-        for puppet in self.living:
-            if puppet.name not in staying:
-                puppet.down()
+        yield from self.ends("finished", job=job, staying=staying)
         for number in (1, 2):
             yield from self.until(lambda number=number: len(self.coordinator.received(f.Echo)) == number)  # type: ignore[misc]
             self.coordinator.say(f.Echo(now(), number))
+
+    def ends(self, status: str, *retained: int, job: int = 1, staying: Sequence[str] = ()) -> Script:
+        """The coordinator reports a job's end and the checkpoints that it retains, and the tasks end."""
+        self.coordinator.say(f.Ended(now(), job, status, retained))
+        for puppet in self.living:
+            if puppet.name not in staying:
+                puppet.down()
+        yield from self.settles()
 
     def fires(self, fault: int, task: str, detail: str = "it fires", attempt: int = 1) -> Script:
         """A fault that waits in a task's process has met its event there."""

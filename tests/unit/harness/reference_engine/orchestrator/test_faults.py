@@ -298,17 +298,30 @@ def test_a_node_stands_still_and_goes_on(begin: Callable[..., Run], together: bo
     begin(pause, *(() if together else (kill(EVER),))).whole(script)
 
 
-def test_who_stands_still_is_not_stopped_again(begin: Callable[..., Run]) -> None:
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        (
+            plan.PauseTask(trigger=AtTime(at_us=30), task="map-0", for_us=100),
+            plan.PauseTask(trigger=AtTime(at_us=40), task="map-0", for_us=900),
+        ),
+        (
+            plan.PauseNode(trigger=AtTime(at_us=30), node=0, for_us=100),
+            plan.PauseNode(trigger=AtTime(at_us=40), node=0, for_us=900),
+        ),
+    ],
+    ids=["task", "node"],
+)
+def test_who_stands_still_is_not_stopped_again(
+    begin: Callable[..., Run], first: plan.AnyFault, again: plan.AnyFault
+) -> None:
     def script(run: Run) -> Script:
         yield from run.passes(50)
-        assert (run.fired, run.newest("map-0").signals) == ([(0, 1)], [signal.SIGSTOP])
+        assert (run.fired, run.home("map-0").signals) == ([(0, 1)], [signal.SIGSTOP])
         yield from run.passes(100)
-        assert run.newest("map-0").signals == [signal.SIGSTOP, signal.SIGCONT]
+        assert run.home("map-0").signals == [signal.SIGSTOP, signal.SIGCONT]
 
-    begin(
-        plan.PauseTask(trigger=AtTime(at_us=30), task="map-0", for_us=100),
-        plan.PauseTask(trigger=AtTime(at_us=40), task="map-0", for_us=900),
-    ).whole(script)
+    begin(first, again).whole(script)
 
 
 def test_a_pause_is_given_up_on_here_where_it_would_be_in_the_simulator(begin: Callable[..., Run]) -> None:

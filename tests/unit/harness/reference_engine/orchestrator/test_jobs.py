@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,140 +10,144 @@ import msgspec
 import pytest
 
 from cutproof.faults.plan import AtTime
-from cutproof.harness.reference_engine.orchestrator.jobs import PAUSE_US, Jobs
-from cutproof.harness.scenario.model import Cancel, Resume, Scenario
+from cutproof.harness.reference_engine.orchestrator.jobs import PAUSE_US
+from cutproof.harness.scenario.model import Cancel, Resume
 from cutproof.reference_impl.core.events import CompletedSnapshot, JobRecord
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.files import DiskFiles, DiskJobs
 from unit import snapshots
+from unit.harness.puppets import Run, Script, played_by_puppets
 from unit.harness.scenarios import chain
-from unit.harness.stage import Stage, planned
+from unit.harness.stage import planned
 
-
-def jobs_of(stage: Stage) -> Jobs:
-    return Jobs(stage.context, stage.scenario, lambda: stage.processes.current("coordinator"))  # type: ignore[arg-type, return-value]
-
-
-def scenario(*commands: Any, **engine: Any) -> Scenario:
-    return msgspec.structs.replace(planned(chain(), **engine), commands=commands)
-
+__all__ = ["played_by_puppets"]
 
 RESUME = Resume(trigger=AtTime(at_us=700))
 
 
-def ended(status: str, *retained: int, job: int = 1) -> f.Ended:
-    return f.Ended(0, job, status, retained)
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Callable[..., Run]]:
+    runs: list[Run] = []
 
+    def make(*commands: Any, **engine: Any) -> Run:
+        folder = tmp_path / str(len(runs))
+        folder.mkdir()
+        runs.append(Run(folder, msgspec.structs.replace(planned(chain(), **engine), commands=commands)))
+        return runs[-1]
 
-def test_the_first_job_begins_at_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    stage = Stage(monkeypatch, tmp_path, scenario())
-    jobs = jobs_of(stage)
-    assert not jobs.is_all_over, "none has begun"
-    jobs.submit()
-    (order,) = stage.coordinator.received(f.Submit)
-    assert (order.job, order.attempt, order.checkpoint, order.initial, order.recall) == (1, 1, 1, (), False)
-    jobs.ended(ended("finished"))
-    assert jobs.is_all_over
+    yield make
+    for run in runs:
+        run.close()
 
 
 def snapshot(checkpoint: int) -> CompletedSnapshot:
     return snapshots.snapshot(checkpoint, savepoint=True, handles={"map-0": f"job-1/chk-{checkpoint}/map-0-1"})
 
 
-def test_a_job_that_is_resumed_takes_its_snapshots_and_no_number_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    stage = Stage(monkeypatch, tmp_path, scenario(Cancel(trigger=AtTime(at_us=5)), RESUME))
-    jobs = jobs_of(stage)
-    jobs.submit()
-    DiskJobs(stage.config.store).save(JobRecord(job=1, attempt=AttemptId(6), next_checkpoint=CheckpointId(9)))
-    for checkpoint in (3, 5):
-        DiskFiles(stage.config.store).store(snapshot(checkpoint))
-    jobs.ended(ended("cancelled", 5))
-    assert not jobs.is_all_over
-    stage.pass_virtual(699)
-    assert len(stage.coordinator.received(f.Submit)) == 1
-    stage.pass_virtual(1)
-    order = stage.coordinator.received(f.Submit)[1]
-    assert (order.job, order.attempt, order.checkpoint, order.recall) == (2, 8, 17, False)
-    assert [one.checkpoint for one in order.initial] == [3, 5]
-    (issued,), (returned,) = stage.entries(e.CommandIssued), stage.entries(e.CommandReturned)
-    assert (issued.command, issued.kind) == (1, "resume")
-    assert (returned.command, returned.checkpoint) == (1, 5)
-    assert jobs.unapplied == []
+def resumed(run: Run) -> list[tuple[int | None, dict[str, str]]]:
+    """The checkpoint of each resume, and the operators that it inserts, as they are in the journal."""
+    issued = [entry for entry in run.entries(e.CommandIssued) if entry.kind == "resume"]
+    returned = {entry.command: entry.checkpoint for entry in run.entries(e.CommandReturned)}
+    return [(returned[entry.command], dict(entry.inserted)) for entry in issued]
 
 
-def test_with_snapshots_in_memory_the_coordinator_is_asked_to_recall_them(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    stage = Stage(monkeypatch, tmp_path, scenario(Resume(trigger=AtTime(at_us=0)), snapshot_store="memory"))
-    jobs = jobs_of(stage)
-    jobs.submit()
-    jobs.ended(ended("stopped", 4))
-    stage.pass_us(1)
-    order = stage.coordinator.received(f.Submit)[1]
-    assert (order.recall, order.initial) == (True, ())
-    assert stage.entries(e.CommandReturned)[0].checkpoint == 4
+def test_a_job_that_is_resumed_takes_its_snapshots_and_no_number_again(begin: Callable[..., Run]) -> None:
+    def script(run: Run) -> Script:
+        yield from run.begins()
+        DiskJobs(run.config.store).save(JobRecord(job=1, attempt=AttemptId(6), next_checkpoint=CheckpointId(9)))
+        for checkpoint in (3, 5):
+            DiskFiles(run.config.store).store(snapshot(checkpoint))
+        yield from run.ends("cancelled", 5)
+        yield from run.passes(699)
+        assert len(run.coordinator.received(f.Submit)) == 1
+        yield from run.passes(1)
+        order = run.coordinator.received(f.Submit)[1]
+        assert (order.job, order.attempt, order.checkpoint, order.recall) == (2, 8, 17, False)
+        assert [one.checkpoint for one in order.initial] == [3, 5]
+        yield from run.finishes(job=2)
+
+    run = begin(Cancel(trigger=AtTime(at_us=5)), RESUME)
+    run.run(script)
+    evidence = run.orchestrator.evidence()
+    assert (evidence.quiet, evidence.unapplied, resumed(run)) == (True, ["command 0: cancel"], [(5, {})])
+    assert [entry.command for entry in run.entries(e.CommandIssued)] == [1]
 
 
+def test_with_snapshots_in_memory_the_coordinator_is_asked_to_recall_them(begin: Callable[..., Run]) -> None:
+    def script(run: Run) -> Script:
+        yield from run.begins()
+        yield from run.ends("stopped", 4)
+        yield from run.passes(1)
+        order = run.coordinator.received(f.Submit)[1]
+        assert (order.recall, order.initial) == (True, ())
+        yield from run.finishes(job=2)
+
+    run = begin(Resume(trigger=AtTime(at_us=0)), snapshot_store="memory")
+    run.run(script)
+    assert resumed(run) == [(4, {})]
+
+
+@pytest.mark.parametrize("status", ["finished", "failed"])
 def test_a_job_that_finished_is_not_resumed_nor_one_that_failed_without_a_snapshot(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    begin: Callable[..., Run], status: str
 ) -> None:
-    for status in ("finished", "failed"):
-        folder = tmp_path / status
-        folder.mkdir()
-        stage = Stage(monkeypatch, folder, scenario(RESUME))
-        jobs = jobs_of(stage)
-        jobs.submit()
-        jobs.ended(ended(status))
-        stage.pass_virtual(700 + PAUSE_US)
-        assert len(stage.coordinator.received(f.Submit)) == 1
-        assert jobs.is_all_over
-        assert len(jobs.unapplied) == 1
+    def script(run: Run) -> Script:
+        yield from run.begins()
+        yield from run.ends(status)
+        yield from run.passes(700 + PAUSE_US)
+
+    run = begin(RESUME)
+    run.run(script)
+    assert len(run.coordinator.received(f.Submit)) == 1
+    evidence = run.orchestrator.evidence()
+    assert (evidence.quiet, evidence.unapplied) == (True, ["resume"])
 
 
+@pytest.mark.parametrize("retained", [(), (4,)], ids=["without a snapshot", "with one"])
 def test_a_job_with_other_operators_is_in_the_journal_and_without_a_snapshot_not_asked_for(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    begin: Callable[..., Run], retained: tuple[int, ...]
 ) -> None:
-    incompatible = Resume(trigger=AtTime(at_us=0), inserted={"fresh": "map"})
-    for retained in ((), (4,)):
-        folder = tmp_path / str(len(retained))
-        folder.mkdir()
-        stage = Stage(monkeypatch, folder, scenario(incompatible, snapshot_store="memory"))
-        jobs = jobs_of(stage)
-        jobs.submit()
-        jobs.ended(ended("cancelled", *retained))
-        stage.pass_us(1)
-        assert [entry.inserted for entry in stage.entries(e.CommandIssued)] == [{"fresh": "map"}] * len(retained)
-        assert len(jobs.unapplied) == 1 - len(retained)
+    def script(run: Run) -> Script:
+        yield from run.begins()
+        yield from run.ends("cancelled", *retained)
+        yield from run.passes(1)
+        yield from run.finishes(job=2)
+
+    run = begin(Resume(trigger=AtTime(at_us=0), inserted={"fresh": "map"}), snapshot_store="memory")
+    run.run(script)
+    assert resumed(run) == [(4, {"fresh": "map"})] * len(retained)
+    assert run.orchestrator.evidence().unapplied == ([] if retained else ["resume"])
 
 
-def test_the_end_of_a_job_is_taken_once_and_from_the_right_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    stage = Stage(monkeypatch, tmp_path, scenario(RESUME, RESUME))
-    jobs = jobs_of(stage)
-    jobs.submit()
-    jobs.ended(ended("cancelled", job=2))
-    assert not jobs.is_over
-    for _ in range(2):
-        jobs.ended(ended("cancelled"))
-    stage.pass_virtual(700)
-    assert [order.job for order in stage.coordinator.received(f.Submit)] == [1, 2]
-    assert len(jobs.unapplied) == 1
+def test_the_end_of_a_job_is_taken_once_and_from_the_right_one(begin: Callable[..., Run]) -> None:
+    def script(run: Run) -> Script:
+        yield from run.begins()
+        yield from run.ends("cancelled", job=2)
+        yield from run.passes(800)
+        assert len(run.coordinator.received(f.Submit)) == 1, "job 1 has not ended"
+        for _ in range(2):
+            yield from run.ends("cancelled")
+        yield from run.passes(700)
+        assert [order.job for order in run.coordinator.received(f.Submit)] == [1, 2]
+        yield from run.finishes(job=2)
+
+    run = begin(RESUME, RESUME)
+    run.run(script)
+    assert run.orchestrator.evidence().unapplied == ["resume"]
 
 
-def test_a_new_coordinator_goes_on_with_the_job_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    stage = Stage(monkeypatch, tmp_path, scenario())
-    jobs = jobs_of(stage)
-    jobs.take_over(stage.coordinator)  # type: ignore[arg-type]
-    assert stage.coordinator.frames == []
-    jobs.submit()
-    newer = stage.processes.replace("coordinator")
-    jobs.take_over(newer)  # type: ignore[arg-type]
-    (order,) = newer.received(f.TakeOver)
-    assert (order.job, order.attempt, order.checkpoint) == (1, 1, 1)
-    jobs.ended(ended("finished"))
-    newest = stage.processes.replace("coordinator")
-    jobs.take_over(newest)  # type: ignore[arg-type]
-    assert newest.frames == []
+def test_a_coordinator_that_comes_when_the_job_has_ended_takes_nothing_over(begin: Callable[..., Run]) -> None:
+    def script(run: Run) -> Script:
+        yield from run.begins()
+        yield from run.ends("finished", staying=[puppet.name for puppet in run.living])
+        run.launcher.ends(run.coordinator, code=70)
+        yield from run.until(lambda: len(run.named("coordinator")) == 2)
+        yield from run.finishes()
+
+    run = begin()
+    run.run(script)
+    assert run.coordinator.received(f.TakeOver) == []
+    assert run.coordinator.received(f.Submit) == []
+    assert run.orchestrator.evidence().quiet

@@ -54,6 +54,8 @@ def test_a_run_is_over_when_its_job_has_ended_and_everybody_has_parted(begin: Ca
     run.run(whole)
     evidence = run.orchestrator.evidence()
     assert (evidence.quiet, evidence.committed, evidence.residue.live_sinks) == (True, [], 0)
+    (order,) = run.coordinator.received(f.Submit)
+    assert (order.job, order.attempt, order.checkpoint, order.initial, order.recall) == (1, 1, 1, (), False)
     assert len(run.entries(e.Closing)) == 1
     assert all(puppet.signals == [signal.SIGSTOP] for puppet in run.launcher.puppets), "all stand still at the end"
     assert run.launcher.puppets[0].name == "coordinator"
