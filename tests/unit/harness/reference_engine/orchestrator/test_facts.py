@@ -1,0 +1,123 @@
+"""The phase of a job, from what its processes report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cutproof.harness.reference_engine.orchestrator.facts import Facts
+from unit.harness.stage import job_facts, task_facts
+
+
+class Phases:
+    """Facts, and every phase that was entered."""
+
+    def __init__(self) -> None:
+        self.entered: list[str] = []
+        self.facts = Facts(self.entered.append)
+        self.facts.coordinator(True)
+
+    def works(self, **changed: Any) -> None:
+        self.facts.job(job_facts(**changed))
+
+
+@pytest.fixture
+def phases() -> Phases:
+    return Phases()
+
+
+def test_a_job_is_deployed_then_runs(phases: Phases) -> None:
+    assert phases.facts.phase == "deploying"
+    phases.works(stage="deploying")
+    phases.works()
+    assert phases.entered == ["deploying", "running"]
+
+
+def test_nobody_enters_a_phase_before_some_job_is_spoken_of(phases: Phases) -> None:
+    phases.facts.up("count-0", 1)
+    phases.facts.coordinator(False)
+    phases.facts.coordinator(True)
+    assert phases.entered == []
+
+
+@pytest.mark.parametrize(
+    ("job", "phase"),
+    [
+        ({}, "running"),
+        ({"under_way": True}, "checkpointing"),
+        ({"is_ending": True}, "finishing"),
+        ({"stage": "terminating"}, "finishing"),
+        ({"stage": "restarting"}, "recovering"),
+        ({"stage": "partialfailover"}, "recovering"),
+        ({"stage": "deploying"}, "deploying"),
+        ({"stage": "deploying", "attempt": 2}, "recovering"),
+        ({"stage": "deploying", "job": 2}, "recovering"),
+        ({"stage": "listing", "attempt": 2}, "recovering"),
+    ],
+)
+def test_the_coordinators_stage_gives_the_phase(phases: Phases, job: dict[str, Any], phase: str) -> None:
+    phases.works(**job)
+    assert phases.facts.phase == phase
+
+
+@pytest.mark.parametrize(
+    ("task", "job", "phase"),
+    [
+        ({"aligning": True}, {"under_way": True}, "aligning"),
+        ({"unsettled": 3}, {"newest": 3}, "committing"),
+        ({"unsettled": 4}, {"newest": 3, "under_way": True}, "checkpointing"),
+        ({"aligning": True, "unsettled": 3}, {"newest": 3}, "aligning"),
+        ({"aligning": True, "unsettled": 3}, {"newest": 3, "is_ending": True}, "finishing"),
+        ({"is_handed": True}, {"newest": 3}, "committing"),
+        ({"is_handed": True}, {"newest": 0}, "running"),
+        ({}, {"newest": 3}, "running"),
+    ],
+)
+def test_who_aligns_or_must_commit(phases: Phases, task: dict[str, Any], job: dict[str, Any], phase: str) -> None:
+    phases.facts.up("sink-0", 1)
+    phases.facts.task(task_facts("sink-0", **task))
+    phases.works(**job)
+    assert phases.facts.phase == phase
+
+
+def test_a_phase_is_entered_when_it_changes_and_only_then(phases: Phases) -> None:
+    phases.facts.up("map-0", 1)
+    phases.works()
+    phases.works(newest=1)
+    phases.works(under_way=True)
+    phases.facts.task(task_facts("map-0", aligning=True))
+    phases.facts.task(task_facts("map-0", aligning=True, unsettled=1))
+    phases.facts.task(task_facts("map-0"))
+    phases.works()
+    assert phases.entered == ["running", "checkpointing", "aligning", "checkpointing", "running"]
+
+
+def test_what_a_dead_attempt_reported_is_past(phases: Phases) -> None:
+    phases.facts.up("map-0", 1)
+    phases.works(under_way=True)
+    phases.facts.task(task_facts("map-0", aligning=True))
+    phases.facts.down("map-0", 1)
+    assert phases.facts.phase == "checkpointing"
+    phases.facts.task(task_facts("map-0", aligning=True))
+    assert phases.facts.phase == "checkpointing", "who does not live is not listened to"
+
+
+def test_the_end_of_an_older_attempt_is_not_that_of_the_newer(phases: Phases) -> None:
+    phases.facts.up("map-0", 1)
+    phases.facts.up("map-0", 2)
+    phases.facts.down("map-0", 1)
+    assert (phases.facts.attempt_of("map-0"), phases.facts.live()) == (2, ["map-0"])
+    phases.facts.down("map-0", 2)
+    assert (phases.facts.attempt_of("map-0"), phases.facts.live()) == (0, [])
+
+
+def test_without_a_coordinator_the_job_recovers_and_one_that_comes_knows_nothing(phases: Phases) -> None:
+    phases.works(under_way=True)
+    phases.facts.coordinator(False)
+    assert phases.facts.phase == "recovering"
+    phases.facts.coordinator(True)
+    assert phases.facts.phase == "recovering"
+    assert not phases.facts.under_way
+    phases.works(attempt=2)
+    assert phases.entered == ["checkpointing", "recovering", "running"]
