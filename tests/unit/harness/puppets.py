@@ -136,6 +136,8 @@ class PuppetLauncher:
         self.script: Script = iter(())  # type: ignore[assignment]
         self.stay_silent: tuple[str, ...] = ()
         """who does not come up"""
+        self.is_played = False
+        """the script is over"""
         self.on_kill: Callable[[], None] = lambda: None
         """called before a process gets SIGKILL"""
         self.on_idle: Callable[[], None] = lambda: None
@@ -189,7 +191,8 @@ class PuppetLauncher:
         self._news.append(how)
 
     def poll(self) -> list[Exited]:
-        if next(self.script, self) is self:
+        self.is_played = self.is_played or next(self.script, self) is self
+        if self.is_played:
             self.on_idle()
         news, self._news = self._news, []
         return news
@@ -278,6 +281,7 @@ class Run:
         )
         self.orchestrator = Orchestrator(Opened(services=services, placement=placement, config=self.config), scenario)
         self.launcher.on_idle = self._idle
+        self._may_end = False
         self._idle_rounds = 0
         self._journal = self.config.journal / "harness.0"
 
@@ -297,9 +301,17 @@ class Run:
         self.looks += 1
 
     def run(self, script: Callable[[Run], Script]) -> None:
-        """Run to the end.  After the script, nobody does anything any more."""
+        """Run to the end, which must not come before that of the script, or before the script calls `may_end`.
+
+        After the script, nobody does anything any more.
+        """
         self.launcher.script = script(self)
         self.orchestrator.run()
+        assert self._may_end or self.launcher.is_played, "the run was over before its script"
+
+    def may_end(self) -> None:
+        """From here on the run may be over at any time."""
+        self._may_end = True
 
     def whole(self, script: Callable[[Run], Script]) -> Evidence:
         """A run to its end: the job begins, the script is played, and the job finishes."""
@@ -369,6 +381,7 @@ class Run:
     def finishes(self, job: int = 1, *, staying: Sequence[str] = ()) -> Script:
         """The job ends in order, and every task with it, but those in the processes that stay."""
         yield from self.ends("finished", job=job, staying=staying)
+        self.may_end()
         for number in (1, 2):
             yield from self.until(lambda number=number: len(self.coordinator.received(f.Echo)) == number)  # type: ignore[misc]
             self.coordinator.say(f.Echo(now(), number))

@@ -126,6 +126,7 @@ def test_what_is_not_its_to_send_ends_the_run(begin: Callable[..., Run]) -> None
     def script(run: Run) -> Script:
         yield from run.begins()
         run.newest("map-1").say(f.Go(now()))
+        run.may_end()
         yield from run.until(lambda: False)
 
     with pytest.raises(SubjectFailed, match="map-1 sent a frame that it must not send: Go"):
@@ -166,6 +167,7 @@ def test_a_job_that_progresses_has_until_the_harness_has_no_more_time_and_then_n
     def script(run: Run) -> Script:
         yield from run.begins()
         source = run.newest("source-0")
+        run.may_end()
         for done in range(1, 1_000):
             yield from run.until(lambda done=done: len(source.received(f.Ask)) >= done)  # type: ignore[misc]
             source.say(f.Count(now(), TaskId("source-0"), AttemptId(1), -1, done, False, {}, {}))
@@ -269,6 +271,7 @@ def test_too_many_deaths_end_the_run_and_nobody_is_replaced_any_more(begin: Call
         for number in range(MOST_DEATHS + 1):
             yield from run.until(lambda number=number: len(run.named("map-1")) == number + 1)  # type: ignore[misc]
             run.launcher.ends(run.newest("map-1"), code=70, last_line="RuntimeError: again")
+        run.may_end()
         yield from run.until(lambda: False)
 
     run.run(script)
