@@ -19,7 +19,7 @@ from cutproof.reference_impl.core.state import TaskState
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.files import DiskFiles
-from unit.harness.puppets import Puppet, Run, Script, now, played_by_puppets
+from unit.harness.puppets import MACHINE, Puppet, Run, Script, now, played_by_puppets
 from unit.harness.scenarios import chain
 from unit.harness.stage import job_facts, planned, task_facts
 
@@ -185,7 +185,12 @@ def test_a_task_that_does_not_live_cannot_be_killed(begin: Callable[..., Run]) -
 
 def test_a_death_is_reported_with_a_stamp_from_before_it(begin: Callable[..., Run]) -> None:
     run, killed = begin(kill(AtTime(at_us=10))), []
-    run.launcher.on_kill = lambda: killed.append(run.orchestrator.context.clock.tick())
+
+    def takes_long() -> None:
+        killed.append(now() + 1_000)
+        MACHINE.now_us += 2_000
+
+    run.launcher.on_kill = takes_long
     run.whole(waits(10))
     fired, died = run.entries(e.FaultFired)[0], run.entries(e.Died)[0]
     assert fired.stamp < died.stamp < killed[0]
