@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
 
     @property
     def options(self) -> dict[str, argparse.Action]:
-        """The options that can be settings, by their names without the two dashes."""
+        """The long options, by their names without the two dashes."""
         actions = self._actions
         return {name.removeprefix("--"): one for one in actions for name in one.option_strings if name[:2] == "--"}
 

@@ -366,7 +366,7 @@ def test_a_server_that_does_not_do_as_requested_is_replaced_and_no_fault_was_app
 
 
 def test_a_connection_that_breaks_of_no_fault_has_the_proxies_looked_at(begin: Callable[..., Run]) -> None:
-    """Whoever has a proxy lead elsewhere breaks what goes through it."""
+    """A program that points a proxy elsewhere breaks the connections through it."""
 
     def script(run: Run) -> Script:
         before = run.looks

@@ -502,7 +502,7 @@ def test_a_fault_is_reported_in_the_phase_it_fired_in(begin: Callable[..., Run])
 
 @pytest.mark.parametrize("up", [("sink-0",), ("source-0", "count-0")])
 def test_a_database_dies_at_the_first_row_of_a_sink_that_is_up(tmp_path: Path, up: tuple[str, ...]) -> None:
-    """Who writes a row has come up before; that the others have not been heard of yet is of no account."""
+    """A sink that writes a row has come up before.  Whether the other sinks have reported yet does not matter."""
     is_hit = up == ("sink-0",)
 
     def script(run: Run) -> Script:

@@ -1,4 +1,4 @@
-"""How a run is conducted from its first process to its end, and what becomes of those who die on the way."""
+"""How the orchestrator leads a run from its first process to its end, and what it does when a process dies."""
 
 from __future__ import annotations
 
