@@ -152,7 +152,7 @@ def _bequests() -> Finding:
     try:
         from ..reference_engine.orchestrator import remembered
 
-        runs = [note.run for _, note in remembered.bequests()]
+        runs = [note.run for _, note in remembered.pending_cleanups()]
     except CutproofError as error:
         return Finding(what=what, found="", needed=False, advice=one_line(error))
     if not runs:
@@ -215,7 +215,7 @@ def clear_database() -> tuple[int, list[str]]:
     from ..reference_engine.orchestrator import remembered
 
     done, failed = 0, []
-    for path, note in remembered.bequests():
+    for path, note in remembered.pending_cleanups():
         reason = remembered.clear_away(path, note)
         if reason:
             failed.append(f"{note.what} cannot be removed from PostgreSQL ({note.dsn}): {reason}")

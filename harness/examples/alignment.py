@@ -136,13 +136,13 @@ TWO_INPUT_ALIGNMENT = Example(
     claims=(
         Claim(text="as soon as the operator received barrier n from an incoming stream, it cannot process any further "
               "records from that stream until it has received barrier n from the other inputs as well",
-              look=_nothing_from_the_fast_one),
+              find=_nothing_from_the_fast_one),
         Claim(text="records that are received from these streams are not processed, but put into an input buffer",
-              look=_blocked),
+              find=_blocked),
         Claim(text="once the last stream has received barrier n, the operator emits all pending outgoing records, and "
-              "then emits snapshot n barriers itself", look=_emits_then_barrier),
+              "then emits snapshot n barriers itself", find=_emits_then_barrier),
         Claim(text="after that, it processes records from the input buffers before processing the records from the "
-              "streams", look=_waiting_first),
+              "streams", find=_waiting_first),
     ),
 )  # fmt: skip
 
@@ -194,9 +194,9 @@ UNBLOCKED_ALIGNMENT = Example(
     claims=(
         Claim(text="if the data pipelines that have received the barrier are not blocked during the alignment, the "
               "data belonging to the next checkpoint is included in the current checkpoint",
-              look=_next_is_in_the_current),
+              find=_next_is_in_the_current),
         Claim(text="once a fault occurs and is recovered, some data will be processed repeatedly since the source is "
-              "rewound", look=_processed_repeatedly),
-        Claim(text="this is called at least once", look=_output_repeats),
+              "rewound", find=_processed_repeatedly),
+        Claim(text="this is called at least once", find=_output_repeats),
     ),
 )  # fmt: skip

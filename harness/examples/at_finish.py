@@ -96,10 +96,10 @@ COMMIT_AT_FINISH = Example(
     claims=(
         Comparison(text="if we commit them directly on task get finished, then if there are failovers after that, "
                    "these records would be re-emitted and cause data duplication", companions=(_COMMITTED_AT_FINISH,),
-                   look=_duplicated),
+                   find=_duplicated),
         Comparison(text="like due to other unfinished tasks get failed", companions=(_WITHOUT_A_FAILURE,),
-                   look=_only_by_a_failure),
-        Claim(text="wait for one more checkpoint after tasks processed all data", look=_one_more_checkpoint),
+                   find=_only_by_a_failure),
+        Claim(text="wait for one more checkpoint after tasks processed all data", find=_one_more_checkpoint),
     ),
 )  # fmt: skip
 
@@ -141,9 +141,9 @@ DISCARD_AT_FINISH = Example(
     scenario=_DISCARDING,
     claims=(
         Comparison(text="if we discard these records as now, these records would be lost and cause data loss",
-                   companions=(_DISCARDED_AT_FINISH,), look=_lost),
+                   companions=(_DISCARDED_AT_FINISH,), find=_lost),
         Comparison(text="previously the bounded jobs just ignore the uncommitted data when finishing",
-                   companions=(_DISCARDED_AT_FINISH,), look=_ignored),
-        Claim(text="wait for one more checkpoint after tasks processed all data", look=_one_more_checkpoint),
+                   companions=(_DISCARDED_AT_FINISH,), find=_ignored),
+        Claim(text="wait for one more checkpoint after tasks processed all data", find=_one_more_checkpoint),
     ),
 )  # fmt: skip

@@ -89,11 +89,11 @@ SINGLE_INPUT_BARRIER = Example(
     ),
     claims=(
         Claim(text="the source will first record the offsets of the partition that it is processing",
-              look=_source_records_offset),
+              find=_source_records_offset),
         Claim(text="when the barrier arrives at the two concurrencies, they record their local states",
-              look=_each_records_its_state),
+              find=_each_records_its_state),
         Claim(text="in the end, the barrier arrives at the final subtask, and the snapshot is completed",
-              look=_last_is_the_sink),
+              find=_last_is_the_sink),
     ),
 )  # fmt: skip
 
@@ -155,10 +155,10 @@ BARRIERS_IN_STREAM = Example(
     ),
     claims=(
         Claim(text="multiple barriers from different snapshots can be in the stream at the same time",
-              look=_several_in_the_stream),
-        Claim(text="barriers never overtake records, the flow strictly in line", look=_strictly_in_order),
+              find=_several_in_the_stream),
+        Claim(text="barriers never overtake records, the flow strictly in line", find=_strictly_in_order),
         Claim(text="a barrier separates the records into the set of records that goes into the current snapshot, "
-              "and the records that go into the next", look=_separates),
+              "and the records that go into the next", find=_separates),
     ),
 )  # fmt: skip
 
@@ -225,10 +225,10 @@ SNAPSHOT_CONTENTS = Example(
     ),
     claims=(
         Claim(text="for each parallel stream data source, the offset in the stream when the snapshot was started",
-              look=_an_offset_a_source),
+              find=_an_offset_a_source),
         Claim(text="for each operator, a pointer to the state that was stored as part of the snapshot",
-              look=_a_pointer_an_operator),
+              find=_a_pointer_an_operator),
         Claim(text="all updates to the state from records before the barriers will have been made, and no updates "
-              "that depend on records from after the barriers", look=_exactly_what_was_before),
+              "that depend on records from after the barriers", find=_exactly_what_was_before),
     ),
 )  # fmt: skip

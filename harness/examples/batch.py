@@ -107,10 +107,10 @@ COUNT_STREAMING_BATCH = Example(
     ),
     claims=(
         Claim(text="for streaming mode, the arrived elements are not sorted, the operator would read / write the state "
-              "corresponding to the element for computation", look=_streaming_goes_to_and_fro),
+              "corresponding to the element for computation", find=_streaming_goes_to_and_fro),
         Claim(text="for batch mode, the arrived elements are first sorted as a whole and then processed: it avoids "
-              "random state access", look=_batch_sorts_first),
-        Claim(text="it executes all the tasks in topological order", look=_in_topological_order),
-        Claim(text="maintaining consistency between streaming and batch backfilling jobs", look=_same_counts),
+              "random state access", find=_batch_sorts_first),
+        Claim(text="it executes all the tasks in topological order", find=_in_topological_order),
+        Claim(text="maintaining consistency between streaming and batch backfilling jobs", find=_same_counts),
     ),
 )  # fmt: skip

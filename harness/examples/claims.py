@@ -30,7 +30,7 @@ class Claim(msgspec.Struct, Generic[Described, Outcome], frozen=True, kw_only=Tr
     """
 
     text: str
-    look: Callable[[Described, Outcome], str]
+    find: Callable[[Described, Outcome], str]
     assumes: str = ""
     """if no run could show otherwise: why.  The claim is then reported as an assumption"""
 
@@ -69,7 +69,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     companions: tuple[Variant, ...]
-    look: Callable[[Ran, Sequence[Ran]], str]
+    find: Callable[[Ran, Sequence[Ran]], str]
 
 
 class Example(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,30 +108,32 @@ def show(example: Example, own: Ran, companions: Mapping[str, Ran]) -> list[Show
     A comparison does not show if one of its variants did not run.
     """
     return [
-        _compared(claim, own, companions) if isinstance(claim, Comparison) else _look(claim, own.scenario, own.history)
+        _compared(claim, own, companions)
+        if isinstance(claim, Comparison)
+        else _checked(claim, own.scenario, own.history)
         for claim in example.claims
     ]
 
 
 def look_up(claims: Iterable[Claim[Described, Outcome]], described: Described, outcome: Outcome) -> list[Shown]:
     """Look up each claim in the outcome of a run."""
-    return [_look(claim, described, outcome) for claim in claims]
+    return [_checked(claim, described, outcome) for claim in claims]
 
 
-def _look(claim: Claim[Described, Outcome], described: Described, outcome: Outcome) -> Shown:
-    return _found(claim.text, lambda: claim.look(described, outcome), claim.assumes)
+def _checked(claim: Claim[Described, Outcome], described: Described, outcome: Outcome) -> Shown:
+    return _found(claim.text, lambda: claim.find(described, outcome), claim.assumes)
 
 
 def _compared(claim: Comparison, own: Ran, companions: Mapping[str, Ran]) -> Shown:
     missing = [variant.name for variant in claim.companions if variant.name not in companions]
     if missing:
         return Shown(text=claim.text, shown=False, evidence=f"these could not be run: {', '.join(missing)}")
-    return _found(claim.text, lambda: claim.look(own, [companions[variant.name] for variant in claim.companions]))
+    return _found(claim.text, lambda: claim.find(own, [companions[variant.name] for variant in claim.companions]))
 
 
-def _found(text: str, look: Callable[[], str], assumes: str = "") -> Shown:
+def _found(text: str, find: Callable[[], str], assumes: str = "") -> Shown:
     try:
-        evidence = look()
+        evidence = find()
         if assumes:
             return Shown(text=text, shown=False, assumed=True, evidence=f"{evidence}: {assumes}")
         return Shown(text=text, shown=True, evidence=evidence)

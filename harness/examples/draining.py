@@ -115,10 +115,10 @@ DRAIN_AFTER_SAVEPOINT = Example(
     claims=(
         Comparison(text="with --drain the operator logic like endInput() would still be executed during finishing and "
                    "generate new records, these records would not be committed", companions=(_SAVEPOINT_FIRST,),
-                   look=_never_committed),
+                   find=_never_committed),
         Comparison(text="the savepoint also does not include these records and thus it is inconsistent",
-                   companions=(_SAVEPOINT_FIRST,), look=_not_in_the_savepoint),
+                   companions=(_SAVEPOINT_FIRST,), find=_not_in_the_savepoint),
         Comparison(text="first process all records, then they have the chance to wait for the same checkpoint / "
-                   "savepoint", companions=(_SAVEPOINT_FIRST,), look=_in_the_savepoint),
+                   "savepoint", companions=(_SAVEPOINT_FIRST,), find=_in_the_savepoint),
     ),
 )  # fmt: skip

@@ -118,14 +118,14 @@ MIXED_BOUNDED_UNBOUNDED = Example(
     document=POST,
     scenario=_SIDE_INPUT_ENDS,
     claims=(
-        Claim(text="mixed jobs involving both unbounded streams and bounded side-inputs", look=_both_kinds),
-        Claim(text="support taking checkpoints with finished tasks", look=_taken_with_finished),
+        Claim(text="mixed jobs involving both unbounded streams and bounded side-inputs", find=_both_kinds),
+        Claim(text="support taking checkpoints with finished tasks", find=_taken_with_finished),
         Comparison(text="if there are no checkpoints after the bounded part finished, the unbounded part might need "
                    "to reprocess a large amount of records in case of a failure",
-                   companions=_LATE_FAILURES, look=_reprocessed),
+                   companions=_LATE_FAILURES, find=_reprocessed),
         Comparison(text="if a job contains bounded sources, committing the results would not be possible after the "
                    "bounded sources finish", companions=(late_failure(FAILURES_US[-1], after_finish=False),),
-                   look=_never_committed),
+                   find=_never_committed),
     ),
 )  # fmt: skip
 
@@ -198,10 +198,10 @@ FINISHED_OPERATORS_SNAPSHOT = Example(
     ),
     claims=(
         Claim(text="if all the subtasks of an operator have finished, we could mark it as fully finished",
-              look=_fully_finished),
+              find=_fully_finished),
         Claim(text="for other operators, their states are composed of the states of all the running subtasks",
-              look=_partly_finished),
+              find=_partly_finished),
         Claim(text="mark the finished operators in checkpoints and skip executing these operators after recovery",
-              look=_skipped),
+              find=_skipped),
     ),
 )  # fmt: skip

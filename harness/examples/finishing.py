@@ -130,15 +130,15 @@ THREE_2PC_CHAIN = Example(
     scenario=_CHAIN_OF_THREE,
     claims=(
         Comparison(text="each task would wait for the next checkpoint separately, thus the job needs to wait for three "
-                   "more checkpoints during finishing", companions=(_ONE_BY_ONE,), look=_three),
+                   "more checkpoints during finishing", companions=(_ONE_BY_ONE,), find=_three),
         Comparison(text="which might prolong the total execution time for a long time", companions=(_ONE_BY_ONE,),
-                   look=_takes_longer),
+                   find=_takes_longer),
         Claim(text="allows all tasks to first process all records, then they have the chance to wait for the same "
-              "checkpoint / savepoint", look=_one),
+              "checkpoint / savepoint", find=_one),
         Comparison(text="treat the running tasks who do not have running precedent tasks as new sources",
-                   companions=(_ONE_BY_ONE,), look=_new_sources),
+                   companions=(_ONE_BY_ONE,), find=_new_sources),
         Claim(text="revise the process of finishing so that all the data could always be committed",
-              look=_all_commit_once),
+              find=_all_commit_once),
     ),
 )  # fmt: skip
 
@@ -194,7 +194,7 @@ def _ends_nothing(own: Ran, companions: Sequence[Ran]) -> str:
     require(Counter(plain.committed) == expected_rows(scenario), "the resumed job left a gap or a repeat")
     saw = _tasks_at_their_end(drained, _savepoint(drained).attempt)
     require(len(saw) == len(scenario.topology.parallelism), f"with drain {saw} alone saw the end of data")
-    windows = _windows_let_go(*windowed)
+    windows = _fired_windows(*windowed)
     return f"without drain no task saw an end of data, and a new job went on from it; with drain all did; {windows}"
 
 
@@ -211,7 +211,7 @@ def _windowed(*, drain: bool) -> Scenario:
     return Scenario(workload=workload, topology=layout, engine=Engine(checkpoint_interval_us=7_000), commands=(stop,))
 
 
-def _windows_let_go(stopped: History, drained: History) -> str:
+def _fired_windows(stopped: History, drained: History) -> str:
     """Which windows fire when a job with open windows is stopped: without drain none."""
     require(not stopped.committed, f"without drain {len(stopped.committed)} windows fired")
     (source,) = runs_of(drained, "source", attempts(drained)[-1])
@@ -262,16 +262,16 @@ TWO_WAYS_TO_FINISH = Example(
     document=POST,
     scenario=_TO_FINISH,
     claims=(
-        Claim(text="all sources are bound and they processed all the input records", look=_after_all_records),
+        Claim(text="all sources are bound and they processed all the input records", find=_after_all_records),
         Comparison(text="the job will take a savepoint and then finish", companions=(_STOPPED, _DRAINED),
-                   look=_savepoint_and_finish),
+                   find=_savepoint_and_finish),
         Comparison(text="if the --drain parameter is not set, the savepoint might be used to start new jobs and the "
                    "operators will not flush all the event times or call methods marking all records processed",
-                   companions=(_STOPPED, _DRAINED, _WINDOWS_STOPPED, _WINDOWS_DRAINED), look=_ends_nothing),
+                   companions=(_STOPPED, _DRAINED, _WINDOWS_STOPPED, _WINDOWS_DRAINED), find=_ends_nothing),
         Comparison(text="ideally we should ensure exactly-once semantics in both cases",
-                   companions=(_STOPPED, _DRAINED), look=_both_exactly_once),
+                   companions=(_STOPPED, _DRAINED), find=_both_exactly_once),
         Comparison(text="different tasks have to wait for different checkpoints / savepoints, thus we could not finish "
                    "the job with a specific savepoint", companions=(_DRAINED_ONE_BY_ONE, _DRAINED),
-                   look=_no_one_savepoint),
+                   find=_no_one_savepoint),
     ),
 )  # fmt: skip

@@ -57,8 +57,8 @@ STATELESS_PARSE = Example(
         faults=(KillTask(task="parse-0", trigger=_DIES_LATER),),
     ),
     claims=(
-        Claim(text="each event received is parsed and the event value is output", look=_outputs_the_value),
-        Claim(text="this indicates a stateless computation", look=_holds_nothing),
+        Claim(text="each event received is parsed and the event value is output", find=_outputs_the_value),
+        Claim(text="this indicates a stateless computation", find=_holds_nothing),
     ),
 )
 
@@ -107,7 +107,7 @@ GREATER_THAN_PREVIOUS = Example(
         faults=(KillTask(task="greater-0", trigger=_DIES_LATER),),
     ),
     claims=(
-        Claim(text="the event value is output only when it is greater than the previous one", look=_only_greater),
-        Claim(text="it is a stateful computation", look=_remembers_the_previous),
+        Claim(text="the event value is output only when it is greater than the previous one", find=_only_greater),
+        Claim(text="it is a stateful computation", find=_remembers_the_previous),
     ),
 )

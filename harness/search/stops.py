@@ -223,7 +223,7 @@ def never_hit(counts: Mapping[str, StopCounts], capabilities: Capabilities) -> l
 
 def _is_known(kind: str, capabilities: Capabilities) -> bool:
     if kind == INCOMPATIBLE:
-        return capabilities.refuses_unfit and _is_known("resume", capabilities)
+        return capabilities.refuses_incompatible and _is_known("resume", capabilities)
     if kind == "resume" and not capabilities.commands & {"stop-with-savepoint", "cancel"}:
         return False  # a job that does not end cannot be resumed
     return _NEEDS.get(kind, "") in {"", *capabilities.commands}

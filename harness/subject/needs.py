@@ -48,7 +48,7 @@ def needs(scenario: Scenario) -> Capabilities:
         local_channels=engine.local_channels,
         deviations=bool(scenario.deviations),
         rescales=any(resume.parallelism for resume in resumes),
-        refuses_unfit=any(resume.inserted for resume in resumes),
+        refuses_incompatible=any(resume.inserted for resume in resumes),
         regional_recovery=engine.failover == "region",
         local_recovery=local,
         local_spilling=frozenset({engine.spilling}) if local else _NONE,

@@ -56,7 +56,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     deviations: bool = False
     rescales: bool = False
     """a job can be resumed with another parallelism"""
-    refuses_unfit: bool = False
+    refuses_incompatible: bool = False
     """a job is resumed with operators that it had not (maps), and refused where its snapshot does not fit it"""
     regional_recovery: bool = False
     """the loss of a task can restart only its region: the tasks that data channels join to it"""

@@ -143,11 +143,11 @@ def batch(columns: tuple[TableColumn, ...], rows: list[tuple[Any, ...]]) -> Any:
         try:
             arrays.append(pa.array(values, column.arrow))
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
-            raise CheckInputError(_does_not_fit(column, values)) from None
+            raise CheckInputError(_mismatch(column, values)) from None
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
 
 
-def _does_not_fit(column: TableColumn, values: tuple[Any, ...]) -> str:
+def _mismatch(column: TableColumn, values: tuple[Any, ...]) -> str:
     if column.kind != "numeric":
         return f"the column {column.name} holds a value that is no {column.arrow} here"
     odd = next((value for value in values if value is not None and not _fits(value, column)), "?")

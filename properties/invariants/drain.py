@@ -186,10 +186,10 @@ def _is_kept(window: Node, timers: list[tuple[int, int | None, int]], timer: tup
 
 
 def _exercised(case: Case, ended: JobEnded) -> int:
-    return _fired(case, ended) + _let_out(case, ended) + _left_at_stop(case, ended)
+    return _fired(case, ended) + _emitted_by_batches(case, ended) + _left_at_stop(case, ended)
 
 
-def _let_out(case: Case, ended: JobEnded) -> int:
+def _emitted_by_batches(case: Case, ended: JobEnded) -> int:
     """How many rows batches buffered until the end of the data, computed from their sizes."""
     sizes = {node.name: node.operator.size for node in case.workload.nodes if isinstance(node.operator, Batch)}
     found = 0

@@ -169,10 +169,10 @@ class Case:
         asked = min((one.issued.order for one in drains), default=None)
         if asked is not None:
             later = [one for one in self.history.completed if one.savepoint and one.order > asked]
-            found += [one.checkpoint for one in later if self._let_go(one)]
+            found += [one.checkpoint for one in later if self._was_drained(one)]
         return frozenset(checkpoint for checkpoint in found if checkpoint is not None)
 
-    def _let_go(self, completed: Completed) -> bool:
+    def _was_drained(self, completed: Completed) -> bool:
         """Whether a source had sent the greatest watermark, so that all windows end, with records left to read.
 
         A source that has read all of its input sends this watermark without a drain.

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..model.workload import END_OF_TIME, STATEFUL, Row, Topology, User, Window, Workload, window_of
-from ..reconstruct.held_back import batches, let_out, still_to_come
+from ..reconstruct.held_back import batches, emitted_rows, still_to_come
 from ..reconstruct.lineage import INFINITE, Lineages
 from ..reconstruct.replay import Replay
 from ..semantics.classes import FOLLOWING
@@ -82,20 +82,20 @@ class Expected:
             if self.follows_applies:
                 self._rows = self.replay.sink_rows(self._lineages.end)
             else:
-                self._rows = self._let_out(self.rows_through())
+                self._rows = self._emitted(self.rows_through())
         return self._rows
 
     def rows_through(self) -> dict[int, list[Row]]:
         """The rows by the epoch of their records, computed from the positions alone, as if batches buffered nothing."""
         return self._by_positions().rows
 
-    def _let_out(self, rows: dict[int, list[Row]]) -> dict[int, list[Row]]:
+    def _emitted(self, rows: dict[int, list[Row]]) -> dict[int, list[Row]]:
         if not batches(self._workload):
             return rows
         checkpoints = self._lineages.end.checkpoints
         open_ = [number for number in checkpoints if number not in self._drained]
         held = {number: still_to_come(self._workload, self._lineages.states(number)) for number in open_}
-        return let_out(rows, checkpoints, held)
+        return emitted_rows(rows, checkpoints, held)
 
     def rows_up_to(self, epoch: int) -> Counter[Row]:
         """Out(c): the rows of all epochs up to this one; `INFINITE` gives all."""

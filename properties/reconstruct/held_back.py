@@ -52,7 +52,7 @@ def counts_in(state: StoredState) -> list[Entry]:
     return [(0, key, count, 0) for key, count in decoded]
 
 
-def held_at(workload: Workload, states: Mapping[str, StoredState], name: str) -> Counter[Row]:
+def buffered_at(workload: Workload, states: Mapping[str, StoredState], name: str) -> Counter[Row]:
     """The rows that all subtasks of a batch hold in a snapshot."""
     mine = [state for task, state in states.items() if task.rpartition("-")[0] == name]
     return Counter(row for state in mine for row, _ in waiting(state))
@@ -66,7 +66,7 @@ def still_to_come(workload: Workload, states: Mapping[str, StoredState]) -> Coun
     """The rows that reach the sink from the rows buffered in a snapshot: only stateless nodes lie between."""
     found: Counter[Row] = Counter()
     for name in batches(workload):
-        found.update(_at_the_sink(workload, name, held_at(workload, states, name).elements()))
+        found.update(_at_the_sink(workload, name, buffered_at(workload, states, name).elements()))
     return found
 
 
@@ -80,7 +80,7 @@ def _at_the_sink(workload: Workload, name: str, rows: Iterable[Row]) -> list[Row
     return passing
 
 
-def let_out(
+def emitted_rows(
     rows: Mapping[int, Sequence[Row]], checkpoints: Sequence[int], held: Mapping[int, Counter[Row]]
 ) -> dict[int, list[Row]]:
     """The rows that a batch emits, by epoch: each in the first epoch in which no snapshot holds it as buffered.

@@ -21,7 +21,7 @@ TIMEOUT_S = 20.0
 GRACE_S = 3.0
 """how long Java may take to exit by itself"""
 QUIET_S = 1.0
-LOOK_AGAIN_S = 0.1
+POLL_S = 0.1
 MARK = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 """A variable that PySpark's launcher sets for Java, and so for all that Java starts: a path in the folder."""
 
@@ -47,7 +47,7 @@ def remove(folder: Path) -> None:
         if users or folder.exists():
             shutil.rmtree(folder, ignore_errors=True)
             quiet_since = time.monotonic()
-        time.sleep(LOOK_AGAIN_S)
+        time.sleep(POLL_S)
 
 
 def started_with(folder: Path) -> list[int]:

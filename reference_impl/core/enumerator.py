@@ -54,7 +54,7 @@ class Enumerating(Part):
         """The enumerators' states in a checkpoint's record: those from before any reader was triggered."""
         return at_trigger
 
-    def lets_go(self, split: int) -> bool:
+    def stops_reading(self, split: int) -> bool:
         """Whether a restored reader stops reading a split that it hands back; the split goes to a reader that asks."""
         return True
 

@@ -38,7 +38,7 @@ from .effects import Effect, Refill
 from .ids import CheckpointId
 from .messages import Element, Idle, Record, Watermark
 from .part import Part
-from .persistent import Ledger, Lying
+from .persistent import Ledger, LedgerEntry
 from .state import Passing, Snapshot, TaskState
 from .topology import OVERTAKEN_EDGES
 
@@ -86,7 +86,7 @@ class Recording(msgspec.Struct, kw_only=True):
     replays: dict[int, list[int]] = {}
     """how often each of the first elements in `queued` was put back"""
     spilled: dict[int, list[Any]] = {}
-    """the counterpart of `queued` for persistent channels: the ledger's entries (`Lying`)"""
+    """the counterpart of `queued` for persistent channels: the ledger's entries (`LedgerEntry`)"""
     awaits: int | None = None
     """the sync that makes the entries of `spilled` durable, once it is requested"""
     unsent: dict[int, list[Passing]] | None = None
@@ -196,10 +196,10 @@ class InFlight:
         barrier."""
         replayed = channel in self._replayed
         times = (self._replayed[channel][0],) if replayed else ()
-        lying = self.ledger.took(channel, element) if self.ledger is not None else None
+        entry = self.ledger.took(channel, element) if self.ledger is not None else None
         for checkpoint, recording in self._recordings.items():
             if channel in recording.missing and self._capture.recorded(checkpoint, element, replayed=replayed):
-                self._keep(recording, channel, (element,), (lying,), times)
+                self._keep(recording, channel, (element,), (entry,), times)
         if replayed:
             self._replayed[channel].popleft()
             if not self._replayed[channel]:
@@ -214,35 +214,35 @@ class InFlight:
         if passed:
             replayed = tuple(self._replayed.get(channel, ()))
             kept = self._capture.overtaken(checkpoint, passed, len(replayed))
-            self._keep(recording, channel, kept, self._lying(channel, passed, kept), replayed)
+            self._keep(recording, channel, kept, self._entries(channel, passed, kept), replayed)
         if channel in recording.missing:
             recording.missing.remove(channel)
 
-    def _lying(self, channel: int, passed: Sequence[Element], kept: Sequence[Element]) -> list[Lying | None]:
+    def _entries(self, channel: int, passed: Sequence[Element], kept: Sequence[Element]) -> list[LedgerEntry | None]:
         """The ledger's entry of each kept element, of those that a barrier overtook."""
         if self.ledger is None:
             return []
-        places: list[Lying | None] = []
-        for element, lying in zip(passed, self.ledger.passed(channel, passed), strict=True):
-            if len(places) < len(kept) and kept[len(places)] is element:
-                places.append(lying)
-        return places
+        entries: list[LedgerEntry | None] = []
+        for element, entry in zip(passed, self.ledger.passed(channel, passed), strict=True):
+            if len(entries) < len(kept) and kept[len(entries)] is element:
+                entries.append(entry)
+        return entries
 
     def _keep(
         self,
         recording: Recording,
         channel: int,
         elements: Sequence[Element],
-        places: Sequence[Lying | None],
+        places: Sequence[LedgerEntry | None],
         replays: Sequence[int],
     ) -> None:
         """Add elements of a channel to a checkpoint: as rows, or as entries of the ledger.  `replays` says how often
         each of the first ones was put back."""
         if self.ledger is not None:
-            lying = [one for one in places if one is not None]
-            if lying:
-                recording.spilled.setdefault(channel, []).extend(lying)
-            kept = len(lying)
+            entries = [one for one in places if one is not None]
+            if entries:
+                recording.spilled.setdefault(channel, []).extend(entries)
+            kept = len(entries)
         else:
             packed = pack(elements)
             if packed:

@@ -52,8 +52,8 @@ class Persisting(Part):
         return number
 
 
-class Lying:
-    """An element that came; `serial` is the sync that makes it durable, None while it is not appended."""
+class LedgerEntry:
+    """One element of an input channel.  `serial` is the sync that makes it durable; None until it is appended."""
 
     __slots__ = ("element", "number", "serial")
 
@@ -73,7 +73,7 @@ class Ledger:
         self.logs = list(logs)
         self._part = part
         self._after_us = after_us
-        self.waiting: list[deque[Lying]] = [deque() for _ in logs]
+        self.waiting: list[deque[LedgerEntry]] = [deque() for _ in logs]
         """by channel: the elements that came and were not taken"""
         self._next = [0] * len(logs)
         self._logged = [0] * len(logs)
@@ -83,7 +83,7 @@ class Ledger:
         """by checkpoint, by channel: the first element that was not taken before the task's snapshot"""
         self._serial = 1
         self._synced = 0
-        self._looked_at: list[int] | None = None
+        self._timer_set_at: list[int] | None = None
         """by channel: the next number when the timer was set; None while no timer is set"""
 
     def resume(self, channel: int, number: int, logged: int) -> None:
@@ -105,17 +105,17 @@ class Ledger:
         """An element has entered an input."""
         if not isinstance(element, IN_FLIGHT_KINDS):
             return []
-        one = Lying(self._next[channel], element)
+        one = LedgerEntry(self._next[channel], element)
         self._next[channel] += 1
         self.waiting[channel].append(one)
         if self._after_us == 0:
             return self._append(channel, one)
-        if self._looked_at is not None:
+        if self._timer_set_at is not None:
             return []
-        self._looked_at = list(self._next)
+        self._timer_set_at = list(self._next)
         return [SetTimer(SPILL, self._after_us)]
 
-    def took(self, channel: int, element: Element) -> Lying | None:
+    def took(self, channel: int, element: Element) -> LedgerEntry | None:
         """The task takes the next element; None for what has no number."""
         if not isinstance(element, IN_FLIGHT_KINDS):
             return None
@@ -123,29 +123,29 @@ class Ledger:
         if waiting:
             return waiting.popleft()
         self._next[channel] += 1
-        return Lying(self._next[channel] - 1, element)
+        return LedgerEntry(self._next[channel] - 1, element)
 
-    def passed(self, channel: int, passed: Sequence[Element]) -> list[Lying | None]:
+    def passed(self, channel: int, passed: Sequence[Element]) -> list[LedgerEntry | None]:
         """The entries of elements that a barrier overtook in an input; None for one without a number."""
-        lying = iter(self.waiting[channel])
-        return [next(lying, None) if isinstance(one, IN_FLIGHT_KINDS) else None for one in passed]
+        entries = iter(self.waiting[channel])
+        return [next(entries, None) if isinstance(one, IN_FLIGHT_KINDS) else None for one in passed]
 
     def timer(self) -> list[Effect]:
         """Spill the elements that were in the inputs when the timer was set and still are."""
-        looked_at, self._looked_at = self._looked_at or [], None
+        set_at, self._timer_set_at = self._timer_set_at or [], None
         effects = [
             effect
-            for channel, number in enumerate(looked_at)
+            for channel, number in enumerate(set_at)
             for one in self.waiting[channel]
             if one.number < number
             for effect in self._append(channel, one)
         ]
         if any(one.serial is None for waiting in self.waiting for one in waiting):
-            self._looked_at = list(self._next)
+            self._timer_set_at = list(self._next)
             effects.append(SetTimer(SPILL, self._after_us))
         return effects
 
-    def _append(self, channel: int, one: Lying) -> list[Effect]:
+    def _append(self, channel: int, one: LedgerEntry) -> list[Effect]:
         if one.serial is not None:
             return []
         if one.number < self._logged[channel]:
@@ -160,10 +160,10 @@ class Ledger:
         """The task takes its snapshot of a checkpoint here."""
         self._positions[checkpoint] = tuple(self.first(channel) for channel in range(len(self.logs)))
 
-    def secure(self, spilled: Mapping[int, Sequence[Lying]]) -> tuple[int, list[Effect]]:
+    def secure(self, spilled: Mapping[int, Sequence[LedgerEntry]]) -> tuple[int, list[Effect]]:
         """Have these elements made durable, by channel; returns the sync that does it and the effects for it."""
-        effects = [e for channel, lying in spilled.items() for one in lying for e in self._append(channel, one)]
-        serial = max((one.serial or 0 for lying in spilled.values() for one in lying), default=0)
+        effects = [e for channel, entries in spilled.items() for one in entries for e in self._append(channel, one)]
+        serial = max((one.serial or 0 for entries in spilled.values() for one in entries), default=0)
         return serial, [*effects, *(self.sync() if serial == self._serial else ())]
 
     def sync(self) -> list[Effect]:
@@ -178,9 +178,9 @@ class Ledger:
     def is_safe(self, serial: int) -> bool:
         return serial <= self._synced or not self._part.awaits_durable(serial)
 
-    def refs(self, spilled: Mapping[int, Sequence[Lying]]) -> dict[int, list[Ref]]:
+    def refs(self, spilled: Mapping[int, Sequence[LedgerEntry]]) -> dict[int, list[Ref]]:
         """References to these elements, by channel; one for each run of consecutive numbers."""
-        return {channel: _runs(self.logs[channel], lying) for channel, lying in spilled.items() if lying}
+        return {channel: _runs(self.logs[channel], entries) for channel, entries in spilled.items() if entries}
 
     def trim(self, complete: Complete) -> list[Effect]:
         """Trim the logs of elements that no restorable checkpoint needs."""
@@ -197,9 +197,9 @@ class Ledger:
         return effects
 
 
-def _runs(log: str, lying: Iterable[Lying]) -> list[Ref]:
+def _runs(log: str, entries: Iterable[LedgerEntry]) -> list[Ref]:
     runs: list[Ref] = []
-    for one in lying:
+    for one in entries:
         if runs and runs[-1].end == one.number:
             runs[-1] = Ref(log, runs[-1].first, one.number + 1)
         else:

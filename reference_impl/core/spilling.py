@@ -188,13 +188,13 @@ class ChannelSpilling:
             del self._writes[copy.number]
             if copy.number not in self._in_flight:
                 effects.append(Free(copy.number))
-        return effects + self._look()
+        return effects + self._report_all_complete()
 
     def flushed(self, copies: list[Copy]) -> list[Effect]:
         """These copies are durable."""
         for copy in copies:
             self._advance(copy, Standing.durable)
-        return self._look()
+        return self._report_all_complete()
 
     def completed(self, checkpoint: int) -> list[Effect]:
         """All tasks' parts are durable: drop older checkpoints, and copies that only they needed."""
@@ -245,7 +245,7 @@ class ChannelSpilling:
     def _is_safe(self, part: _Part) -> bool:
         return all(self._completeness.counts(self._standing[copy]) for copy in part.copies)
 
-    def _look(self) -> list[Effect]:
+    def _report_all_complete(self) -> list[Effect]:
         effects: list[Effect] = []
         for checkpoint, part in self._parts.items():
             if not part.open and not part.reported and self._is_safe(part):

@@ -43,10 +43,10 @@ class SplitReader(SourceTask):
         self.positions = dict(positions)
 
     def opened(self) -> list[Effect]:
-        lets_go = self.parts.enumerating.lets_go
+        stops_reading = self.parts.enumerating.stops_reading
         self._returned = self.positions
         self.positions = {}
-        self._hold({split: position for split, position in self._returned.items() if not lets_go(split)})
+        self._hold({split: position for split, position in self._returned.items() if not stops_reading(split)})
         return super().opened()
 
     def came_up(self) -> Running:

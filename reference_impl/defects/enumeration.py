@@ -21,7 +21,7 @@ class OpenValve(Enumerating):
 class ReadAndReturned(Enumerating):
     """K04: a restored reader reads the splits on that it hands back, and whoever asks first is given them as well."""
 
-    def lets_go(self, split: int) -> bool:
+    def stops_reading(self, split: int) -> bool:
         self.reached = True
         return False
 

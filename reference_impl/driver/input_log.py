@@ -20,7 +20,7 @@ class InputLog:
         """by channel: how many of the elements that entered were reported; None until the task is open"""
         self._due = NEVER
 
-    def look(self, now: int) -> None:
+    def report_arrivals(self, now: int) -> None:
         """Report the elements that have arrived by now, and look again when the next one arrives."""
         runner = self._runner
         if not runner.opened:
@@ -54,4 +54,4 @@ class InputLog:
         runner = self._runner
         self._due = NEVER
         if runner.alive and not runner.paused and not runner.frozen:
-            self.look(runner.world.loop.now)
+            self.report_arrivals(runner.world.loop.now)

@@ -152,11 +152,11 @@ class LocalRunner(TaskRunner):
             return
         self._outbox.append((outlet, element))
         self._needs.append(self._order.end if self._recovery.is_awaited() else 0)
-        self._let_out()
+        self._send_durable()
         if type(element) is Barrier:
             self.world.point("barrier-sent", self.name, "after", self)
 
-    def _let_out(self) -> None:
+    def _send_durable(self) -> None:
         durable = self._order.durable
         while self._outbox and self._needs[0] <= durable and self._has_room(*self._outbox[0]):
             outlet, element = self._outbox.popleft()
@@ -172,7 +172,7 @@ class LocalRunner(TaskRunner):
 
     def drain(self) -> None:
         if self._outbox and self.alive and not self.paused:
-            self._let_out()
+            self._send_durable()
 
     def _taken(self, effect: Taken) -> None:
         super()._taken(effect)

@@ -107,10 +107,10 @@ class Numbering(ABC):
 
     def open(self, ended: Sequence[int]) -> None:
         """From now on what was received and not taken can be taken, and the ends that are not among `ended`."""
-        lying = [self.received[number] for number in sorted(self.received) if number >= self.next_number]
+        not_taken = [self.received[number] for number in sorted(self.received) if number >= self.next_number]
         ends = [end_of(code) for code in self.ends if code not in ended]
         now = self.now
-        self.queue.extend((now, element) for element in (*lying, *ends))
+        self.queue.extend((now, element) for element in (*not_taken, *ends))
         self.received = {}
         self.is_open = True
 

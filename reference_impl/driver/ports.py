@@ -218,7 +218,7 @@ class World(Protocol):
     def fired(self, fault: int, detail: str, attempt: int | None) -> None:
         """A fault that waited here has changed something live."""
 
-    def look(self) -> None:
+    def read_sink(self) -> None:
         """A read-committed reader looks at the sink."""
 
     def expire(self, fault: int, name: str, attempt: int | None) -> bool:

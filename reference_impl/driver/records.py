@@ -61,7 +61,7 @@ class Records:
             self.world.fired(failing, f"the record of checkpoint {snapshot.checkpoint} is not written", None)
             runner.feed(StoreFailed(snapshot.checkpoint, "the store reported an error"))
             return
-        self.world.look()  # transactions are sealed, but the checkpoint is not complete: nothing new may be visible
+        self.world.read_sink()  # transactions are sealed, the checkpoint is not complete: nothing new may be visible
         if not self.world.point("checkpoint-completed", None, "before", runner):
             return
         if self.world.settings.memory:

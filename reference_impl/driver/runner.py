@@ -205,7 +205,7 @@ class TaskRunner:
             return
         now = self.world.loop.now
         if self._input_log is not None:
-            self._input_log.look(now)
+            self._input_log.report_arrivals(now)
         if now < self._busy_until:
             self.schedule(self._busy_until)
             return
@@ -400,7 +400,7 @@ class TaskRunner:
         self.frozen = False
         now = self.world.loop.now
         if self._input_log is not None:
-            self._input_log.look(now)
+            self._input_log.report_arrivals(now)
         if self.opened and not self.paused and not self._outbox and not self._mail and now >= self._busy_until:
             self._work(now)
         self._go_on()

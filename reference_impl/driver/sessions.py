@@ -122,5 +122,5 @@ class Sessions:
             return
         asker.deliver(Answered(number, outcome))
         if answered:
-            self.world.look()
+            self.world.read_sink()
             self.world.point("commit-answered", asker.name, "after", asker)

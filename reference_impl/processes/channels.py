@@ -82,7 +82,7 @@ class OutputChannel:
         if late or self._held:
             self._held.append(element)
             self._held_until = max(self._held_until, self._outbox.loop.now + late)
-            self._outbox.loop.at(self._held_until, self._let_go)
+            self._outbox.loop.at(self._held_until, self._release_next)
         else:
             self._put(element)
 
@@ -104,7 +104,7 @@ class OutputChannel:
             self.connection.send(Bye(self._outbox.clock.tick()))
             self.connection.close()
 
-    def _let_go(self, *_: object) -> None:
+    def _release_next(self, *_: object) -> None:
         if self._held and not self._closed:
             self._put(self._held.popleft())
 
@@ -317,9 +317,9 @@ class Reception:
     def expect(self, channel: AnyInput, attempt: AttemptId) -> None:
         """From now on this is the channel of that name, for this attempt of its receiver or of all tasks."""
         self._channels[channel.name] = (attempt, channel)
-        self.look_again()
+        self.retry_waiting()
 
-    def look_again(self) -> None:
+    def retry_waiting(self) -> None:
         """Some channel may have become ready: try the waiting senders again."""
         waiting, self._waiting = self._waiting, []
         for asked, guest in waiting:

@@ -19,7 +19,7 @@ GENTLE_S = 3.0
 """for how long processes that are asked to stop may go on"""
 SWEEP_S = 2.0
 """how long it may take to kill and reap the rest"""
-LOOK_AGAIN_S = 0.02
+POLL_S = 0.02
 """An orphan that becomes a child of this process announces itself by no signal."""
 PERMITTED = (signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT, signal.SIGTERM, signal.SIGQUIT, signal.SIGINT)
 REMEMBERED = 1_000
@@ -144,7 +144,7 @@ class Children:
         deadline = time.monotonic() + within_s
         self.reap()
         while unfinished() and (remaining := deadline - time.monotonic()) > 0:
-            select.select([self.woken], [], [], min(remaining, LOOK_AGAIN_S))
+            select.select([self.woken], [], [], min(remaining, POLL_S))
             self.reap()
 
     def _kill_all(self) -> bool:

@@ -18,12 +18,12 @@ import msgspec
 
 from . import offspring
 from .children import GENTLE_S, SWEEP_S
-from .launcher import CHUNK_BYTES, HOST_NETWORK, LOGS, WILLS_S, remove
+from .launcher import CHUNK_BYTES, CLEANUPS_S, HOST_NETWORK, LOGS, remove
 from .orders import (
     Answer,
     Ask,
     BadFrame,
-    Bequeath,
+    CancelCleanup,
     Done,
     Execute,
     Exited,
@@ -34,7 +34,7 @@ from .orders import (
     Listen,
     Listening,
     Ready,
-    Revoke,
+    RegisterCleanup,
     Signal,
     Started,
     Unlisten,
@@ -46,7 +46,7 @@ MODULE = f"{__package__}.launcher"
 TIMEOUT_S = 10.0
 """within which a launcher answers"""
 START_S = 30.0
-END_S = GENTLE_S + 2 * SWEEP_S + WILLS_S + 3.0
+END_S = GENTLE_S + 2 * SWEEP_S + CLEANUPS_S + 3.0
 
 A = TypeVar("A", bound=Answer)
 
@@ -215,13 +215,13 @@ class Launcher:
         """
         self._ask(Signal(serial=self._next(), pid=pid, number=int(number)), Done)
 
-    def bequeath(self, name: str, entry: str, config: bytes) -> None:
+    def register_cleanup(self, name: str, entry: str, config: bytes) -> None:
         """Have an entry run when all other processes have ended, whatever this one dies of, unless it is revoked."""
-        self._ask(Bequeath(serial=self._next(), name=name, entry=entry, config=config), Done)
+        self._ask(RegisterCleanup(serial=self._next(), name=name, entry=entry, config=config), Done)
 
-    def revoke(self, name: str) -> None:
+    def cancel_cleanup(self, name: str) -> None:
         """The entry that was bequeathed under this name is not needed any more."""
-        self._ask(Revoke(serial=self._next(), name=name), Done)
+        self._ask(CancelCleanup(serial=self._next(), name=name), Done)
 
     def end_of(self, pid: int) -> Exited | None:
         """How the process ended that was started last under this pid; None while it lives, as far as is known.
@@ -245,12 +245,12 @@ class Launcher:
         self._closed = True
         try:
             if os.getpid() == self._owner:
-                self._let_go()
+                self._end_launcher()
         finally:
             self._control.close()
             self._complaints.close()
 
-    def _let_go(self) -> None:
+    def _end_launcher(self) -> None:
         deadline = time.monotonic() + END_S
         with contextlib.suppress(OSError):  # the launcher has ended already
             self._control.shutdown(socket.SHUT_WR)

@@ -17,7 +17,7 @@ TIMEOUT_S = 2.0
 """How long one statement may take; also the least that libpq allows for connecting."""
 LONGEST_GID = 199
 LONGEST_APPLICATION_NAME = 63
-LOOK_AGAIN_S = 0.002
+POLL_S = 0.002
 
 Answer = TypeVar("Answer")
 
@@ -118,7 +118,7 @@ def end_sessions(session: Session, which: sql.Composed) -> None:
     while session.execute(end).fetchall():
         if monotonic() > deadline:
             raise Silent("sessions of an older attempt do not end")
-        sleep(LOOK_AGAIN_S)
+        sleep(POLL_S)
 
 
 def one_line(error: BaseException) -> str:

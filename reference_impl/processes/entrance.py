@@ -92,9 +92,9 @@ class Entrance:
             self._close(caller)
             return
         if is_known:
-            self._let_in(caller)
+            self._admit(caller)
 
-    def _let_in(self, caller: _Caller) -> None:
+    def _admit(self, caller: _Caller) -> None:
         del self._callers[caller]
         self._outbox.loop.unwatch(caller.sock)
         self._send(caller, caller.greeting.proof)

@@ -33,7 +33,7 @@ from .orders import (
     Answer,
     Ask,
     BadFrame,
-    Bequeath,
+    CancelCleanup,
     Done,
     Execute,
     Failed,
@@ -44,7 +44,7 @@ from .orders import (
     Listening,
     Ready,
     Refused,
-    Revoke,
+    RegisterCleanup,
     Signal,
     Started,
     Unlisten,
@@ -60,7 +60,7 @@ ENTRIES: Mapping[str, str] = {
 """What a forked child can run: `package.module:function`, imported when it is first needed."""
 LOGS = "logs"
 DOOR = "door"
-WILLS_S = 5.0
+CLEANUPS_S = 5.0
 """how long bequeathed entries may run when every process has ended; then they are killed too"""
 HOST_NETWORK, OWN_NETWORK = "host", "own"
 BACKLOG = 128
@@ -80,7 +80,7 @@ class Launcher:
         self._imported: dict[str, offspring.Entry] = {}
         self._children = Children(self.send)
         self._listening: dict[str, socket.socket] = {}
-        self._wills: dict[str, Bequeath] = {}
+        self._cleanups: dict[str, RegisterCleanup] = {}
         self._frames = Frames()
         self._unsent = bytearray()
         self._door: socket.socket | None = None
@@ -137,9 +137,9 @@ class Launcher:
         if self._door is not None:
             self._door.close()
         self._children.end()
-        for will in self._wills.values():
-            self._fork(Fork(serial=will.serial, name=will.name, entry=will.entry, config=will.config))
-        self._children.let_end(WILLS_S)
+        for cleanup in self._cleanups.values():
+            self._fork(Fork(serial=cleanup.serial, name=cleanup.name, entry=cleanup.entry, config=cleanup.config))
+        self._children.let_end(CLEANUPS_S)
 
     def _watch(self, what: socket.socket | int, then: Callable[[], None]) -> None:
         self._selector.register(what, selectors.EVENT_READ, then)
@@ -218,12 +218,12 @@ class Launcher:
                 return Done(serial=ask.serial)
             case Signal():
                 return self._children.signal(ask)
-            case Bequeath():
+            case RegisterCleanup():
                 self._entry(ask.entry)
-                self._wills[ask.name] = ask
+                self._cleanups[ask.name] = ask
                 return Done(serial=ask.serial)
-            case Revoke():
-                self._wills.pop(ask.name, None)
+            case CancelCleanup():
+                self._cleanups.pop(ask.name, None)
                 return Done(serial=ask.serial)
 
     # Sockets.

@@ -261,7 +261,7 @@ class NodeWorld(ProcessWorld):
             self.supervision.send(Broke(self.clock.tick(), channel.name, channel.sender_attempt, reason))
 
         channel.on_broken = broken
-        channel.when_ready = self._reception.look_again
+        channel.when_ready = self._reception.retry_waiting
         if channel.name in self.node.felt:
             channel.on_felt = self._felt(channel.name, channel.attempt)
         self._reception.expect(channel, whole)

@@ -120,11 +120,11 @@ class NumberedOutput(OutputChannel):
         if late or self._waiting:
             self._waiting.append(one)
             self._held_until = max(self._held_until, self._outbox.loop.now + late)
-            self._outbox.loop.at(self._held_until, self._let_go)
+            self._outbox.loop.at(self._held_until, self._release_next)
         else:
             self._send(one)
 
-    def _let_go(self, *_: object) -> None:
+    def _release_next(self, *_: object) -> None:
         if self._waiting and not self._closed:
             self._send(self._waiting.popleft())
 

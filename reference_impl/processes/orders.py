@@ -50,7 +50,7 @@ class Signal(Request, frozen=True, kw_only=True):
     number: int
 
 
-class Bequeath(Request, frozen=True, kw_only=True):
+class RegisterCleanup(Request, frozen=True, kw_only=True):
     """An entry to run when every other process has ended; it is not run if it is revoked."""
 
     name: str
@@ -58,7 +58,7 @@ class Bequeath(Request, frozen=True, kw_only=True):
     config: bytes
 
 
-class Revoke(Request, frozen=True, kw_only=True):
+class CancelCleanup(Request, frozen=True, kw_only=True):
     name: str
 
 
@@ -104,7 +104,7 @@ class Exited(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         return known.get(self.signal, f"signal {self.signal}")
 
 
-Ask = Fork | Execute | Listen | Unlisten | Signal | Bequeath | Revoke
+Ask = Fork | Execute | Listen | Unlisten | Signal | RegisterCleanup | CancelCleanup
 Answer = Started | Listening | Done | Failed
 LauncherMessage = Ready | Started | Listening | Done | Failed | Exited
 

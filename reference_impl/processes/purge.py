@@ -10,7 +10,7 @@ import msgspec
 from .sinks import Place
 
 
-class Will(msgspec.Struct, frozen=True, kw_only=True):
+class Cleanup(msgspec.Struct, frozen=True, kw_only=True):
     """A place of sinks, and the note: a file that exists as long as something is in that place."""
 
     place: Place
@@ -19,18 +19,18 @@ class Will(msgspec.Struct, frozen=True, kw_only=True):
 
 def encode(place: Place, *, note: Path | None = None) -> bytes:
     """The configuration that `main` reads."""
-    return msgspec.msgpack.encode(Will(place=place, note=str(note or "")), enc_hook=str)
+    return msgspec.msgpack.encode(Cleanup(place=place, note=str(note or "")), enc_hook=str)
 
 
-def decode(config: bytes) -> Will:
-    return msgspec.msgpack.decode(config, type=Will, dec_hook=lambda kind, text: kind(text))
+def decode(config: bytes) -> Cleanup:
+    return msgspec.msgpack.decode(config, type=Cleanup, dec_hook=lambda kind, text: kind(text))
 
 
 def main(config: bytes, sockets: dict[str, socket.socket]) -> None:
     """The launcher's entry: purge a place, and then remove its note."""
-    will = decode(config)
-    reader = will.place.reader()
+    cleanup = decode(config)
+    reader = cleanup.place.reader()
     reader.purge()
     reader.close()
-    if will.note:
-        Path(will.note).unlink(missing_ok=True)
+    if cleanup.note:
+        Path(cleanup.note).unlink(missing_ok=True)

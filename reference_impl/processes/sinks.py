@@ -102,7 +102,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         return transaction_versions.expire(self.folder, name)
 
 
-def look(place: Place, reader: Reader) -> list[str] | None:
+def visible_transactions(place: Place, reader: Reader) -> list[str] | None:
     """The names of the transactions that a reader sees now; None when it cannot read."""
     if place.store == FILES:
         return reader.seen()

@@ -142,7 +142,7 @@ class WriterSession:
         """Whether it is committed or final; a final transaction cannot be undone either."""
         return self._committed_path(name).exists() or name in versions.finals(self.root)
 
-    def _let_go(self, name: str) -> Path | None:
+    def _close_handle(self, name: str) -> Path | None:
         """Close an open transaction's handle; its file, if there is one."""
         held = self.open.pop(name, None)
         if held is None:
@@ -194,7 +194,7 @@ class WriterSession:
             return Done()
         os.fsync(held.handle)
         held.path.rename(held.path.with_name(f"{held.path.stem}@{request.checkpoint}.sealed"))
-        self._let_go(name)
+        self._close_handle(name)
         sync(self.folder)
         return Done()
 
@@ -228,7 +228,7 @@ class WriterSession:
 
     def _show(self, path: Path, name: str) -> None:
         path.rename(self._committed_path(name))
-        self._let_go(name)
+        self._close_handle(name)
         sync(self._committed_path(name).parent)
 
     def finalise(self, request: Finalise) -> Outcome:
@@ -250,7 +250,7 @@ class WriterSession:
         return Done()
 
     def _drop(self, name: str) -> None:
-        self._let_go(name)
+        self._close_handle(name)
         while (account := self.find(name)) is not None:
             account.path.unlink(missing_ok=True)
 
@@ -287,9 +287,9 @@ class WriterSession:
         for folder in folders_in(self.live):
             if attempt_of(folder) < self.attempt:
                 _rename(folder, self.retired / folder.name)
-        empty_looks = 0
-        while empty_looks < 2:
-            empty_looks = 0 if self._take_over() else empty_looks + 1
+        empty_passes = 0
+        while empty_passes < 2:
+            empty_passes = 0 if self._take_over() else empty_passes + 1
         for folder in folders_in(self.retired):
             _note_lengths(folder)
         for folder in (self.live, self.retired, self.folder):

@@ -33,7 +33,7 @@ from .frames import Arm, Close, Disarm, Echo, Fired, Foreign, Happened, Supervis
 from .journal import Journal
 from .logs import DiskLogs
 from .loop import Loop, monotonic_us
-from .sinks import Place, look
+from .sinks import Place, visible_transactions
 from .supervision import Supervision
 
 CRASHED = 70
@@ -171,10 +171,10 @@ class ProcessWorld(ABC):
     def fired(self, fault: int, detail: str, attempt: int | None) -> None:
         self.supervision.send(Fired(self.clock.tick(), fault, detail, AttemptId(attempt) if attempt else None))
 
-    def look(self) -> None:
+    def read_sink(self) -> None:
         """Record what an independent reader sees now; a reader that cannot read has seen nothing."""
         began = self.clock.tick()
-        seen = look(self.place, self._reader)
+        seen = visible_transactions(self.place, self._reader)
         if seen is not None:
             self.journal.seen(began, seen)
 

@@ -270,7 +270,7 @@ class Outlet:
             number, self.next_number = self.next_number, self.next_number + 1
             channel.send(number, element, self.account)
             self.kept.append((number, element))
-            self._let_go()
+            self._forget_unneeded()
         elif code := end_code(element):
             self.ends.append(code)
             channel.end_with(element, self.account)
@@ -282,6 +282,6 @@ class Outlet:
         while self.kept and self.kept[0][0] < before:
             self.kept.popleft()
 
-    def _let_go(self) -> None:
+    def _forget_unneeded(self) -> None:
         while self.kept and self.channel.may_forget(self.kept[0][0]):
             self.kept.popleft()

@@ -28,7 +28,7 @@ class ReadingBack:
         now."""
         for channel in self._channels:
             self._ask(channel)
-        self._look()
+        self._finish_when_read()
 
     def _ask(self, channel: PipelineChannel) -> None:
         if channel.unread:
@@ -42,8 +42,8 @@ class ReadingBack:
             channel.put_back(Buffer(copy.number, content), self._size)
             self._recovery.replayed_bytes += self._size
         self._ask(channel)
-        self._look()
+        self._finish_when_read()
 
-    def _look(self) -> None:
+    def _finish_when_read(self) -> None:
         if not any(channel.unread for channel in self._channels):
             self._done(self._recovery)

@@ -358,7 +358,7 @@ class World:
         if self._endless:
             self.loop.after(self.settings.control_latency_us * 8, self._rest_if_settled, snapshot.checkpoint)
 
-    def look(self) -> None:
+    def read_sink(self) -> None:
         """A read-committed reader looks at the sink."""
         self.observer.looked(self.observer.order(), len(self.external.visible))
 

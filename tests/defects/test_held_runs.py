@@ -20,7 +20,7 @@ from cutproof.properties.model.verdict import Holds, Unknown, Violated
 from cutproof.properties.model.workload import SINK, Batch, Edge, Input, Node, Row, Topology, Workload
 from cutproof.properties.mutations.tampering import BATCH_MUTATIONS, COMMITTER_MUTATIONS
 from cutproof.properties.quick_checker.case import Case
-from cutproof.properties.reconstruct.held_back import ROWS, batches, still_to_come
+from cutproof.properties.reconstruct.buffered import ROWS, batches, still_to_come
 from defects.drawn import accused, first_runs, times_held
 from defects.mutated import mutations_seen
 
@@ -63,7 +63,7 @@ def test_every_mutation_is_seen(holding: list[Result], committing: list[Result])
 # -- one job with one batch --------------------------------------------------------------------------
 
 
-def held_back(records: int, *, stop_us: int = 0, kill_us: int = 0, sink: str = "transactional") -> Result:
+def buffered(records: int, *, stop_us: int = 0, kill_us: int = 0, sink: str = "transactional") -> Result:
     """numbers -> batch -> sink, a task each; with `stop_us` it is stopped then, with `kill_us` the sink dies."""
     rows = tuple((at, at, at + 1) for at in range(records))
     workload = Workload(
@@ -96,7 +96,7 @@ def altered(result: Result, alter: Callable[[History], None]) -> Case:
 
 @pytest.mark.parametrize(("records", "rest"), [(20, 2), (21, 0), (22, 1)])
 def test_drain_is_exercised_by_rows_that_waited_for_the_end(records: int, rest: int) -> None:
-    verdict = drain.check(held_back(records).case)
+    verdict = drain.check(buffered(records).case)
     assert verdict == Holds(exercised=rest) if rest else isinstance(verdict, Unknown)
 
 
@@ -106,7 +106,7 @@ def test_a_row_that_still_waits_when_all_has_ended_violates_drain() -> None:
         state = msgspec.json.decode(last.state)
         last.state = msgspec.json.encode(state | {"listed": [[ROWS, "[1,1,2,0,0,null]"]]}).decode()
 
-    verdict = drain.check(altered(held_back(20), hold))
+    verdict = drain.check(altered(buffered(20), hold))
     assert isinstance(verdict, Violated)
     assert (verdict.difference, verdict.tasks) == ("buffer left", ("batch-0",))
     assert "holds 1 row in the buffer" in verdict.message
@@ -122,14 +122,14 @@ def waiting_at_the_stop(result: Result) -> list[Row]:
 
 
 def test_what_waited_at_a_stop_is_no_breach_and_exercises_drain() -> None:
-    result = held_back(200, stop_us=STOPPED_US)
+    result = buffered(200, stop_us=STOPPED_US)
     waiting = waiting_at_the_stop(result)
     assert 0 < len(waiting) < SIZE
     assert drain.check(result.case) == Holds(exercised=len(waiting))
 
 
 def test_a_row_that_waited_at_a_stop_and_shows_violates_drain() -> None:
-    result = held_back(200, stop_us=STOPPED_US)
+    result = buffered(200, stop_us=STOPPED_US)
     row = waiting_at_the_stop(result)[0]
     verdict = drain.check(altered(result, lambda history: history.committed.append(row)))
     assert isinstance(verdict, Violated)
@@ -138,7 +138,7 @@ def test_a_row_that_waited_at_a_stop_and_shows_violates_drain() -> None:
 
 @pytest.mark.parametrize(("sink", "is_violated"), [("transactional", True), ("plain", False)])
 def test_where_an_attempt_that_went_back_may_have_shown_it_nobody_is_accused(sink: str, is_violated: bool) -> None:
-    result = held_back(200, stop_us=STOPPED_US, kill_us=STOPPED_US // 2, sink=sink)
+    result = buffered(200, stop_us=STOPPED_US, kill_us=STOPPED_US // 2, sink=sink)
     assert len(result.case.lineages.starts) == 2
     row = waiting_at_the_stop(result)[0]
     verdict = drain.check(altered(result, lambda history: history.committed.append(row)))

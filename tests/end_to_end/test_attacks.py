@@ -17,7 +17,7 @@ from end_to_end.attacker import LEAK, Attacker
 from end_to_end.command_line import command, environment
 from end_to_end.test_nothing_left import processes_of, sockets_of
 
-LOOK_AGAIN_S = 0.15
+POLL_S = 0.15
 ENDS_WITHIN_S = 500
 """Half a minute where nobody else wants the machine."""
 
@@ -95,7 +95,7 @@ class Attacked:
                 while running.poll() is None:
                     assert time.monotonic() < deadline, "it does not end"
                     self.attacker.at(places_of(temporary))
-                    time.sleep(LOOK_AGAIN_S)  # only a look shows that a port is new
+                    time.sleep(POLL_S)  # only a look shows that a port is new
             self.code = running.returncode
         finally:
             running.kill()

@@ -25,7 +25,7 @@ SIDE_BY_SIDE = 4
 WITHIN_S = 25.0
 """in which all has to be gone; it takes a second or two where nobody else wants the machine"""
 MOMENT_S = 40.0
-LOOK_AGAIN_S = 0.005
+POLL_S = 0.005
 
 MOMENTS = ("", "*", "cutproof-*/logs", *(f"cutproof-*/c*_{number}/journal/*.0" for number in (1, 1, 1, 2, 2, 3)))
 """What is in the temporary folder when it is time: nothing yet, anything, a launcher's folder, so many runs."""
@@ -118,7 +118,7 @@ class Doomed:
         while self._moment and not any(self.temporary.glob(self._moment)):
             assert self.process.poll() is None, "it came to an end of its own"
             assert time.monotonic() < deadline, "its moment has not come"
-            select.select([], [], [], LOOK_AGAIN_S)
+            select.select([], [], [], POLL_S)
         select.select([], [], [], self._chance.uniform(0.0, 0.4))
         before = sockets_of(processes_of(self.temporary)) & listening()
         self._strike()

@@ -117,22 +117,22 @@ SPILLING_ARITHMETIC = PipelineExample(
     pipeline=pressed(FAST, AT_ONCE),
     claims=(
         PipelineClaim(text="if your data processing rate is 100MB/s, spilling in-flight data will take 3.3 times "
-                      "longer than waiting for the alignment", look=_three_times),
+                      "longer than waiting for the alignment", find=_three_times),
         PipelineClaim(text="if you are unable to spill the data faster than to process them, unaligned checkpoints "
-                      "are worse option compared to the aligned checkpoints", look=_crossover),
+                      "are worse option compared to the aligned checkpoints", find=_crossover),
         PipelineClaim(text="if data processing rate is 10MB/s, overhead of continuous spilling is relatively low",
-                      look=_costs_little, assumes=_SHARE_NOTHING),
+                      find=_costs_little, assumes=_SHARE_NOTHING),
         PipelineClaim(text="with checkpoints every one minute, with data processing throughput 30MB/s per node, we "
-                      "would have to persist 1.8GB of data per node between the checkpoints", look=_between),
+                      "would have to persist 1.8GB of data per node between the checkpoints", find=_between),
         PipelineClaim(text="which is similar order of magnitude as buffered in-flight data under the back-pressure",
-                      look=_same_order),
+                      find=_same_order),
         PipelineClaim(text="with lower throughput, both the original proposal and continuous spilling would have to "
-                      "effectively persist all of the data anyway", look=_all_anyway),
+                      "effectively persist all of the data anyway", find=_all_anyway),
         PipelineClaim(text="faster checkpointing, as there will be no need to store GBs of data, just flush/close",
-                      look=_just_flush),
-        PipelineClaim(text="instead of jerky/varying/spike IO/CPU loads, steady … spilling", look=_steady),
-        PipelineClaim(text="steady records throughput", look=_throughput_steady, assumes=_SHARE_NOTHING),
+                      find=_just_flush),
+        PipelineClaim(text="instead of jerky/varying/spike IO/CPU loads, steady … spilling", find=_steady),
+        PipelineClaim(text="steady records throughput", find=_throughput_steady, assumes=_SHARE_NOTHING),
         PipelineClaim(text="do not spill continuously if there is no backpressure, for example provide a timeout",
-                      look=_nothing_without),
+                      find=_nothing_without),
     ),
 )  # fmt: skip

@@ -98,11 +98,11 @@ BARRIER_BEFORE_SNAPSHOT = PipelineExample(
     pipeline=JOINED,
     claims=(
         PipelineClaim(text="allow checkpoint barriers to be forwarded to downstream tasks before the synchronous part "
-                      "of the checkpointing has been conducted", look=_forwarded_before),
+                      "of the checkpointing has been conducted", find=_forwarded_before),
         PipelineClaim(text="upstream processes can continue to produce data, even if some operator still waits on a "
-                      "checkpoint barrier on a specific input channel", look=_nobody_blocked),
-        PipelineClaim(text="we need to store in-flight data as part of the checkpoint", look=_in_flight_stored),
-        PipelineClaim(text="checkpointing times are heavily reduced across the execution graph", look=_shorter),
+                      "checkpoint barrier on a specific input channel", find=_nobody_blocked),
+        PipelineClaim(text="we need to store in-flight data as part of the checkpoint", find=_in_flight_stored),
+        PipelineClaim(text="checkpointing times are heavily reduced across the execution graph", find=_shorter),
     ),
 )  # fmt: skip
 
@@ -156,11 +156,11 @@ VICIOUS_CIRCLE = PipelineExample(
     pipeline=circle(),
     claims=(
         PipelineClaim(text="the checkpoint barrier takes a long time to reach the sinks causing long checkpointing "
-                      "times", look=_later),
+                      "times", find=_later),
         PipelineClaim(text="late checkpoints, crash, recovery to a rather outdated checkpoint, more back pressure, and "
-                      "even later checkpoints", look=_even_later),
-        PipelineClaim(text="which would result in little to no progress in the application", look=_little_progress),
+                      "even later checkpoints", find=_even_later),
+        PipelineClaim(text="which would result in little to no progress in the application", find=_little_progress),
         PipelineClaim(text="end-users will see more progress even in unstable environments as more up-to-date "
-                      "checkpoints will avoid too many recomputations", look=_more_progress),
+                      "checkpoints will avoid too many recomputations", find=_more_progress),
     ),
 )  # fmt: skip

@@ -49,13 +49,13 @@ FOUR_GLOBAL_STATES = SystemExample(
     system=FOUR_STATES,
     claims=(
         Claim(text="the local state of P1 and P2 and the states of the pipelines are an initial global state",
-              look=lambda system, history: _is(1, [], {}, history)),
+              find=lambda system, history: _is(1, [], {}, history)),
         Claim(text="this message is still in the pipeline and has not yet reached P2: a global snapshot",
-              look=lambda system, history: _is(2, [], {"C12": [_MESSAGE]}, history)),
+              find=lambda system, history: _is(2, [], {"C12": [_MESSAGE]}, history)),
         Claim(text="P2 receives the message from P1, which has not yet been processed: also a global snapshot",
-              look=lambda system, history: _is(3, [_MESSAGE], {}, history)),
+              find=lambda system, history: _is(3, [_MESSAGE], {}, history)),
         Claim(text="P2 changes the local value of X from 4 to 7, which is a global snapshot as well",
-              look=lambda system, history: _is(4, [_MESSAGE, _CHANGES], {}, history)),
+              find=lambda system, history: _is(4, [_MESSAGE, _CHANGES], {}, history)),
     ),
 )  # fmt: skip
 
@@ -106,10 +106,10 @@ CLOCK_SKEW_SNAPSHOT = SystemExample(
     document=COURSE,
     system=SERVED,
     claims=(
-        Claim(text="clock synchronization cannot implement global consistency snapshots", look=_skew_breaks_it),
+        Claim(text="clock synchronization cannot implement global consistency snapshots", find=_skew_breaks_it),
         Claim(text="although global synchronization can do this, it has an obvious disadvantage: it will stop "
-              "all applications", look=_stopping_is_consistent_and_stops),
+              "all applications", find=_stopping_is_consistent_and_stops),
         Claim(text="the asynchronous algorithm Chandy-Lamport enables global consistency snapshots without "
-              "affecting the running applications", look=_markers_stop_nobody),
+              "affecting the running applications", find=_markers_stop_nobody),
     ),
 )  # fmt: skip

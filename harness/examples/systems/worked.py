@@ -78,12 +78,12 @@ CHANDY_LAMPORT_P1_P2_P3 = SystemExample(
     system=WORKED,
     claims=(
         Claim(text="P3 receives the marker first; P1 receives one from P3, P2 one from P3 and then one from P1, "
-              "P1 one from P2, and at the last point P3 one from P2", look=_in_this_order),
+              "P1 one from P2, and at the last point P3 one from P2", find=_in_this_order),
         Claim(text="it first takes a snapshot of the local state, called S1; P3 has a local event J, which is "
-              "taken as its state", look=_three_states),
+              "taken as its state", find=_three_states),
         Claim(text="there are two states: one is C11, the messages P1 sends to itself; the other is C21, which "
-              "are the messages sent to P1 D by H in P2", look=_two_channels),
+              "are the messages sent to P1 D by H in P2", find=_two_channels),
         Claim(text="when all processes have finished recording local states and all input pipelines of each "
-              "process have been closed, the snapshot ends", look=_ends),
+              "process have been closed, the snapshot ends", find=_ends),
     ),
 )  # fmt: skip

@@ -38,7 +38,8 @@ def fit(scenario: Scenario, capabilities: Capabilities, *, given: bool = False) 
             for command in scenario.commands
             if command_kind(command) in capabilities.commands
             and not (
-                _is_incompatible(command) and (not capabilities.refuses_unfit or engine.guarantee == "at-most-once")
+                _is_incompatible(command)
+                and (not capabilities.refuses_incompatible or engine.guarantee == "at-most-once")
             )
         ),
         deviations=scenario.deviations if capabilities.deviations else (),

@@ -23,7 +23,7 @@ from ....reference_impl.processes.journal import read_journal
 from ..subjects.recorder import Recorder, RunLog
 from .failures import judged
 from .local_recovery import Continued, Opened, Replaced, cut
-from .order import Journal, LookBegan, Placed, Source, in_order
+from .order import Journal, Placed, SinkReadBegan, Source, in_order
 from .requests import completed, rolled_back, settled, where_sent
 
 Committed = Sequence[tuple[str, Row]]
@@ -117,7 +117,7 @@ class Replay:
         """channels that receivers refilled before the senders opened them"""
         self._opened: dict[str, list[Opened]] = {}
         """by channel: the logs that its senders opened"""
-        self._looks: dict[tuple[int, int], int] = {}
+        self._sink_reads: dict[tuple[int, int], int] = {}
         self._do: dict[type, Callable[[Any], object]] = {
             e.TaskStarted: self._start,
             e.RecordRead: lambda one: self._run(one).reads.append((one.split, one.offset)),
@@ -142,9 +142,9 @@ class Replay:
             e.Transacting: _nothing,
             e.Transacted: self._transact,
             e.CheckpointCompleting: _nothing,
-            LookBegan: self._begin_look,
-            e.Looked: lambda one: self._look(one, one.rows),
-            e.Seen: lambda one: self._look(one, one.rows + sum(self._sizes[name] for name in one.names)),
+            SinkReadBegan: self._begin_sink_read,
+            e.Looked: lambda one: self._sink_read(one, one.rows),
+            e.Seen: lambda one: self._sink_read(one, one.rows + sum(self._sizes[name] for name in one.names)),
             e.Died: _nothing,
             e.Stopped: _nothing,
             e.Breaks: _nothing,
@@ -233,11 +233,11 @@ class Replay:
         aborted = t.AbortTransaction(writer=t.writer_in(one.name), attempt=AttemptId(0), name=one.name)
         self.recorder.transacted(aborted, t.Done(), 0)
 
-    def _begin_look(self, one: LookBegan) -> None:
-        self._looks[self._source, one.stamp] = self.recorder.order()
+    def _begin_sink_read(self, one: SinkReadBegan) -> None:
+        self._sink_reads[self._source, one.stamp] = self.recorder.order()
 
-    def _look(self, one: e.Looked | e.Seen, rows: int) -> None:
-        self.recorder.looked(self._looks[self._source, one.began], rows)
+    def _sink_read(self, one: e.Looked | e.Seen, rows: int) -> None:
+        self.recorder.looked(self._sink_reads[self._source, one.began], rows)
 
     # -- the rest ----------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ class Placed(NamedTuple):
         return Placed(self.stamp, self.source, self.position + shift, entry)
 
 
-class LookBegan(e.Entry):
+class SinkReadBegan(e.Entry):
     """The beginning of a read of the sink; the merge makes it from the `began` of the read."""
 
 
@@ -57,7 +57,7 @@ def in_order(journals: Sequence[Journal]) -> list[Placed]:
             if isinstance(entry, e.Died):
                 stamp = max(stamp, last.get(Source(entry.process, entry.incarnation), 0) + 1)
             elif isinstance(entry, e.Seen | e.Looked):
-                placed.append(Placed(entry.began, source, position - 0.5, LookBegan(entry.began)))
+                placed.append(Placed(entry.began, source, position - 0.5, SinkReadBegan(entry.began)))
             placed.append(Placed(stamp, source, float(position), entry))
     return without_farewells(sorted(placed))
 

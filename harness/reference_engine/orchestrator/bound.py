@@ -10,7 +10,7 @@ from .context import Context
 
 LEAST_US, MOST_US = 20_000_000, 300_000_000
 """of the machine's clock: the shortest standstill that ends a run, and the longest duration of a run"""
-LOOK_US = 2_000_000
+CHECK_US = 2_000_000
 """how often the progress of a long run is checked"""
 
 
@@ -32,13 +32,13 @@ class Bound:
         self._done: dict[str, tuple[int, int]] = {}
         """task: (attempt, records)"""
         self._newest = 0
-        self._began = self._moved = self._looked = monotonic_us()
+        self._began = self._moved = self._checked = monotonic_us()
         self.is_short = False
         """the run ends because the harness has no more time, not because it stands still"""
 
     def begin(self) -> None:
         """The job is submitted."""
-        self._began = self._moved = self._looked = monotonic_us()
+        self._began = self._moved = self._checked = monotonic_us()
 
     def came_up(self, attempt: int) -> None:
         if attempt > self._newest:
@@ -53,13 +53,13 @@ class Bound:
 
     def remaining_us(self) -> int:
         """The time until `is_reached` must be called again."""
-        return max(0, min(self._began + MOST_US, self._looked + LOOK_US) - monotonic_us())
+        return max(0, min(self._began + MOST_US, self._checked + CHECK_US) - monotonic_us())
 
     def is_reached(self, checkpoint: int) -> bool:
         """Whether the run must end.  If not, each task is asked for its number of records, now and at the newest
         complete checkpoint."""
         now = monotonic_us()
-        self._looked = now
+        self._checked = now
         awaits = self._context.due > 0 and now < self._began + self._limit_us
         if now >= self._moved + self._standstill_us and not awaits:
             return True

@@ -81,7 +81,7 @@ class ChannelFaults:
                     watch.done()
                 return
         # No planned fault explains this.  Perhaps another program has changed a proxy, which breaks its connections.
-        self._context.services.look()
+        self._context.services.check_proxies()
 
     # -- what passes late, or in pieces ------------------------------------------------
 

@@ -20,7 +20,7 @@ from . import signals
 from .printed import last_words
 
 UP_WITHIN_S = 20.0
-LOOK_AGAIN_S = 0.02
+POLL_S = 0.02
 ENDED_WITHIN_S = 1.0
 """how long the end of a process is waited for after SIGKILL; usually it takes a millisecond"""
 NAME = "postgres"
@@ -113,7 +113,7 @@ class DatabaseServer:
         while not self.answers():
             if time.monotonic() > deadline:
                 raise HarnessFailed(self._silence(within_s))
-            time.sleep(LOOK_AGAIN_S)
+            time.sleep(POLL_S)
             self._launcher.poll()
 
     def _silence(self, within_s: float) -> str:

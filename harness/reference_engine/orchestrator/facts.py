@@ -28,29 +28,29 @@ class Facts:
     def up(self, task: str, attempt: int) -> None:
         self._live[task] = attempt
         self._tasks.pop(task, None)
-        self._look()
+        self._update_phase()
 
     def down(self, task: str, attempt: int) -> None:
         """An attempt has ended.  A newer attempt, in another process, still lives."""
         if self._live.get(task) == attempt:
             del self._live[task]
             self._tasks.pop(task, None)
-            self._look()
+            self._update_phase()
 
     def task(self, reported: TaskFacts) -> None:
         if reported.task in self._live:
             self._tasks[reported.task] = reported
-            self._look()
+            self._update_phase()
 
     def job(self, reported: JobFacts) -> None:
         self._job = reported
-        self._look()
+        self._update_phase()
 
     def coordinator(self, lives: bool) -> None:
         """A coordinator has started or ended: the reports of the previous coordinator no longer hold."""
         self.coordinator_lives = lives
         self._job = None
-        self._look()
+        self._update_phase()
 
     # -- what is known ---------------------------------------------------------------
 
@@ -90,7 +90,7 @@ class Facts:
     _began = False
     """a coordinator has reported a job"""
 
-    def _look(self) -> None:
+    def _update_phase(self) -> None:
         begins = not self._began and self._job is not None
         self._began = self._began or begins
         before, self._phase = self._phase, self.phase

@@ -152,7 +152,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
         return self.folder / JOURNAL
 
     def configure(
-        self, placement: Placement, process: str, incarnation: int, deviations: tuple[tuple[str, int, int], ...]
+        self, placement: Placement, process: str, incarnation: int, perturbations: tuple[tuple[str, int, int], ...]
     ) -> bytes:
         """The encoded configuration of a process."""
         common = {
@@ -172,7 +172,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
             "dsn": self.sink.dsn,
             "run": self.run,
             "heartbeat_timeout_us": GIVEN_UP_US,
-            "perturbations": deviations,
+            "perturbations": perturbations,
         }
         made: Configuration
         if process == COORDINATOR:

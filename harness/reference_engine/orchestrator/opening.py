@@ -49,7 +49,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
                 raise HarnessFailed(f"the tables of a run cannot be removed: {error}") from error
             finally:
                 reader.close()
-            services.launcher.revoke(config.run)
+            services.launcher.cancel_cleanup(config.run)
         shutil.rmtree(config.folder, ignore_errors=True)
 
 
@@ -108,7 +108,7 @@ def _sink(services: Services, scenario: Scenario, folder: Path, run: str) -> Pla
     place = Place(store=store, folder=folder / "sink", dsn=dsn, run=run)
     if store == DATABASE and not services.database.is_ours:
         # Tables outlive every process of the run, so the launcher first learns which tables it has to remove.
-        services.launcher.bequeath(run, "purge", purge.encode(place))
+        services.launcher.register_cleanup(run, "purge", purge.encode(place))
     try:
         place.create()
     except Unreachable as error:

@@ -34,10 +34,10 @@ from .steering import Steering
 READY_WITHIN_US = 30_000_000
 PARTING_US = 3_000_000
 """how long the orchestrator waits for the last attempts to end when the job has ended"""
-LOOK_AGAIN_US = 50_000
+POLL_US = 50_000
 ECHOES = 2
 """how many echoes the orchestrator waits for: with the first, all messages that were on their way have arrived"""
-LOOK_AT_PROXIES_US = 500_000
+CHECK_PROXIES_US = 500_000
 """of the machine's clock, between two checks of Toxiproxy's proxies; a check takes some ms"""
 MOST_DEATHS = 12
 """after this many processes have died by themselves, none is replaced any more"""
@@ -95,9 +95,9 @@ class Orchestrator:
     def run(self) -> None:
         """Run until the job is at rest or its time is over.  Raises SubjectFailed, CutproofError."""
         processes = self.context.processes
-        self._look_at_proxies()
+        self._check_proxies()
         for name in (COORDINATOR, *self._opened.placement.processes):
-            processes.spawn(name, self._steering.deviations())
+            processes.spawn(name, self._steering.perturbations())
         if not self._wait_for(lambda: not processes.missing(), READY_WITHIN_US):
             missing = processes.missing()
             raise SubjectFailed(f"{', '.join(missing)} did not come up: {processes.last_words(missing[0])}")
@@ -116,13 +116,13 @@ class Orchestrator:
                 processes.move_again()
         if not self._quiet:
             processes.stand_still()
-        self._services.look(is_last=True)
+        self._services.check_proxies(is_last=True)
         self.context.journal.closing()
         self.context.journal.flush()
 
-    def _look_at_proxies(self, *_: object) -> None:
-        self._services.look()
-        self.context.loop.at(monotonic_us() + LOOK_AT_PROXIES_US, self._look_at_proxies)
+    def _check_proxies(self, *_: object) -> None:
+        self._services.check_proxies()
+        self.context.loop.at(monotonic_us() + CHECK_PROXIES_US, self._check_proxies)
 
     def _comes_to_its_end(self) -> bool:
         """Wait until the run is over; False if it is ended before that."""
@@ -290,7 +290,7 @@ class Orchestrator:
             member.attempts.clear()
 
     def _come_up(self, name: str) -> None:
-        member = self.context.processes.spawn(name, self._steering.deviations())
+        member = self.context.processes.spawn(name, self._steering.perturbations())
         if name == COORDINATOR:
             self.context.facts.coordinator(True)
             self._jobs.take_over(member)

@@ -19,8 +19,8 @@ from .layout import COORDINATOR, GIVEN_UP_US
 from .processes import Member
 from .waiting import Orders
 
-LOOK_AGAIN_US = 10_000
-LOOK_FOR_WRITES_US = 1_000
+POLL_US = 10_000
+POLL_WRITES_US = 1_000
 WRITES_WAITED_FOR = 3
 BELIEVED_US: int = Settings().heartbeat_timeout_us
 """of the scenario's time: the heartbeat timeout that whoever drew the scenario assumed"""
@@ -69,7 +69,7 @@ class Disturbances:
     def _lose_when_written(self, fault: int, node: int, deadline_us: int) -> None:
         lost = self._unsynced(node) > 0 and self._lose_unsynced(fault, node)
         if not lost and monotonic_us() < deadline_us:
-            self._context.after_real(LOOK_FOR_WRITES_US, lambda: self._lose_when_written(fault, node, deadline_us))
+            self._context.after_real(POLL_WRITES_US, lambda: self._lose_when_written(fault, node, deadline_us))
 
     def _unsynced(self, node: int) -> int:
         tasks = self._context.placement.on_node(node)
@@ -237,7 +237,7 @@ class Disturbances:
             return False
         proxies = context.services.proxies
         # checked now, because the next server does not show whether another program has changed this one
-        context.services.look()
+        context.services.check_proxies()
         self.channels.waits_for_all(fault, "the proxy dies, and with it every connection through it")
         proxies.kill()
         context.heal_after(context.real(down_us), fault, proxies.start)
@@ -258,11 +258,11 @@ class Disturbances:
 
         def restart() -> None:
             database.start()
-            look()
+            await_answer()
 
-        def look() -> None:
+        def await_answer() -> None:
             if not database.answers():
-                context.after_real(LOOK_AGAIN_US, look)
+                context.after_real(POLL_US, await_answer)
                 return
             context.journal.outage(fault, False)
             context.has_healed(fault)

@@ -122,11 +122,11 @@ class Processes:
 
     # -- starting -------------------------------------------------------------------
 
-    def spawn(self, name: str, deviations: tuple[tuple[str, int, int], ...] = ()) -> Member:
+    def spawn(self, name: str, perturbations: tuple[tuple[str, int, int], ...] = ()) -> Member:
         """Start the next incarnation of a process; an older one that still lives goes on as a zombie."""
         before = self._current.get(name)
         incarnation = before.incarnation + 1 if before is not None else 0
-        config = self._config.configure(self._placement, name, incarnation, deviations)
+        config = self._config.configure(self._placement, name, incarnation, perturbations)
         entry = "coordinator" if name == COORDINATOR else "node"
         full = self.full_name(name)
         member = Member(name, incarnation, self._launcher.fork(full, entry, config, (full,)))

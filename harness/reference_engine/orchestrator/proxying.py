@@ -18,8 +18,8 @@ from .printed import last_words
 
 UP_WITHIN_S = 5.0
 TRIES = 4
-LOOK_WITHIN_S = 0.5
-LAST_LOOK_WITHIN_S = 2.0
+CHECK_WITHIN_S = 0.5
+LAST_CHECK_WITHIN_S = 2.0
 """the timeout of each try of the last check, after which a run is judged"""
 MOST_UNANSWERED = 10
 """how many checks in a row the server may leave unanswered"""
@@ -114,7 +114,7 @@ class ProxyServer:
         """Replace a server that does not obey a request.  Raises HarnessFailed if another program has changed it."""
         if isinstance(error, Tampered):
             raise self._accusation(str(error)) from error
-        self.look()
+        self.check()
         self.before_recovery()
         self.kill()
         self.start()
@@ -129,7 +129,7 @@ class ProxyServer:
             raise ToxiproxyFailed("the Toxiproxy server is down")
         return self._server
 
-    def look(self, *, is_last: bool = False) -> None:
+    def check(self, *, is_last: bool = False) -> None:
         """Kill the server and raise HarnessFailed if it has a proxy or toxic of another program.  Its control port has
         no authentication, so that program may have disturbed the run.
 
@@ -138,7 +138,7 @@ class ProxyServer:
         """
         if self._server is None:
             return
-        within_s, tries = (LAST_LOOK_WITHIN_S, TRIES) if is_last else (LOOK_WITHIN_S, 1)
+        within_s, tries = (LAST_CHECK_WITHIN_S, TRIES) if is_last else (CHECK_WITHIN_S, 1)
         for _ in range(tries):
             try:
                 found = self._server.not_ours(within_s)

@@ -43,18 +43,18 @@ class Remembering(Launcher):
         self._notes: dict[str, tuple[Note, Path, int]] = {}
         super().__init__(warm=warm, module=module, network=network)
 
-    def bequeath(self, name: str, entry: str, config: bytes) -> None:
+    def register_cleanup(self, name: str, entry: str, config: bytes) -> None:
         """As in `Launcher`; also raises HarnessFailed if the note cannot be written."""
         if entry == PURGE:
-            will = purge.decode(config)
-            note = Note(run=will.place.run, dsn=without_password(will.place.dsn))
-            path = places.bequests() / f"{note.run}.json"
+            cleanup = purge.decode(config)
+            note = Note(run=cleanup.place.run, dsn=without_password(cleanup.place.dsn))
+            path = places.pending_cleanups() / f"{note.run}.json"
             self._notes[name] = (note, path, _noted(note, path))
-            config = purge.encode(will.place, note=path)
-        super().bequeath(name, entry, config)
+            config = purge.encode(cleanup.place, note=path)
+        super().register_cleanup(name, entry, config)
 
-    def revoke(self, name: str) -> None:
-        super().revoke(name)
+    def cancel_cleanup(self, name: str) -> None:
+        super().cancel_cleanup(name)
         if name in self._notes:
             _, path, lock = self._notes.pop(name)
             path.unlink(missing_ok=True)
@@ -69,14 +69,16 @@ class Remembering(Launcher):
                     os.close(lock)
                     self._notes[name] = (note, path, -1)
 
-    def bequests(self) -> list[Note]:
+    def pending_cleanups(self) -> list[Note]:
         """After `close`: the notes of cleanups that were not done."""
         return [note for note, path, _ in self._notes.values() if path.exists()]
 
 
-def bequests() -> list[tuple[Path, Note]]:
+def pending_cleanups() -> list[tuple[Path, Note]]:
     """Every note whose harness has ended; raises CutproofError if there is no folder for notes."""
-    return [(path, note) for path in sorted(places.bequests().glob("*.json")) if (note := _read(path)) is not None]
+    return [
+        (path, note) for path in sorted(places.pending_cleanups().glob("*.json")) if (note := _read(path)) is not None
+    ]
 
 
 def clear_away(path: Path, note: Note) -> str:

@@ -64,11 +64,11 @@ class Services:
             if server is not None and not server.is_starting and (end := self.launcher.end_of(server.pid)):
                 raise HarnessFailed(f"{name} ended by itself, with {end.how}; run again")
 
-    def look(self, *, is_last: bool = False) -> None:
+    def check_proxies(self, *, is_last: bool = False) -> None:
         """Raise HarnessFailed if another program has used Toxiproxy's control port.  After the last check a run is
         judged."""
         if self._proxies is not None:
-            self._proxies.look(is_last=is_last)
+            self._proxies.check(is_last=is_last)
 
     def close(self) -> list[Note]:
         """End the launcher and all its processes, and delete its folder.  Returns the notes of tables that are left in
@@ -79,4 +79,4 @@ class Services:
                 launcher.close()
             except LauncherFailed as error:
                 raise HarnessFailed(f"something of the run may be left: {error}") from error
-        return launcher.bequests() if launcher is not None else []
+        return launcher.pending_cleanups() if launcher is not None else []

@@ -69,7 +69,7 @@ class Steering:
         """An event that a schedule perturbation waits for has happened once more."""
         self._happened[what] = self._happened.get(what, 0) + 1
 
-    def deviations(self) -> tuple[tuple[str, int, int], ...]:
+    def perturbations(self) -> tuple[tuple[str, int, int], ...]:
         """The perturbations that have not happened yet, for the configuration of a process that starts now."""
         return tuple(
             (one.what, remaining, one.by_us)

@@ -33,7 +33,7 @@ def runs() -> Path:
     return _base("XDG_STATE_HOME", ".local/state") / "cutproof" / "runs"
 
 
-def bequests() -> Path:
+def pending_cleanups() -> Path:
     """The folder of notes on the tables that runs have created in a user's PostgreSQL.  It may not exist yet."""
     return _base("XDG_STATE_HOME", ".local/state") / "cutproof" / "left"
 

@@ -62,7 +62,7 @@ class ProcessesSubject:
             operators=frozenset(OPERATORS),
             sources=frozenset(SOURCES),
             rescales=True,
-            refuses_unfit=True,
+            refuses_incompatible=True,
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
             alignments=frozenset(ALIGNMENTS),
             spilling=frozenset(SPILLING),

@@ -43,7 +43,7 @@ class SimulatedSubject:
             operators=frozenset(OPERATORS),
             sources=frozenset(SOURCES),
             rescales=True,
-            refuses_unfit=True,
+            refuses_incompatible=True,
             regional_recovery=True,
             local_recovery=True,
             guarantees=frozenset({"exactly-once", "at-least-once", "at-most-once"}),
@@ -199,7 +199,7 @@ class Run:
         history.unapplied = [*self._unapplied, *self.decisions.unapplied(), *(kind_of(one) for _, one in self._resumes)]
         history.defect_reached = self.parts.reached
         if world.quiet:
-            world.look()
+            world.read_sink()
         return history
 
     def _stop(self) -> None:

@@ -48,7 +48,7 @@ def neither_begun_nor_refused(case: Case) -> Violated | None:
     """A job that is incompatible with its snapshot, and ended well although none of its attempts was started."""
     started = {start.job for start in case.lineages.starts.values()}
     for end in case.commands.ends:
-        if end.status in WELL and end.job not in started and _does_not_fit(case, end.job):
+        if end.status in WELL and end.job not in started and _is_incompatible(case, end.job):
             message = f"job {end.job} is incompatible with its snapshot; it never began, and yet it is {end.status}"
             return _violated(case, "neither begun nor refused", message, end.checkpoint, end.order)
     return None
@@ -59,7 +59,7 @@ def refused_by_name(case: Case, ended: JobEnded) -> bool:
 
     If the new operator stands before one that had finished, the reason has to name both.
     """
-    if not _does_not_fit(case, ended.job):
+    if not _is_incompatible(case, ended.job):
         return False
     brought, finished = _brought(case, ended.job), finished_before(case, ended.job)
     pairs = {name: behind for name, behind in brought.items() if behind in finished} or {name: name for name in brought}
@@ -90,7 +90,7 @@ def _brought(case: Case, job: int) -> dict[str, str]:
     return resume.issued.inserted if resume is not None else {}
 
 
-def _does_not_fit(case: Case, job: int) -> bool:
+def _is_incompatible(case: Case, job: int) -> bool:
     """Whether a job has operators that are not in the snapshot with which it was to begin."""
     return bool(_brought(case, job)) and _snapshot(case, job) is not None
 

@@ -7,7 +7,7 @@ import pytest
 from cutproof.reference_impl.core.effects import Append, SetTimer, Sync, TrimLog
 from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.messages import Barrier, CancelBarrier, Complete, EndOfData, Record, Watermark
-from cutproof.reference_impl.core.persistent import SPILL, Ledger, Lying, Persisting
+from cutproof.reference_impl.core.persistent import SPILL, Ledger, LedgerEntry, Persisting
 from cutproof.reference_impl.core.state import Ref
 
 ONE, TWO = CheckpointId(1), CheckpointId(2)
@@ -26,7 +26,7 @@ def complete(logs_from: int | None) -> Complete:
     return Complete(job=1, attempt=AttemptId(1), checkpoint=TWO, logs_from=oldest)
 
 
-def taken(book: Ledger, *elements: Record) -> list[Lying]:
+def taken(book: Ledger, *elements: Record) -> list[LedgerEntry]:
     """What came and was taken at once."""
     found = []
     for element in elements:
@@ -72,15 +72,17 @@ def test_with_a_time_out_what_waits_from_one_look_to_the_next_is_spilled() -> No
 
 def test_a_snapshot_has_spilled_what_it_needs_of_the_rest() -> None:
     book = ledger(after_us=500)
-    lying = taken(book, record(1), record(2))
-    serial, effects = book.secure({0: lying})
+    entries = taken(book, record(1), record(2))
+    serial, effects = book.secure({0: entries})
     assert effects == [Append("log/0", 0, record(1)), Append("log/0", 1, record(2)), Sync(serial)]
 
 
 def test_references_are_runs_of_numbers() -> None:
     book = ledger()
-    lying = taken(book, *(record(n) for n in range(5)))
-    assert book.refs({0: [lying[0], lying[1], lying[3], lying[4]]}) == {0: [Ref("log/0", 0, 2), Ref("log/0", 3, 5)]}
+    entries = taken(book, *(record(n) for n in range(5)))
+    assert book.refs({0: [entries[0], entries[1], entries[3], entries[4]]}) == {
+        0: [Ref("log/0", 0, 2), Ref("log/0", 3, 5)]
+    }
     assert book.refs({0: []}) == {}
 
 

@@ -262,7 +262,7 @@ class PuppetDatabase:
 
 
 class Run:
-    """A run of puppets.  `looks` counts the checks of the proxies."""
+    """A run of puppets.  `checks` counts those of the proxies."""
 
     def __init__(self, folder: Path, scenario: Scenario, *, felt: Sequence[str] = (), store: str = "files") -> None:
         placement, self.config = laid_out(folder, scenario, felt=felt, store=store)
@@ -274,10 +274,14 @@ class Run:
         self._closed = False
         self.proxies = PuppetProxies()
         self.database = PuppetDatabase()
-        self.looks = 0
+        self.checks = 0
         self.placement = placement
         services: Any = SimpleNamespace(
-            launcher=self.launcher, watch=self._watch, look=self._look, proxies=self.proxies, database=self.database
+            launcher=self.launcher,
+            watch=self._watch,
+            check_proxies=self._check,
+            proxies=self.proxies,
+            database=self.database,
         )
         self.orchestrator = Orchestrator(Opened(services=services, placement=placement, config=self.config), scenario)
         self.launcher.on_idle = self._idle
@@ -297,8 +301,8 @@ class Run:
     def _watch(self) -> None:
         self.watched += 1
 
-    def _look(self, *, is_last: bool = False) -> None:
-        self.looks += 1
+    def _check(self, *, is_last: bool = False) -> None:
+        self.checks += 1
 
     def run(self, script: Callable[[Run], Script]) -> None:
         """Run to the end, which must not come before that of the script, or before the script calls `may_end`.

@@ -68,7 +68,7 @@ class Rig:
         )
         self._made += [order, receiver]
         receiver.on_broken = self.ends.broken.append
-        receiver.when_ready = self.ends.reception.look_again
+        receiver.when_ready = self.ends.reception.retry_waiting
         self.ends.reception.expect(receiver, WHOLE)
         if attempt == WHOLE:
             receiver.open(())

@@ -141,13 +141,13 @@ def test_one_that_breaks_off_in_a_true_proof_is_none_of_the_foreign() -> None:
 
 def test_a_foreign_frame_is_not_received_and_moves_no_clock(ends: Ends, stranger: Callable[[], Stranger]) -> None:
     receiver = ends.receiver()
-    lying = stranger()
-    lying.transmit(OPENING)
-    ends.until(lying.is_closed)
+    impostor = stranger()
+    impostor.transmit(OPENING)
+    ends.until(impostor.is_closed)
     assert ends.outbox.foreign == 1
     assert ends.outbox.clock.tick() < FAR_IN_THE_FUTURE
     assert receiver.connection is None
-    assert len(lying.arrived) == 16, "the challenge, and not a byte more"
+    assert len(impostor.arrived) == 16, "the challenge, and not a byte more"
     receiver.close()
     assert passes_a_record(ends)
 
@@ -160,9 +160,9 @@ def test_a_foreign_frame_is_not_received_and_moves_no_clock(ends: Ends, stranger
 def test_whatever_a_foreign_one_sends_it_is_closed_and_the_run_goes_on(
     ends: Ends, stranger: Callable[[], Stranger], reason_text: bytes
 ) -> None:
-    lying = stranger()
-    lying.transmit(reason_text)
-    ends.until(lying.is_closed)
+    impostor = stranger()
+    impostor.transmit(reason_text)
+    ends.until(impostor.is_closed)
     assert ends.outbox.foreign == 1
     assert passes_a_record(ends)
 

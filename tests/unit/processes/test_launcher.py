@@ -237,8 +237,8 @@ def test_a_will_is_carried_out_when_everything_else_has_ended(tmp_path: Path, re
     """Also when nobody closed the launcher; not when it was revoked."""
     left = tmp_path / "left"
     launcher = Launcher(module=MODULE)
-    launcher.bequeath("will", "write", str(left).encode())
+    launcher.register_cleanup("will", "write", str(left).encode())
     if revoked:
-        launcher.revoke("will")
+        launcher.cancel_cleanup("will")
     launcher.close()
     assert left.exists() is not revoked

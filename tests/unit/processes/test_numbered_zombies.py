@@ -147,7 +147,7 @@ def test_a_receiver_that_cannot_look_for_fences_lets_nobody_in_until_it_can(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     receiver = rig.receives()
-    looked = cannot_look(monkeypatch)
+    looked = cannot_read_fences(monkeypatch)
     sender = rig.sends()
     rig.until(lambda: len(looked) > 1)
     assert not sender.is_known
@@ -164,7 +164,7 @@ def test_a_receiver_that_cannot_look_for_fences_reports_to_nobody_what_is_durabl
     rig.knows(sender)
     push(sender, 0, 1)
     rig.until(lambda: len(receiver.queue) == 2)
-    cannot_look(monkeypatch)
+    cannot_read_fences(monkeypatch)
     rig.flush(receiver, 0, 1)
     rig.passes()
     assert kept(sender) == [0, 1]
@@ -173,7 +173,7 @@ def test_a_receiver_that_cannot_look_for_fences_reports_to_nobody_what_is_durabl
     rig.until(lambda: not kept(sender))
 
 
-def cannot_look(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+def cannot_read_fences(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """From now on folders cannot be listed; those that were asked for."""
     asked: list[object] = []
 

@@ -92,7 +92,7 @@ def test_in_words() -> None:
 
 def test_whoever_refuses_is_asked_for_it_and_nobody_else() -> None:
     def asked(refuses: bool) -> list[Scenario]:
-        capabilities = replace(SimulatedSubject().capabilities, refuses_unfit=refuses)
+        capabilities = replace(SimulatedSubject().capabilities, refuses_incompatible=refuses)
         draw = scenario_of(Drawing(capabilities=capabilities, templates=("part-finished",)))
         return [one for one in (draw(3, index) for index in range(40)) if any(brought(one))]
 

@@ -23,7 +23,7 @@ from cutproof.harness.subject.run import run
 SECRET, PASSWORD = b"thirty-two bytes of a known text", "a-password-that-a-test-knows"
 CORPUS = Path(__file__).parents[3] / "corpus" / "processes"
 DEFECT = "A01"
-LOOK_AGAIN_S = 0.05
+POLL_S = 0.05
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ class Looking:
                     self._look(Path(path) / name)
 
     def _go_on(self) -> None:
-        while not self._over.wait(LOOK_AGAIN_S):
+        while not self._over.wait(POLL_S):
             self.once()
 
     def _look(self, path: Path) -> None:

@@ -168,12 +168,12 @@ def test_what_a_subject_knows_and_nothing_hit_is_reported() -> None:
 
 
 def test_what_a_subject_does_not_know_is_not_asked_of_it() -> None:
-    def asked(*commands: str, refuses_unfit: bool = False) -> list[str]:
-        capabilities = Capabilities(commands=frozenset(commands), refuses_unfit=refuses_unfit)
+    def asked(*commands: str, refuses_incompatible: bool = False) -> list[str]:
+        capabilities = Capabilities(commands=frozenset(commands), refuses_incompatible=refuses_incompatible)
         return [sentences.split()[0] for sentences in never_hit({}, capabilities)]
 
     assert asked() == ["natural-end"]
-    assert asked("savepoint", "resume", refuses_unfit=True) == ["natural-end"], "nothing to resume"
+    assert asked("savepoint", "resume", refuses_incompatible=True) == ["natural-end"], "nothing to resume"
     assert asked("stop-with-savepoint") == ["natural-end", "stop", "drain"]
     assert asked("cancel", "resume") == ["natural-end", "cancel", "resume"]
-    assert asked("cancel", "resume", refuses_unfit=True) == ["natural-end", "cancel", "resume", "unfit-resume"]
+    assert asked("cancel", "resume", refuses_incompatible=True) == ["natural-end", "cancel", "resume", "unfit-resume"]

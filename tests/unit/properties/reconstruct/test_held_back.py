@@ -26,9 +26,9 @@ from cutproof.properties.model.workload import (
 from cutproof.properties.reconstruct.held_back import (
     batches,
     behind_batches,
+    buffered_at,
     counts_in,
-    held_at,
-    let_out,
+    emitted_rows,
     still_to_come,
     waiting,
 )
@@ -70,7 +70,7 @@ def test_what_waits_is_read_with_its_origin() -> None:
 def test_what_waits_is_what_it_will_be_at_the_sink() -> None:
     made = chain(Batch(), Map(add=1), FlatMap(fan=2))
     states = {"op0-0": held((1, 0, 7, 0)), "op0-1": held((2, 1, 8, 0)), "op1-0": held((9, 9, 9, 9))}
-    assert held_at(made, states, "op0") == Counter([(1, 0, 7, 0), (2, 1, 8, 0)])
+    assert buffered_at(made, states, "op0") == Counter([(1, 0, 7, 0), (2, 1, 8, 0)])
     assert still_to_come(made, states) == Counter([(1, 1, 7, 0), (2, 2, 8, 0), (2, 3, 8, 0)])
 
 
@@ -86,7 +86,7 @@ def test_every_row_comes_out_once_in_the_first_epoch_in_which_it_is_not_held(
         keeps = data.draw(st.lists(st.sampled_from(range(len(there))), unique=True) if there else st.just([]))
         kept[epoch] = Counter(there[index] for index in keeps)
         there = list(kept[epoch].elements())
-    out = let_out({**through, 99: [row(4)]}, tuple(through), kept)
+    out = emitted_rows({**through, 99: [row(4)]}, tuple(through), kept)
     before: Counter[Row] = Counter()
     for epoch, rows in through.items():
         assert Counter(out[epoch]) == before + Counter(rows) - kept[epoch]
@@ -95,7 +95,7 @@ def test_every_row_comes_out_once_in_the_first_epoch_in_which_it_is_not_held(
 
 
 def test_what_is_declared_held_and_never_came_is_taken_from_nothing() -> None:
-    assert let_out({1: [row(1)]}, (1,), {1: Counter([row(2)])}) == {1: [row(1)]}
+    assert emitted_rows({1: [row(1)]}, (1,), {1: Counter([row(2)])}) == {1: [row(1)]}
 
 
 def test_nothing_keyed_stands_behind_a_batch_and_a_batch_has_room() -> None:

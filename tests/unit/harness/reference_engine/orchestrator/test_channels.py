@@ -365,36 +365,36 @@ def test_a_server_that_does_not_do_as_requested_is_replaced_and_no_fault_was_app
     assert run.healed == list(numbers), "what breaks long after is not explained by it"
 
 
-def test_a_connection_that_breaks_of_no_fault_has_the_proxies_looked_at(begin: Callable[..., Run]) -> None:
+def test_a_connection_that_breaks_of_no_fault_has_the_proxies_checked(begin: Callable[..., Run]) -> None:
     """A program that points a proxy elsewhere breaks the connections through it."""
 
     def script(run: Run) -> Script:
-        before = run.looks
+        before = run.checks
         yield from broke(run)
-        assert run.looks == before + 1
+        assert run.checks == before + 1
         yield from broke(run, attempt=9)
-        assert run.looks == before + 1, "its sender is gone, which is why"
+        assert run.checks == before + 1, "its sender is gone, which is why"
         yield from run.passes(NEAR_US)
         yield from run.passes_us(1_000)
-        before = run.looks
+        before = run.checks
         assert (yield from broke(run)) == [0]
-        assert run.looks == before
+        assert run.checks == before
 
     begin(cut()).whole(script)
 
 
-def test_the_proxies_are_looked_at_before_a_fault_kills_them(begin: Callable[..., Run]) -> None:
+def test_the_proxies_are_checked_before_a_fault_kills_them(begin: Callable[..., Run]) -> None:
     def script(run: Run) -> Script:
-        before = run.looks
-        true, looks = run.proxies.kill, []
+        before = run.checks
+        true, checks = run.proxies.kill, []
 
         def kill() -> None:
-            looks.append(run.looks)
+            checks.append(run.checks)
             true()
 
         run.proxies.kill = kill  # type: ignore[method-assign]
         yield from run.passes(NEAR_US)
-        assert looks == [before + 1]
+        assert checks == [before + 1]
         assert run.proxies.done == ["kill"]
 
     begin(plan.KillProxy(trigger=AT, down_us=5_000)).whole(script)

@@ -157,13 +157,13 @@ def test_only_points_that_something_waits_for_are_announced() -> None:
 
 def test_a_node_is_notified_of_all_its_tasks_and_channels(tmp_path: Path) -> None:
     placement, config = laid(tmp_path, KILL_NODE, felt=["map-1>count-0", "map-1>count-1"])
-    deviations = (("step map-1", 3, 50),)
-    decoded = msgspec.msgpack.decode(config.configure(placement, "node-0", 2, deviations), type=NodeConfiguration)
+    perturbations = (("step map-1", 3, 50),)
+    decoded = msgspec.msgpack.decode(config.configure(placement, "node-0", 2, perturbations), type=NodeConfiguration)
     assert (decoded.process, decoded.incarnation, decoded.coordinator_port) == ("node-0", 2, 1)
     assert decoded.tasks == ("source-0", "map-0", "count-0", "sink-0")
     assert set(decoded.routes) == {name for name in placement.channels if name.partition(">")[0] in decoded.tasks}
     assert decoded.felt == {"map-1>count-0"}, "those it receives"
-    assert (decoded.perturbations, decoded.heartbeat_timeout_us, decoded.scale) == (deviations, GIVEN_UP_US, 20)
+    assert (decoded.perturbations, decoded.heartbeat_timeout_us, decoded.scale) == (perturbations, GIVEN_UP_US, 20)
 
 
 def test_the_coordinator_receives_where_each_task_lives(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def cut_off_within(monkeypatch: pytest.MonkeyPatch, *, standing_us: int, most_us
     monkeypatch.setattr(bound, "standstill_us", lambda scenario: 1)
     monkeypatch.setattr(bound, "LEAST_US", standing_us)
     monkeypatch.setattr(bound, "MOST_US", most_us)
-    monkeypatch.setattr(bound, "LOOK_US", 20_000)
+    monkeypatch.setattr(bound, "CHECK_US", 20_000)
 
 
 def test_a_job_that_stands_still_is_cut_off_and_its_rest_is_expected(

@@ -51,7 +51,7 @@ def schemas(server: RunningServer) -> list[str]:
         return [name for (name,) in session.execute("SELECT schema_name FROM information_schema.schemata")]
 
 
-def told_by_doctor(folder: Path) -> str:
+def reported_by_doctor(folder: Path) -> str:
     return next(one.found for one in examine(folder / "out", start_spark=False) if one.what == "in PostgreSQL")
 
 
@@ -79,14 +79,14 @@ def test_what_a_server_that_has_ended_keeps_is_named_and_removed_on_request(
     monkeypatch.setattr(opening.Opened, "close", stopped_first)
     with pytest.raises(HarnessFailed) as raised:
         subject.run(into_the_database())
-    ((path, note),) = remembered.bequests()
+    ((path, note),) = remembered.pending_cleanups()
     assert str(raised.value).endswith(
         f"; the schema {note.run}, and prepared transactions whose names begin with {note.run}| are left in "
         "PostgreSQL, and `cutproof doctor --prune` removes them once it answers"
     )
     assert path.stat().st_mode & 0o777 == 0o600
     assert PASSWORD not in path.read_text()
-    assert told_by_doctor(tmp_path) == f"left by past runs: {note.run}; --prune removes them"
+    assert reported_by_doctor(tmp_path) == f"left by past runs: {note.run}; --prune removes them"
 
     code, cleared, (failed,) = prune(tmp_path, capsys)
     assert (code, cleared) == (ExitCode.HARNESS_FAILED, 0)
@@ -96,8 +96,8 @@ def test_what_a_server_that_has_ended_keeps_is_named_and_removed_on_request(
     assert note.run in schemas(server)
     assert prune(tmp_path, capsys) == (ExitCode.HELD, 1, [])
     assert note.run not in schemas(server)
-    assert remembered.bequests() == []
-    assert told_by_doctor(tmp_path) == "nothing of past runs is left"
+    assert remembered.pending_cleanups() == []
+    assert reported_by_doctor(tmp_path) == "nothing of past runs is left"
 
 
 def test_while_a_run_is_under_way_its_note_is_nobodys_to_act_on_and_then_it_is_deleted(
@@ -107,15 +107,15 @@ def test_while_a_run_is_under_way_its_note_is_nobodys_to_act_on_and_then_it_is_d
     noted: list[str] = []
 
     def looked_first(closing: opening.Opened) -> None:
-        noted.extend(path.stem for path in places.bequests().iterdir())
-        assert remembered.bequests() == []
+        noted.extend(path.stem for path in places.pending_cleanups().iterdir())
+        assert remembered.pending_cleanups() == []
         true(closing)
 
     monkeypatch.setattr(opening.Opened, "close", looked_first)
     subject.run(into_the_database())
     assert len(noted) == 1
     assert not set(noted) & set(schemas(server))
-    assert list(places.bequests().iterdir()) == []
+    assert list(places.pending_cleanups().iterdir()) == []
 
 
 def test_what_the_launcher_itself_takes_away_is_forgotten(
@@ -127,5 +127,5 @@ def test_what_the_launcher_itself_takes_away_is_forgotten(
     monkeypatch.setattr(opening.Opened, "close", broken)
     with pytest.raises(HarnessFailed, match=r"^broken for a test$"):
         subject.run(into_the_database())
-    assert list(places.bequests().iterdir()) == []
+    assert list(places.pending_cleanups().iterdir()) == []
     assert [name for name in schemas(server) if name.startswith("c")] == []

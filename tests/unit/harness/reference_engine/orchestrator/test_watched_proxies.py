@@ -50,22 +50,22 @@ def answers_with(services: Services, method: str, path: str, answer: object = No
 
 
 def test_what_the_run_does_is_its_own_also_when_the_server_is_killed_and_back(services: Services) -> None:
-    services.look()
+    services.check_proxies()
     port = services.launcher.listen("a")
     proxies = services.proxies
     proxies.make("x>a", port)
     proxies.add("fault-0", "x>a", Stall())
-    services.look()
+    services.check_proxies()
     proxies.close_connections("x>a")
-    services.look()
+    services.check_proxies()
     proxies.kill()
-    services.look()
+    services.check_proxies()
     proxies.start()
-    services.look()
+    services.check_proxies()
     proxies.remove("fault-0")
-    services.look()
+    services.check_proxies()
     proxies.clear()
-    services.look()
+    services.check_proxies()
     assert proxies.is_up
 
 
@@ -90,7 +90,7 @@ def test_what_somebody_else_does_kills_it_and_is_no_verdict(
     pid = proxies.pid
     answers_with(services, "POST", path, answer)
     with pytest.raises(HarnessFailed) as raised:
-        services.look()
+        services.check_proxies()
     assert reason in str(raised.value)
     assert "\n" not in str(raised.value)
     assert not proxies.is_up
@@ -165,19 +165,19 @@ def test_a_last_look_that_is_not_answered_is_no_verdict(services: Services, monk
     for name in ("LOOK_WITHIN_S", "LAST_LOOK_WITHIN_S"):
         monkeypatch.setattr(proxying, name, 0.02, raising=False)
     os.kill(services.proxies.pid, signal.SIGSTOP)
-    services.look()
+    services.check_proxies()
     with pytest.raises(HarnessFailed, match="does not say which proxies it has"):
-        services.look(is_last=True)
+        services.check_proxies(is_last=True)
 
 
 def test_a_server_that_answers_no_look_for_long_ends_the_run(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(proxying, "LOOK_WITHIN_S", 0.02)
+    monkeypatch.setattr(proxying, "CHECK_WITHIN_S", 0.02)
     os.kill(services.proxies.pid, signal.SIGSTOP)
     with pytest.raises(HarnessFailed, match="does not say which proxies it has"):  # noqa: PT012 - at which is not said
         for _ in range(20):
-            services.look()
+            services.check_proxies()
 
 
 def test_what_was_done_and_not_answered_is_nobody_elses(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,8 +191,8 @@ def test_what_was_done_and_not_answered_is_nobody_elses(services: Services, monk
     monkeypatch.setattr(Proxy, "active", is_lost)
     with pytest.raises(ToxiproxyFailed, match="did not answer"):
         proxies.add("fault-0", "x>a", Stall())
-    services.look()
+    services.check_proxies()
     monkeypatch.setattr(Proxy, "active", active)
     answers_with(services, "POST", "/proxies/x>a/toxics", FOREIGN_TOXIC)
     with pytest.raises(HarnessFailed, match="'theirs'"):
-        services.look()
+        services.check_proxies()
