@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ...faults.plan import AnyFault, FailCommit, PauseNode, PauseTask, RaiseInOperator, kind_of
 from ...properties.model.workload import Workload, window_of
-from ...properties.reconstruct.held_back import batches
+from ...properties.reconstruct.buffered_rows import batches
 from ...properties.semantics.classes import promised
 from ...properties.semantics.user_functions import has_user_timers
 from .forecast import Forecast, forecast

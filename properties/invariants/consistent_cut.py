@@ -42,7 +42,7 @@ from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..model.words import LIMIT, plural, record_in_words
 from ..model.workload import COPY_BITS, SINK, is_pane, origin_of
 from ..quick_checker.case import Case
-from ..reconstruct.held_back import behind_batches
+from ..reconstruct.buffered_rows import behind_batches
 from ..reconstruct.in_flight import NOTHING, origins
 from ..reconstruct.lineage import INFINITE, Lineage
 from .parts.assignments import in_one_place, two_owners

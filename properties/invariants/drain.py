@@ -21,7 +21,7 @@ from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..model.words import LIMIT, journal_until, plural, row_in_words
 from ..model.workload import END_OF_TIME, Batch, Input, Node, Row, Window, is_clocked, window_of
 from ..quick_checker.case import Case
-from ..reconstruct.held_back import batches, still_to_come, waiting
+from ..reconstruct.buffered_rows import batches, still_to_come, waiting
 from ..reconstruct.layouts import splits_of_task
 from ..reconstruct.lineage import decode_state
 

@@ -7,7 +7,7 @@ import msgspec
 from ..invariants.drain import keeps_back
 from ..model.history import History
 from ..quick_checker.case import Case
-from ..reconstruct.held_back import ROWS, batches, still_to_come
+from ..reconstruct.buffered_rows import ROWS, batches, still_to_come
 from .cuts_and_records import Mutation, middle, show_one
 
 

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..model.workload import END_OF_TIME, STATEFUL, Row, Topology, User, Window, Workload, window_of
-from ..reconstruct.held_back import batches, emitted_rows, still_to_come
+from ..reconstruct.buffered_rows import batches, emitted_rows, still_to_come
 from ..reconstruct.lineage import INFINITE, Lineages
 from ..reconstruct.replay import Replay
 from ..semantics.classes import FOLLOWING

@@ -55,7 +55,7 @@ from ..semantics.semantics import Entry, Machine, machine
 from ..semantics.timed import TimedMachine, redistributed, timed_machine
 from ..semantics.user_functions import is_by_key, user_nodes
 from ..semantics.windows import Emitted, Timer
-from .held_back import batches, waiting
+from .buffered_rows import batches, waiting
 from .in_flight import records
 from .layouts import owner_of_key
 from .lineage import Lineage, Lineages, decode_state

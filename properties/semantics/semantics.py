@@ -299,6 +299,6 @@ def machine(operator: AnyOperator) -> Machine:
             return _Model()
         case Tally():
             return _Count(Count())
-        case Batch() | Union():  # buffered rows are subtracted afterwards (`held_back`)
+        case Batch() | Union():  # buffered rows are subtracted afterwards (`buffered_rows`)
             return Machine()
     raise TypeError(f"a {type(operator).__name__} needs the time of its rows: `timed_machine` makes it")

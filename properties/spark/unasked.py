@@ -17,7 +17,7 @@ from ..invariants.parts.incompatible import undescribed
 from ..model.verdict import Holds, Verdict, Violated
 from ..model.workload import User, window_of
 from ..quick_checker.case import Case
-from ..reconstruct.held_back import batches
+from ..reconstruct.buffered_rows import batches
 from ..reconstruct.replay import is_determined
 from ..semantics.broadcast import with_rules
 from ..semantics.classes import FOLLOWING

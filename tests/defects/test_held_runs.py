@@ -20,7 +20,7 @@ from cutproof.properties.model.verdict import Holds, Unknown, Violated
 from cutproof.properties.model.workload import SINK, Batch, Edge, Input, Node, Row, Topology, Workload
 from cutproof.properties.mutations.tampering import BATCH_MUTATIONS, COMMITTER_MUTATIONS
 from cutproof.properties.quick_checker.case import Case
-from cutproof.properties.reconstruct.buffered import ROWS, batches, still_to_come
+from cutproof.properties.reconstruct.buffered_rows import ROWS, batches, still_to_come
 from defects.drawn import accused, first_runs, times_held
 from defects.mutated import mutations_seen
 

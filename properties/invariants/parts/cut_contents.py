@@ -13,7 +13,7 @@ from ...model.words import LIMIT, plural, row_in_words
 from ...model.workload import SINK, STATEFUL, Batch, Row, User
 from ...quick_checker.case import Case
 from ...quick_checker.compare import transaction_in_words, violated_rows
-from ...reconstruct.held_back import batches, counts_in, is_tally, still_to_come
+from ...reconstruct.buffered_rows import batches, counts_in, is_tally, still_to_come
 from ...reconstruct.lineage import INFINITE, Lineage
 from ...reconstruct.replay import is_determined
 from ...semantics.broadcast import odd_one_out, rules_in, with_rules

@@ -20,7 +20,7 @@ from ...model.history import StoredState, TaskRun
 from ...model.stages import width
 from ...model.workload import BEGINNING
 from ...quick_checker.case import Case
-from ...reconstruct.held_back import is_tally
+from ...reconstruct.buffered_rows import is_tally
 from ...reconstruct.layouts import owner_of_key, splits_of_task
 from ...reconstruct.lineage import decode_state
 

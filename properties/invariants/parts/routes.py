@@ -9,7 +9,7 @@ from ...model.verdict import Violated
 from ...model.words import LIMIT, journal_until, record_in_words
 from ...model.workload import SINK, is_clocked, origin_of
 from ...quick_checker.case import Case
-from ...reconstruct.held_back import batches, waiting
+from ...reconstruct.buffered_rows import batches, waiting
 from ...reconstruct.in_flight import NOTHING
 from ...reconstruct.lineage import INFINITE, Segment
 from ...semantics.broadcast import broadcasters, taken_by_all

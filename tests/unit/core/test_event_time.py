@@ -144,7 +144,7 @@ def test_an_idle_input_counts_again_with_its_next_record_or_watermark() -> None:
     assert times(task, (1, Watermark(25))) == [Watermark(20), Watermark(25)]
 
 
-def test_what_is_held_back_and_what_is_finished_goes_out_before_the_watermark() -> None:
+def test_what_is_buffered_and_what_is_finished_goes_out_before_the_watermark() -> None:
     copying = up(operator(FlatMap(lambda value: (1, 2))))
     take(copying, Record(1, 1, 1, 0, 0, 3))
     elements = [effect.element for effect in take(copying, Watermark(9)) if isinstance(effect, Send)]

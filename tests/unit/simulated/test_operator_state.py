@@ -17,7 +17,7 @@ from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import Completed, History, JobEnded, StoredState
 from cutproof.properties.model.workload import Batch, Filter, Input, Map, Node, Tally, Union, Workload
 from cutproof.properties.quick_checker.case import Case
-from cutproof.properties.reconstruct.held_back import waiting
+from cutproof.properties.reconstruct.buffered_rows import waiting
 from cutproof.reference_impl.core.operator_state import Item, Place
 from cutproof.reference_impl.core.operators import Operator
 from cutproof.reference_impl.core.parts import Parts

@@ -23,7 +23,7 @@ from cutproof.properties.model.workload import (
     Workload,
     problems,
 )
-from cutproof.properties.reconstruct.held_back import (
+from cutproof.properties.reconstruct.buffered_rows import (
     batches,
     behind_batches,
     buffered_at,
