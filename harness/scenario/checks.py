@@ -61,7 +61,7 @@ def problems_of(scenario: Scenario) -> Iterator[str]:
         if isinstance(command, Resume) and not isinstance(command.trigger, AtTime):
             yield f"{where}: a resume is set off by a time, which counts from the end of the job"
     for index, perturbation in enumerate(scenario.deviations):
-        yield from (f"deviation {index}: {problem}" for problem in _perturbation(perturbation, layout))
+        yield from (f"schedule perturbation {index}: {problem}" for problem in _perturbation(perturbation, layout))
 
 
 def _resumes(scenario: Scenario) -> Iterator[str]:

@@ -206,4 +206,4 @@ def kind_of_unapplied(words: str) -> str:
     """The kind of a fault, command or perturbation that a subject reports as never applied: "fault 0: kill-task",
     "command 1: savepoint", "resume", or a schedule perturbation by its name, "write coordinator, occurrence 2"."""
     kind = words.rpartition(": ")[2].split(" ", 1)[0].rstrip(",")
-    return kind if kind in KINDS or kind in COMMANDS else f"deviation of a {kind}"
+    return kind if kind in KINDS or kind in COMMANDS else f"schedule perturbation of a {kind}"

@@ -9,16 +9,16 @@ from .port import Capabilities, Subject
 
 ABILITIES = {
     "rescales": "a resume at another parallelism",
-    "refuses_unfit": "a resume with an incompatible snapshot",
+    "refuses_incompatible": "a resume with an incompatible snapshot",
     "regional_recovery": "the recovery of one region",
     "local_recovery": "local recovery",
-    "two_phase": "commits amid a job",
-    "pooled_ids": "transactional ids that are used again",
-    "concurrent_checkpoints": "checkpoints side by side",
+    "two_phase": "two-phase operators",
+    "pooled_ids": "transactional ids that are reused",
+    "concurrent_checkpoints": "several checkpoints in progress at a time",
     "final_checkpoint_alone": "no checkpoint but the final one once some input has ended",
-    "trims_logs": "logs that are trimmed",
-    "local_channels": "channels within a node",
-    "enumerators": "splits that are asked for",
+    "trims_logs": "source logs that are trimmed",
+    "local_channels": "local channels within a node",
+    "enumerators": "splits that an enumerator assigns on request",
     "deviations": "schedule perturbations",
 }
 """the phrase for each capability that is either present or absent"""

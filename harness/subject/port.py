@@ -54,10 +54,11 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     local_channels: bool = False
     """channels between tasks of one node can be local"""
     deviations: bool = False
+    """the schedule perturbations of a scenario can be applied"""
     rescales: bool = False
     """a job can be resumed with another parallelism"""
     refuses_incompatible: bool = False
-    """a job is resumed with operators that it had not (maps), and refused where its snapshot does not fit it"""
+    """a job can be resumed with new operators (maps), and is refused if its snapshot is incompatible with them"""
     regional_recovery: bool = False
     """the loss of a task can restart only its region: the tasks that data channels join to it"""
     local_recovery: bool = False
@@ -68,6 +69,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """an enumerator can assign an input's splits to its subtasks on request"""
     real_time: bool = False
     """the subject's times are the machine's: a scenario takes seconds, and no two runs are quite the same"""
+    refuses_unfit: bool = False
+    """the earlier name of `refuses_incompatible`, which it sets"""
 
     def __post_init__(self) -> None:
         """Convert any collection of names to a set; raises UsageError for any other value."""
@@ -78,6 +81,9 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             if isinstance(value, str) or not isinstance(value, Iterable):
                 raise UsageError(f"Capabilities({field}={value!r}): it takes a set of names, such as {{'name'}}")
             msgspec.structs.force_setattr(self, field, frozenset(value))
+        if self.refuses_unfit:
+            msgspec.structs.force_setattr(self, "refuses_incompatible", True)
+            msgspec.structs.force_setattr(self, "refuses_unfit", False)
 
 
 class Subject(Protocol):

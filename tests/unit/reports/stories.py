@@ -355,7 +355,7 @@ def summary(violated: int = 1) -> Summary:
         ][:violated],
         shortfalls=["tear-write was planned 12 times and never fired."],
         not_tried=["fault pause-node"],
-        unapplied={"deviation": 17},
+        unapplied={"schedule perturbation of a write": 17},
     )
 
 

@@ -76,7 +76,7 @@ def test_what_was_never_reached_is_reported() -> None:
     assert "Planned, but never fired: tear-write." in text_shown
     assert "No fault fired while the job was: deploying." in text_shown
     assert "The subject cannot do: fault pause-node." in text_shown
-    assert "Planned, but never applied: deviation (17)." in text_shown
+    assert "Planned, but never applied: schedule perturbation of a write (17)." in text_shown
     assert "raise-in-operator" in text_shown
 
 

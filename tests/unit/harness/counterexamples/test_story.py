@@ -1,4 +1,4 @@
-"""Stories: every fault, trigger, command and deviation has words, and a run is told in order."""
+"""Stories: every fault, trigger, command and perturbation has words, and a run is told in order."""
 
 from __future__ import annotations
 

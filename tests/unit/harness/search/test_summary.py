@@ -257,8 +257,8 @@ def test_the_forecast_is_about_right() -> None:
         ("fault 0: kill-task", "kill-task"),
         ("command 1: stop-with-savepoint", "stop-with-savepoint"),
         ("resume", "resume"),
-        ("write coordinator, occurrence 2", "deviation of a write"),
-        ("message source-0>count-1, occurrence 7", "deviation of a message"),
+        ("write coordinator, occurrence 2", "schedule perturbation of a write"),
+        ("message source-0>count-1, occurrence 7", "schedule perturbation of a message"),
     ],
 )
 def test_what_never_applied_is_counted_by_its_kind(words: str, kind: str) -> None:

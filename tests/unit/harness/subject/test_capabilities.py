@@ -256,6 +256,13 @@ def test_any_collection_of_names_will_do_but_no_text() -> None:
     assert decoded == SIMULATED == usable(SIMULATED)
 
 
+def test_the_earlier_name_of_refuses_incompatible_sets_it() -> None:
+    earlier = Capabilities(refuses_unfit=True)
+    assert earlier == Capabilities(refuses_incompatible=True)
+    assert not replace(earlier, refuses_incompatible=False).refuses_incompatible
+    assert msgspec.json.decode(b'{"refuses_unfit":true}', type=Capabilities) == earlier
+
+
 def test_a_workload_that_takes_more_is_refused_by_name() -> None:
     node = Node(name="total", operator=Sum(), inputs=("source",))
     orders = Workload(name="orders", inputs=(Input(name="source", splits=(((1, 2, 3),),)),), nodes=(node,))

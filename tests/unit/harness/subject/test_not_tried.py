@@ -11,8 +11,11 @@ from cutproof.harness.subject.not_tried import ABILITIES, not_tried
 from cutproof.harness.subject.port import Capabilities
 from cutproof.properties.model.history import History
 
+NOT_REPORTED = ("real_time", "refuses_unfit")  # the second is the earlier name of another
 FLAGS = [
-    field.name for field in msgspec.structs.fields(Capabilities) if field.type is bool and field.name != "real_time"
+    field.name
+    for field in msgspec.structs.fields(Capabilities)
+    if field.type is bool and field.name not in NOT_REPORTED
 ]
 
 

@@ -50,7 +50,7 @@ def found() -> list[tuple[Scenario, Scenario]]:
 
 
 def test_nothing_else_of_a_scenario_moves(found: list[tuple[Scenario, Scenario]]) -> None:
-    """One fault more, or one deviation more, behind those that there are; and only where a job follows another."""
+    """One fault more, or one perturbation more, behind those that there are; and only where a job follows another."""
     more = [(one, other) for one, other in found if one != other]
     assert 20 < len(more) < MANY / 2
     for one, other in more:
