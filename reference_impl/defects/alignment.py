@@ -21,7 +21,8 @@ class LateBarrier:
 
 
 class CutInTwoSteps(SourceCut):
-    """A01: the position now, the barrier when the mailbox gets there; records slip between."""
+    """A01: the source takes its position now, and sends the barrier when the mailbox gets there; records slip
+    between."""
 
     def cut(self, source: SourceTask, checkpoint: CheckpointId) -> list[Effect]:
         self.reached = True
@@ -29,7 +30,7 @@ class CutInTwoSteps(SourceCut):
 
 
 class SecondEmitter(HeldOutput):
-    """A03: what is held back is let out by an emitter that knows nothing of barriers."""
+    """A03: an emitter that ignores barriers sends the buffered records."""
 
     def before_barrier(self, held: list[Record]) -> bool:
         self.reached = True
@@ -37,7 +38,7 @@ class SecondEmitter(HeldOutput):
 
 
 class OpenTooEarly(Startup):
-    """A05: the task takes input as soon as it is deployed, and is restored after that."""
+    """A05: the task takes input as soon as it is deployed, and is restored afterwards."""
 
     def on_deploy(self) -> list[Effect]:
         self.reached = True
@@ -45,7 +46,7 @@ class OpenTooEarly(Startup):
 
 
 class ReleasedByTheNextRecord(HeldOutput):
-    """A07: what is held back goes out when the next record comes, if one comes."""
+    """A07: buffered records are sent when the next record comes, if one comes."""
 
     def before_barrier(self, held: list[Record]) -> bool:
         self.reached = True
@@ -60,28 +61,28 @@ DEFECTS = (
     Defect(
         id="A01",
         upstream="FLINK-2098",
-        title="source emits while its own snapshot runs",
+        title="a source emits records while its own snapshot is taken",
         invariant="consistent-cut",
         replacements=lambda: {"source_cut": CutInTwoSteps()},
     ),
     Defect(
         id="A03",
         upstream="FLINK-9552",
-        title="second emitter bypasses the order of barriers",
+        title="a second emitter sends buffered records past the barrier",
         invariant="consistent-cut",
         replacements=lambda: {"held_output": SecondEmitter()},
     ),
     Defect(
         id="A05",
         upstream="JET#542 (bd39e80f20) #2",
-        title="one processing call before restore",
+        title="a task processes a record before its state is restored",
         invariant="restored-state",
         replacements=lambda: {"startup": OpenTooEarly()},
     ),
     Defect(
         id="A07",
         upstream="BEAM-10558",
-        title="output held back during a snapshot is never flushed",
+        title="output buffered during a snapshot is never flushed",
         invariant="no-data-loss",
         replacements=lambda: {"held_output": ReleasedByTheNextRecord()},
     ),

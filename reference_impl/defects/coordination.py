@@ -15,8 +15,7 @@ from .registry import Defect
 
 
 class CompletedInBatches(Completion):
-    """A14: acknowledgements are applied in batches, what they complete is asked afterwards,
-    newest first."""
+    """A14: acknowledgements are applied in batches, and the checkpoints that they complete are stored newest first."""
 
     def finished(self, checkpoints: Checkpoints, pending: Pending) -> list[Pending]:
         ready = [one for one in checkpoints.pending.values() if one.is_acknowledged]
@@ -28,7 +27,7 @@ class CompletedInBatches(Completion):
 
 
 class NewestIsLastCompleted(Cleanup):
-    """A14: and the checkpoint that completed last counts as the newest."""
+    """A14: the checkpoint that completed last counts as the newest."""
 
     def __init__(self) -> None:
         self._completed: list[CheckpointId] = []
@@ -42,7 +41,7 @@ class NewestIsLastCompleted(Cleanup):
 
 
 class EndsSuffice(Triggering):
-    """A15: only the ends of the dataflow are waited for; the rest counts as acknowledged."""
+    """A15: only sources and sinks must acknowledge a checkpoint; all other tasks count as having acknowledged it."""
 
     def expected(self, tasks: Sequence[TaskId], sources: Sequence[TaskId]) -> tuple[TaskId, ...]:
         ends = (*sources, *(task for task in tasks if task.startswith("sink-")))
@@ -51,7 +50,7 @@ class EndsSuffice(Triggering):
 
 
 class NeverTimesOut(Triggering):
-    """A16: a trigger is taken to arrive; nothing gives its checkpoint up."""
+    """A16: the coordinator assumes that each trigger arrives; no checkpoint times out."""
 
     def times_out(self) -> bool:
         self.reached = True
@@ -59,7 +58,7 @@ class NeverTimesOut(Triggering):
 
 
 class KeepsRejectedState(Completion):
-    """E03: the state that a rejected acknowledgement carries is neither used nor freed."""
+    """E03: the state in a rejected acknowledgement is neither used nor deleted."""
 
     def rejected(self, ack: Ack) -> list[Handle]:
         self.reached = True
@@ -67,7 +66,7 @@ class KeepsRejectedState(Completion):
 
 
 class RestartsAtOnce(Failover):
-    """E05: a restart chooses its snapshot while a newer one's record is being written."""
+    """E05: a restart chooses its snapshot while the record of a newer one is being written."""
 
     def awaits_store(self) -> bool:
         self.reached = True
@@ -83,7 +82,7 @@ class CompletedTwice(Completion):
 
 
 class SharedId(CheckpointIds):
-    """E10: the counter is read, and advanced only later: two checkpoints get one id."""
+    """E10: the counter is read now and advanced later, so that two checkpoints get one id."""
 
     def allocate(self, checkpoints: Checkpoints) -> CheckpointId:
         last = CheckpointId(checkpoints.next_id - 1)
@@ -95,14 +94,14 @@ class SharedId(CheckpointIds):
 
 
 class KeepsCounting(Failover):
-    """E11: the number of checkpoints under way survives the attempt that they belonged to."""
+    """E11: the number of pending checkpoints is kept when their attempt ends."""
 
     def reset(self, checkpoints: Checkpoints) -> None:
         self.reached = True
 
 
 class BeginsAgain(Failover):
-    """E13: a failure of which the coordinator is notified while the job restarts begins another restart."""
+    """E13: a failure that is reported during a restart begins another restart."""
 
     def restarts_again(self, coordinator: Attempts) -> bool:
         if isinstance(coordinator.stage, Restarting | Saving):
@@ -112,8 +111,8 @@ class BeginsAgain(Failover):
 
 
 class UnknownIsDiscarded(Completion):
-    """E04: the periodic book does not know a savepoint, and has the state of its
-    acknowledgements discarded."""
+    """E04: the book of periodic checkpoints does not know the savepoint; the state in its acknowledgements is
+    discarded."""
 
     def find(self, checkpoints: Checkpoints, ack: Ack) -> Pending | None:
         pending = super().find(checkpoints, ack)
@@ -132,7 +131,7 @@ class StartsAgain(CheckpointIds):
 
 
 class StopsTheNext(Fencing):
-    """M02: an order to stop goes by the task's name: one of a former job stops the task of the job that followed."""
+    """M02: an order to stop names only the task: one of an earlier job stops the task of the next job."""
 
     def addressed(self, message: ToTask, job: int, newest: AttemptId) -> AttemptId | None:
         if isinstance(message, Cancel) and message.job < job and newest:
@@ -142,7 +141,7 @@ class StopsTheNext(Fencing):
 
 
 class RefusesRepeats(Completion):
-    """I32: an acknowledgement that came before is not known again, and its state discarded."""
+    """I32: an acknowledgement that is sent again is not recognised, and its state is discarded."""
 
     def find(self, checkpoints: Checkpoints, ack: Ack) -> Pending | None:
         pending = super().find(checkpoints, ack)
@@ -156,21 +155,21 @@ DEFECTS = (
     Defect(
         id="A14",
         upstream="RISINGWAVE#20627",
-        title="completion events lose their order",
+        title="checkpoints that are acknowledged together complete newest first",
         invariant="restored-state",
         replacements=lambda: {"completion": CompletedInBatches(), "cleanup": NewestIsLastCompleted()},
     ),
     Defect(
         id="A15",
         upstream="RISINGWAVE#22384",
-        title="a worker is marked as having collected a barrier that it has not",
+        title="a task counts as having acknowledged a checkpoint before it has",
         invariant="consistent-cut",
         replacements=lambda: {"triggering": EndsSuffice()},
     ),
     Defect(
         id="A16",
         upstream="JET#1435 (97f2654f01)",
-        title="a lost trigger is waited for without a time-out",
+        title="a checkpoint whose trigger is lost never times out",
         invariant="progress",
         replacements=lambda: {"triggering": NeverTimesOut()},
     ),
@@ -184,35 +183,35 @@ DEFECTS = (
     Defect(
         id="E05",
         upstream="JET#2824 (3e83a671ae)",
-        title="completion of a checkpoint races with a restart",
+        title="a restart chooses its snapshot while a newer checkpoint is being completed",
         invariant="progress",
         replacements=lambda: {"failover": RestartsAtOnce()},
     ),
     Defect(
         id="E09",
         upstream="SEATUNNEL#4854 (6101fcda06)",
-        title="one pending checkpoint is completed twice",
+        title="a pending checkpoint is completed twice",
         invariant="progress",
         replacements=lambda: {"completion": CompletedTwice()},
     ),
     Defect(
         id="E10",
         upstream="SEATUNNEL#3875 (41751d8b63)",
-        title="two checkpoints under way share one id",
+        title="two checkpoints in progress share one id",
         invariant="progress",
         replacements=lambda: {"checkpoint_ids": SharedId()},
     ),
     Defect(
         id="E11",
         upstream="SEATUNNEL#3213 (a66923a93a)",
-        title="the count of pending checkpoints is not reset by a restart",
+        title="a restart does not reset the count of pending checkpoints",
         invariant="progress",
         replacements=lambda: {"failover": KeepsCounting()},
     ),
     Defect(
         id="E13",
         upstream="FLINK-9788",
-        title="second failure while restarting",
+        title="a second failure during a restart begins another restart",
         invariant="progress",
         replacements=lambda: {"failover": BeginsAgain()},
     ),
@@ -233,14 +232,14 @@ DEFECTS = (
     Defect(
         id="I32",
         upstream="RISINGWAVE#25690",
-        title="what is sent again is not known again",
+        title="a repeated acknowledgement is not recognised, and its state is discarded",
         invariant="progress",
         replacements=lambda: {"completion": RefusesRepeats()},
     ),
     Defect(
         id="M02",
         upstream="KAFKA-15690",
-        title="a late order to stop a task of a former job stops that of the next",
+        title="a late order to stop a task of an earlier job stops the task of the next job",
         invariant="progress",
         replacements=lambda: {"fencing": StopsTheNext()},
     ),

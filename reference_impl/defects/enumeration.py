@@ -11,7 +11,7 @@ from .registry import Defect
 
 
 class OpenValve(Enumerating):
-    """K01: splits are given between the enumerator's cut and the reader's, who then both have them in the snapshot."""
+    """K01: splits are assigned between the enumerator's snapshot and the reader's: both snapshots have them."""
 
     def holds_back(self, pending: Iterable[Pending], reader: TaskId) -> bool:
         self.reached = self.reached or super().holds_back(pending, reader)
@@ -19,7 +19,7 @@ class OpenValve(Enumerating):
 
 
 class ReadAndReturned(Enumerating):
-    """K04: a restored reader reads the splits on that it hands back, and whoever asks first is given them as well."""
+    """K04: a restored reader goes on reading the splits that it hands back, and another reader is assigned them too."""
 
     def stops_reading(self, split: int) -> bool:
         self.reached = True
@@ -27,7 +27,7 @@ class ReadAndReturned(Enumerating):
 
 
 class WithoutOffsets(Enumerating):
-    """K07: of a split that is taken back only the number is known, and reading begins at its start."""
+    """K07: the enumerator knows only the number of a split that is handed back; reading begins at the split's start."""
 
     def taken_back(self, returned: Mapping[int, int]) -> dict[int, int]:
         self.reached = self.reached or any(returned.values())
@@ -35,7 +35,7 @@ class WithoutOffsets(Enumerating):
 
 
 class NeverGivenAgain(Enumerating):
-    """K09: splits that are handed back are stored, and only new ones are ever given out."""
+    """K09: splits that are handed back are stored, but only new ones are ever assigned."""
 
     def taken_back(self, returned: Mapping[int, int]) -> dict[int, int]:
         self.reached = self.reached or bool(returned)
@@ -43,7 +43,8 @@ class NeverGivenAgain(Enumerating):
 
 
 class ReadersFirst(Enumerating):
-    """K11: the enumerator's state is read when its readers have taken theirs: what it gave them since is lost."""
+    """K11: the enumerator's state is read after its readers have taken their snapshots: splits assigned between are
+    lost."""
 
     def recorded(self, at_trigger: Cut, now: Callable[[], Cut]) -> Cut:
         later = now()
@@ -55,35 +56,35 @@ DEFECTS = (
     Defect(
         id="K01",
         upstream="FLINK-16986",
-        title="enumerator snapshot and event sending not atomic",
+        title="splits are assigned between the enumerator's snapshot and the reader's",
         invariant="consistent-cut",
         replacements=lambda: {"enumerating": OpenValve()},
     ),
     Defect(
         id="K04",
         upstream="FLINK-20290",
-        title="splits returned twice after partial failover",
+        title="a restored reader reads splits that it has handed back",
         invariant="exactly-once",
         replacements=lambda: {"enumerating": ReadAndReturned()},
     ),
     Defect(
         id="K07",
         upstream="FLINK-38453",
-        title="enumerator stores split ids without offsets",
+        title="the enumerator stores split ids without offsets",
         invariant="exactly-once",
         replacements=lambda: {"enumerating": WithoutOffsets()},
     ),
     Defect(
         id="K09",
         upstream="BEAM#34890 / NATS#93 / SEATUNNEL#11677",
-        title="restored splits re-added, or returned splits never re-assigned",
+        title="splits that are handed back are never assigned again",
         invariant="no-data-loss",
         replacements=lambda: {"enumerating": NeverGivenAgain()},
     ),
     Defect(
         id="K11",
         upstream="FLINK-18641 / FLINK-25256",
-        title="externally induced source snapshots tasks before the coordinator",
+        title="the enumerator's state is read after its readers have taken their snapshots",
         invariant="consistent-cut",
         replacements=lambda: {"enumerating": ReadersFirst()},
     ),

@@ -10,7 +10,7 @@ from .registry import Defect
 
 
 class DropsLastWatermark(Watermarks):
-    """J11: the end of the data goes out, and the watermark that was to come before it never does."""
+    """J11: the end of data is sent, and the deferred watermark before it never is."""
 
     def at_end(self, time: int) -> int:
         self.reached = True
@@ -18,8 +18,8 @@ class DropsLastWatermark(Watermarks):
 
 
 class ForgetsChannels(Watermarks):
-    """L02: the channels' watermarks are not in the snapshot; a restored task waits until each channel has sent one
-    again."""
+    """L02: the channels' watermarks are missing from the snapshot; a restored task waits until each channel has
+    sent one again."""
 
     def of_channels(self, inputs: InputTimes) -> list[int]:
         self.reached = True
@@ -27,14 +27,14 @@ class ForgetsChannels(Watermarks):
 
 
 class StillLeftOutOnceActive(Watermarks):
-    """L03: a channel that was idle speaks again, and is still left out of the least."""
+    """L03: a channel that is active again is still left out of the least watermark."""
 
     def of_arrival(self, inputs: InputTimes, channel: int) -> None:
         self.reached = self.reached or channel in inputs.idle
 
 
 class ForgetsTimers(Firing):
-    """L06: timers are in memory alone; a restored window waits for a record that sets one."""
+    """L06: timers are only in memory; a restored window waits for a record that sets one."""
 
     def kept(self, timers: Timers) -> list[Timer]:
         self.reached = self.reached or bool(timers.pending())
@@ -42,7 +42,7 @@ class ForgetsTimers(Firing):
 
 
 class ForgetsAlarms(ProcessingTime):
-    """L06, in processing time."""
+    """L06, for timers in processing time."""
 
     def kept(self, alarms: Timers) -> list[Timer]:
         self.reached = self.reached or bool(alarms.pending())
@@ -50,7 +50,7 @@ class ForgetsAlarms(ProcessingTime):
 
 
 class FiresAndKeeps(Firing):
-    """L07: a timer that has fired stays, in the snapshot too."""
+    """L07: a timer that has fired is not removed, neither from the task nor from the snapshot."""
 
     def due(self, timers: Timers, time: int) -> list[Timer]:
         due = timers.due(time)
@@ -68,7 +68,7 @@ class TakesGreatest(Watermarks):
 
 
 class ForgetsActivity(Watermarks):
-    """L09: only the end of being idle is taken for a sign of life, not each record of a split that goes on."""
+    """L09: only the end of idleness counts as activity, not each record of a split."""
 
     def of_read(self, times: SplitTimes, split: int) -> None:
         if split in times.idle:
@@ -78,7 +78,7 @@ class ForgetsActivity(Watermarks):
 
 
 class ForgetsMaxima(Watermarks):
-    """L10: a source's event time is not stored beside its positions."""
+    """L10: a source's event time is missing from its snapshot."""
 
     def of_splits(self, times: SplitTimes) -> dict[int, int]:
         self.reached = True
@@ -89,56 +89,56 @@ DEFECTS = (
     Defect(
         id="J11",
         upstream="FLINK-39481 (39930)",
-        title="end-of-data overtakes a deferred watermark",
+        title="the end of data overtakes a deferred watermark",
         invariant="drain",
         replacements=lambda: {"watermarks": DropsLastWatermark()},
     ),
     Defect(
         id="L02",
         upstream="FLINK-18064 docs / FLINK-5601 / FLINK-4616",
-        title="watermark generated after in-flight data is restored",
+        title="a restored task has lost the watermarks of its channels",
         invariant="consistent-cut",
         replacements=lambda: {"watermarks": ForgetsChannels()},
     ),
     Defect(
         id="L03",
         upstream="FLINK-40475",
-        title="re-activated channel: min watermark not re-derived",
+        title="a channel that is active again is left out of the least watermark",
         invariant="exactly-once",
         replacements=lambda: {"watermarks": StillLeftOutOnceActive()},
     ),
     Defect(
         id="L06",
         upstream="BYTEWAX#138",
-        title="scheduled wake-ups not in the snapshot",
+        title="timers are missing from the snapshot",
         invariant="consistent-cut",
         replacements=lambda: {"firing": ForgetsTimers(), "processing_time": ForgetsAlarms()},
     ),
     Defect(
         id="L07",
         upstream="BYTEWAX cca30427",
-        title="timer entry not removed after firing",
+        title="a timer is not removed when it has fired",
         invariant="consistent-cut",
         replacements=lambda: {"firing": FiresAndKeeps()},
     ),
     Defect(
         id="L08",
         upstream="RISINGWAVE#25547",
-        title="restored watermark chosen by encoded bytes",
+        title="the greatest of several restored watermarks is chosen, not the least",
         invariant="exactly-once",
         replacements=lambda: {"watermarks": TakesGreatest()},
     ),
     Defect(
         id="L09",
         upstream="FLINK-34252",
-        title="active stream flips to idle",
+        title="an active split is taken for idle",
         invariant="exactly-once",
         replacements=lambda: {"watermarks": ForgetsActivity()},
     ),
     Defect(
         id="L10",
         upstream="SPARK-18513 / SPARK-24699",
-        title="watermark not carried over restart / single-batch runs",
+        title="a source's event time is missing from the snapshot",
         invariant="consistent-cut",
         replacements=lambda: {"watermarks": ForgetsMaxima()},
     ),

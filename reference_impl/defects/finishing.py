@@ -18,7 +18,7 @@ from .registry import Defect
 
 
 class DuringTheFinalCheckpoint(Triggering):
-    """E07: a checkpoint is started while the job's last one is under way."""
+    """E07: a checkpoint is started while the job's last one is in progress."""
 
     def allowed(self, coordinator: Coordinator) -> bool:
         self.reached = self.reached or (coordinator.is_running and coordinator.is_ending)
@@ -26,7 +26,7 @@ class DuringTheFinalCheckpoint(Triggering):
 
 
 class LastTransactionStaysOpen(Finishing):
-    """J05: the last snapshot opened one more transaction, and nobody will ever close it."""
+    """J05: the last snapshot opens one more transaction, which nobody closes."""
 
     def drops_open(self, sink: TransactionalSink) -> bool:
         self.reached = self.reached or sink.current is not None
@@ -42,7 +42,7 @@ class PartOfAnOperator(Finishing):
 
 
 class NotifiedOnce(Ending):
-    """J07: a task may finish when it is notified of the final checkpoint, and the notification is sent once."""
+    """J07: a task may finish once it is notified of the final checkpoint, and the notification is sent only once."""
 
     def sends_again(self) -> bool:
         self.reached = True
@@ -50,7 +50,7 @@ class NotifiedOnce(Ending):
 
 
 class StopsAtTheEnd(Ending):
-    """J01: a stop with a savepoint is handled as the end of the input."""
+    """J01: a stop with a savepoint and without drain is handled as the end of the input."""
 
     def ends_input(self, ending: str) -> bool:
         self.reached = self.reached or ending == "stop"
@@ -58,7 +58,7 @@ class StopsAtTheEnd(Ending):
 
 
 class DrainsNothing(Ending):
-    """J02: a drain is handled as a stop that is to be resumed: the input does not end."""
+    """J02: a drain is handled as a stop without drain: the input does not end."""
 
     def ends_input(self, ending: str) -> bool:
         self.reached = self.reached or ending == "drain"
@@ -66,7 +66,7 @@ class DrainsNothing(Ending):
 
 
 class NoTimeOut(Triggering):
-    """J08, J25: in an engine that waits for a checkpoint without a time-out."""
+    """J08, J25: the engine has no timeout for checkpoints."""
 
     def times_out(self) -> bool:
         return False
@@ -84,7 +84,7 @@ class DeafToTheEnd(Alignment):
 
 
 class SilentWhenRestored(Finishing):
-    """J10: a task that had finished before the restored snapshot sends nothing to those behind it."""
+    """J10: a task that had finished before the restored snapshot sends nothing downstream."""
 
     def on_deploy(self, task: Task) -> list[Effect]:
         self.reached = True
@@ -100,7 +100,7 @@ class SilentWhenFinished(Finishing):
 
 
 class StillWaitedFor(Finishing):
-    """J25: what is pending goes on waiting for a task that has finished meanwhile."""
+    """J25: a pending checkpoint goes on waiting for a task that has finished meanwhile."""
 
     def excuses(self, pending: Pending, task: TaskId) -> bool:
         self.reached = True
@@ -108,14 +108,14 @@ class StillWaitedFor(Finishing):
 
 
 class AsksTheFinished(Triggering):
-    """J26: every task is asked, those that have finished too."""
+    """J26: every task is triggered, also those that have finished."""
 
     def asked(self, tasks: Sequence[TaskId], finished: Sequence[TaskId]) -> tuple[TaskId, ...]:
         return tuple(tasks)
 
 
 class DeclinesWhenFinished(Finishing):
-    """J26: and a finished task declines the checkpoint."""
+    """J26: a finished task declines the checkpoint."""
 
     def after_finish(self, task: Task, message: Control) -> list[Effect]:
         if isinstance(message, Trigger):
@@ -125,7 +125,7 @@ class DeclinesWhenFinished(Finishing):
 
 
 class NotAfterASavepoint(Triggering):
-    """J29: the newest snapshot is a savepoint, which is taken for this run's end."""
+    """J29: the newest snapshot is a savepoint, which is taken for the end of this run."""
 
     def allowed(self, coordinator: Coordinator) -> bool:
         newest = coordinator.checkpoints.newest()
@@ -136,7 +136,7 @@ class NotAfterASavepoint(Triggering):
 
 
 class OnlyWhileAllRun(Triggering):
-    """X03: no checkpoint is started once a task is not running."""
+    """X03: no checkpoint is started once a task has finished."""
 
     def allowed(self, coordinator: Coordinator) -> bool:
         if coordinator.checkpoints.finished_tasks:
@@ -149,28 +149,28 @@ DEFECTS = (
     Defect(
         id="E07",
         upstream="JET#868 (d52982f0e8)",
-        title="snapshot starts after the job completed",
+        title="a checkpoint starts during the job's last one",
         invariant="progress",
         replacements=lambda: {"triggering": DuringTheFinalCheckpoint()},
     ),
     Defect(
         id="J01",
         upstream="FLINK-21132",
-        title="end-of-input fired on stop-with-savepoint",
+        title="stop-with-savepoint without drain ends the input",
         invariant="drain",
         replacements=lambda: {"ending": StopsAtTheEnd()},
     ),
     Defect(
         id="J02",
         upstream="FLINK-21453",
-        title="drain no longer ends input",
+        title="stop-with-savepoint with drain does not end the input",
         invariant="drain",
         replacements=lambda: {"ending": DrainsNothing()},
     ),
     Defect(
         id="J05",
         upstream="FLINK-23473 / 24065",
-        title="new transaction opened after finish",
+        title="a sink opens a new transaction after its last snapshot",
         invariant="no-leaks",
         replacements=lambda: {"finishing": LastTransactionStaysOpen()},
     ),
@@ -184,7 +184,7 @@ DEFECTS = (
     Defect(
         id="J07",
         upstream="FLINK-21080 (comment)",
-        title="final-checkpoint notification lost by one of two tasks",
+        title="the notification of the final checkpoint is sent only once, and may be lost",
         invariant="progress",
         replacements=lambda: {"ending": NotifiedOnce()},
     ),
@@ -198,42 +198,42 @@ DEFECTS = (
     Defect(
         id="J10",
         upstream="FLINK-23708 / FLINK-23698",
-        title="a task that had finished is silent after a restore",
+        title="a task that had finished sends nothing downstream after a restore",
         invariant="progress",
         replacements=lambda: {"finishing": SilentWhenRestored()},
     ),
     Defect(
         id="J18",
         upstream="FLINK-23741 / FLINK-21246 / FLINK-33186",
-        title="trigger accepted by a task that has just finished",
+        title="a task that has just finished accepts a trigger",
         invariant="progress",
         replacements=lambda: {"finishing": SilentWhenFinished()},
     ),
     Defect(
         id="J25",
         upstream="JET#1101 (b5db1c10c5) / #508",
-        title="finishing task not removed from a postponed snapshot's count",
+        title="a pending checkpoint waits for a task that has finished meanwhile",
         invariant="progress",
         replacements=lambda: {"finishing": StillWaitedFor(), "triggering": NoTimeOut()},
     ),
     Defect(
         id="J26",
         upstream="JET#1397",
-        title="snapshot request to an already completed member",
+        title="a finished task is triggered, and declines the checkpoint",
         invariant="progress",
         replacements=lambda: {"triggering": AsksTheFinished(), "finishing": DeclinesWhenFinished()},
     ),
     Defect(
         id="J29",
         upstream="SEATUNNEL#4985 / PR#5051",
-        title="after restoring from a savepoint no checkpoint is ever taken",
+        title="no checkpoint is taken after a restore from a savepoint",
         invariant="progress",
         replacements=lambda: {"triggering": NotAfterASavepoint()},
     ),
     Defect(
         id="X03",
         upstream="FLINK-2491",
-        title="checkpointing stops once any task has finished",
+        title="no checkpoint is taken once a task has finished",
         invariant="progress",
         replacements=lambda: {"triggering": OnlyWhileAllRun()},
     ),

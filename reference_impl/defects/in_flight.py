@@ -13,7 +13,7 @@ from .registry import Defect
 
 
 class CompletedBefore(Capture):
-    """B02: a channel that has delivered the barrier of another checkpoint, still recorded, counts as recorded."""
+    """B02: a channel that has delivered the barrier of an older pending checkpoint is not recorded for the next one."""
 
     def begun(self, recording: Recording, others: Mapping[CheckpointId, Recording]) -> Recording:
         done = {channel for other in others.values() for channel in recording.missing if channel not in other.missing}
@@ -23,7 +23,7 @@ class CompletedBefore(Capture):
 
 
 class StaleBarrier(Capture):
-    """B04: where an older mark lies in front of the barrier, that decides how much of the queue is kept."""
+    """B04: an older barrier in front of the current one decides how much of the queue is kept."""
 
     def overtaken(self, checkpoint: CheckpointId, passed: Sequence[Element], replayed: int) -> Sequence[Element]:
         for place, element in enumerate(passed):
@@ -34,7 +34,7 @@ class StaleBarrier(Capture):
 
 
 class OutOfOrder(Alignment):
-    """B07: the snapshot of an older checkpoint is taken behind that of a newer one."""
+    """B07: the snapshot of an older checkpoint is taken after that of a newer one."""
 
     def is_obsolete(self, state: State, checkpoint: CheckpointId) -> bool:
         begun = state.checkpoint if isinstance(state, Aligning) else state.last
@@ -44,7 +44,7 @@ class OutOfOrder(Alignment):
 
 
 class AttachedToTheNext(Capture):
-    """B09: the record of a checkpoint that is given up stays, and the next one goes on with it."""
+    """B09: the recorded in-flight data of an aborted checkpoint stays, and the next checkpoint continues it."""
 
     def __init__(self) -> None:
         self._given_up: set[CheckpointId] = set()
@@ -79,7 +79,7 @@ class BroadcastToo(Capture):
 
 
 class OutputsNotAwaited(Capture):
-    """B15: the snapshot is written before it is known what the barrier overtook in the outputs."""
+    """B15: the snapshot is written before the overtaken elements of the outputs are known."""
 
     def awaits_outputs(self) -> bool:
         self.reached = True
@@ -87,7 +87,7 @@ class OutputsNotAwaited(Capture):
 
 
 class ReplayedIsNotNew(Capture):
-    """C01: a checkpoint amid the replay leaves out what the task was itself restored with."""
+    """C01: a checkpoint during the restore leaves out the in-flight data with which the task was restored."""
 
     def recorded(self, checkpoint: CheckpointId, element: Element, *, replayed: bool) -> bool:
         self.reached = self.reached or replayed
@@ -99,7 +99,7 @@ class ReplayedIsNotNew(Capture):
 
 
 class BehindTheLive(Capture):
-    """C04: what a task is restored with comes behind what has arrived meanwhile."""
+    """C04: restored elements are processed after elements that have arrived meanwhile."""
 
     def handed_over(self, restored: Sequence[T], live: Sequence[T]) -> Sequence[T]:
         self.reached = self.reached or bool(restored and live)
@@ -107,7 +107,7 @@ class BehindTheLive(Capture):
 
 
 class NothingMeanwhile(Capture):
-    """C06: what has arrived before the hand-over from the restored to the live is dropped."""
+    """C06: elements that arrive before the restored ones are handed over are dropped."""
 
     def handed_over(self, restored: Sequence[T], live: Sequence[T]) -> Sequence[T]:
         self.reached = self.reached or bool(live)
@@ -115,7 +115,7 @@ class NothingMeanwhile(Capture):
 
 
 class NothingPutBack(Capture):
-    """C08: what was in flight is left out when a task is restored."""
+    """C08: a task is restored without its in-flight data."""
 
     def restored(self, queued: Mapping[int, Sequence[Passing]]) -> dict[int, tuple[Passing, ...]]:
         self.reached = self.reached or bool(queued)
@@ -123,7 +123,7 @@ class NothingPutBack(Capture):
 
 
 class EndedWaitsForNothing(Capture):
-    """J09: a task whose input has ended has nothing in flight, it is thought."""
+    """J09: a task whose input has ended is assumed to have no data in flight."""
 
     def awaited(self, snapshot: Snapshot) -> bool:
         self.reached = self.reached or snapshot.ended
@@ -134,84 +134,84 @@ DEFECTS = (
     Defect(
         id="B02",
         upstream="FLINK-20645",
-        title="persister misses buffers under unusual barrier order",
+        title="in-flight data is not recorded if the barriers arrive in an unusual order",
         invariant="consistent-cut",
         replacements=lambda: {"capture": CompletedBefore()},
     ),
     Defect(
         id="B04",
         upstream="FLINK-20654/21104",
-        title="obsolete uncancelled barrier decides what to spill",
+        title="an obsolete barrier decides which elements of a queue are kept",
         invariant="consistent-cut",
         replacements=lambda: {"capture": StaleBarrier()},
     ),
     Defect(
         id="B07",
         upstream="FLINK-17994",
-        title="queued snapshot of c1 runs after c2",
+        title="the snapshot of an older checkpoint is taken after that of a newer one",
         invariant="consistent-cut",
         replacements=lambda: {"alignment": OutOfOrder()},
     ),
     Defect(
         id="B09",
         upstream="FLINK-17869 / FLINK-28474",
-        title="in-flight writer: abort before start is forgotten",
+        title="the in-flight data of an aborted checkpoint gets into the next one",
         invariant="consistent-cut",
         replacements=lambda: {"capture": AttachedToTheNext()},
     ),
     Defect(
         id="B10",
         upstream="FLINK-33693",
-        title="forced-aligned edge still receives an unaligned-capable barrier",
+        title="the alignment timeout applies to edges that are never unaligned",
         invariant="consistent-cut",
         replacements=lambda: {"capture": TimesOutOnNeverUnalignedEdges()},
     ),
     Defect(
         id="B13",
         upstream="FLINK-22815 / FLINK-22686",
-        title="unaligned checkpoint on broadcast edges",
+        title="barriers overtake on broadcast edges",
         invariant="consistent-cut",
         replacements=lambda: {"capture": BroadcastToo()},
     ),
     Defect(
         id="B15",
         upstream="FLINK-27251 (invariant)",
-        title="output-side capture future ignored",
+        title="a snapshot is written without the overtaken output",
         invariant="consistent-cut",
         replacements=lambda: {"capture": OutputsNotAwaited()},
     ),
     Defect(
         id="C01",
         upstream="FLINK-20654 (decline)",
-        title="checkpoint taken while in-flight data is still being replayed",
+        title="a checkpoint during the restore leaves out restored in-flight data",
         invariant="consistent-cut",
         replacements=lambda: {"capture": ReplayedIsNotNew()},
     ),
     Defect(
         id="C04",
         upstream="FLINK-16536 (invariant)",
-        title="new data must not overtake restored input",
+        title="new data overtakes restored input",
         invariant="consistent-cut",
         replacements=lambda: {"capture": BehindTheLive()},
     ),
     Defect(
         id="C06",
         upstream="FLINK-38544 hunt (PR#28544)",
-        title="rare loss on unaligned downscale 7->2",
+        title="data that arrives before the restored input is processed is dropped",
         invariant="consistent-cut",
         replacements=lambda: {"capture": NothingMeanwhile()},
     ),
     Defect(
         id="C08",
         upstream="FLINK-22684 (knob as mutant)",
-        title="drop in-flight data at restore",
+        title="in-flight data is not restored",
         invariant="restored-state",
         replacements=lambda: {"capture": NothingPutBack()},
     ),
     Defect(
         id="J09",
         upstream="FLINK-25305",
-        title="task finished-on-restore does not wait for channel state",
+        title="the snapshot of a task whose input has ended does not wait for its in-flight data",
         invariant="consistent-cut",
         replacements=lambda: {"capture": EndedWaitsForNothing()},
     ),

@@ -22,7 +22,7 @@ class OrderForgotten(LocalRecovery):
 
 
 class RepeatsTaken(LocalRecovery):
-    """Whoever goes on takes what comes, whatever number it has."""
+    """A receiver that was not restarted takes every element, whatever its number."""
 
     def is_repeat(self, number: int, entered: int) -> bool:
         self.reached = self.reached or number < entered
@@ -30,7 +30,7 @@ class RepeatsTaken(LocalRecovery):
 
 
 class OneTooFar(LocalRecovery):
-    """A replay begins behind the number that the snapshot names, as if it were that of the last one taken."""
+    """A replay takes the snapshot's number for that of the last element taken, and so begins one element too late."""
 
     def begins_at(self, taken: int) -> int:
         self.reached = self.reached or taken > 0
@@ -57,35 +57,35 @@ DEFECTS = (
     Defect(
         id="P05",
         upstream="FLIP-76 (local recovery)",
-        title="a task with several inputs takes them in another order when it recovers alone",
+        title="a locally recovered task takes its inputs in another order",
         invariant="order",
         replacements=lambda: {"local_recovery": OrderForgotten()},
     ),
     Defect(
         id="P06",
         upstream="FLIP-76 (local recovery)",
-        title="those who go on do not drop what is sent to them again",
+        title="a receiver does not drop elements that are sent to it again",
         invariant="exactly-once",
         replacements=lambda: {"local_recovery": RepeatsTaken()},
     ),
     Defect(
         id="P07",
         upstream="FLIP-76 (local recovery)",
-        title="what is taken again begins one element too far",
+        title="a locally recovered task begins one element too late in its input",
         invariant="no-data-loss",
         replacements=lambda: {"local_recovery": OneTooFar()},
     ),
     Defect(
         id="P08",
         upstream="FLIP-76 (local recovery)",
-        title="a task that recovers alone numbers its logs anew, and its snapshots refer to what lies there",
+        title="a locally recovered task numbers existing logs anew, so that its references are wrong",
         invariant="consistent-cut",
         replacements=lambda: {"persisting": LogNumberedFromZero()},
     ),
     Defect(
         id="P09",
         upstream="FLIP-76 (local recovery)",
-        title="a sender forgets what its receiver has and has not made durable",
+        title="a sender forgets elements that are not durable at the receiver yet",
         invariant="order",
         replacements=lambda: {"local_recovery": ForgottenWhenReceived()},
     ),

@@ -11,7 +11,7 @@ from .registry import Defect
 
 
 class SkipsUnreadable(RestoreChoice):
-    """F01: a newest checkpoint that cannot be read just now is passed over in silence."""
+    """F01: the newest checkpoint is skipped silently if it cannot be read at the moment."""
 
     def despite_unreadable(self, unreadable: Sequence[CheckpointId]) -> bool:
         self.reached = True
@@ -19,7 +19,7 @@ class SkipsUnreadable(RestoreChoice):
 
 
 class IgnoresSavepoints(RestoreChoice):
-    """F03: savepoints commit side effects and are no point of recovery."""
+    """F03: the completion of a savepoint commits transactions, but no recovery restores it."""
 
     def eligible(self, snapshot: CompletedSnapshot) -> bool:
         self.reached = self.reached or snapshot.savepoint
@@ -27,7 +27,7 @@ class IgnoresSavepoints(RestoreChoice):
 
 
 class CleansUpOnFailure(Cleanup):
-    """F07: a failed attempt looks like the end of the job, and its snapshots go."""
+    """F07: a failed attempt looks like the end of the job, and its snapshots are deleted."""
 
     def on_failure(self) -> bool:
         self.reached = True
@@ -35,7 +35,7 @@ class CleansUpOnFailure(Cleanup):
 
 
 class StartedFromIncompatible(RestoreChoice):
-    """P10: a job begins with whatever snapshot there is, though its operators are not those of the snapshot."""
+    """P10: a job begins with any snapshot, even if its operators are not those of the snapshot."""
 
     def despite_incompatible(self, reason: str) -> bool:
         self.reached = True
@@ -52,7 +52,7 @@ class KindBeforeAge(RestoreChoice):
 
 
 class OneSlot(Naming):
-    """F12: every snapshot of an attempt is written to the one current place."""
+    """F12: all snapshots of an attempt are written to one place."""
 
     def handle(self, job: int, checkpoint: CheckpointId, task: TaskId, attempt: AttemptId) -> Handle:
         self.reached = True
@@ -60,7 +60,7 @@ class OneSlot(Naming):
 
 
 class SweepsBeforeLoading(Cleanup):
-    """F13: the garbage is collected before it is known what is still referred to."""
+    """F13: unreferenced snapshots are deleted before the references are known."""
 
     def on_takeover(self, listed: bool) -> bool:
         self.reached = self.reached or not listed
@@ -68,7 +68,7 @@ class SweepsBeforeLoading(Cleanup):
 
 
 class ClampedToInitial(StartPosition):
-    """F16: a restored position is overridden by a freshly computed one, the end of the log."""
+    """F16: a restored position is replaced by a newly computed one, the end of the log."""
 
     def position(self, split: int, restored: int, length: int) -> int:
         self.reached = self.reached or 0 < restored < length
@@ -79,56 +79,56 @@ DEFECTS = (
     Defect(
         id="F01",
         upstream="FLINK-22502",
-        title="an unreadable latest checkpoint is skipped in silence",
+        title="the newest checkpoint is skipped silently when it cannot be read",
         invariant="restored-state",
         replacements=lambda: {"restore_choice": SkipsUnreadable()},
     ),
     Defect(
         id="F03",
         upstream="FLINK-6328 -> FLINK-10354",
-        title="a savepoint commits side effects and is not restored",
+        title="a savepoint commits side effects, but is never restored",
         invariant="exactly-once",
         replacements=lambda: {"restore_choice": IgnoresSavepoints()},
     ),
     Defect(
         id="F07",
         upstream="FLINK-34518",
-        title="snapshots are cleaned up because an inner state looked final",
+        title="snapshots are deleted because a failed attempt looks like the end of the job",
         invariant="progress",
         replacements=lambda: {"cleanup": CleansUpOnFailure()},
     ),
     Defect(
         id="F08",
         upstream="SAMZA#1571 (c125b1514)",
-        title="the kind of a snapshot goes before its age",
+        title="a savepoint is restored although a checkpoint is newer",
         invariant="restored-state",
         replacements=lambda: {"restore_choice": KindBeforeAge()},
     ),
     Defect(
         id="F12",
         upstream="JET#1191 (992b7f0b3e) / JET 3dedfbe5fb",
-        title="all snapshots share one current place",
+        title="all snapshots are written to one place",
         invariant="restored-state",
         replacements=lambda: {"naming": OneSlot()},
     ),
     Defect(
         id="F13",
         upstream="HZ-2415 (hazelcast#24576)",
-        title="snapshots are deleted before the references are loaded",
+        title="snapshots are deleted before the references to them are loaded",
         invariant="progress",
         replacements=lambda: {"cleanup": SweepsBeforeLoading()},
     ),
     Defect(
         id="F16",
         upstream="PAIMON#8205",
-        title="a restored offset is clamped to the initial one",
+        title="a restored position is replaced by a newly computed initial one",
         invariant="no-data-loss",
         replacements=lambda: {"start_position": ClampedToInitial()},
     ),
     Defect(
         id="P10",
         upstream="FLIP-147 (compatibility)",
-        title="a job begins with a new operator before one that had finished",
+        title="a job starts from a snapshot that is incompatible with its operators",
         invariant="restored-state",
         replacements=lambda: {"restore_choice": StartedFromIncompatible()},
     ),

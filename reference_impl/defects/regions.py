@@ -14,7 +14,7 @@ from .registry import Defect
 
 
 class LostIsFinished(Triggering):
-    """E01: a task that is lost is over, and what is over has finished: no checkpoint waits for it."""
+    """E01: a lost task counts as finished, so that no checkpoint waits for it."""
 
     _coordinator: Coordinator | None = None
 
@@ -30,7 +30,7 @@ class LostIsFinished(Triggering):
 
 
 class PartFromNothing(Failover):
-    """E12: a restart of the whole job restores, the restart of a part of it begins with nothing."""
+    """E12: a restart of the whole job restores the state; a restart of a part of the job begins without state."""
 
     def restored_by_part(self, newest: CompletedSnapshot | None) -> CompletedSnapshot | None:
         self.reached = self.reached or newest is not None
@@ -38,7 +38,7 @@ class PartFromNothing(Failover):
 
 
 class PartOfTheEnd(Failover):
-    """J21: the failure of a part is a failure like any other, even when the rest has finished already."""
+    """J21: the failure of a region restarts that region, even when other regions have finished already."""
 
     def lost_with(self, coordinator: Regional, task: TaskId) -> tuple[TaskId, ...]:
         if coordinator.config.by_region and isinstance(coordinator.stage, Terminating):
@@ -58,14 +58,14 @@ DEFECTS = (
     Defect(
         id="E12",
         upstream="FLINK-14389 / FLINK-10712",
-        title="the restart of a part forgets to restore",
+        title="a partial failover does not restore the state",
         invariant="restored-state",
         replacements=lambda: {"failover": PartFromNothing()},
     ),
     Defect(
         id="J21",
         upstream="FLINK-21030",
-        title="after the savepoint one region finishes, another fails and restarts alone",
+        title="after a stop with savepoint a failed region restarts alone although another has finished",
         invariant="no-data-loss",
         replacements=lambda: {"failover": PartOfTheEnd()},
     ),

@@ -13,7 +13,7 @@ from .registry import Defect
 
 
 class UnsentFirst(Redistribution):
-    """C07: the two parts of an old channel change places: the sender's records come before the receiver's."""
+    """C07: the two parts of an old channel change places: the sender's records are restored before the receiver's."""
 
     def in_order(self, queued: Sequence[Passing], unsent: Sequence[Passing]) -> list[Passing]:
         self.reached = self.reached or bool(queued and unsent)
@@ -21,7 +21,7 @@ class UnsentFirst(Redistribution):
 
 
 class OnlyWithOwnState(Redistribution):
-    """D01: an operator without state of its own gets none of its data in flight."""
+    """D01: an operator without state receives none of its in-flight data."""
 
     def redistributes_in_flight(self, receivers: States) -> bool:
         stateful = any(state.entries or state.transactions or state.held or state.listed for _, state in receivers)
@@ -30,7 +30,8 @@ class OnlyWithOwnState(Redistribution):
 
 
 class ShiftedByEmpty(Redistribution):
-    """D07: as many subtasks as before, but an empty one's place in the list is dropped, and all behind it shift."""
+    """D07: the parallelism is unchanged, but the place of an empty subtask is dropped from the list, so that the
+    state of all later subtasks moves."""
 
     def transactions(self, sealed: Sequence[Sequence[Sealed]], share: Share) -> list[Sealed]:
         if len(sealed) != share.parallelism:
@@ -41,8 +42,8 @@ class ShiftedByEmpty(Redistribution):
 
 
 class RoundRobin(Redistribution):
-    """D09: positions and items of unions are distributed round robin in the order of their list, though splits belong
-    to readers by number, and keys to subtasks by key group."""
+    """D09: positions and items of unions are redistributed round robin, although splits belong to readers by
+    number, and keys to subtasks by key group."""
 
     def positions(self, positions: Mapping[int, int], share: Share) -> dict[int, int]:
         of_the_list = dict(list(positions.items())[share.subtask :: share.parallelism])
@@ -56,7 +57,7 @@ class RoundRobin(Redistribution):
 
 
 class OnlyWhereItWas(Redistribution):
-    """D08: broadcast state is restored one to one; a subtask that had no forerunner begins with none."""
+    """D08: broadcast state is restored subtask by subtask; a subtask that did not exist before begins with none."""
 
     def broadcast(self, copies: Sequence[Sequence[Held]], share: Share) -> list[Held]:
         there = share.subtask < len(copies)
@@ -65,7 +66,8 @@ class OnlyWhereItWas(Redistribution):
 
 
 class NeighboursGroup(Redistribution):
-    """D11: of a key group that was never written, whatever stands where it would be is read: the next one."""
+    """D11: for a key group that was never written, the bytes at its supposed place are read: those of the next
+    group."""
 
     def entries(self, entries: Mapping[int, list[Item]], share: Share) -> list[Item]:
         filled = {group: entries.get(group) or entries.get(group + 1, []) for group in range(share.key_groups)}
@@ -75,7 +77,7 @@ class NeighboursGroup(Redistribution):
 
 
 class NewIndicesOnly(Redistribution):
-    """D14: only the old subtasks whose numbers still exist are looked at."""
+    """D14: only the snapshots of old subtasks whose numbers still exist are used."""
 
     def read(self, pieces: Sequence[Piece], share: Share) -> list[Piece]:
         self.reached = self.reached or len(pieces) > share.parallelism
@@ -86,49 +88,49 @@ DEFECTS = (
     Defect(
         id="C07",
         upstream="FLINK-38216 (invariant)",
-        title="order of input-recovered vs output-recovered data",
+        title="in-flight data of sender and receiver is restored in the wrong order",
         invariant="restored-state",
         replacements=lambda: {"redistribution": UnsentFirst()},
     ),
     Defect(
         id="D01",
         upstream="FLINK-31963 / FLINK-27031",
-        title="stateless task between stateful edges gets no assignment",
+        title="an operator without state receives none of its in-flight data",
         invariant="restored-state",
         replacements=lambda: {"redistribution": OnlyWithOwnState()},
     ),
     Defect(
         id="D07",
         upstream="FLINK-11618",
-        title="even-split state shifts subtasks although parallelism is unchanged",
+        title="list state moves to other subtasks although the parallelism is unchanged",
         invariant="restored-state",
         replacements=lambda: {"redistribution": ShiftedByEmpty()},
     ),
     Defect(
         id="D08",
         upstream="FLINK-23475 / FLINK-38131",
-        title="broadcast state only restored where it was reported",
+        title="broadcast state is restored only to subtasks that existed before",
         invariant="restored-state",
         replacements=lambda: {"redistribution": OnlyWhereItWas()},
     ),
     Defect(
         id="D09",
         upstream="FLINK-4821 / PAIMON#746",
-        title="round-robin list state disagrees with ownership function",
+        title="positions and union items are redistributed round robin, and not to their owners",
         invariant="restored-state",
         replacements=lambda: {"redistribution": RoundRobin()},
     ),
     Defect(
         id="D11",
         upstream="FLINK-19748",
-        title="key groups that were never written",
+        title="a key group that was never written is read from the place of the next one",
         invariant="restored-state",
         replacements=lambda: {"redistribution": NeighboursGroup()},
     ),
     Defect(
         id="D14",
         upstream="BEAM#25975",
-        title="reduced parallelism: some source splits never dispatched",
+        title="with a lower parallelism some splits are not assigned",
         invariant="restored-state",
         replacements=lambda: {"redistribution": NewIndicesOnly()},
     ),

@@ -17,7 +17,7 @@ Unfinished = Sequence[tuple[str, CheckpointId | None]]
 
 
 class NoFlush(PreCommitting):
-    """I01: the checkpoint is acknowledged while rows are still gathered in the client."""
+    """I01: the sink acknowledges the checkpoint while the client still buffers rows."""
 
     def seal(self, sink: TransactionalSink, checkpoint: CheckpointId) -> list[Effect]:
         self.reached = True
@@ -33,7 +33,7 @@ class CommitsOnlyThis(Committing):
 
 
 class CommitsById(Committing):
-    """I04: a commit names the transactional id alone, under which there may be a newer, unfinished transaction."""
+    """I04: a commit names only the transactional id, under which there may be a newer, unfinished transaction."""
 
     def request(self, writer: TaskId, attempt: AttemptId, name: str) -> Commit:
         self.reached = self.reached or EPOCH in name
@@ -41,7 +41,7 @@ class CommitsById(Committing):
 
 
 class SwallowsInRecovery(Committing):
-    """I05: a commit that fails during recovery is taken for one that was done before."""
+    """I05: a commit that fails during recovery is taken for one that was done earlier."""
 
     def verdict(self, outcome: Outcome, recovering: bool) -> str:
         if recovering and not isinstance(outcome, Done):
@@ -51,7 +51,7 @@ class SwallowsInRecovery(Committing):
 
 
 class TakesNewsForData(GlobalCommitting):
-    """I14: the news that a checkpoint is complete is taken for the proof that all its committables have come."""
+    """I14: the notification that a checkpoint is complete is taken as proof that all its committables have arrived."""
 
     def up_to(self, settled: Sequence[CheckpointId], notified: CheckpointId) -> CheckpointId:
         self.reached = self.reached or notified > min(settled)
@@ -59,7 +59,7 @@ class TakesNewsForData(GlobalCommitting):
 
 
 class KeepsSealed(SinkRecovery):
-    """I06: lingering transactions are aborted only if they were never sealed."""
+    """I06: of the transactions of earlier attempts only those that were never sealed are aborted."""
 
     def to_abort(self, restored: Sequence[Sealed], unfinished: Unfinished) -> list[str]:
         right = super().to_abort(restored, unfinished)
@@ -79,7 +79,7 @@ class ForgetsFailed(Committing):
 
 
 class KeepsOneOfMany(SinkRecovery):
-    """I12: restored transactions are kept by subtask alone, so that one displaces the others."""
+    """I12: restored transactions are kept by subtask alone, so that one replaces the others."""
 
     def taken_over(self, restored: Sequence[Sealed]) -> list[Sealed]:
         self.reached = self.reached or len(restored) > 1
@@ -87,7 +87,8 @@ class KeepsOneOfMany(SinkRecovery):
 
 
 class AbortsRestored(SinkRecovery):
-    """I19: what the restored snapshot holds is rolled back, though its positions are past it."""
+    """I19: the transactions in the restored snapshot are aborted, although the restored positions are behind their
+    records."""
 
     def taken_over(self, restored: Sequence[Sealed]) -> list[Sealed]:
         self.reached = self.reached or bool(restored)
@@ -105,7 +106,7 @@ class Rotation:
 
 
 class SealsLater(PreCommitting):
-    """I27: records come in between the checkpoint and the sealing of its transaction."""
+    """I27: records are processed between the snapshot and the sealing of its transaction."""
 
     def seal(self, sink: TransactionalSink, checkpoint: CheckpointId) -> list[Effect]:
         self.reached = True
@@ -113,7 +114,7 @@ class SealsLater(PreCommitting):
 
 
 class NoFence(SinkRecovery):
-    """I35: an attempt that was given up goes on writing."""
+    """I35: an attempt that was given up can still write, because the new one sets up no fence."""
 
     def fence(self, writer: TaskId, attempt: AttemptId) -> Fence:
         self.reached = self.reached or attempt > 1
@@ -121,7 +122,7 @@ class NoFence(SinkRecovery):
 
 
 class LabelsStartAgain(Naming):
-    """I37: after a restore the labels of transactions begin where they began before."""
+    """I37: after a restore the labels of transactions start again from the beginning."""
 
     def transaction(self, job: int, task: TaskId, attempt: AttemptId, serial: int, last: CheckpointId) -> str:
         self.reached = self.reached or attempt > 1
@@ -137,8 +138,7 @@ class SealsEmpty(PreCommitting):
 
 
 class StaysInTransaction(Committing):
-    """I10: after a commit that failed its handle is still taken to be in use, and its
-    next use refused."""
+    """I10: the handle of a failed commit still counts as in use, and its next use is refused."""
 
     _in_use = False
 
@@ -151,7 +151,7 @@ class StaysInTransaction(Committing):
 
 
 class NobodyListens(SinkRecovery):
-    """I22: what is restored is announced before anybody listens, and so never committed."""
+    """I22: restored transactions are announced before anybody listens, and so are never committed."""
 
     def __init__(self) -> None:
         self.unannounced: list[Sealed] = []
@@ -163,7 +163,7 @@ class NobodyListens(SinkRecovery):
 
 
 class CommitsOnlyWhatWasAnnounced(Committing):
-    """I22: and a later notification commits only what was announced since."""
+    """I22: a later notification commits only transactions that were announced since."""
 
     def __init__(self, recovery: NobodyListens) -> None:
         self._recovery = recovery
@@ -173,7 +173,7 @@ class CommitsOnlyWhatWasAnnounced(Committing):
 
 
 class CommitsAllSealed(Committing):
-    """J17: a notification, late or not, commits whatever is sealed, newer or not."""
+    """J17: a late notification commits every sealed transaction, also newer ones."""
 
     def due(self, sealed: Sequence[Sealed], checkpoint: CheckpointId) -> list[Sealed]:
         self.reached = self.reached or any(one.checkpoint > checkpoint for one in sealed)
@@ -181,7 +181,7 @@ class CommitsAllSealed(Committing):
 
 
 class IdentityOfAttempt(Naming):
-    """I18: the identity that distinguishes a row from its repetition holds the attempt that wrote the row."""
+    """I18: the identity that distinguishes a row from its repetition contains the attempt that wrote the row."""
 
     def identity(self, row: Row, by_key: bool, attempt: AttemptId) -> tuple[int | None, ...]:
         self.reached = self.reached or attempt > 1
@@ -189,8 +189,8 @@ class IdentityOfAttempt(Naming):
 
 
 class SharedNobody(SinkRecovery):
-    """I09: the identity of whoever has none yet is one object, and the first sink to resume a transaction
-    writes its own into it: every later sink begins as that one."""
+    """I09: all sinks without an identity share one object; the first sink that resumes a transaction writes its
+    identity into the object, and every later sink takes that identity."""
 
     def __init__(self) -> None:
         self._nobody: TaskId | None = None
@@ -209,8 +209,8 @@ class SharedNobody(SinkRecovery):
 
 
 class BoundedEpochs(SinkRecovery):
-    """I07: what the snapshot keeps of a transaction is its id and the store's epoch, and not how often that counter
-    has begun again: past the boundary a restored sink asks for another one."""
+    """I07: the snapshot has a transaction's id and epoch, but not how often the store's epochs have wrapped around:
+    after that a restored sink names another transaction."""
 
     EPOCHS = 3
 
@@ -234,49 +234,49 @@ DEFECTS = (
     Defect(
         id="I01",
         upstream="FLINK-4027 / FLINK-5701 / JET#624",
-        title="the sink acknowledges with writes that were not sent",
+        title="the sink acknowledges a checkpoint before it has sent all writes",
         invariant="consistent-cut",
         replacements=lambda: {"pre_committing": NoFlush()},
     ),
     Defect(
         id="I03",
         upstream="FLINK-10377",
-        title="a notification commits only its own checkpoint",
+        title="a notification commits only the transaction of its own checkpoint",
         invariant="progress",
         replacements=lambda: {"committing": CommitsOnlyThis()},
     ),
     Defect(
         id="I04",
         upstream="FLINK-8132",
-        title="a transactional id used again makes recovery commit the wrong transaction",
+        title="recovery commits the wrong transaction of a reused transactional id",
         invariant="exactly-once",
         replacements=lambda: {"committing": CommitsById()},
     ),
     Defect(
         id="I05",
         upstream="FLINK-8086 / FLINK-7784",
-        title="a failed commit in recovery is swallowed",
+        title="a failed commit during recovery is ignored",
         invariant="progress",
         replacements=lambda: {"committing": SwallowsInRecovery()},
     ),
     Defect(
         id="I06",
         upstream="FLINK-40626",
-        title="a superseded sealed transaction stays",
+        title="a superseded sealed transaction is never aborted",
         invariant="no-leaks",
         replacements=lambda: {"sink_recovery": KeepsSealed()},
     ),
     Defect(
         id="I07",
         upstream="FLINK-40689",
-        title="recovery commit after identity rollover",
+        title="a restored sink names another transaction after the store's epochs wrapped around",
         invariant="progress",
         replacements=lambda: {"sink_recovery": BoundedEpochs()},
     ),
     Defect(
         id="I09",
         upstream="FLINK-23509",
-        title="shared sentinel object mutated on resume",
+        title="all sinks share one initial identity, which a resumed sink overwrites",
         invariant="progress",
         replacements=lambda: {"sink_recovery": SharedNobody()},
     ),
@@ -290,49 +290,49 @@ DEFECTS = (
     Defect(
         id="I12",
         upstream="FLINK-29627 / 29509 / 29512 (DELTA#467)",
-        title="restored transactions displace each other",
+        title="restored transactions of one subtask replace each other",
         invariant="exactly-once",
         replacements=lambda: {"sink_recovery": KeepsOneOfMany()},
     ),
     Defect(
         id="I14",
         upstream="FLINK-24530",
-        title="a global committer takes a notification for its inputs",
+        title="a global committer takes a notification for the arrival of all committables",
         invariant="visibility",
         replacements=lambda: {"global_committing": TakesNewsForData()},
     ),
     Defect(
         id="I19",
         upstream="HUDI#13530 (9570) / #5950 (4311) / #10312 (7132) / #18051",
-        title="recovery aborts what the restored positions are past",
+        title="recovery aborts transactions whose records are not read again",
         invariant="exactly-once",
         replacements=lambda: {"sink_recovery": AbortsRestored()},
     ),
     Defect(
         id="I27",
         upstream="SEATUNNEL#9826",
-        title="a gap between pre-commit and snapshot",
+        title="records are processed between the snapshot and the pre-commit",
         invariant="consistent-cut",
         replacements=lambda: {"pre_committing": SealsLater()},
     ),
     Defect(
         id="I35",
         upstream="RISINGWAVE#27087",
-        title="zombie writers of an earlier attempt are not shut out",
+        title="writers of an earlier attempt are not fenced",
         invariant="exactly-once",
         replacements=lambda: {"sink_recovery": NoFence()},
     ),
     Defect(
         id="I37",
         upstream="SEATUNNEL#4717 / #4881",
-        title="labels after a restore collide with committed ones",
+        title="the labels of transactions after a restore equal committed ones",
         invariant="exactly-once",
         replacements=lambda: {"naming": LabelsStartAgain()},
     ),
     Defect(
         id="I38",
         upstream="FLINK-31363",
-        title="an empty transaction is committed again",
+        title="an empty transaction is sealed although the store drops it",
         invariant="progress",
         replacements=lambda: {"pre_committing": SealsEmpty()},
     ),
@@ -346,21 +346,21 @@ DEFECTS = (
     Defect(
         id="I22",
         upstream="FLINK-19166 / FLINK-18110",
-        title="a listener is registered after the restore",
+        title="restored transactions are announced before a listener is registered",
         invariant="progress",
         replacements=lambda: _announced_too_early(),
     ),
     Defect(
         id="J17",
         upstream="FLINK-25920",
-        title="a late notification commits what is newer",
+        title="a late notification commits transactions of newer checkpoints",
         invariant="visibility",
         replacements=lambda: {"committing": CommitsAllSealed()},
     ),
     Defect(
         id="I18",
         upstream="ICEBERG#16009 / #14182 / FLINK-36517",
-        title="the key of deduplication holds the attempt",
+        title="the deduplication key contains the attempt",
         invariant="exactly-once",
         replacements=lambda: {"naming": IdentityOfAttempt()},
     ),

@@ -12,7 +12,7 @@ from .registry import Defect
 
 
 class OperatorOnly(Naming):
-    """D16: a snapshot is named by its operator, so that subtasks overwrite each other's."""
+    """D16: a snapshot is named after its operator, so that its subtasks overwrite each other's snapshots."""
 
     def handle(self, job: int, checkpoint: CheckpointId, task: TaskId, attempt: AttemptId) -> Handle:
         self.reached = True
@@ -47,7 +47,7 @@ class LatePosition:
 
 
 class PositionLast(SourceCut):
-    """M14: the positions are read once the state is on its way; they may be past it."""
+    """M14: the positions are read when the state is already being written; they may be ahead of it."""
 
     def cut(self, source: SourceTask, checkpoint: CheckpointId) -> list[Effect]:
         self.reached = True
@@ -66,28 +66,28 @@ DEFECTS = (
     Defect(
         id="D16",
         upstream="JET#840 (894f3a8c21)",
-        title="snapshots of subtasks share one key",
+        title="snapshots of all subtasks of an operator share one key",
         invariant="restored-state",
         replacements=lambda: {"naming": OperatorOnly()},
     ),
     Defect(
         id="J23",
         upstream="BYTEWAX 0bb9daae / 4b83d6f2",
-        title="a source at its end is missing from the snapshot",
+        title="the splits of a source that has read all of its input are missing from the snapshot",
         invariant="exactly-once",
         replacements=lambda: {"source_cut": PartOfPositions(_has_input)},
     ),
     Defect(
         id="K10",
         upstream="FLINK-2314 (review)",
-        title="only the latest split's position is kept",
+        title="a source's snapshot has only the position of the split that was read last",
         invariant="exactly-once",
         replacements=lambda: {"source_cut": PartOfPositions(_is_latest)},
     ),
     Defect(
         id="M14",
         upstream="SAMZA-1384",
-        title="positions are read after the state",
+        title="a source's positions are read after its state",
         invariant="consistent-cut",
         replacements=lambda: {"source_cut": PositionLast()},
     ),

@@ -11,7 +11,7 @@ from .registry import Defect
 
 
 class NotYetDurable(Persisting):
-    """P01: the snapshot is written while what it refers to is still being flushed."""
+    """P01: the snapshot is written while the data that it refers to is still being flushed."""
 
     def awaits_durable(self, serial: int) -> bool:
         self.reached = True
@@ -27,7 +27,7 @@ class BehindTheNewest(Persisting):
 
 
 class OneLate(Persisting):
-    """P03: what is replayed begins behind the first element that is referred to."""
+    """P03: the replay begins after the first element that the snapshot refers to."""
 
     def fetched(self, ref: Ref) -> Ref:
         self.reached = True
@@ -46,28 +46,28 @@ DEFECTS = (
     Defect(
         id="P01",
         upstream="FLIP-76 (flush)",
-        title="snapshot refers to spilled data that is not durable",
+        title="a snapshot refers to spilled data that is not durable",
         invariant="consistent-cut",
         replacements=lambda: {"persisting": NotYetDurable()},
     ),
     Defect(
         id="P02",
         upstream="FLIP-76 (truncation)",
-        title="spilled data trimmed a checkpoint too early",
+        title="spilled data is trimmed one checkpoint too early",
         invariant="restored-state",
         replacements=lambda: {"persisting": BehindTheNewest()},
     ),
     Defect(
         id="P03",
         upstream="FLIP-76 (replay)",
-        title="replay of spilled data starts one element late",
+        title="the replay of spilled data begins one element too late",
         invariant="restored-state",
         replacements=lambda: {"persisting": OneLate()},
     ),
     Defect(
         id="P04",
         upstream="FLIP-76 (several attempts)",
-        title="a new attempt writes into the log that the last checkpoint refers to",
+        title="a new attempt writes to the log to which the last checkpoint refers",
         invariant="restored-state",
         replacements=lambda: {"naming": LogOfTheTask()},
     ),

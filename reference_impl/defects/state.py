@@ -9,7 +9,7 @@ from .registry import Defect
 
 
 class NoCopy(Copying):
-    """H01: the asynchronous part reads what the task goes on working with."""
+    """H01: the asynchronous part of a snapshot reads structures that the task goes on changing."""
 
     def copy(self, heap: dict[Any, Any]) -> dict[Any, Any]:
         self.reached = True
@@ -17,7 +17,7 @@ class NoCopy(Copying):
 
 
 class ShallowCopy(Copying):
-    """H04: the map is copied, the lists in it are not; a row added later is in the snapshot."""
+    """H04: the map is copied, and the lists in it are not: a row added later gets into the snapshot."""
 
     def copy(self, heap: dict[Any, Any]) -> dict[Any, Any]:
         self.reached = self.reached or any(isinstance(value, list) for value in heap.values())
@@ -25,7 +25,7 @@ class ShallowCopy(Copying):
 
 
 class StuckAsRestored(HeldOutput):
-    """H06: only a row that comes sees to it that a list is emptied at the end; what was restored has nobody to."""
+    """H06: only the arrival of a row makes sure that a list is flushed at the end; a restored list is never flushed."""
 
     def at_end(self, restored: bool) -> bool:
         self.reached = self.reached or restored
@@ -50,7 +50,7 @@ DEFECTS = (
     Defect(
         id="H06",
         upstream="FLINK-29827",
-        title="restored buffer has no flush timer",
+        title="a restored buffer has no flush timer",
         invariant="no-data-loss",
         replacements=lambda: {"held_output": StuckAsRestored()},
     ),
