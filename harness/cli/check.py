@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 FORMAT = "cutproof-check/1"
 KINDS = {
-    "lost": ("row that is expected is lost:", "rows that are expected are lost:"),
-    "repeated": ("row is there more often than expected:", "rows are there more often than expected:"),
-    "unexpected": ("row is there that nobody expected:", "rows are there that nobody expected:"),
+    "lost": ("expected row is lost:", "expected rows are lost:"),
+    "repeated": ("row is committed more often than expected:", "rows are committed more often than expected:"),
+    "unexpected": ("committed row was not expected:", "committed rows were not expected:"),
     "changed": ("row differs in value (expected -> committed):", "rows differ in value (expected -> committed):"),
 }
 
@@ -89,7 +89,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                          "are one changed row")  # fmt: skip
     judging.add_argument("--guarantee", default="exactly-once", choices=GUARANTEES,
                          help="exactly-once: each row as often as expected (default); at-least-once: repeats are "
-                         "allowed; at-most-once: losses are")  # fmt: skip
+                         "allowed; at-most-once: losses are allowed")  # fmt: skip
     judging.add_argument("--tolerance", metavar="COL=X", action="append", default=[],
                          help="numbers in this column may differ by X; may be repeated")  # fmt: skip
     judging.add_argument("--relative-tolerance", metavar="COL=X", action="append", default=[],

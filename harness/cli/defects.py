@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 The planted defects: deliberately wrong variants of single decisions of the reference
-engine, each modelled on a real bug. `list` names them. `run` demands that they are
-caught: the invariant named beforehand is violated, the wrong code itself ran, and the
-same scenario holds and is exercised on the unmodified engine. For each defect that is
-caught PySpark is asked about both runs. If the hunt for a defect breaks, that is
-reported, and the other hunts go on.
+engine, each modelled on a real bug. `list` names them. `run` draws scenarios
+for each defect until one catches it: the invariant that the defect names is violated, and
+the wrong code ran; on the unmodified engine the same scenario exercises the invariant,
+and the invariant holds. PySpark then computes the expected rows of both runs. If an error
+ends the hunt for one defect, the error is reported, and the other hunts go on.
 
-With `--subject processes` a defect's scenario, found in virtual time or taken from
-a folder, runs several times on real processes, and the rate at which the defect shows
-is reported."""
+With `--subject processes` each scenario runs several times on real processes, and the rate
+at which the defect shows is reported. The scenarios are found in virtual time, or taken
+from a folder."""
 
 EXAMPLES = """\
 examples:
@@ -41,13 +41,14 @@ examples:
   cutproof defects run --all --subject processes --scenarios tests/corpus/processes
 
 exit codes of run: 0 all were caught, 3 some were not reached or not caught, 2 no such defect,
-4 a hunt broke (the results of the others are printed), or PySpark disagrees; CUTPROOF_DEBUG=1 shows the traceback"""
+4 an error ended a hunt (the results of the others are printed), or PySpark disagrees.
+CUTPROOF_DEBUG=1 shows the traceback."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("list", "run"), help="list them, or run them")
+    parser.add_argument("action", choices=("list", "run"), help="list the defects, or run them")
     parser.add_argument("ids", metavar="ID", nargs="*", help="the defects to run")
-    parser.add_argument("--all", action="store_true", help="run every one")
+    parser.add_argument("--all", action="store_true", help="run all defects")
     parser.add_argument(
         "--scenarios",
         metavar="N|DIR",

@@ -13,14 +13,14 @@ from .output import Output
 DESCRIPTION = """\
 Reports what this machine has, what it lacks and how to get it: Python, the packages,
 Java, whether Spark starts, room on the disk, the servers that runs on real
-processes need, what such runs have kept, and a browser (for one test only)."""
+processes need, what such runs have saved, and a browser (for one test only)."""
 
 EXAMPLES = """\
 examples:
   cutproof doctor
   cutproof doctor --json
   cutproof doctor --install toxiproxy   find or build the Toxiproxy server, once for each user
-  cutproof doctor --prune               remove what past runs have kept, and the caches
+  cutproof doctor --prune               remove the files that past runs have kept, and the caches
 
 exit codes: 0 all that is needed is there, 4 something is missing or cannot be installed"""
 
@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     instead.add_argument(
         "--prune",
         action="store_true",
-        help="remove kept histories, kept runs on real processes, what such runs have left in a PostgreSQL of yours, "
+        help="remove kept histories, kept runs on real processes, tables that such runs have left in your PostgreSQL, "
         "and caches; reports and installed servers stay",
     )
 
@@ -51,10 +51,10 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
         return _install(options, output)
     findings: list[doctor.Finding] = []
     with progress_of(options) as progress:
-        progress.step("looking around, and starting Spark")
+        progress.step("examining the machine, and starting Spark")
         for finding in doctor.examine(options.out):
             findings.append(finding)
-            progress.step("starting Spark" if finding.what == "Java" else "looking around")
+            progress.step("starting Spark" if finding.what == "Java" else "examining the machine")
     health = doctor.health(findings)
     for finding in findings:
         sign = "ok     " if finding.found else "MISSING" if finding.needed else "-      "

@@ -22,13 +22,13 @@ LINE = 280
 """how many characters a line about a wrong history has"""
 
 DESCRIPTION = """\
-Judges a recorded history again, without running anything: one that a run kept, or one
-that was recorded elsewhere in the same format (cutproof-history/1). The scenario says
-what was to be computed; without --scenario it is looked for in the history's folder.
+Judges a recorded history again, without running anything. The history was kept by a run,
+or was recorded elsewhere in the same format (cutproof-history/1). The scenario says which
+rows were to be computed; without --scenario it is searched in the history's folder.
 
-Runs on real processes are saved before they are judged. A run is kept if it was violated
-or its judge crashed; with `verify --keep-histories` every run is kept. Each has a folder
-in a place that `cutproof doctor` names. Such a folder can be judged too."""
+Runs on real processes are saved before they are judged. A run stays saved if an invariant
+was violated or a judge crashed; with `verify --keep-histories` every run does. Each saved
+run has a folder, which can be judged too. `cutproof doctor` prints where these folders are."""
 
 EXAMPLES = """\
 examples:

@@ -74,7 +74,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="one JSON object on standard output and nothing else there; text for people goes to standard error",
     )
-    group.add_argument("--quiet", action="store_true", help="no text for people but errors; no progress")
+    group.add_argument("--quiet", action="store_true", help="print only errors, and no progress")
 
 
 def progress_of(options: argparse.Namespace) -> AbstractContextManager[Progress]:
@@ -83,10 +83,10 @@ def progress_of(options: argparse.Namespace) -> AbstractContextManager[Progress]
 
 
 def refuse_for_system(what: str, given: Mapping[str, object], kind: str = "a system of processes and channels") -> None:
-    """Raise UsageError for options that do not apply to a workload with a world of its own."""
+    """Raise UsageError for options that do not apply to an example's kind of workload."""
     for option, value in given.items():
         if value:
-            raise UsageError(f"{what} is {kind} in a world of its own; leave {option} out")
+            raise UsageError(f"{what} is {kind}, to which {option} does not apply; leave it out")
 
 
 def add_subject(parser: argparse._ActionsContainer) -> None:
@@ -94,9 +94,9 @@ def add_subject(parser: argparse._ActionsContainer) -> None:
         "--subject",
         metavar="NAME",
         default="simulated",
-        help="the engine: `simulated` (the reference engine in virtual time), `processes` (the same as operating "
-        "system processes), or package.module:NAME of your own, a Subject or something that makes one when called "
-        "(default: simulated)",
+        help="the engine: `simulated` (the reference engine in virtual time), `processes` (the same engine "
+        "as operating system processes), or package.module:NAME of your own Subject, or of a callable that returns "
+        "one (default: simulated)",
     )
     parser.add_argument(
         "--defect", metavar="ID", help="plant a known defect in the engine first; `cutproof defects list` names them"
@@ -112,8 +112,7 @@ def add_functions(parser: argparse._ActionsContainer) -> None:
         dest="functions",
         action="append",
         default=[],
-        help="an operator of your own that the workload has: package.module:NAME of a cutproof.UserFunction; again "
-        "for each one",
+        help="an operator of your own in the workload: package.module:NAME of a cutproof.UserFunction; may be repeated",
     )
 
 

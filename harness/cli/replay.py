@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 FORMAT = "cutproof-replay/1"
 
 DESCRIPTION = """\
-Runs one scenario file again and prints what happened: what ran, what was hit, where
-the cut was, what was committed, what was expected, and the verdicts. In virtual time a
-run is a function of its scenario: `--json` has trace_sha256, a digest of everything that
-happened in order, and it is the same every time. On real processes it is not, and a
-failure that depends on a race may show or not: `--runs N` counts how often it shows.
+Runs one scenario file again and prints its story: the job, the faults and what they hit,
+the closing cut, the committed and the expected rows, and the verdicts. In virtual time
+every run of a scenario is the same: `--json` has trace_sha256, a digest of the run's
+events in their order. On real processes runs differ, and a failure that depends on a race
+shows only in some of them: `--runs N` counts in how many.
 
-A file that was found with a planted defect names the defect, and is replayed with it. The
-file of a system of processes (cutproof-graph/1) runs in a world of its own; causality
-judges its general snapshots."""
+A scenario that was found with a planted defect names the defect, and is replayed with it.
+A system of processes (a file in the format cutproof-graph/1) runs in the simulator, and its
+general snapshots are judged by causality."""
 
 EXAMPLES = """\
 examples:
@@ -43,7 +43,7 @@ examples:
   cutproof replay ID.json --subject processes --runs 10
   cutproof replay batch-ID.json --batch     as a stream and as a batch: both commit the same rows
 
-exit codes: 0 held, 1 violated, 2 no such file, or it cannot be read, 4 the harness failed"""
+exit codes: 0 held, 1 violated, 2 the file is missing or cannot be read, 4 the harness failed"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

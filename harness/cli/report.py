@@ -12,8 +12,8 @@ from .output import Output
 FORMAT = "cutproof-report/1"
 
 DESCRIPTION = """\
-Writes report.html and junit.xml of a run folder again, from what the folder keeps:
-after an upgrade, or where a full disk kept them from being written."""
+Writes report.html and junit.xml of a run folder again, from the folder's other files: after
+an upgrade, or if they could not be written because the disk was full."""
 
 EXAMPLES = """\
 examples:

@@ -29,16 +29,18 @@ TAMPERED_IN_REAL_TIME = 30
 """how many histories are mutated, if each run costs seconds"""
 
 DESCRIPTION = """\
-Draws scenarios (a workload, its layout, an engine configuration with aligned or
-unaligned checkpoints, and what goes wrong), runs each on the subject, and judges every
-recorded history against what PySpark says the answer is. Failures are shrunk until they
-read as a story. The same seed and version draw the same scenarios. With the simulated
-engine a run has companions. For every 20 scenarios it runs a system of processes: any
-graph, of which general snapshots are taken and judged by causality. One of every 40 jobs
-also runs as a batch, which has to commit the same rows as the stream.
+Draws scenarios, runs each on the subject, and judges every recorded history against the
+rows that PySpark computes. A scenario is a workload, its topology, an engine
+configuration with aligned or unaligned checkpoints, and faults. A scenario that fails is
+shrunk until its story is short. The same seed and version draw the same scenarios.
+
+With the simulated engine a verification also has companion runs. For every 20 scenarios
+it runs a system of processes (any graph), takes general snapshots of it, and judges them
+by causality. One of every 40 jobs also runs as a batch, which must commit the same rows
+as the stream.
 
 The run folder gets summary.json, report.html, junit.xml, scenarios.jsonl and
-counterexamples/, each replayable alone with `cutproof replay`."""
+counterexamples/. `cutproof replay` runs any one counterexample again."""
 
 EXAMPLES = """\
 examples:
@@ -64,10 +66,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--profile",
         choices=PROFILES,
         default="default",
-        help="how much, and what has to be shown: smoke (seconds), default (at most a minute on 2 cores; some minutes "
-        "on processes), nightly",
+        help="how many scenarios are drawn, and what the run has to show: smoke (seconds), default (at most a minute "
+        "on 2 cores; some minutes on processes), nightly",
     )
-    drawn.add_argument("--scenarios", metavar="N", type=count, help="run N scenarios, not as many as the profile has")
+    drawn.add_argument("--scenarios", metavar="N", type=count, help="run N scenarios instead of the profile's number")
     drawn.add_argument("--time", metavar="TIME", type=duration, help="stop drawing after this long: 60s, 5m, 1h")
     drawn.add_argument(
         "--seed", metavar="S", type=seed, help="draw from this seed; without it a seed is drawn, and printed"
@@ -88,8 +90,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     tested.add_argument(
         "--tamper",
         action="store_true",
-        help="show that the judge notices errors: drop, repeat or alter a committed row, or move a cut, "
-        "in recorded histories of this engine, and demand that the verdict changes",
+        help="show that the judge notices errors: mutate recorded histories of this engine (drop, repeat or alter a "
+        "committed row, or move a cut), and require that each verdict changes",
     )
     tested.add_argument(
         "--workers",
@@ -107,7 +109,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--known-failures",
         metavar="FILE",
         type=Path,
-        help="a file of failures that are expected until a day, each with its reason",
+        help="a file of failures that are expected until a given day, each with its reason",
     )
     printed(parser).add_argument(
         "--verbose",

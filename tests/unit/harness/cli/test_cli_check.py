@@ -75,9 +75,9 @@ def test_what_differs_is_reported_by_kind_and_by_column(
         "warning: the key id is not unique in actual: 1 key in 2 rows (id=1 2 times)",
         "4 rows expected, 5 committed",
         "2 rows differ in value (expected -> committed):",
-        "1 row that is expected is lost:",
-        "1 row is there more often than expected:",
-        "1 row is there that nobody expected:",
+        "1 expected row is lost:",
+        "1 row is committed more often than expected:",
+        "1 committed row was not expected:",
         "exactly-once VIOLATED",
     ):
         assert line in out, line

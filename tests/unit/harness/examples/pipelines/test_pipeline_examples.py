@@ -99,4 +99,4 @@ def test_it_runs_by_name_and_keeps_its_page(tmp_path: Path, capsys: pytest.Captu
 @pytest.mark.parametrize("words", [("--subject", "processes"), ("--defect", "A01"), ("--tamper",)])
 def test_what_means_another_world_is_refused(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", "--workload", "vicious-circle", *words]) == ExitCode.USAGE
-    assert f"is a pipeline of bytes in a world of its own; leave {words[0]} out" in capsys.readouterr().err
+    assert f"is a pipeline of bytes, to which {words[0]} does not apply; leave it out" in capsys.readouterr().err
