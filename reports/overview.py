@@ -169,7 +169,7 @@ def _systems(summary: Summary) -> str:
     return (
         f"Companion runs: {plural(counts.run, 'system')} of processes, with "
         f"{plural(counts.snapshots, 'general snapshot')}: {counts.held:,} held, {counts.violated:,} violated, "
-        f"{counts.unknown:,} unknown; {plural(counts.under_way, 'message')} lay in their channels."
+        f"{counts.unknown:,} unknown; {plural(counts.under_way, 'message')} were in flight."
     )
 
 

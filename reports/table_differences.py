@@ -13,9 +13,9 @@ from .words import plural
 
 TITLES = {
     "changed": "Rows that differ in value",
-    "lost": "Lost: expected and not there",
-    "repeated": "Repeated: there more often than expected",
-    "unexpected": "Unexpected: there and expected by nobody",
+    "lost": "Lost: expected, but not committed",
+    "repeated": "Repeated: committed more often than expected",
+    "unexpected": "Unexpected: committed, but not expected",
 }
 MOST_CHARACTERS = 300
 """the most characters of one value"""

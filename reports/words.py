@@ -9,17 +9,17 @@ from ..properties.spark.unasked import in_words
 
 PROMISES: dict[str, str] = {
     "exactly-once": "Every expected row is visible, once, and no other row is.",
-    "no-data-loss": "Nothing that was read is missing from what came out.",
-    "consistent-cut": "A snapshot is one moment of the dataflow: no record is half in, half out.",
+    "no-data-loss": "Every record that was read is reflected in the output.",
+    "consistent-cut": "Each snapshot is a consistent cut: it covers a record in all tasks or in none.",
     "at-least-once": "Every expected row is visible at least once.",
     "at-most-once": "No record is applied twice, and no row shows twice.",
     "order": "Records leave a channel in the order in which they entered it.",
-    "restored-state": "After a failure, each task loads what the newest complete snapshot stored.",
+    "restored-state": "After a failure, each task is restored from the newest completed snapshot.",
     "restorable": "Every retained snapshot can be restored.",
-    "visibility": "Nobody sees a row before the snapshot that covers it is complete.",
-    "drain": "A drained job has flushed everything, a stopped one nothing too early.",
-    "progress": "Once the faults are over, the job gets on with its work.",
-    "no-leaks": "At rest, nothing is left behind: no file, no open transaction.",
+    "visibility": "No reader sees a row before the snapshot that covers it is complete.",
+    "drain": "A drained job has flushed all buffered rows; a job stopped without drain has flushed none too early.",
+    "progress": "Once the faults are over, the job makes progress again.",
+    "no-leaks": "When the job is at rest, no unneeded file and no open transaction is left.",
 }
 
 STATUS_WORDS = {
@@ -45,7 +45,7 @@ def foreign_in_words(connections: int) -> str:
     if not connections:
         return ""
     what, was = plural(connections, "connection"), "was" if connections == 1 else "were"
-    return f"{what} to the runs' ports came from another program of this machine and {was} closed unheard."
+    return f"{what} to the runs' ports came from another program of this machine and {was} closed without an answer."
 
 
 def duration(us: float) -> str:
@@ -111,17 +111,17 @@ def sentence(entry: Timed) -> str:
         "completion-notified": f"is notified that checkpoint{number} is complete",
         "state-loaded": f"loads its snapshot of checkpoint{number}",
         "transaction-pre-committed": f"seals its transaction for checkpoint{number}",
-        "commit-requested": f"asks for the commit of its transaction of checkpoint{number}",
+        "commit-requested": f"requests the commit of its transaction of checkpoint{number}",
         "commit-answered": f"has its transaction of checkpoint{number} committed"
         if entry.detail in ("", "committed")
-        else "gets the answer to its commit",
+        else "receives the answer to its commit",
         "transaction-aborted": "has its transaction aborted",
-        "savepoint-requested": "is asked for a savepoint",
+        "savepoint-requested": "receives the request for a savepoint",
         "attempt-started": f"deploys attempt {entry.attempt}"
         + (f" from checkpoint{number}" if number else " from the beginning"),
         "coordinator-down": "dies",
-        "coordinator-up": "is taken over by another",
-        "command-issued": "is commanded",
+        "coordinator-up": "is replaced by another coordinator",
+        "command-issued": "receives a command",
         "job-ended": "ends the job",
         "killed": "is killed",
         "failed": "fails",

@@ -37,8 +37,8 @@ def test_the_headings_are_there_in_order(page: Page) -> None:
     headings = page.evaluate("[...document.querySelectorAll('h1, h2')].map(e => e.innerText.trim())")
     assert headings == [
         "✓ three-2pc-chain",
-        "What the text says, and what was found",
-        "Did it hold?",
+        "The claims of the text, and the evidence",
+        "Which invariants held?",
         "Pictures",
         "Figures",
     ]

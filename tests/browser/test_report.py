@@ -65,7 +65,7 @@ def test_the_headings_are_there_in_order(page: Page) -> None:
     assert headings == [
         "✗ consistent-cut was violated.",
         "What failed",
-        "Did it hold?",
+        "Which invariants held?",
         "What was really tried",
         "How the run went",
     ]

@@ -73,7 +73,7 @@ def test_the_store_reports_transactions() -> None:
 def test_commands_are_reported_with_what_was_asked() -> None:
     history = _history(journal=[CommandIssued(order=1, at_us=1, command=0, kind="stop-with-savepoint", drain=True)])
     assert [with_task(entry) for entry in entries_of(history)] == [
-        "coordinator is commanded (stop-with-savepoint with drain)"
+        "coordinator receives a command (stop-with-savepoint with drain)"
     ]
 
 

@@ -56,7 +56,7 @@ def test_it_is_one_well_formed_page_in_the_readers_order() -> None:
     assert page.headings == [
         "✗ consistent-cut was violated.",
         "What failed",
-        "Did it hold?",
+        "Which invariants held?",
         "What was really tried",
         "How the run went",
     ]

@@ -130,7 +130,7 @@ def test_the_head_states_what_came_of_it(example_run: ExampleRun, sign: str, wor
     text = text_of(render_example(view_of(example_run, Measured(times="Times are made up"))))
     assert f"{sign} it What it is." in text
     assert words in text
-    assert "Times are made up; everything shown was read off a run." in text
+    assert "Times are made up; everything shown comes from a run." in text
 
 
 def test_it_runs_by_name_and_states_where_its_page_is(
