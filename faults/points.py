@@ -20,11 +20,11 @@ POINTS: dict[str, str] = {
     "end-of-partition-sent": "a task sends into a channel that it has finished",
     # the coordinator
     "checkpoint-triggered": "the coordinator starts a checkpoint",
-    "ack-received": "the coordinator takes an acknowledgement",
-    "checkpoint-acknowledged": "the last acknowledgement is in, nothing is stored yet",
+    "ack-received": "the coordinator receives an acknowledgement",
+    "checkpoint-acknowledged": "the last acknowledgement has arrived, nothing is stored yet",
     "checkpoint-completed": "the coordinator's record of the checkpoint is durable",
-    "checkpoint-aborted": "the coordinator gives a checkpoint up",
-    "completion-notified": "a task takes the news that a checkpoint is complete",
+    "checkpoint-aborted": "the coordinator aborts a checkpoint",
+    "completion-notified": "a task is notified that a checkpoint is complete",
     # recovery
     "task-deployed": "a task of a new attempt comes up",
     "state-loaded": "a task has read the snapshot it restores",
@@ -33,11 +33,11 @@ POINTS: dict[str, str] = {
     "transaction-begun": "a sink opens a transaction",
     "transaction-written": "a sink writes a row into its transaction",
     "transaction-pre-committed": "a sink seals a transaction for a checkpoint",
-    "commit-requested": "a sink asks for the commit of a transaction",
-    "commit-answered": "a sink gets the answer to a commit",
+    "commit-requested": "a sink requests the commit of a transaction",
+    "commit-answered": "a sink receives the answer to a commit",
     "row-written": "a plain or idempotent sink writes a row",
     # commands
-    "savepoint-requested": "a user asks for a savepoint or a stop",
+    "savepoint-requested": "a user requests a savepoint or a stop",
 }
 
 COORDINATOR_POINTS: tuple[str, ...] = (

@@ -102,7 +102,7 @@ class Toxiproxy:
             text = self._package.api.APIConsumer.get("/version").text
         found = re.search(r"(?:version\W*)?([\w.+-]+)\W*$", text)
         if found is None or len(text) > 200:
-            raise ToxiproxyFailed(f"what listens on port {self.port} is no Toxiproxy server")
+            raise ToxiproxyFailed(f"the program that listens on port {self.port} is not a Toxiproxy server")
         return found[1]
 
     def proxy(self, name: str, upstream_port: int, listen_port: int = 0) -> Proxy:
@@ -146,7 +146,7 @@ class Toxiproxy:
                 if found not in self._states_of(name):
                     return f"the proxy {name!r} from {shown['listen']} to {shown['upstream']}{_in_words(shown)}"
         missing = sorted(name for name, made in self._made.items() if name not in there and not made.may_be_deleted)
-        return f"no proxy {missing[0]!r} any more" if missing else ""
+        return f"the proxy {missing[0]!r} is missing" if missing else ""
 
     def _states_of(self, name: str) -> list[_State]:
         """The states in which a proxy may be: the requested one, and those that were requested without an answer."""
@@ -171,7 +171,7 @@ class Toxiproxy:
             there = self._server.proxies()
             unhealed = [name for name in self.proxies() if not there[name].enabled or there[name].toxics()]
         if unhealed:
-            raise ToxiproxyFailed(f"Toxiproxy was asked to reset, and these are still disturbed: {', '.join(unhealed)}")
+            raise ToxiproxyFailed(f"Toxiproxy did not reset; these proxies are still disturbed: {', '.join(unhealed)}")
         for made in self._made.values():
             made.is_enabled, made.placed = True, {}
             made.unsure.clear()
@@ -187,12 +187,10 @@ class Toxiproxy:
         try:
             yield
         except self._package.api.ProxyExists as error:
-            raise ToxiproxyFailed(
-                f"Toxiproxy on port {self.port} was asked to {what}, and it is there already"
-            ) from error
+            raise ToxiproxyFailed(f"Toxiproxy on port {self.port} cannot {what}: it exists already") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ToxiproxyFailed(
-                f"Toxiproxy on port {self.port} was asked to {what}, and gave no proper answer: {error!r}"
+                f"Toxiproxy on port {self.port} gave no valid answer when it was asked to {what}: {error!r}"
             ) from error
 
 
@@ -230,7 +228,7 @@ class Proxy:
                 name=name, type=wire_type, stream=STREAMS[towards], toxicity=1.0, attributes=attributes
             )
         if placed not in self.active():
-            raise ToxiproxyFailed(f"Toxiproxy was asked to add {name} to {self.name}, and has something else there")
+            raise ToxiproxyFailed(f"Toxiproxy did not add {name} to {self.name} as requested")
         self.placed[name] = placed
         self.unsure.clear()
         return name
@@ -247,7 +245,7 @@ class Proxy:
         with self._server._calling(f"remove {name} from {self.name}"):
             self._theirs.destroy_toxic(name)
         if any(active.name == name for active in self.active()):
-            raise ToxiproxyFailed(f"Toxiproxy was asked to remove {name} from {self.name}, and still has it")
+            raise ToxiproxyFailed(f"Toxiproxy did not remove {name} from {self.name}")
         self.placed.pop(name, None)
         self.unsure.clear()
 
@@ -282,14 +280,14 @@ class Proxy:
         with self._server._calling(f"delete {self.name}"):
             self._theirs.destroy()
         if self.name in self._server.proxies():
-            raise ToxiproxyFailed(f"Toxiproxy was asked to delete {self.name}, and still has it")
+            raise ToxiproxyFailed(f"Toxiproxy did not delete {self.name}")
         self._server._made.pop(self.name, None)
 
     def _demand(self, *, enabled: bool) -> None:
         there = self._server._theirs().get(self.name)
         if there is None or there.enabled is not enabled or _port(there.listen) != self.port:
             shown = "enable" if enabled else "disable"
-            raise ToxiproxyFailed(f"Toxiproxy was asked to {shown} {self.name} on port {self.port}, and did not")
+            raise ToxiproxyFailed(f"Toxiproxy did not {shown} {self.name} on port {self.port}")
         self.is_enabled = enabled
         self.unsure.clear()
 
@@ -339,4 +337,4 @@ def _read(proxy: str, theirs: Any) -> Active:
             with contextlib.suppress(ValueError):
                 toxic = kind(**{ours: attributes[wire] for ours, wire in fields.items()})
                 return Active(name=theirs.name, towards=towards, toxic=toxic)
-    raise Tampered(f"at the proxy {proxy!r} a toxic that was not set from here: {vars(theirs)}")
+    raise Tampered(f"a toxic of another program at the proxy {proxy!r}: {vars(theirs)}")

@@ -122,7 +122,7 @@ class Transport:
         except TimeoutError as error:
             raise ToxiproxyFailed(f"{who} did not answer within {self._timeout_s:g} s") from error
         except (OSError, HTTPException) as error:
-            raise ToxiproxyFailed(f"{who} is gone: nothing answers there") from error
+            raise ToxiproxyFailed(f"{who} has ended: nothing answers on its port") from error
         finally:
             link.close()
         if not 200 <= answer.status_code < 300:

@@ -184,7 +184,7 @@ def _print(found: list[DefectRun], output: Output, *, rates: bool) -> None:
     output.table((*heads, "caught by, or violated instead"), rows)
     for run in found:
         if run.error:
-            output.complain(f"the hunt for {run.id} broke: {run.error} (CUTPROOF_DEBUG=1 shows where)")
+            output.complain(f"an error ended the hunt for {run.id}: {run.error} (CUTPROOF_DEBUG=1 shows where)")
             if debugging():
                 output.trace(run.trace)
         elif run.refused and not run.caught:

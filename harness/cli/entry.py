@@ -43,7 +43,7 @@ examples:
 
 exit codes:
   0 all that was judged held    1 an invariant was violated    2 bad input or usage
-  3 nothing violated, but not all was shown that had to be     4 the harness or its environment failed
+  3 nothing violated, but the run fell short of its profile     4 the harness or its environment failed
   130 interrupted; what was done so far is kept
 
 Settings come from [tool.cutproof] in pyproject.toml or from cutproof.toml, then from
@@ -125,7 +125,7 @@ def _root_parser() -> argparse.ArgumentParser:
         prog="cutproof",
         usage="cutproof [-h] [--version] VERB ...",
         description="Proves a stream processor's exactly-once claims, or breaks them.\n\nverbs:\n"
-        f"{verbs}\n\n`cutproof VERB --help` says more of each.",
+        f"{verbs}\n\n`cutproof VERB --help` describes each verb.",
         epilog=EPILOG,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")

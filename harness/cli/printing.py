@@ -77,10 +77,10 @@ def print_tampering(report: TamperReport, output: Output, *, verbose: bool = Fal
         for drawn_from in one.missed:
             output.say(f"not seen: {one.name}, in the scenario {drawn_from}")
     if report.not_reached:
-        sentence = f"not made, since no history had a place for it: {', '.join(report.not_reached)}"
+        sentence = f"not made, because no history had a place for it: {', '.join(report.not_reached)}"
         output.say("\n".join(wrap(sentence, WIDTH, subsequent_indent="  ", break_on_hyphens=False)))
     for drawn_from in report.accused:
-        output.say(f"violated without a mutation, in the scenario {drawn_from}")
+        output.say(f"violated without any mutation, in the scenario {drawn_from}")
     for sentence in in_sentences(report.not_run):
         output.say(sentence)
     for alike in list(by_reason(report.not_run).values())[:REASONS]:

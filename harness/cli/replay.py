@@ -136,7 +136,7 @@ def _both_ways(scenario: Scenario, options: argparse.Namespace, output: Output) 
     elsewhere = {"--subject": options.subject != "simulated", "--defect": options.defect, "--runs": options.runs > 1,
                  "--out": options.out, "--story": options.story}  # fmt: skip
     if unused := [name for name, given in elsewhere.items() if given]:
-        raise UsageError(f"--batch compares two ways of the reference engine: leave out {', '.join(unused)}")
+        raise UsageError(f"--batch compares two executions of the reference engine; leave out {', '.join(unused)}")
     with progress_of(options) as progress, as_written(options.scenario):
         progress.step(f"replaying {options.scenario.name} as a stream and as a batch")
         verdict = both_ways(as_bounded(scenario))

@@ -115,7 +115,7 @@ def _smallest_system(outcome: SystemOutcome, difference: str) -> Smallest:
     file = SystemFile(name=name, system=shrunk(outcome.system, difference))
     run = run_and_judge(file.system)
     if not isinstance(run.verdict, Violated):
-        raise HarnessFailed(f"system {outcome.number} fails in a search and holds when run again")
+        raise HarnessFailed(f"system {outcome.number} fails in a search, but holds when it is run again")
     processes = len(file.system.processes)
     return Smallest(
         name=name,
@@ -139,7 +139,7 @@ def _smallest_batch(outcome: BatchOutcome, difference: str) -> Smallest:
     scenario = shrink(outcome.scenario, differs).scenario
     verdict = both_ways(scenario)
     if not isinstance(verdict, Violated):
-        raise HarnessFailed(f"batch {outcome.number} differs in a search and is equal when run again")
+        raise HarnessFailed(f"batch {outcome.number} differs in a search, but is equal when it is run again")
     tasks, records, faults = size_of(scenario)
     return Smallest(
         name=f"batch-{outcome.number}",

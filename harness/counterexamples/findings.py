@@ -172,7 +172,7 @@ class FindingBuilder:
         verdict = result.judgement.verdicts[one.invariant]
         if not isinstance(verdict, Violated):
             index = self._example(one).index
-            self._found.failures.append(f"scenario {index} fails in a search and holds when run again")
+            self._found.failures.append(f"scenario {index} fails in a search, but holds when it is run again")
             return
         cause = cause_of(one.invariant, verdict, result.scenario, result.history, self._subject_name)
         finding = self._finding(one, result, verdict, cause, hasty=hasty, words=(*words, *more))
@@ -281,7 +281,7 @@ def recorded_result(outcome: ScenarioOutcome) -> Result:
 
 
 def _rate_in_words(rate: Rate) -> str:
-    return f"How surely it comes: violated in {rate} runs of this scenario."
+    return f"Rate: violated in {rate} runs of this scenario."
 
 
 def _bound_in_words(shrunk: Shrunk) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ def story_of_case(scenario: Scenario, case: Case, verdicts: dict[str, Verdict], 
     paragraphs = (
         *what_ran(scenario),
         f"What happened: {_joined(_events(scenario, history))}",
-        f"Where the cut lay: {_cut(case)}",
+        f"Where the closing cut was: {_cut(case)}",
         *_rows(case),
         *_violations(verdicts),
     )

@@ -49,7 +49,7 @@ def fault_in_words(fault: AnyFault) -> str:
         case plan.KillCoordinator(down_us=down_us):
             return f"the coordinator is killed and another takes over {time_in_words(down_us)} later"
         case plan.PauseTask(task=task, for_us=for_us):
-            return f"task {task} is paused for {time_in_words(for_us)}, is given up for dead and comes back"
+            return f"task {task} is paused for {time_in_words(for_us)}, is declared lost and comes back"
         case plan.DelayChannel(sender=sender, receiver=receiver, by_us=by_us, for_us=for_us):
             return (
                 f"for {time_in_words(for_us)} messages from {sender} to {receiver} take {time_in_words(by_us)} longer"
@@ -71,7 +71,7 @@ def fault_in_words(fault: AnyFault) -> str:
         case plan.TearWrite(task=task):
             return f"{task or 'the coordinator'} dies in its next snapshot write and leaves half a file"
         case plan.LoseUnsynced(node=node):
-            return f"node {node} loses power, and every write that it had not synced"
+            return f"node {node} loses power and every write that it had not synced"
         case plan.FailCommit(task=task, how=how, times=times):
             often = f" {times} times in a row" if times > 1 else ""
             return f"the next commit{f' of {task}' if task else ''} goes wrong{often} ({how.replace('-', ' ')})"
@@ -104,7 +104,7 @@ def _on_machines(fault: MachineFault) -> str:
 def command_in_words(command: AnyCommand) -> str:
     match command:
         case Savepoint():
-            return "a savepoint is asked for"
+            return "a savepoint is requested"
         case StopWithSavepoint(drain=drain):
             return f"the job is stopped with a savepoint{' and drained' if drain else ''}"
         case Cancel():

@@ -213,7 +213,7 @@ def _within(choices: Choices, frame: Frame, template: Template) -> Scenario:
         missing = lacks(scenario, frame.capabilities) if frame.capabilities is not None else ()
         if not missing:
             return scenario
-    raise HarnessFailed(f"no scenario is within what the subject can do: the plainest takes {', '.join(missing)}")
+    raise HarnessFailed(f"the subject can run no scenario: even the simplest needs {', '.join(missing)}")
 
 
 def _drawn(choices: Choices, frame: Frame, template: Template) -> Scenario:

@@ -25,16 +25,16 @@ PROPERTY = "cutproof"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("cutproof", "cutproof: verification of stream processors")
-    group.addoption("--cutproof-scenarios", metavar="N", type=int, help="so many scenarios a verification, whatever "
-                    "the tests say")  # fmt: skip
+    group.addoption("--cutproof-scenarios", metavar="N", type=int, help="run N scenarios in each verification, "
+                    "instead of the number in the test")  # fmt: skip
     group.addoption("--cutproof-seed", metavar="S", type=int, help="draw from this seed (default: 0)")
-    group.addoption("--cutproof-subject", metavar="NAME", default="simulated", help="what collected scenario files "
-                    "run on: simulated (default), processes or package.module:NAME")  # fmt: skip
+    group.addoption("--cutproof-subject", metavar="NAME", default="simulated", help="the subject of collected "
+                    "scenario files: simulated (default), processes or package.module:NAME")  # fmt: skip
     group.addoption("--cutproof-function", metavar="NAME", dest="cutproof_functions", action="append", default=[],
-                    help="an operator of yours that collected scenario files have: package.module:NAME")  # fmt: skip
+                    help="an operator of your own in collected scenario files: package.module:NAME")  # fmt: skip
     group.addoption("--cutproof-out", metavar="DIR", type=Path, help="where run folders are kept (out/pytest)")
-    group.addoption("--cutproof-known-failures", metavar="FILE", type=Path, help="failures that are expected until "
-                    "a day, each with its reason")  # fmt: skip
+    group.addoption("--cutproof-known-failures", metavar="FILE", type=Path, help="a file of failures that are "
+                    "expected until a given day, each with its reason")  # fmt: skip
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> ScenarioFile | None:

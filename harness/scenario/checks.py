@@ -59,7 +59,7 @@ def problems_of(scenario: Scenario) -> Iterator[str]:
         where = f"command {index} ({kind_of(command)})"
         yield from (f"{where}: {problem}" for problem in _trigger(command.trigger, layout))
         if isinstance(command, Resume) and not isinstance(command.trigger, AtTime):
-            yield f"{where}: a resume is set off by a time, which counts from the end of the job"
+            yield f"{where}: a resume is triggered by a time, which counts from the end of the job"
     for index, perturbation in enumerate(scenario.deviations):
         yield from (f"schedule perturbation {index}: {problem}" for problem in _perturbation(perturbation, layout))
 

@@ -185,6 +185,6 @@ def _migrated(data: bytes, where: str) -> bytes:
         data = msgspec.json.encode(migrate(msgspec.json.decode(data)))
         newer = _format_of(data, where)
         if newer == found:
-            raise FileError(f"{where}: its format {found!r} has no way to {FORMAT}")
+            raise FileError(f"{where}: its format {found!r} cannot be converted to {FORMAT}")
         found = newer
     return data

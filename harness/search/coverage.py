@@ -294,7 +294,7 @@ def _impossible(capabilities: Capabilities) -> list[Impossible]:
 
 UNASKED = "not asked"
 _WHY_UNASKED = (
-    "they take a guarantee, a command or a sink that the subject has not, or a sink that both writes and commits"
+    "they need a guarantee, a command or a sink that the subject does not have, or a sink that both writes and commits"
 )
 
 

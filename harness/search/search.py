@@ -147,7 +147,7 @@ class Search:
             self._abandon()
             raise
         except BrokenExecutor:
-            self._found.failures.append("a worker process died; what it was doing is lost")
+            self._found.failures.append("a worker process died; its unfinished scenarios are lost")
             self._abandon()
         except Exception as error:  # an exception of a generator, or of the callback `on_outcome`
             self._found.failures.append(f"the search failed: {one_line(error)}")

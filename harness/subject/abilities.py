@@ -159,7 +159,7 @@ def demand(capabilities: object, who: str) -> None:
 def _misspelt(capabilities: Capabilities) -> Iterator[str]:
     for field, (what, names) in VOCABULARIES.items():
         for name in sorted(map(str, getattr(capabilities, field) - frozenset(names))):
-            yield f"declares the {what} {name!r}, which there is not{nearest(name, names)}"
+            yield f"declares the {what} {name!r}, which does not exist{nearest(name, names)}"
 
 
 def usable(capabilities: Capabilities) -> Capabilities:
@@ -183,7 +183,7 @@ def _too_narrow(capabilities: Capabilities) -> Iterator[str]:
     if not can.sinks:
         yield _none_of(_first_empty(capabilities, ("sinks",), "committing"))
     if not any(is_promised(guarantee, sink) for guarantee in can.guarantees for sink in can.sinks):
-        yield "can be given nothing to do: the guarantee at-most-once takes the sink plain, which it does not declare"
+        yield "can run no scenario: the guarantee at-most-once needs the sink plain, which it does not declare"
     for field, enough in _ESSENTIAL.items():
         if not getattr(capabilities, field) & set(enough):
             yield _none_of(field, enough)
@@ -204,4 +204,4 @@ def _first_empty(capabilities: Capabilities, fields: Iterable[str], last: str) -
 
 def _none_of(field: str, names: Iterable[str] = ()) -> str:
     known = ", ".join(names or VOCABULARIES[field][1])
-    return f"can be given nothing to do: of {field} it declares none of {known}"
+    return f"can run no scenario: of {field} it declares none of {known}"

@@ -93,13 +93,13 @@ def check_capabilities(subject: Subject, who: str) -> None:
     except CutproofError:
         raise
     except Exception as error:
-        raise UsageError(f"the capabilities of {who} cannot be had: {_why(error)}") from error
+        raise UsageError(f"the capabilities of {who} cannot be read: {_why(error)}") from error
     demand(capabilities, who)
 
 
 def _made(name: str, maker: object) -> Subject:
     if not callable(maker):
-        raise UsageError(f"{name} is neither a Subject nor something that makes one when called")
+        raise UsageError(f"{name} is neither a Subject nor a callable that returns one")
     try:
         made: Subject = maker()
     except TypeError as error:

@@ -81,8 +81,8 @@ def demand_given(workload: Workload, topology: Topology | None, capabilities: Ca
     missing = tuple(_missing(needed, capabilities))
     if missing:
         raise UsageError(
-            f"{who} cannot be given the workload {workload.name}: "
-            f"it takes {', '.join(missing)}, which {who} does not declare"
+            f"{who} cannot run the workload {workload.name}: "
+            f"it needs {', '.join(missing)}, which {who} does not declare"
         )
 
 

@@ -59,5 +59,5 @@ def history_of(subject: Subject, scenario: Scenario, *, timeline: bool = False) 
     """The history that a subject returns for a scenario; raises `SubjectFailed` if it returns no history."""
     history: object = subject.run(scenario, timeline=timeline)
     if not isinstance(history, History):
-        raise SubjectFailed(f"run gave back a {type(history).__name__}; it has to give back a cutproof.History")
+        raise SubjectFailed(f"run returned a {type(history).__name__}; it has to return a cutproof.History")
     return history

@@ -37,7 +37,7 @@ def known(functions: Iterable[UserFunction | str]) -> None:
     for one in functions:
         function = _loaded(one) if isinstance(one, str) else one
         if not isinstance(function.name, str) or not function.name:
-            raise UsageError(f"a user function has a text for its name, not {function.name!r}")
+            raise UsageError(f"the name of a user function is a text, not {function.name!r}")
         if function.name.startswith(RESERVED):
             raise UsageError(f"{function.name}: names that begin with {RESERVED!r} are those of the package's own")
         for problem in problems_of(function):
@@ -116,7 +116,7 @@ def entries_of(functions: Iterable[UserFunction | str]) -> tuple[str, ...]:
     without_counterpart = [one.name for one in given if not isinstance(one, str)]
     if without_counterpart:
         raise UsageError(
-            f"worker processes cannot be given {', '.join(without_counterpart)}; name it as package.module:NAME"
+            f"worker processes cannot import {', '.join(without_counterpart)}; name it as package.module:NAME"
         )
     return tuple(str(one) for one in given)
 

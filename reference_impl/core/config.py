@@ -151,7 +151,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         if self.finishing not in FINISHING:
             raise Refused(f"unknown way of finishing {self.finishing!r}")
         if self.committing not in COMMITTING:
-            raise Refused(f"nobody is called {self.committing!r} who could commit")
+            raise Refused(f"unknown way of committing {self.committing!r}")
         if self.committing != "writer" and (self.sink != "transactional" or self.finishing != "together"):
             raise Refused("committers take what a transactional sink seals for a checkpoint, up to the final one")
         if self.pooled_ids and (self.sink != "transactional" or self.committing != "writer"):
@@ -161,4 +161,4 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         if not self.rewinds and self.sink != "plain":
             raise Refused("at-most-once takes no checkpoints, so nothing would ever commit: it needs a plain sink")
         if self.retained_checkpoints < 1 or self.concurrent_checkpoints < 1:
-            raise Refused("at least one checkpoint must be retained, and one may be under way")
+            raise Refused("at least one checkpoint must be retained, and at least one allowed in progress")

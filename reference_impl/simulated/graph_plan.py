@@ -120,7 +120,7 @@ def _faults_of_beginnings(system: System) -> list[str]:
             f"snapshot {name!r} is begun twice: {system.method} orders all processes at once" for name in _twice(names)
         ]
     if system.method == "stop-the-world" and len(names) > 1:
-        found.append("stop-the-world takes one snapshot: the world stands still for it")
+        found.append("stop-the-world takes one snapshot: it stops all processes")
     if any(2 * abs(skew) >= system.timeout_us for skew in system.skews_us.values()):
         found.append("a clock differs by half of patience_us or more: nobody would wait for it")
     if system.method == "chandy-lamport":

@@ -83,7 +83,7 @@ def faults_of(pipeline: Pipeline) -> list[str]:
     }
     found += [f"{name} is not positive" for name, value in numbers.items() if value <= 0]
     if pipeline.channel_bytes < pipeline.buffer_bytes:
-        found.append("a channel has not room for one buffer")
+        found.append("a channel has no room for one buffer")
     if pipeline.device.kind not in DEVICES:
         found.append(f"store {pipeline.device.kind!r}: one of {', '.join(DEVICES)}")
     if list(pipeline.crashes_us) != sorted(pipeline.crashes_us):
@@ -100,7 +100,7 @@ def _stage_faults(pipeline: Pipeline) -> list[str]:
     found += [f"the rate of {stage.name!r} is not positive" for stage in pipeline.stages if stage.rate <= 0]
     seen: list[str] = []
     for stage in pipeline.stages:
-        found += [f"{stage.name!r} reads {name!r}, which stands behind it" for name in stage.inputs if name not in seen]
+        found += [f"{stage.name!r} reads {name!r}, which comes after it" for name in stage.inputs if name not in seen]
         seen.append(stage.name)
     ends = [name for name in names if name not in read]
     if len(ends) != 1:

@@ -195,7 +195,7 @@ def test_a_task_fails_and_no_process_with_it(subject: Subject, fault: Any) -> No
 
 
 def test_a_zombie_of_the_region_is_shut_out(subject: Subject) -> None:
-    """It stands still, is given up for dead and comes back when the newer attempt of it runs."""
+    """It stands still, is declared lost and comes back when the newer attempt of it runs."""
     asked = scenario(PauseTask(trigger=AMID, task="sink-1", for_us=30_000))
     result = conforms(subject, asked, *EXACTLY)
     assert committed(result) == expected_rows(asked)

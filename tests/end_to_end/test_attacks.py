@@ -148,9 +148,9 @@ def test_a_proxy_that_somebody_else_makes_ends_the_run_and_is_removed(open_folde
     assert run.summary["scenarios"]["violated"] == 0
     (failure,) = run.summary["failures"]
     assert failure.endswith(
-        "another program of this machine has used the control port of the run's Toxiproxy, which has the proxy "
-        f"'{LEAK}' from {made.removeprefix('made ')} to 127.0.0.1:1: "
-        "that server was killed, and what was run is not judged; run again"
+        "another program on this machine has used the control port of the run's Toxiproxy (the proxy "
+        f"'{LEAK}' from {made.removeprefix('made ')} to 127.0.0.1:1): "
+        "the server was killed, and the run is not judged; run again"
     )
     assert not listens(int(made.rpartition(":")[2]))
 

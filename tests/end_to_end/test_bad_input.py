@@ -55,7 +55,7 @@ def test_a_scenario_file_that_is_none(kind: str, command_inside: Command, tmp_pa
         (["check", "--expected", "none.csv", "--actual", "none.csv"], "there is no none.csv"),
         (["verify", "--workload", "ordres"], "did you mean 'orders'?"),
         (["verify", "--subject", "proceses"], "did you mean 'processes'?"),
-        (["judge", "empty"], "empty holds no run on processes that could be read"),
+        (["judge", "empty"], "empty holds no readable run on processes"),
         (["verify", "--subject", "no.such:Engine"], "cannot be imported"),
         (["verify", "--seed", "x"], "'x' is not a whole number"),
         (["verify", "--out", "file/x"], "cannot write into file/x"),

@@ -126,7 +126,9 @@ def test_replay_prints_a_story_and_keeps_what_judge_can_judge(command_here: Comm
     write_scenario(tmp_path / "it.json", EXAMPLES["single-input-barrier"].scenario)
     done = cutproof_command(tmp_path, "replay", "it.json", "--quick", "--story", "--out", "kept")
     assert done.returncode == 0, done.stderr
-    assert all(words in done.stdout for words in ("What ran:", "What happened:", "Where the cut lay:", "trace sha256"))
+    assert all(
+        words in done.stdout for words in ("What ran:", "What happened:", "Where the closing cut was:", "trace sha256")
+    )
     assert (tmp_path / "kept" / "report.html").stat().st_size > 10_000
     judged = cutproof_command(tmp_path, "judge", "kept/history.json", "--quick", "--json")
     assert judged.returncode == 0, judged.stderr

@@ -96,7 +96,7 @@ class ChannelFaults:
         return self._lasting(watch, Stall(), for_us)
 
     def slice(self, fault: int, sender: str, receiver: str, size: int, for_us: int) -> bool:
-        watch = self._watch(fault, sender, receiver, f"what passes comes in pieces of {size} bytes", _in_pieces)
+        watch = self._watch(fault, sender, receiver, f"the bytes arrive in pieces of {size}", _in_pieces)
         channel = watch.channel
         watch.pieces = {attempt: count for (name, attempt), count in self._pieces.items() if name == channel}
         return self._lasting(watch, Slice(average_size=size, delay_us=SLICE_PAUSE_US), for_us)
@@ -146,7 +146,7 @@ class ChannelFaults:
 
     def timeout(self, fault: int, sender: str, receiver: str, after_us: int) -> bool:
         real_us = max(1_000, self._context.real(after_us))
-        watch = self._watch(fault, sender, receiver, "what enters is dropped, and the connection closes", None)
+        watch = self._watch(fault, sender, receiver, "all bytes are dropped, and the connection closes", None)
         return self._once(watch, Timeout(ms=real_us // 1000), real_us + GRACE_US)
 
     def _once(self, watch: Watch, toxic: Toxic, within_us: int) -> bool:

@@ -100,7 +100,7 @@ def kept(folder: Path) -> tuple[Scenario, History]:
         evidence = _unsealed(folder)
         return evidence.scenario, history_of(evidence, folder / JOURNALS)
     except (OSError, msgspec.DecodeError, RecursionError, CutproofError) as error:
-        raise UsageError(f"{folder} holds no run on processes that could be read: {one_line(error)}") from error
+        raise UsageError(f"{folder} holds no readable run on processes: {one_line(error)}") from error
 
 
 def _unsealed(folder: Path) -> Evidence:
@@ -115,7 +115,7 @@ def _unsealed(folder: Path) -> Evidence:
         if name not in found:
             raise HarnessFailed(f"the journal {name} is missing")
         if name not in kept:
-            raise HarnessFailed(f"the journal {name} is none of this run's")
+            raise HarnessFailed(f"the journal {name} does not belong to this run")
         if found[name] != kept[name]:
             how = f"{found[name].length} bytes instead of {kept[name].length}"
             raise HarnessFailed(
@@ -159,7 +159,7 @@ def history_of(evidence: Evidence, journals: Path) -> History:
     try:
         found = journals_in(journals)
     except (OSError, CorruptJournal) as error:
-        raise HarnessFailed(f"what the processes wrote down cannot be read: {error}") from error
+        raise HarnessFailed(f"the journals of the processes cannot be read: {error}") from error
     _check_faults(found, len(scenario.faults))
     merged(
         history,
@@ -182,5 +182,5 @@ def _check_faults(journals: Sequence[Journal], planned: int) -> None:
             fault = getattr(entry, "fault", None)
             if fault is not None and not 0 <= fault < planned:
                 raise HarnessFailed(
-                    f"the journal {process}.{incarnation} reports fault {fault}, and the scenario has {planned}"
+                    f"the journal {process}.{incarnation} reports fault {fault}, which the scenario does not have"
                 )

@@ -315,7 +315,7 @@ class Orchestrator:
                 committed = reader.committed()
             passing = reader.passing()
         except Unreachable as error:
-            raise HarnessFailed(f"what was committed cannot be read: {error}") from error
+            raise HarnessFailed(f"the committed rows cannot be read: {error}") from error
         finally:
             reader.close()
         facts = self.context.facts

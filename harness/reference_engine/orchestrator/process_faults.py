@@ -238,7 +238,7 @@ class Disturbances:
         proxies = context.services.proxies
         # checked now, because the next server does not show whether another program has changed this one
         context.services.check_proxies()
-        self.channels.waits_for_all(fault, "the proxy dies, and with it every connection through it")
+        self.channels.waits_for_all(fault, "Toxiproxy is killed, and every connection through it breaks")
         proxies.kill()
         context.heal_after(context.real(down_us), fault, proxies.start)
         return True

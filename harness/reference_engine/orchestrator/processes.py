@@ -246,9 +246,7 @@ class Processes:
         member.has_ended = True
         if not self._closing:
             how = (
-                f"{end.how} after it had sent something that cannot be read ({member.nonsense})"
-                if member.nonsense
-                else end.how
+                f"{end.how} after it had sent an unreadable message ({member.nonsense})" if member.nonsense else end.how
             )
             self._ended(member, Exit(code=end.code, signal=end.signal, how=how))
 

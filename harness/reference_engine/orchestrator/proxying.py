@@ -154,16 +154,16 @@ class ProxyServer:
         self._unanswered += 1
         if is_last or self._unanswered >= MOST_UNANSWERED:
             raise HarnessFailed(
-                "the run's Toxiproxy does not say which proxies it has, so that nobody knows whether another program"
-                f" has used it, and what was run is not judged: {failure}; run again"
+                "the run's Toxiproxy did not list its proxies, so another program may have used it, and the run is not"
+                f" judged: {failure}; run again"
             ) from failure
 
     def _accusation(self, found: str) -> HarnessFailed:
         """Kill a server that another program has changed; returns the error to raise."""
         self.kill()
         return HarnessFailed(
-            f"another program of this machine has used the control port of the run's Toxiproxy, which has {found}:"
-            " that server was killed, and what was run is not judged; run again"
+            f"another program on this machine has used the control port of the run's Toxiproxy ({found}):"
+            " the server was killed, and the run is not judged; run again"
         )
 
     # -- proxies ---------------------------------------------------------------------

@@ -119,7 +119,7 @@ def _noted(note: Note, path: Path) -> int:
         os.rename(hidden, path)
     except OSError as error:
         raise HarnessFailed(
-            f"what a run makes in PostgreSQL cannot be noted in {path.parent} ({one_line(error)}); "
+            f"the note on a run's tables in PostgreSQL cannot be written in {path.parent} ({one_line(error)}); "
             "name another place with XDG_STATE_HOME"
         ) from error
     return lock

@@ -78,5 +78,5 @@ class Services:
             try:
                 launcher.close()
             except LauncherFailed as error:
-                raise HarnessFailed(f"something of the run may be left: {error}") from error
+                raise HarnessFailed(f"processes or files of the run may be left: {error}") from error
         return launcher.pending_cleanups() if launcher is not None else []

@@ -20,7 +20,7 @@ from unit.core.coordinator_rig import CoordinatorRig
         ({"guarantee": "at-most-once"}, "needs a plain sink"),
         ({"guarantee": "at-most-once", "sink": "idempotent"}, "needs a plain sink"),
         ({"retained_checkpoints": 0}, "at least one checkpoint must be retained"),
-        ({"concurrent_checkpoints": 0}, "one may be under way"),
+        ({"concurrent_checkpoints": 0}, "at least one allowed in progress"),
     ],
 )
 def test_refused(settings: dict[str, object], reason_text: str) -> None:

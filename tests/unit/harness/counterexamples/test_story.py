@@ -104,7 +104,7 @@ def test_a_run_that_holds_is_described_in_order() -> None:
     assert happened.index("attempt 1 starts from the very beginning") < happened.index("task count-1 is killed")
     assert happened.index("task count-1 is killed") < happened.index("attempt 2 starts")
     assert happened.endswith("the job ends: finished.")
-    assert cut.startswith("Where the cut lay: all input ended")
+    assert cut.startswith("Where the closing cut was: all input ended")
     assert out == "What came out: 12 rows committed; 12 rows expected."
     assert replayed.story.sentence.startswith("Task count-1 is killed 1.2 ms after the start and ")
     assert replayed.story.sentence.endswith("and everything that could be judged holds.")

@@ -214,5 +214,5 @@ def test_a_misspelt_capability_is_one_line(pytester: pytest.Pytester) -> None:
             cutproof.verify(subject=Mine(), scenarios=2)
     """)
     printed = _run(pytester).stdout.str()
-    assert "Mine declares the fault 'kill-tsk', which there is not; did you mean 'kill-task'?" in printed
+    assert "Mine declares the fault 'kill-tsk', which does not exist; did you mean 'kill-task'?" in printed
     assert "Traceback" not in printed

@@ -61,7 +61,7 @@ def test_what_cannot_be_brought_is_reported_in_a_line(
 def test_a_job_that_begins_with_no_snapshot_has_none_to_be_incompatible_with() -> None:
     assert list(problems_of(scenario({"fresh": "count"}))) == []
     (problem,) = problems_of(scenario({"fresh": "count"}, guarantee="at-most-once", sink="plain"))
-    assert "an at-most-once job begins with no snapshot" in problem
+    assert "an at-most-once job restores no snapshot" in problem
 
 
 def test_they_stand_one_behind_the_other_before_what_they_are_brought_to_and_in_that_job_alone() -> None:

@@ -224,7 +224,7 @@ def without_its_torn_end(journals: Path) -> None:
         (without_its_torn_end, "the journal sink-0.0 is altered: "),
         (lambda journals: (journals / "coordinator.0").write_bytes(b""), "the journal coordinator.0 is altered: 0 b"),
         (lambda journals: (journals / "sink-0.0").unlink(), "the journal sink-0.0 is missing"),
-        (lambda journals: (journals / "sink-0.1").write_bytes(b""), "the journal sink-0.1 is none of this run's"),
+        (lambda journals: (journals / "sink-0.1").write_bytes(b""), "the journal sink-0.1 does not belong to this run"),
     ],
 )
 def test_a_kept_run_whose_journals_are_altered_is_not_judged(
@@ -253,7 +253,7 @@ def test_a_fault_that_the_scenario_does_not_have_is_one_line(tmp_path: Path) -> 
     plain = script(tmp_path / "run")
     plain = msgspec.structs.replace(plain, scenario=msgspec.structs.replace(plain.scenario, faults=()))
     evidence.keep(plain, tmp_path / "run" / "journal", folder := tmp_path / "kept")
-    with pytest.raises(UsageError, match=r"the journal coordinator\.0 reports fault 0, and the scenario has 0"):
+    with pytest.raises(UsageError, match=r"coordinator\.0 reports fault 0, which the scenario does not have"):
         evidence.kept(folder)
 
 
@@ -263,7 +263,7 @@ def test_a_folder_that_is_no_kept_run_is_one_line(tmp_path: Path, capsys: pytest
     printed_text = capsys.readouterr()
     assert printed_text.out == ""
     assert printed_text.err.count("\n") == 1
-    assert f"{tmp_path} holds no run on processes that could be read: " in printed_text.err
+    assert f"{tmp_path} holds no readable run on processes: " in printed_text.err
 
 
 def test_a_place_that_cannot_be_written_is_the_environments_failure(

@@ -213,7 +213,7 @@ def test_an_older_format_is_migrated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_migration_that_leads_nowhere_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(files.MIGRATIONS, "cutproof-scenario/0", lambda fields: fields)
-    assert "has no way to" in refused(altered(lambda fields: fields.update(format="cutproof-scenario/0")))
+    assert "cannot be converted to" in refused(altered(lambda fields: fields.update(format="cutproof-scenario/0")))
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -174,7 +174,7 @@ def test_what_holds_when_it_is_run_again_is_the_harnesss_failure(
     monkeypatch.setattr(CompanionSystems, "judged", mistaken)
     done = verified(tmp_path / "run", EVERY)
     assert done.exit_code is ExitCode.HARNESS_FAILED
-    assert done.summary.failures == ["system 0 fails in a search and holds when run again"]
+    assert done.summary.failures == ["system 0 fails in a search, but holds when it is run again"]
 
 
 def test_a_machine_that_raises_is_the_harnesss_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,7 +179,7 @@ def test_what_is_no_history_is_reported_as_such(answer: object) -> None:
 
     found, _ = search(Budget(scenarios=3), subject=Careless())
     assert found.tally.undriven == 3
-    assert {"it has to give back a cutproof.History", "SystemExit: 3"} & {
+    assert {"it has to return a cutproof.History", "SystemExit: 3"} & {
         part for one in found.not_run for part in (one.reason.rpartition("; ")[2], one.reason.partition(" (")[0])
     }
 

@@ -154,7 +154,7 @@ def test_that_the_order_matters_may_be_declared_of_any(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", 5])
 def test_a_function_without_a_name_is_bad_input(name: str) -> None:
-    with pytest.raises(UsageError, match=f"a user function has a text for its name, not {name!r}"):
+    with pytest.raises(UsageError, match=f"the name of a user function is a text, not {name!r}"):
         known([top_two(name=name)])
 
 

@@ -228,14 +228,14 @@ def test_no_setting_of_the_engine_is_forgotten() -> None:
 @pytest.mark.parametrize(
     ("declared", "reason"),
     [
-        ({"faults": {"kill-tsk"}}, "the fault 'kill-tsk', which there is not; did you mean 'kill-task'?"),
-        ({"commands": {"savepiont"}}, "the command 'savepiont', which there is not; did you mean 'savepoint'?"),
-        ({"operators": ["cuont"]}, "the operator 'cuont', which there is not; did you mean 'count'?"),
-        ({"operators": {"count:singed"}}, "'count:singed', which there is not; did you mean 'count:signed'?"),
-        ({"alignments": {"alligned"}}, "the alignment 'alligned', which there is not; did you mean 'aligned'?"),
-        ({"edges": ("hsah",)}, "the edge 'hsah', which there is not; did you mean 'hash'?"),
+        ({"faults": {"kill-tsk"}}, "the fault 'kill-tsk', which does not exist; did you mean 'kill-task'?"),
+        ({"commands": {"savepiont"}}, "the command 'savepiont', which does not exist; did you mean 'savepoint'?"),
+        ({"operators": ["cuont"]}, "the operator 'cuont', which does not exist; did you mean 'count'?"),
+        ({"operators": {"count:singed"}}, "'count:singed', which does not exist; did you mean 'count:signed'?"),
+        ({"alignments": {"alligned"}}, "the alignment 'alligned', which does not exist; did you mean 'aligned'?"),
+        ({"edges": ("hsah",)}, "the edge 'hsah', which does not exist; did you mean 'hash'?"),
         ({"sinks": ()}, "of sinks it declares none of transactional, idempotent, plain"),
-        ({"guarantees": {"at-most-once"}}, "the guarantee at-most-once takes the sink plain"),
+        ({"guarantees": {"at-most-once"}}, "the guarantee at-most-once needs the sink plain"),
         ({"edges": {"broadcast"}}, "of edges it declares none of forward, hash, rebalance"),
         ({"sources": {"idle"}}, "of sources it declares none of bounded, unbounded"),
         ({"alignments": {"unaligned"}, "spilling": ()}, "of spilling it declares none of at-once"),
@@ -266,7 +266,7 @@ def test_the_earlier_name_of_refuses_incompatible_sets_it() -> None:
 def test_a_workload_that_takes_more_is_refused_by_name() -> None:
     node = Node(name="total", operator=Sum(), inputs=("source",))
     orders = Workload(name="orders", inputs=(Input(name="source", splits=(((1, 2, 3),),)),), nodes=(node,))
-    with pytest.raises(UsageError, match="cannot be given the workload orders: it takes the operator sum"):
+    with pytest.raises(UsageError, match="cannot run the workload orders: it needs the operator sum"):
         scenario_of(Drawing(workload=orders, capabilities=NARROW))
     draw = scenario_of(Drawing(workload=orders, capabilities=Capabilities(operators={"sum"})))
     assert draw(1, 1).workload == orders

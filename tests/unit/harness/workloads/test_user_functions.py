@@ -154,7 +154,7 @@ def test_one_that_lives_in_this_process_is_not_sent_to_others() -> None:
     from silence import SILENCE
 
     assert entries_of(["silence:SILENCE"]) == ("silence:SILENCE",)
-    with pytest.raises(UsageError, match=r"worker processes cannot be given silence; name it as package\.module"):
+    with pytest.raises(UsageError, match=r"worker processes cannot import silence; name it as package\.module"):
         entries_of([SILENCE])
 
 

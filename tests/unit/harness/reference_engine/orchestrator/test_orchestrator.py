@@ -115,7 +115,7 @@ def test_one_that_sends_what_cannot_be_read_is_killed_for_it_and_replaced(begin:
     ((name, incarnation, reason, fault),) = run.deaths
     assert (name, incarnation, fault) == ("map-1", 0, None)
     assert reason.startswith(
-        "its process ended with SIGKILL after it had sent something that cannot be read (a frame begins with 7"
+        "its process ended with SIGKILL after it had sent an unreadable message (a frame begins with 7"
     )
     assert run.named("map-1")[0].signals == [signal.SIGKILL]
 

@@ -166,7 +166,7 @@ def test_a_last_look_that_is_not_answered_is_no_verdict(services: Services, monk
         monkeypatch.setattr(proxying, name, 0.02, raising=False)
     os.kill(services.proxies.pid, signal.SIGSTOP)
     services.check_proxies()
-    with pytest.raises(HarnessFailed, match="does not say which proxies it has"):
+    with pytest.raises(HarnessFailed, match="did not list its proxies"):
         services.check_proxies(is_last=True)
 
 
@@ -175,7 +175,7 @@ def test_a_server_that_answers_no_look_for_long_ends_the_run(
 ) -> None:
     monkeypatch.setattr(proxying, "CHECK_WITHIN_S", 0.02)
     os.kill(services.proxies.pid, signal.SIGSTOP)
-    with pytest.raises(HarnessFailed, match="does not say which proxies it has"):  # noqa: PT012 - at which is not said
+    with pytest.raises(HarnessFailed, match="did not list its proxies"):  # noqa: PT012 - at which is not said
         for _ in range(20):
             services.check_proxies()
 
