@@ -71,35 +71,45 @@ def _nothing_from_the_fast_one(scenario: Scenario, history: History) -> str:
     require(fast.order < slow.order, "the slow channel's barrier came first")
     applied = happenings(history, "record-applied", run.attempt, FAST)
     early = [event for event in applied if fast.order < event.order < slow.order]
-    require(not early, f"{len(early)} records of the fast channel were taken while it was to be blocked")
+    require(not early, f"{len(early)} records of the fast channel were processed although it had to be blocked")
     other = [event for event in happenings(history, "record-applied", run.attempt, SLOW)
              if fast.order < event.order < slow.order]  # fmt: skip
-    require(bool(other), "the slow channel had nothing left before its barrier, so nothing was waited for")
+    require(bool(other), "the slow channel had no records left before its barrier, so the task had nothing to wait for")
     return (
-        f"for {slow.at_us - fast.at_us} µs no record of the fast channel was taken, of the slow one {len(other)} were"
+        f"for {slow.at_us - fast.at_us} µs the task processed no record of the fast channel, "
+        f"and {len(other)} of the slow one"
     )
 
 
 def _blocked(scenario: Scenario, history: History) -> str:
     run, mark = _first_aligned(history)
     waiting = _waiting(history, run, mark.checkpoint)
-    require(bool(waiting), "nothing came behind the fast channel's barrier while the other was awaited")
+    require(bool(waiting), "no record followed the fast channel's barrier while the task waited for the other barrier")
     before = [before_barrier(channel(history, name, run.attempt), mark.checkpoint) for name in run.inputs]
-    require(mark.received == before, f"the snapshot follows {mark.received} records, the barriers {before}")
-    return f"{len(waiting)} records waited behind the barrier, and the snapshot has none of them"
+    require(
+        mark.received == before,
+        f"the snapshot was taken after {mark.received} records, and the barriers follow {before}",
+    )
+    return f"{len(waiting)} records waited after the barrier, and the snapshot has none of them"
 
 
 def _emits_then_barrier(scenario: Scenario, history: History) -> str:
     run, mark = _first_aligned(history)
     for name, sent in zip(run.outputs, mark.sent, strict=True):
         before = before_barrier(channel(history, name, run.attempt), mark.checkpoint)
-        require(before == sent, f"{sent} records were emitted before the snapshot, {before} stand before its barrier")
+        require(before == sent, f"{sent} records were emitted before the snapshot, and {before} precede its barrier")
     slow = _arrival(history, run, SLOW, mark.checkpoint)
     barriers = [event for name in run.outputs for event in happenings(history, "barrier-sent", run.attempt, name)
                 if event.checkpoint == mark.checkpoint]  # fmt: skip
     require(bool(barriers), f"no barrier {mark.checkpoint} was sent on")
-    require(all(event.order > slow.order for event in barriers), "the barrier was sent on before the last one was in")
-    return f"all {sum(mark.sent)} pairs emitted so far stand before barrier {mark.checkpoint}, sent once all were in"
+    require(
+        all(event.order > slow.order for event in barriers),
+        "the barrier was sent before the last input had delivered it",
+    )
+    return (
+        f"all {sum(mark.sent)} pairs emitted so far precede barrier {mark.checkpoint}, which "
+        "was sent when all inputs had delivered it"
+    )
 
 
 def _waiting_first(scenario: Scenario, history: History) -> str:
@@ -157,8 +167,8 @@ def _from_behind_the_barrier(history: History) -> tuple[TaskRun, Mark, list[int]
 
 def _next_is_in_the_current(scenario: Scenario, history: History) -> str:
     _, mark, early = _from_behind_the_barrier(history)
-    require(bool(early), "no record from behind the barrier is in the snapshot")
-    return f"{len(early)} records from behind barrier {mark.checkpoint} are in checkpoint {mark.checkpoint}"
+    require(bool(early), "no record from after the barrier is in the snapshot")
+    return f"{len(early)} records from after barrier {mark.checkpoint} are in checkpoint {mark.checkpoint}"
 
 
 def _processed_repeatedly(scenario: Scenario, history: History) -> str:
@@ -166,9 +176,9 @@ def _processed_repeatedly(scenario: Scenario, history: History) -> str:
     later = [other for other in history.runs if other.task == JOIN and other.attempt > run.attempt]
     restored = [other for other in later if other.loaded and other.loaded.checkpoint == mark.checkpoint]
     require(bool(restored), f"{JOIN} was never restored from checkpoint {mark.checkpoint}")
-    require(bool(early), "no record from behind the barrier is in the snapshot")
+    require(bool(early), "no record from after the barrier is in the snapshot")
     again = {origin for other in restored for _, origin in other.applies} & set(early)
-    require(again == set(early), f"{len(again)} of {len(early)} came again")
+    require(again == set(early), f"only {len(again)} of {len(early)} were processed again")
     return f"all {len(again)} were in the restored state, and were processed again"
 
 
@@ -177,8 +187,8 @@ def _output_repeats(scenario: Scenario, history: History) -> str:
     require(bool(repeated), "no pair is in the output twice")
     by_tag = {record[2]: record for source in scenario.workload.inputs for split in source.splits for record in split}
     expected_rows = {pair for pair in repeated if by_tag[pair[2]][0] == by_tag[pair[3]][0]}
-    require(expected_rows == set(repeated), "a pair was repeated that is none")
-    return f"{len(repeated)} pairs are in the output more than once, and it has no row that is not expected"
+    require(expected_rows == set(repeated), "a repeated row is not an expected pair")
+    return f"{len(repeated)} pairs are in the output more than once; every row of the output is expected"
 
 
 UNBLOCKED_ALIGNMENT = Example(

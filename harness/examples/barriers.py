@@ -46,8 +46,8 @@ def _source_records_offset(scenario: Scenario, history: History) -> str:
     position = stored_state(history, first.checkpoint, source.task).positions
     require(position == {0: mark.reads}, f"{source.task} had read {mark.reads} records and stored {position}")
     preceding = sum(before_barrier(channel(history, name, first.attempt), first.checkpoint) for name in source.outputs)
-    require(preceding == mark.reads, f"{mark.reads} records were read, and {preceding} stand before the barrier")
-    return f"checkpoint {first.checkpoint} stores offset {mark.reads}; {preceding} records stand before its barrier"
+    require(preceding == mark.reads, f"{mark.reads} records were read, and {preceding} precede the barrier")
+    return f"checkpoint {first.checkpoint} stores offset {mark.reads}; {preceding} records precede its barrier"
 
 
 def _each_records_its_state(scenario: Scenario, history: History) -> str:
@@ -56,7 +56,9 @@ def _each_records_its_state(scenario: Scenario, history: History) -> str:
     for run in runs_of(history, "count", first.attempt):
         mark = _mark(run, first.checkpoint)
         before = [before_barrier(channel(history, name, first.attempt), first.checkpoint) for name in run.inputs]
-        require(mark.received == before, f"{run.task} had taken {mark.received}, its barriers stood behind {before}")
+        require(
+            mark.received == before, f"{run.task} had processed {mark.received} records, its barriers followed {before}"
+        )
         taken.append(f"{run.task} after {mark.applies} records")
     require(len(taken) == scenario.topology.parallelism["count"], "not every subtask took its snapshot")
     return ", ".join(taken)
@@ -119,11 +121,11 @@ def _strictly_in_order(scenario: Scenario, history: History) -> str:
         for mark in run.marks:
             for name, received in zip(run.inputs, mark.received, strict=True):
                 before = before_barrier(channel(history, name, run.attempt), mark.checkpoint)
-                require(before == received, f"{received} records of {name} were taken before barrier "
+                require(before == received, f"{received} records of {name} were processed before barrier "
                         f"{mark.checkpoint}, {before} were sent before it")  # fmt: skip
                 checked += 1
     require(checked > 0, "no barrier reached an operator")
-    return f"at {checked} arrivals of a barrier, exactly the records sent before it had been taken"
+    return f"at {checked} arrivals of a barrier, the task had processed exactly the records sent before it"
 
 
 def _separates(scenario: Scenario, history: History) -> str:
@@ -174,14 +176,14 @@ def _an_offset_a_source(scenario: Scenario, history: History) -> str:
                 f"{run.task} stored {stored}, it had read up to {read}")  # fmt: skip
         found.update(stored)
     splits = {number for number, _, _ in scenario.workload.splits()}
-    require(set(found) == splits, f"positions are stored of the splits {sorted(found)} only")
+    require(set(found) == splits, f"only the splits {sorted(found)} have stored positions")
     return "next offsets by split: " + ", ".join(f"{split}: {found[split]}" for split in sorted(found))
 
 
 def _a_pointer_an_operator(scenario: Scenario, history: History) -> str:
     first = first_completed(history)
     tasks = {run.task for run in history.runs if run.attempt == first.attempt}
-    require(set(first.handles) == tasks, f"the record points to states of {sorted(first.handles)} only")
+    require(set(first.handles) == tasks, f"the record points only to states of {sorted(first.handles)}")
     handles = {stored.handle for stored in history.stored}
     missing = sorted(set(first.handles.values()) - handles)
     require(not missing, f"the record points to {missing}, which the store does not hold")

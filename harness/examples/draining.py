@@ -71,19 +71,19 @@ def _open(history: History) -> Counter[Row]:
 
 def _never_committed(own: Ran, companions: Sequence[Ran]) -> str:
     other = companions[0].history
-    require(_run(other, "window").end_of_data, "the window never saw the end of the data")
+    require(_run(other, "window").end_of_data, "the window never received the end of data")
     written = Counter(row for one in other.transactions for row in one.rows if one.status != "committed")
     missing = _open(other)
     require(written.total() > 0 and not written - missing, f"{written.total()} rows were written and not committed")
     require(missing.total() > 0 and not missing & Counter(other.committed), "some of the last rows were committed")
     require("no-data-loss" in companions[0].violated, "no-data-loss is not violated")
-    sentence = f"the end of the data brought the last {missing.total()} rows out behind the savepoint"
+    sentence = f"at the end of data the last {missing.total()} rows were emitted after the savepoint"
     return f"{sentence}; {written.total()} were written, and none was committed"
 
 
 def _not_in_the_savepoint(own: Ran, companions: Sequence[Ran]) -> str:
     other = companions[0].history
-    require(not _at_the_cut(other), "the window had let everything go before its snapshot")
+    require(not _at_the_cut(other), "all windows had fired before the snapshot")
     require(ended(other).status == "drained", f"the job is {ended(other).status}")
     held = _open(other).total()
     require(held > 0 and "drain" in companions[0].violated, "drain is not violated")
@@ -98,7 +98,7 @@ def _in_the_savepoint(own: Ran, companions: Sequence[Ran]) -> str:
     require(not last - Counter(history.committed), "not all of the last rows were committed")
     require(not own.violated, f"violated: {', '.join(own.violated)}")
     read = _stored(history, "source-0").positions
-    return f"behind {sum(read.values())} records the last {last.total()} rows are in the savepoint, and committed"
+    return f"the savepoint covers {sum(read.values())} records and their last {last.total()} rows, which were committed"
 
 
 _DRAINED = _windowed("drain-after-savepoint")

@@ -97,9 +97,9 @@ def of_settling(trials: Trials) -> Figures:
 def of_late_failures(found: dict[int, tuple[History, History]]) -> Figures:
     """The cost of no checkpoints after a finish (FIN-7): records that are read again, and rows that are visible."""
     return Figures(
-        caption="What it costs not to checkpoint after a finish (FIN-7), where an input ends beside an unbounded one: "
-        "records of that one that a later failure has read again, and rows committed in the end, with such checkpoints "
-        "and without",
+        caption="The cost of no checkpoints after a finish (FIN-7): one input ends, the other is unbounded. "
+        "The records of the unbounded input that are read again after a failure, and the rows that are committed in "
+        "the end, with such checkpoints and without",
         head=("failure at", "read again with", "without", "rows expected", "committed with", "without"),
         rows=tuple(
             (
@@ -117,7 +117,8 @@ def chart_of_failures(found: dict[int, tuple[History, History]]) -> Chart:
     """The records that are read again, by the time of the failure."""
     return Chart(
         title="Read again after a failure",
-        caption="Without checkpoints after a finish all that came since is read again: the more, the later it fails.",
+        caption="Without checkpoints after a finish, all records since then are read again: the "
+        "later the failure, the more.",
         across="failure at, ms",
         up="records",
         curves=tuple(

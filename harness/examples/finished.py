@@ -74,12 +74,15 @@ def _reprocessed(own: Ran, companions: Sequence[Ran]) -> str:
     for at_us, ran, ran_without in zip(FAILURES_US, companions[::2], companions[1::2], strict=True):
         few, other = (replayed(one.history, "events") for one in (ran, ran_without))
         require(other > few, f"a failure at {at_us} µs replays {few} records with such checkpoints, {other} without")
-        require(other > grown, f"a failure at {at_us} µs replays {other} records without, an earlier one {grown}")
+        require(
+            other > grown,
+            f"a failure at {at_us} µs replays {other} records without such checkpoints, and an earlier failure {grown}",
+        )
         grown = other
         sentences.append(
-            f"at {at_us // 1000} ms {other} of {_EVENTS} records were read again, with such checkpoints {few}"
+            f"at {at_us // 1000} ms {other} of {_EVENTS} records without such checkpoints, {few} with them"
         )
-    return "of the unbounded input, after a failure " + "; ".join(sentences)
+    return "records of the unbounded input that are read again after a failure: " + "; ".join(sentences)
 
 
 def _never_committed(own: Ran, companions: Sequence[Ran]) -> str:
@@ -87,7 +90,7 @@ def _never_committed(own: Ran, companions: Sequence[Ran]) -> str:
     shown, without = (len(ran.history.committed) for ran in (own, *companions))
     require(shown == expected_rows, f"{shown} of {expected_rows} rows are committed")
     require(without < expected_rows // 2, f"without such checkpoints {without} rows are committed")
-    return f"{expected_rows} rows are committed; without checkpoints after a finish {without}, and no more"
+    return f"{expected_rows} rows are committed; without checkpoints after a finish only {without} ever are"
 
 
 _SIDE_INPUT_ENDS = Scenario(
@@ -154,7 +157,7 @@ def _fully_finished(scenario: Scenario, history: History) -> str:
         return ""
     held = sorted(task for task in _FINISHED if task in marked.handles)
     require(not held, f"checkpoint {marked.checkpoint} holds states of {held}")
-    return f"checkpoint {marked.checkpoint} counts {', '.join(_FINISHED)} as finished and holds nothing of them"
+    return f"checkpoint {marked.checkpoint} counts {', '.join(_FINISHED)} as finished and holds no state of them"
 
 
 def _partly_finished(scenario: Scenario, history: History) -> str:
@@ -170,7 +173,7 @@ def _partly_finished(scenario: Scenario, history: History) -> str:
         require(bool(known) and known[0] < completed.checkpoint, "it does not hold the last state of side-0")
     require(amid > 0, "none was taken while side-1 was still reading")
     numbers = ", ".join(str(completed.checkpoint) for completed in partly)
-    return f"in checkpoint {numbers} side-1 has its own state, side-0 the last one that it had"
+    return f"in checkpoint {numbers} side-1 has its current state, and side-0 the last state that it had"
 
 
 def _skipped(scenario: Scenario, history: History) -> str:
@@ -178,12 +181,12 @@ def _skipped(scenario: Scenario, history: History) -> str:
     require(last > 1, "there was no recovery")
     for name in ("side", "tidy"):
         for run in runs_of(history, name, last):
-            require(not run.reads and not run.applies, f"{run.task} worked on records again")
+            require(not run.reads and not run.applies, f"{run.task} processed records again")
             require(run.loaded is None, f"{run.task} was restored")
-            require(run.end_of_data, f"{run.task} did not come up at its end")
+            require(run.end_of_data, f"{run.task} was not restored as finished")
     (events,) = runs_of(history, "events", last)
     require(bool(events.reads) and events.loaded is not None, "events did not go on from the checkpoint")
-    return f"attempt {last}: side and tidy neither loaded, read nor took anything; events read on"
+    return f"attempt {last}: side and tidy loaded no state and processed no record; events went on reading"
 
 
 FINISHED_OPERATORS_SNAPSHOT = Example(

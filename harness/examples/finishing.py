@@ -81,7 +81,9 @@ def _three(own: Ran, companions: Sequence[Ran]) -> str:
     found = while_finishing(one_by_one.history)
     require(len(found) == 1 + len(_CHAIN), f"{len(found)} checkpoints completed while they finished one by one")
     finished = [", ".join(sorted(completed.finished)) or "nobody" for completed in found]
-    return f"one by one they took {len(found)}; by each of them had finished: {'; '.join(finished)}"
+    return (
+        f"one by one they needed {len(found)} checkpoints; the tasks that had finished at each: {'; '.join(finished)}"
+    )
 
 
 def _one(scenario: Scenario, history: History) -> str:
@@ -91,7 +93,7 @@ def _one(scenario: Scenario, history: History) -> str:
     sealed = [one for one in (*history.passing, *history.transactions) if one.checkpoint == final and one.rows]
     require({one.task for one in sealed} == {"first-0", "second-0", "sink-0"}, "not all three sealed rows for it")
     require(all(one.status == "committed" for one in sealed), "not all of them committed")
-    return f"checkpoint {final} alone: on it first-0, second-0 and sink-0 committed their last rows"
+    return f"only checkpoint {final}: with it first-0, second-0 and sink-0 committed their last rows"
 
 
 def _takes_longer(own: Ran, companions: Sequence[Ran]) -> str:
@@ -107,8 +109,8 @@ def _new_sources(own: Ran, companions: Sequence[Ran]) -> str:
     words = sorted(
         {event.task for event in other.timeline if event.what == "trigger-received" and event.checkpoint in after}
     )
-    require("second-0" in words, f"after first-0 had finished, {', '.join(words) or 'nobody'} was ordered to begin")
-    return f"after source-0 and first-0 had finished, {' and then '.join(words)} was ordered to begin, as a source is"
+    require("second-0" in words, f"after first-0 had finished, {', '.join(words) or 'no task'} was triggered")
+    return f"after source-0 and first-0 had finished, {' and then '.join(words)} was triggered, as a source is"
 
 
 def _all_commit_once(scenario: Scenario, history: History) -> str:
@@ -189,13 +191,16 @@ def _ends_nothing(own: Ran, companions: Sequence[Ran]) -> str:
     plain, drained, *windowed = (other.history for other in companions)
     scenario = own.scenario
     stopped = _savepoint(plain).attempt
-    require(not _tasks_at_their_end(plain, stopped), f"{_tasks_at_their_end(plain, stopped)} saw an end of data")
+    require(not _tasks_at_their_end(plain, stopped), f"{_tasks_at_their_end(plain, stopped)} received an end of data")
     require(ended(plain).status == "finished", "the resumed job did not finish")
     require(Counter(plain.committed) == expected_rows(scenario), "the resumed job left a gap or a repeat")
     saw = _tasks_at_their_end(drained, _savepoint(drained).attempt)
-    require(len(saw) == len(scenario.topology.parallelism), f"with drain {saw} alone saw the end of data")
+    require(len(saw) == len(scenario.topology.parallelism), f"with drain only {saw} received the end of data")
     windows = _fired_windows(*windowed)
-    return f"without drain no task saw an end of data, and a new job went on from it; with drain all did; {windows}"
+    return (
+        "without drain no task received an end of data, and a new job continued from the "
+        f"savepoint; with drain all tasks received it; {windows}"
+    )
 
 
 def _windowed(*, drain: bool) -> Scenario:
@@ -221,7 +226,9 @@ def _fired_windows(stopped: History, drained: History) -> str:
         Counter(open_then) == Counter(key for key, *_ in drained.committed), "with drain not each window fired once"
     )
     require(taken == len(source.reads), f"with drain windows of {taken} of {len(source.reads)} records fired")
-    return f"of {len(open_then)} open windows without drain none fired, with drain all of them, of {taken} records"
+    return (
+        f"without drain none of {len(open_then)} open windows fired; with drain all of them did, with {taken} records"
+    )
 
 
 def _both_exactly_once(own: Ran, companions: Sequence[Ran]) -> str:
@@ -231,7 +238,10 @@ def _both_exactly_once(own: Ran, companions: Sequence[Ran]) -> str:
         committed = ran.history.committed
         require(max(Counter(committed).values(), default=0) == 1, "not each row was committed once")
         words.append(str(len(committed)))
-    return f"{words[0]} rows at the natural end, {words[1]} stopped and resumed, {words[2]} drained; each row once"
+    return (
+        f"each row was committed once: {words[0]} rows at the natural end, {words[1]} stopped "
+        f"and resumed, {words[2]} drained"
+    )
 
 
 def ended_in(history: History, checkpoint: int) -> list[str]:
@@ -243,9 +253,9 @@ def ended_in(history: History, checkpoint: int) -> list[str]:
 def _no_one_savepoint(own: Ran, companions: Sequence[Ran]) -> str:
     one_by_one, together = (ended_in(other.history, _savepoint(other.history).checkpoint) for other in companions)
     tasks = len(own.scenario.topology.parallelism)
-    require(len(together) == tasks, f"together, {together} had ended in the savepoint")
+    require(len(together) == tasks, f"together, only {together} had ended in the savepoint")
     require(set(one_by_one) < set(together), f"one by one, {one_by_one} had ended in the savepoint")
-    return f"in the savepoint all tasks are at their end; one by one, {' and '.join(one_by_one)} alone"
+    return f"together, all tasks had ended in the savepoint; one by one, only {' and '.join(one_by_one)}"
 
 
 _TO_FINISH = _chained("two-ways-to-finish")

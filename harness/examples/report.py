@@ -58,8 +58,9 @@ def _of_bytes(run: ExampleRun, progress: Callable[[str], None]) -> Measured:
 
 def _of_variants(companions: Sequence[CompanionRun]) -> Figures:
     return Figures(
-        caption="What the claims compare the run with: the same engine, another way, each run judged alike",
-        head=("run", "outcome", "violated", "which the text says"),
+        caption="The runs with which the claims compare this one: the same engine with another "
+        "configuration, each run judged in the same way",
+        head=("run", "outcome", "violated", "expected by the text"),
         rows=tuple(
             (
                 one.name,

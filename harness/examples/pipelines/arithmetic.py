@@ -31,16 +31,19 @@ def near(found: float, stated: float, share: float = 0.02) -> bool:
 
 def _three_times(_: Pipeline, run: PipelineRun) -> str:
     found = times_as_long(FAST, run.pipeline.device)
-    require(near(found, 3.3), f"{found:.2f} times as long")
-    return f"{found:.2f} times as long"
+    require(near(found, 3.3), f"spilling takes {found:.2f} times as long as alignment")
+    return f"spilling takes {found:.2f} times as long as alignment"
 
 
 def _crossover(_: Pipeline, run: PipelineRun) -> str:
     rate, spilling = crossover(run.pipeline.device) / MB, run.pipeline.device.rate / MB
     slower = times_as_long(FAST, run.pipeline.device)
-    require(near(rate, spilling), f"they are equal at {rate:.1f} MB/s, with spilling at {spilling:.1f}")
+    require(near(rate, spilling), f"both take equally long at {rate:.1f} MB/s, with spilling at {spilling:.1f} MB/s")
     require(slower > 1, f"at {FAST // MB} MB/s spilling at once takes {slower:.2f} times as long")
-    return f"equal at {rate:.1f} MB/s, with spilling at {spilling:.0f} MB/s; above that alignment is shorter"
+    return (
+        f"both take equally long at {rate:.1f} MB/s, with spilling at {spilling:.0f} MB/s; at "
+        "higher rates alignment is shorter"
+    )
 
 
 def _costs_little(_: Pipeline, run: PipelineRun) -> str:
@@ -77,7 +80,10 @@ def _just_flush(_: Pipeline, run: PipelineRun) -> str:
         f"{row.rate / MB:g} MB/s: {row.seconds['aligned']:,.0f} s aligned, {row.seconds['at once']:.0f} s at once"
         for row in rows
     )
-    return f"up to {longest * 1000:.0f} ms, whatever the backpressure; with the task at {words}"
+    return (
+        f"with continuous spilling up to {longest * 1000:.0f} ms, whatever the backpressure; "
+        f"at a task's rate of {words}"
+    )
 
 
 def _steady(_: Pipeline, run: PipelineRun) -> str:

@@ -61,11 +61,11 @@ def _forwarded_before(_: Pipeline, run: PipelineRun) -> str:
         for name, us in leads_us.items()
         if us <= 0 or (marks[name].forwarded_us or 0) > (marks[name].sync_began_us or 0)
     ]
-    require(not late, f"the barrier of {', '.join(late)} went on after the synchronous part")
+    require(not late, f"{', '.join(late)} sent the barrier after the synchronous part")
     aligned = _lead_us(measured(replace(run.pipeline, way=ALIGNED)))
     words = ", ".join(f"{name} {us / 1000:.0f} ms" for name, us in leads_us.items())
-    require(all(us <= 0 for us in aligned.values()), "it does when aligned too")
-    return f"downstream before the synchronous part ended: {words}; aligned, none was"
+    require(all(us <= 0 for us in aligned.values()), "an aligned barrier is sent before the synchronous part too")
+    return f"the barrier was sent before the synchronous part ended, by {words}; no aligned barrier was"
 
 
 def _nobody_blocked(_: Pipeline, run: PipelineRun) -> str:
@@ -73,22 +73,27 @@ def _nobody_blocked(_: Pipeline, run: PipelineRun) -> str:
     require(not blocked, f"{', '.join(blocked)} was blocked")
     aligned = measured(replace(run.pipeline, way=ALIGNED)).outcome.blocked_us
     waited = max(aligned, key=lambda name: aligned[name])
-    require(aligned[waited] > 0, "no channel is blocked when aligned either")
-    return f"no channel was ever blocked; aligned, {waited} was for {aligned[waited] / SECOND:.1f} s"
+    require(aligned[waited] > 0, "no channel is blocked with aligned barriers either")
+    return (
+        f"no channel was ever blocked; with aligned barriers {waited} was blocked for {aligned[waited] / SECOND:.1f} s"
+    )
 
 
 def _in_flight_stored(_: Pipeline, run: PipelineRun) -> str:
     stored = _first(run).stored_bytes
     aligned = _first(measured(replace(run.pipeline, way=ALIGNED))).stored_bytes
-    require(stored > 0 == aligned, f"{stored / MB:.0f} MB in flight are in it, and {aligned / MB:.0f} MB aligned")
-    return f"{stored / MB:.0f} MB in flight are part of it; aligned, none"
+    require(
+        stored > 0 == aligned,
+        f"{stored / MB:.0f} MB of in-flight data are stored, and {aligned / MB:.0f} MB with aligned barriers",
+    )
+    return f"{stored / MB:.0f} MB of in-flight data are stored; with aligned barriers none"
 
 
 def _shorter(_: Pipeline, run: PipelineRun) -> str:
     took = (_first(run).took_us or 0) / SECOND
     aligned = (_first(measured(replace(run.pipeline, way=ALIGNED))).took_us or 0) / SECOND
-    require(took * 2 < aligned, f"{took:.1f} s, and {aligned:.1f} s aligned")
-    return f"{took:.1f} s, and {aligned:.1f} s aligned"
+    require(took * 2 < aligned, f"{took:.1f} s, and {aligned:.1f} s with aligned barriers")
+    return f"{took:.1f} s, and {aligned:.1f} s with aligned barriers"
 
 
 BARRIER_BEFORE_SNAPSHOT = PipelineExample(
@@ -115,7 +120,7 @@ def _later(_: Pipeline, run: PipelineRun) -> str:
     usual = max((one.took_us or 0) / SECOND for one in calm.complete)
     longest = max((one.took_us or 0) / SECOND for one in run.complete)
     require(longest > 10 * usual + 10, f"the longest checkpoint took {longest:.1f} s, and {usual:.1f} without crashes")
-    return f"up to {usual:.1f} s without a crash, up to {longest:.1f} s after some"
+    return f"checkpoints took up to {usual:.1f} s without crashes, and up to {longest:.1f} s with them"
 
 
 def _round(number: int, one: Round) -> str:
@@ -128,13 +133,13 @@ def _even_later(_: Pipeline, run: PipelineRun) -> str:
     longest = [max(one.checkpoints_s) for one in found if one.checkpoints_s]
     require(bool(longest), "no checkpoint completed before a crash")
     require(longest == sorted(longest) and longest[-1] > longest[0], "checkpoints do not become later with each crash")
-    require(not found[-1].checkpoints_s, "they complete to the end")
+    require(not found[-1].checkpoints_s, "checkpoints complete until the end")
     return "; ".join(_round(number, one) for number, one in enumerate(found[: len(longest) + 1], 1))
 
 
 def _little_progress(_: Pipeline, run: PipelineRun) -> str:
     covered = [one.covered for one in rounds(run)]
-    require(len(covered) > STANDSTILL and covered[-1] == covered[-STANDSTILL], "there is progress to the end")
+    require(len(covered) > STANDSTILL and covered[-1] == covered[-STANDSTILL], "there is progress until the end")
     stands = covered.index(covered[-1]) + 1
     return f"{covered[-1] / MB:,.0f} MB after {stands} crashes, and {covered[-1] / MB:,.0f} MB after {len(covered)}"
 
@@ -144,8 +149,10 @@ def _more_progress(_: Pipeline, run: PipelineRun) -> str:
     for name, way in (("at once", AT_ONCE), ("continuously", CONTINUOUS)):
         covered = [one.covered for one in rounds(measured(replace(run.pipeline, way=way)))]
         steps = [after - before for before, after in pairwise(covered)]
-        require(bool(steps) and min(steps) > 0, f"stored {name}, there are rounds without progress")
-        words.append(f"{covered[-1] / MB:,.0f} MB stored {name}, {min(steps) / MB:,.0f} or more in each round")
+        require(bool(steps) and min(steps) > 0, f"with data stored {name} there are rounds without progress")
+        words.append(
+            f"{covered[-1] / MB:,.0f} MB with data stored {name}, at least {min(steps) / MB:,.0f} MB in each round"
+        )
     return "; ".join(words)
 
 

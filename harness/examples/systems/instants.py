@@ -96,7 +96,7 @@ def _stopping_is_consistent_and_stops(system: System, history: GraphHistory) -> 
 def _markers_stop_nobody(system: System, history: GraphHistory) -> str:
     require(isinstance(check(history), Holds), "the snapshot by markers is not consistent")
     undisturbed = run(msgspec.structs.replace(system, beginnings=()))
-    require(history.events == undisturbed.events, "with the snapshot something else happened, or at another time")
+    require(history.events == undisturbed.events, "the snapshot changed the events or their times")
     return f"consistent, and the {len(history.events)} events were the same, at the same times, as without a snapshot"
 
 

@@ -88,7 +88,7 @@ def test_what_is_rejected_loses_rows_or_shows_them_twice(chain: str) -> None:
 def test_the_cost_of_no_checkpoint_after_a_finish_is_what_the_documents_say(chain: str) -> None:
     cost = re.findall(r"^\| (\d+ ms) \| (\d+) \| (\d+) \|$", DOCUMENTED.read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert len(cost) == 3
-    rows = rows_of(chain, "What it costs not to checkpoint after a finish (FIN-7)")
+    rows = rows_of(chain, "The cost of no checkpoints after a finish (FIN-7)")
     assert {at: tuple(cells[:2]) for at, cells in rows.items() if at.endswith("ms")} == {
         at: (own, other) for at, own, other in cost
     }

@@ -218,7 +218,7 @@ def test_a_stop_that_lets_windows_go_otherwise_than_its_drain_states_is_seen(dra
     own, *companions = (
         judged(scenario, run(scenario)) for scenario in (example.scenario, *(one.scenario for one in claim.companions))
     )
-    assert "5 open windows without drain none fired" in claim.find(own, companions)
+    assert "without drain none of 5 open windows fired" in claim.find(own, companions)
     *others, stopped, drained = companions
     with pytest.raises(NotShown, match=words):
         claim.find(own, [*others, *((drained, drained) if drain else (stopped, stopped))])

@@ -92,7 +92,7 @@ def test_what_no_run_could_show_otherwise_is_called_an_assumption(capsys: pytest
 
 def test_it_runs_by_name_and_keeps_its_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", "--workload", "barrier-before-snapshot", "--out", str(tmp_path / "kept")]) == ExitCode.HELD
-    assert "right>join was for" in capsys.readouterr().out
+    assert "right>join was blocked for" in capsys.readouterr().out
     assert (tmp_path / "kept" / REPORT).exists()
 
 
