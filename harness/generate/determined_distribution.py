@@ -14,7 +14,12 @@ LEFT_OPEN_PERCENT = 10
 
 
 def made_distinct(choices: Choices, scenario: Scenario) -> Scenario:
-    """The scenario with hash edges for several rows of one origin, if the applied records decide the expected rows."""
+    """The scenario, mostly with hash edges in place of those rebalance edges after which a judge cannot tell rows
+    apart.
+
+    This is only needed if the expected rows follow from the applied records: with barriers that overtake, and without
+    exactly-once.
+    """
     engine = scenario.engine
     follows_applies = engine.alignment != "aligned" or engine.guarantee != "exactly-once"
     if not follows_applies or is_determined(scenario.workload, scenario.topology, every_attempt=True):

@@ -40,8 +40,8 @@ def draw_guarantee(
     sinks: frozenset[str],
     among: Sequence[tuple[str, str]] = (),
 ) -> tuple[str, str]:
-    """A guarantee and a sink that the subject has: one of those given, else mostly exactly-once into a transactional
-    sink."""
+    """A guarantee and a sink that the subject has: a pair of `among`, if it is given; else mostly exactly-once into a
+    transactional sink."""
     table = [pair for pair in among or _PROMISES if pair[0] in guarantees and pair[1] in sinks]
     return choices.pick(table) if table else promise("exactly-once", "transactional", guarantees, sinks)
 

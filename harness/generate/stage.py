@@ -86,7 +86,8 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sinks(self) -> frozenset[str]:
-        """The sinks that can be drawn.  A given workload may have more than one right last row for a key."""
+        """The sinks that can be drawn.  With a given workload the idempotent sink is left out, unless the subject has
+        no other: the workload may have more than one right last row for a key."""
         sinks = self.capabilities.sinks if self.capabilities else ALL_SINKS
         return sinks - {"idempotent"} or sinks if self.workload else sinks
 
@@ -152,7 +153,7 @@ def stage_of(
 def committing_amid(workload: Workload, engine: Engine) -> tuple[Workload, Engine]:
     """The job with its maps as two-phase operators, like the chain of three in FLIP-147.
 
-    Only a job with a transactional sink that commits by itself is changed.
+    Only an exactly-once job whose transactional sink commits by itself is changed; its maps then change no row.
     """
     maps = tuple(node.name for node in workload.nodes if isinstance(node.operator, Map))
     if engine.sink != "transactional" or engine.committing != "writer" or engine.guarantee != "exactly-once":

@@ -46,7 +46,8 @@ __all__ = ["Drawing", "engines", "faults", "laid_out_workloads", "scenario_of", 
 
 
 def workloads(*, max_records: int = 120, max_operators: int = 3) -> SearchStrategy[Workload]:
-    """Workloads with one right answer under every schedule (the judge's classes M and S)."""
+    """Workloads of up to so many records and operators; most have one right answer under every schedule (the judge's
+    classes M and S)."""
     recipe = Recipe(most_records=max_records, most_operators=max_operators)
     return built(lambda choices: draw_workload(choices, recipe))
 

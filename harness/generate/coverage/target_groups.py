@@ -60,7 +60,7 @@ class TargetGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 def sink_for(pair: Pair, guarantee: str, sinks: frozenset[str]) -> str:
     """The sink of a target.  A sink that writes rows at once is used only for the point `row-written`, and in
-    at-most-once, which has few other sinks."""
+    at-most-once, which allows only the plain sink."""
     at_once = "idempotent" if guarantee == "exactly-once" else "plain"
     wanted = at_once if guarantee == "at-most-once" or pair[0] == "row-written" else "transactional"
     return wanted if wanted in sinks else min(sinks)

@@ -32,7 +32,7 @@ PAIRS = (
     ("at-least-once", "transactional"),
     ("at-most-once", "plain"),
 )
-"""guarantee and sink, when they are drawn again; in other scenarios nine in ten have the first pair"""
+"""guarantee and sink, when they are drawn again; in other scenarios most have the first pair"""
 AFTER_US = (1_000, 0, 5_000)
 T = TypeVar("T", bound=plan.Fault | Command)
 

@@ -138,7 +138,7 @@ def during_recovery(choices: Choices, target: Forecast) -> AnyTrigger:
 
 
 def draw_fault(choices: Choices, target: Forecast, kind: str, trigger: AnyTrigger) -> AnyFault:
-    """A fault of one kind on some part of the job; sinks are hit as often as all other tasks together."""
+    """A fault of one kind, on a part of the job that is drawn; the job must have such a part (`possible`)."""
     return _MAKERS[kind](choices, target, trigger)
 
 

@@ -44,7 +44,8 @@ def unreadable_record(choices: Choices, frame: Frame) -> Scenario:
 
 
 def crash_after_savepoint(choices: Choices, frame: Frame) -> Scenario:
-    """A savepoint, or a stop with a savepoint, and a crash before the next checkpoint."""
+    """A savepoint and a crash soon after it; or a stop with a savepoint, after which the order to terminate is late for
+    a task."""
     stage = stage_of(choices, frame, frame.recipe(most_records=60), Tuning(checkpoints=(1, 4)))
     target = stage.target
     asked = at_some_time(choices, target, share=(10, 70))
@@ -74,7 +75,8 @@ def zombie_upsert(choices: Choices, frame: Frame) -> Scenario:
 
 
 def crash_before_commit(choices: Choices, frame: Frame) -> Scenario:
-    """An acknowledgement is lost, a later checkpoint completes, and a sink dies before it commits both."""
+    """A task that commits dies when a checkpoint completes, or when it requests a commit.  Mostly an acknowledgement of
+    an earlier checkpoint is lost too, so that two transactions await their commit."""
     stage = stage_of(choices, frame, frame.recipe(most_records=60), Tuning(concurrent=(2, 3), checkpoints=(4, 8)))
     target = stage.target
     number = choices.between(1, max(1, target.checkpoints - 2))
@@ -92,8 +94,8 @@ def crash_before_commit(choices: Choices, frame: Frame) -> Scenario:
 
 
 def crash_after_reuse(choices: Choices, frame: Frame) -> Scenario:
-    """A checkpoint never completes because an acknowledgement is lost.  The next transaction reuses an id, and there is
-    a crash before another checkpoint completes."""
+    """A checkpoint does not complete because an acknowledgement is lost.  The sink goes on to reuse a transactional id,
+    and a task dies at some time."""
     tuning = Tuning(
         concurrent=(1,), checkpoints=(3, 5), guarantees=(max(frame.guarantees, key=("exactly-once",).count),)
     )
@@ -124,7 +126,8 @@ def slow_restore(choices: Choices, frame: Frame) -> Scenario:
 
 
 def slow_record(choices: Choices, frame: Frame) -> Scenario:
-    """A crash, or a repeated acknowledgement, after all have acknowledged and while the record is being written."""
+    """The write of a checkpoint's record is slow.  A task dies meanwhile; or an acknowledgement is repeated meanwhile,
+    and a task dies after the checkpoint."""
     stage = stage_of(choices, frame, frame.recipe(most_records=60), Tuning(checkpoints=(3, 7), memory_percent=0))
     target = stage.target
     number = choices.between(1, target.checkpoints)
@@ -156,7 +159,8 @@ def crash_while_waiting(choices: Choices, frame: Frame) -> Scenario:
 
 
 def last_restart(choices: Choices, frame: Frame) -> Scenario:
-    """Several tasks die at once, or another task while the job restarts; the number of restarts is limited."""
+    """One or two nodes die, and the job has as many restarts: the last restart must succeed, also if several tasks die
+    at once or the second node dies during the first restart."""
     times = choices.pick((1, 2))
     stage = stage_of(choices, frame, frame.recipe(most_records=60), Tuning(checkpoints=(3, 7)), restart_attempts=times)
     target = stage.target

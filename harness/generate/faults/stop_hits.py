@@ -26,7 +26,7 @@ ASKED = "savepoint-requested"
 
 
 def with_hits(choices: Choices, scenario: Scenario, most: int, *, real_time: bool = False) -> Scenario:
-    """The scenario, at times with faults during its cancels and resumes; it has `most` faults in all.
+    """The scenario, at times with faults during its cancels and resumes; it gets no more than `most` faults in all.
 
     In real time the faults are triggered only by points, since times are not predictable there.  A refusal passes no
     point, so it gets no fault in real time.

@@ -27,7 +27,7 @@ STEPS = (
     "end-of-data-sent",
     "end-of-partition-sent",
 )
-"""shares of the time from a command to the end of its job"""
+"""the protocol points that can trigger the second command"""
 
 
 def racing_stops(choices: Choices, target: Forecast, asked: AnyTrigger) -> tuple[AnyCommand, ...]:
@@ -63,5 +63,5 @@ def as_another(choices: Choices, target: Forecast) -> tuple[Resume, ...]:
     first, *others = [name for name in receivers if name not in COMMITTERS]
     behind = choices.pick((first, first, first, first, *others))
     if target.engine.guarantee == "at-most-once" or "fresh-0" in target.layout.tasks:
-        return ()  # the one begins with no snapshot, the other has such an operator
+        return ()  # an at-most-once job restores no snapshot; the other job has such an operator already
     return (Resume(trigger=AtTime(at_us=1_000), inserted={"fresh": behind}),)

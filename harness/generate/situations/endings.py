@@ -26,8 +26,8 @@ ENDS = ("end-of-data-sent", "end-of-partition-sent")
 
 
 def inputs_end_apart(choices: Choices, frame: Frame) -> Scenario:
-    """S8: inputs, or subtasks of one, end long before others, some of which may never end.  One of the messages of the
-    end is lost, late or repeated, and a task or the coordinator dies at one of the steps."""
+    """S8: inputs, or subtasks of one, end long before others, some of which may never end.  A message of the end is
+    lost, late or repeated; or a task, a node or the coordinator dies at a step of the end; or both."""
     recipe = frame.recipe(
         most_records=60,
         shapes=("chain", "union", "union", "join"),
@@ -51,8 +51,8 @@ def inputs_end_apart(choices: Choices, frame: Frame) -> Scenario:
 
 def stopped(choices: Choices, frame: Frame) -> Scenario:
     """S9: a stop or a drain, at times while the input ends by itself, at times in a race with another command.  Its
-    savepoint is given up, or a task or the coordinator dies while it commits.  Then the job is resumed; half of the
-    jobs are first resumed as another job, which is refused."""
+    savepoint may fail, and a task, a node or the coordinator may die while it commits.  Mostly the job is then resumed.
+    Half of these jobs are first resumed with an additional operator, which is refused."""
     race = choices.percent(35)
     sink = choices.pick(("transactional", "transactional", "transactional", "idempotent"))
     sink = sink if sink in frame.sinks else min(frame.sinks)
@@ -112,7 +112,7 @@ def _lost_words(choices: Choices, target: Forecast) -> tuple[AnyFault, ...]:
 
 
 def _late_word(choices: Choices, target: Forecast) -> Perturbation:
-    """A message of the end of some task is late, but no earlier message of its kind."""
+    """A message on which the end depends is late: the first or the second of its kind from or to one task."""
     what = f"control {choices.pick(LAST_WORDS)} {choices.pick(target.layout.tasks)}"
     by_us = target.checkpoint_us * choices.pick((1, 2, 6)) // 2
     return Perturbation(what=what, occurrence=choices.between(1, 2), by_us=by_us)
@@ -124,7 +124,8 @@ def _blow(choices: Choices, target: Forecast, trigger: AnyTrigger) -> AnyFault:
 
 
 def _given_up(choices: Choices, target: Forecast) -> AnyFault:
-    """A fault that makes the savepoint of a stop fail: a failing write, or an acknowledgement after the timeout."""
+    """A fault that makes the savepoint of a stop fail: a failing write, or an acknowledgement that arrives
+    about when the checkpoint times out, or later."""
     asked = AtPoint(point="savepoint-requested")
     if choices.percent(50):
         return plan.FailWrite(trigger=asked, task=choices.pick((*target.layout.tasks, None)))

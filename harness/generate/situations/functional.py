@@ -31,7 +31,7 @@ from .unaligned import crowded_stage, without_forward
 
 def user_function(choices: Choices, frame: Frame) -> Scenario:
     """A function amid other operators, and any faults.  Half of the jobs are stopped and resumed with another
-    parallelism; others get other commands."""
+    parallelism; the others have other commands or none."""
     stage = _stage(choices, frame)
     faults = extras.mixed_faults(choices, stage.target, frame.max_faults)
     late = extras.perturbations(choices, stage.target) if choices.percent(30) else ()

@@ -1,7 +1,7 @@
 """Situations that only hunts for defects draw: each combines what one kind of bug needs.
 
-`verify` draws all of them too, but seldom, or in such large jobs that a run takes seconds
-if a bug keeps it from coming to rest.  These jobs are small, and have few restarts.
+The templates of `verify` reach the same situations, but seldom, or in such large jobs that
+a run takes seconds if a bug keeps it from coming to rest.  These jobs are small, and have few restarts.
 """
 
 from __future__ import annotations
@@ -215,7 +215,8 @@ def idle_and_back(choices: Choices, frame: Frame) -> Scenario:
 
 
 def kept_to_the_end(choices: Choices, frame: Frame) -> Scenario:
-    """Rows wait in an incomplete batch that never fills, and a task dies when nearly all input is read."""
+    """Rows wait in an incomplete batch that never fills, and a task or a node dies at the end of
+    a checkpoint or of the job."""
     recipe = frame.recipe(
         **BOUNDED,
         least_records=4,

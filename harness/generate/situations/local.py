@@ -26,8 +26,8 @@ from .unaligned import crowded, seasoned
 
 
 def local(choices: Choices, frame: Frame) -> Scenario:
-    """A task or a node is lost; then another task, or the same during its replay.  The job may be stopped or cancelled
-    and resumed, and a checkpoint may fail."""
+    """A task or a node is lost; then often another task, or the same one during its replay.  The job may be stopped or
+    cancelled and resumed, and a checkpoint may fail."""
     stage = local_stage(choices, frame)
     target = stage.target
     faults: list[AnyFault] = [_blow(choices, target)]
@@ -56,7 +56,7 @@ TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"local": local}
 
 
 def local_stage(choices: Choices, frame: Frame) -> Stage:
-    """A job with local recovery, if the subject has it and the workload allows it."""
+    """A job with local recovery, if the subject has it and no workload is given."""
     logged = choices.percent(50) or (frame.capabilities is not None and _OWN not in frame.capabilities.local_spilling)
     recipe = frame.recipe(
         least_records=60 if logged else 16,

@@ -23,8 +23,8 @@ from .rescaling import with_rescaling
 
 
 def part_finished(choices: Choices, frame: Frame) -> Scenario:
-    """A task, a node or the coordinator dies late in the reading.  Half of the jobs are stopped late.  Most of these
-    are first resumed as another job, and some are rescaled."""
+    """A task, a node or the coordinator dies late in the reading.  Half of the jobs are stopped late, with a failure or
+    without.  Most of these are first resumed with an additional operator, and some are rescaled."""
     recipe = frame.recipe(
         least_records=60,
         shapes=("union", "union", "join"),

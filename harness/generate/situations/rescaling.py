@@ -24,7 +24,7 @@ WIDTHS = (1, 2, 3)
 
 def resumed_elsewhere(choices: Choices, frame: Frame) -> Scenario:
     """A job is stopped or cancelled amid its records and resumed with another parallelism, now and then twice.  Half of
-    the time there is a failure in between."""
+    the jobs have one or two failures."""
     recipe = frame.recipe(
         most_records=60,
         parallelism=(2, 1, 2, 3),

@@ -3,8 +3,8 @@
 A workload has one right answer (the judge's classes M and S).  If the rows of an operator
 depend on the order of a key's records, each key comes from one split through FIFO channels,
 never behind a join or a rebalance edge.  An idempotent sink gets one final row for each key,
-whatever the order.  Operators in processing time are the exception (class W): their right
-answer depends on the history.  Retraction records (OPS-6) retract earlier ones, and pass
+whatever the order.  Operators in processing time (class W) and broadcast rules (class H) are the
+exceptions: their right answer depends on the history.  Retraction records (OPS-6) retract earlier ones, and pass
 count, sum and join.
 """
 
@@ -91,7 +91,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     batches_percent: int = 10
     """how often an operator behind all keyed ones collects rows in batches, in a list state"""
     tallies_percent: int = 20
-    """how many of the plain counts have a union state"""
+    """how many of the plain counts are tallies: counts with a union state"""
     retractions_percent: int = 10
     """how often a workload that can have retractions has some"""
     windows_in_order: bool = False
@@ -371,7 +371,8 @@ def draw_inputs(choices: Choices, recipe: Recipe, shape: str, keys: Keys) -> tup
 def _cut_short(
     choices: Choices, splits: list[tuple[InputRecord, ...]], first_input: int
 ) -> list[tuple[InputRecord, ...]]:
-    """The splits with most records removed from those of the first input, or from any but the last split."""
+    """The splits with most records removed from those of the first input, or from one split that is not the
+    last."""
     share = choices.pick((25, 10, 50, 0))
     single = choices.percent(50) or first_input == len(splits)
     short = [choices.between(0, max(0, len(splits) - 2))] if single else range(first_input)

@@ -22,7 +22,7 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True):
     separate: bool
     """whether each key belongs to one split, as ordered operators need (class S)"""
     skewed: bool
-    """whether most records have one split and one key"""
+    """whether one split and one key have more records than the others"""
     nulls: bool
     scale: int = 1
 
