@@ -59,7 +59,7 @@ COMMANDS = Bound(most=100, what="commands", advice=_FEWER)
 PERTURBATIONS = Bound(most=10_000, what="deviations", advice=_FEWER)
 ROWS = Bound(
     most=250_000,
-    what="rows that its operators may be given and make",
+    what="rows that its operators may receive and emit",
     advice="lower its records, a flat map's fan, a join's rows of one key or a sliding window's size",
 )
 TIME_US = Bound(

@@ -58,7 +58,7 @@ def _numbered(path: Path, index: int, where: str) -> Scenario:
             while line := lines.readline(LINE_LIMIT_BYTES):
                 number += 1
                 if not line.endswith(b"\n"):
-                    raise FileError(f"{path} has no scenario {index} in its whole lines: {_torn(number, line)}")
+                    raise FileError(f"{path} has no scenario {index} in its complete lines: {_torn(number, line)}")
                 found = _lines.decode(line)
                 if found.index == index:
                     return decode_scenario(bytes(found.scenario), where=where)

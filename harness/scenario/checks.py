@@ -89,7 +89,7 @@ def _inserted(scenario: Scenario, resume: Resume) -> Iterator[str]:
     nodes = [*(node.name for node in scenario.workload.nodes), SINK]
     taken = [*scenario.topology.parallelism, *COMMITTERS]
     if resume.inserted and scenario.engine.guarantee == "at-most-once":
-        yield "an at-most-once job begins with no snapshot, so there is none that a new operator would not fit"
+        yield "an at-most-once job restores no snapshot, so no new operator can be incompatible with one"
     for name, behind in resume.inserted.items():
         if not _NAME.fullmatch(name) or name in taken:
             yield f"{name!r} cannot be the name of a new operator (letters, digits, - and _, and of no other operator)"
@@ -120,7 +120,7 @@ def _names(scenario: Scenario) -> Iterator[str]:
         if not _NAME.fullmatch(name):
             yield f"{name!r} is no name for an input or a node (letters, digits, - and _)"
         if name in COMMITTERS:
-            yield f"the name {name!r} is that of what may stand behind the sink"
+            yield f"the name {name!r} is reserved for a stage behind the sink"
     labels = {"name": scenario.name, "workload": workload.name, "defect": scenario.defect}
     labels |= {"seed": scenario.seed, "expects": scenario.expects}
     for what, label in labels.items():
@@ -140,11 +140,11 @@ def _sizes(scenario: Scenario) -> Iterator[str]:
     for node in scenario.workload.nodes:
         match node.operator:
             case Filter(modulus=modulus) if modulus < 1:
-                yield f"{node.name}: a modulus of {modulus}"
+                yield f"{node.name}: a modulus of {modulus}; it can be 1 or more"
             case FlatMap(fan=fan) if not 0 <= fan <= 255:
                 yield f"{node.name}: a fan of {fan}; it can be 0 to 255"
             case Map(rekey=int(rekey)) if rekey < 1:
-                yield f"{node.name}: keys modulo {rekey}"
+                yield f"{node.name}: keys modulo {rekey}; it can be 1 or more"
             case _:
                 pass
 
@@ -196,8 +196,8 @@ def _engine(scenario: Scenario) -> Iterator[str]:
         yield "engine.finishing one-by-one needs checkpoints after some input has ended: each task waits for one"
     if engine.committing != "writer" and (engine.sink != "transactional" or engine.finishing != "together"):
         yield (
-            f"engine.committing {engine.committing} takes what a transactional sink seals for a checkpoint, "
-            "up to the final one: engine.finishing together"
+            f"engine.committing {engine.committing} needs a transactional sink whose last transactions are committed "
+            "with the final checkpoint: engine.finishing together"
         )
     if engine.pooled_ids and (engine.sink != "transactional" or engine.committing != "writer"):
         yield "engine.pooled_ids: only a transactional sink that commits itself knows which ids are free"

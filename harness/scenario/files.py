@@ -78,7 +78,7 @@ def read_scenario(path: Path | str) -> Scenario:
 
 @contextlib.contextmanager
 def as_written(path: Path) -> Iterator[None]:
-    """While a scenario of a user's file runs, an error of its engine names the file."""
+    """A context for running the scenario of a user's file: if the engine refuses it, the error names the file."""
     try:
         yield
     except ScenarioRefused as error:
@@ -130,7 +130,7 @@ def _spelt_out(history: History) -> dict[str, Any]:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Put the bytes there at once: a reader sees the old file or the new, never half of one."""
+    """Write a file in one step: a reader sees the old file or the new one, never half of one."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -81,7 +81,7 @@ def never_unaligned(scenario: Scenario) -> dict[tuple[str, str], str]:
     found = {
         (edge.sender, edge.receiver): edge.partitioning
         if edge.partitioning in NEVER_UNALIGNED
-        else f"beside {held[edge.receiver]}>{edge.receiver}"
+        else f"same receiver as {held[edge.receiver]}>{edge.receiver}"
         for edge in edges
         if edge.receiver in held
     }

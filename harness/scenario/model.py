@@ -59,9 +59,9 @@ class Engine(Value, kw_only=True, omit_defaults=True):
     restart_attempts: int = 8
     restart_delay_us: int = 1_000
     channel_capacity: int = 16
-    """messages a channel holds before its sender waits"""
+    """how many elements a channel holds before its sender waits"""
     trims_logs: bool = False
-    """sources let their logs discard the records that no snapshot can ask for any more"""
+    """sources let their logs discard the records that no snapshot needs any more"""
     nodes: int = 2
     read_interval_us: int = 200
     """the time from one record that a source reads to the next"""

@@ -35,7 +35,7 @@ RESTORING = frozenset(
 )
 """kinds of faults after which some attempt restores a snapshot"""
 HEARTBEAT_TIMEOUT_US = 12_000
-"""after this time an engine gives up a node that stands still; a shorter pause it mostly does not notice"""
+"""an engine declares a node lost that stands still for this long; mostly it does not notice a shorter pause"""
 
 
 def can_show(scenario: Scenario) -> frozenset[str]:
@@ -81,7 +81,8 @@ def _strikes(scenario: Scenario, course: Forecast) -> Iterator[int]:
 
 
 def _losses(scenario: Scenario, course: Forecast) -> Iterator[int]:
-    """Those of them that may leave something uncommitted, as a stop does not."""
+    """About when a fault or a cancel makes the job restore a snapshot while records flow.  Rows may be uncommitted
+    then, as they are not after a stop with a savepoint."""
     end_us = course.start_us + course.span_us
     for fault in scenario.faults:
         if _restores(fault):

@@ -17,7 +17,7 @@ from .outcome import BatchOutcome
 EVERY = 40
 """how many scenarios there are for one batch: a batch costs as much as one of them"""
 MEETS = 30
-"""which of so many scenarios has the batch"""
+"""the place, within each `EVERY` scenarios, of the one that also runs as a batch"""
 
 
 class CompanionBatches:

@@ -38,7 +38,7 @@ from .worker import Plan, check_given
 CORES = os.cpu_count() or 1
 WORKERS = max(1, min(8, CORES))
 REAL_TIME_WORKERS = 2 if CORES <= 2 else 3
-"""at the same time on one machine: a worker mostly waits, but its processes need a core when they do not"""
+"""on one machine: a worker mostly waits, but when the processes of its run work, they need a core"""
 
 TARGETS_NAMED = 3
 """how many targets a shortfall names"""

@@ -5,7 +5,7 @@ the way in which the job ended, and the job's alignment.  Faults that a time or 
 phase triggers, and faults in a job that never ended, hit no target.
 
 The rules below say which targets are impossible, each with its reason.  A possible
-target that was not hit is a shortfall.  A hit on a target that a rule calls
+target that was not hit is a shortfall, if the profile demands every target.  A hit on a target that a rule calls
 impossible means that the rule or the subject is wrong.
 """
 
@@ -111,8 +111,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="no record after the end",
-        reason="without checkpoints no part of a job ends before the rest: once a partition ends, all input is worked "
-        "off, and no record follows that a function could raise on",
+        reason="without checkpoints no part of a job ends before the rest: once a partition ends, all input has been "
+        "processed, and no function receives another record",
         forbids=lambda target: (
             target.alignment == "none"
             and target.point == "end-of-partition-sent"
@@ -237,7 +237,9 @@ class CoverageTally:
         for target in sorted(self._fired):
             rule = rule_against(target)
             if rule is not None:
-                sentences.append(f"coverage: {in_words(target)} fired, and is called impossible: {rule.reason}")
+                sentences.append(
+                    f"coverage: {in_words(target)} fired, although a rule calls it impossible: {rule.reason}"
+                )
         return sentences
 
     def empty(self, capabilities: Capabilities) -> list[CoverageTarget]:

@@ -1,7 +1,7 @@
 """The search: draw scenarios, run and judge them, have PySpark judge them too.
 
 Workers draw, run and judge by the quick checker.  Meanwhile Spark starts, and then judges the scenarios in batches.  If
-the two judges differ, the harness has failed: what only one of them sees is not called a violation.
+the two judges disagree about a scenario, the harness has failed, and violations of that scenario are not confirmed.
 
 Scenario i of a seed is the same whatever the budget, the order of the work or the number of workers.  If a search stops
 at its first violated scenario, the scenarios that count are the same too: those up to it, in the order of drawing.

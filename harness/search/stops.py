@@ -46,7 +46,7 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     fault: str
     phase: str
     point: str = ""
-    """the protocol point that set it off; empty for a time or a phase"""
+    """the protocol point that triggered the fault; empty for a time or a phase"""
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -176,11 +176,12 @@ PACED = (
     "spill_after_us",
     "spill_flush_us",
 )
-"""The durations of an engine, except the reading itself"""
+"""the durations of an engine that `squeezed` shortens: not the times that a record takes, nor the checkpoint timeout"""
 
 
 def squeezed(scenario: Scenario, numerator: int, denominator: int) -> Scenario:
-    """The same in less time: all durations multiplied by a fraction, and only the records that are read within it."""
+    """The same in less time.  A fraction of the records is kept, and the times of triggers and the durations `PACED`
+    are multiplied by it.  The durations of faults stay."""
 
     def shorter(time_us: int) -> int:
         return time_us * numerator // denominator

@@ -324,7 +324,8 @@ def _lower(number: int, least: int) -> Iterator[int]:
 
 
 def _rounder(time_us: int) -> Iterator[int]:
-    """The time with fewer digits; no time that is shorter but has as many digits."""
+    """The time rounded down to whole units: of 10 ms if possible, else of 1 ms, else of 100 µs; nothing if it is
+    round."""
     for unit in (10_000, 1_000, 100):
         rounded = time_us // unit * unit
         if 0 < rounded < time_us:

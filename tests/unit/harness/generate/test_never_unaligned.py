@@ -66,7 +66,7 @@ def ruled() -> Scenario:
             engine_of(chain(), committing="global"),
             "source>map (forward), sink>committer (to its commit), committer>global-committer (to its commit)",
         ),
-        (engine_of(ruled()), "events>apply (beside rules>apply), rules>apply (broadcast)"),
+        (engine_of(ruled()), "events>apply (same receiver as rules>apply), rules>apply (broadcast)"),
     ],
 )
 def test_which_and_why(scenario: Scenario, expected: str) -> None:
@@ -126,7 +126,7 @@ def test_an_edge_next_to_two_that_are_never_unaligned_names_one_of_them() -> Non
     layout = msgspec.structs.replace(scenario.topology, edges=(*edges, scenario.topology.edges[-1]))
     expected = never_unaligned(msgspec.structs.replace(scenario, topology=layout))
     assert expected == {
-        ("left", "join"): "beside right>join",
+        ("left", "join"): "same receiver as right>join",
         ("right", "join"): "forward",
         ("join", "sink"): "forward",
     }

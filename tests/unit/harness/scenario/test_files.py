@@ -134,7 +134,10 @@ def test_what_is_no_scenario_file(data: bytes, words: str) -> None:
             lambda fields: fields["workload"]["inputs"][0]["splits"][0][0].__setitem__(2, 101),
             "the tag of another record, 101",
         ),
-        (lambda fields: fields["workload"]["nodes"][0]["operator"].update(rekey=0), "keys modulo 0"),
+        (
+            lambda fields: fields["workload"]["nodes"][0]["operator"].update(rekey=0),
+            "keys modulo 0; it can be 1 or more",
+        ),
     ],
 )
 def test_what_is_wrong_in_a_scenario_file(change: Callable[[Fields], object], words: str) -> None:

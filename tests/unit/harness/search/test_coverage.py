@@ -195,8 +195,8 @@ def test_a_target_that_is_called_impossible_and_fired_is_reported_in_one_line() 
     tally = CoverageTally()
     tally.add([KILLED, FORBIDDEN], 3)
     assert tally.contradictions() == [
-        "coverage: kill-task at ack-sent in a job that finished, without barriers fired, and is called impossible: "
-        + RULES[0].reason
+        "coverage: kill-task at ack-sent in a job that finished, without barriers fired, "
+        "although a rule calls it impossible: " + RULES[0].reason
     ]
     fired = [row for row in tally.coverage(CAPABILITIES).rows if row.alignment == "none" and row.point == "ack-sent"]
     assert [row.fired for row in fired] == [{"kill-task": 1}], "it is shown all the same"

@@ -102,7 +102,7 @@ def test_what_was_called_impossible_and_fired_is_a_failure_of_the_harness() -> N
     done = verify_campaign(campaign, subject=Boastful(), oracle=Agreeing())
     sentences = [words for words in done.summary.failures if words.startswith("coverage: ")]
     assert sentences
-    assert "is called impossible: at-most-once" in sentences[0]
+    assert "a rule calls it impossible: at-most-once" in sentences[0]
     assert "\n" not in sentences[0]
     fired = {row.point for row in done.summary.coverage.rows if any(row.fired.values())}
     assert fired & CHECKPOINT_POINTS, "shown all the same"
