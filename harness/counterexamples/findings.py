@@ -1,7 +1,8 @@
 """From failing scenarios to counterexamples: they are grouped by cause, shrunk, judged again and described.
 
 One bug fails many scenarios.  Scenarios that violate the same invariant with the same kind
-of difference form a group.  The first scenario of each group is shrunk.  Groups whose shrunk
+of difference form a group.  One scenario of each group is shrunk: the first that PySpark has
+confirmed, if there is one.  Groups whose shrunk
 scenarios fail at the same point have one cause.
 """
 
@@ -59,7 +60,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     counterexample: Counterexample
     view: CounterexampleView
     confirmed: bool
-    """PySpark's verdict is the same, or PySpark could not be asked and the quick checker's verdict counts"""
+    """the violation counts: PySpark sees it too, or cannot be asked about it; false if the scenario was not judged
+    again by PySpark because of an interruption or an error"""
 
 
 class Keeping(msgspec.Struct, frozen=True, kw_only=True):

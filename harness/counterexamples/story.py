@@ -14,6 +14,7 @@ from ...properties.model.history import (
     AttemptStarted,
     CommandIssued,
     CommandReturned,
+    Completed,
     CoordinatorDown,
     FaultFired,
     History,
@@ -133,19 +134,23 @@ def _events(scenario: Scenario, history: History) -> list[str]:
     pending = next(completed, None)
     for entry in sorted(history.journal, key=lambda item: item.order):
         while pending is not None and pending.order < entry.order:
-            kind = "savepoint" if pending.savepoint else "checkpoint"
-            sentences.append(f"at {time_in_words(pending.at_us)} {kind} {pending.checkpoint} is complete")
+            sentences.append(_completion(pending))
             pending = next(completed, None)
         words = _entry(scenario, entry)
         if words:
             sentences.append(f"at {time_in_words(entry.at_us)} {words}")
     while pending is not None:
-        sentences.append(f"at {time_in_words(pending.at_us)} checkpoint {pending.checkpoint} is complete")
+        sentences.append(_completion(pending))
         pending = next(completed, None)
     if len(sentences) > EVENTS_AT_MOST:
         left_out = len(sentences) - EVENTS_AT_MOST
         sentences[EVENTS_AT_MOST // 2 : -EVENTS_AT_MOST // 2] = [f"({left_out} more events)"]
     return sentences
+
+
+def _completion(completed: Completed) -> str:
+    kind = "savepoint" if completed.savepoint else "checkpoint"
+    return f"at {time_in_words(completed.at_us)} {kind} {completed.checkpoint} is complete"
 
 
 def _entry(scenario: Scenario, entry: object) -> str:
