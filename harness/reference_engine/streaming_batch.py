@@ -106,14 +106,14 @@ def compare(scenario: Scenario, history: History, batch: BatchResult, expected: 
             name=scenario.name,
             streaming=nobody,
             batch=nobody,
-            equal=why or _held_against(batched, streamed, "streaming", "the batch"),
+            equal=why or _held_against(batched, streamed, "the batch", "the stream"),
         )
     due = expected_rows(workload, expected)
     return Comparison(
         name=scenario.name,
-        streaming=why or _held_against(streamed, due, "streaming", "PySpark"),
+        streaming=why or _held_against(streamed, due, "the stream", "PySpark"),
         batch=_held_against(batched, due, "the batch", "PySpark"),
-        equal=why or _held_against(batched, streamed, "the batch", "streaming"),
+        equal=why or _held_against(batched, streamed, "the batch", "the stream"),
     )
 
 
@@ -148,8 +148,8 @@ def _held_against(found: Counter[Row], due: Counter[Row], whose: str, other: str
         rows = found.total()
         return Holds(exercised=rows) if rows else Unknown(reason="not exercised", detail="no row is left")
     lost, extra = due - found, found - due
-    differences = [f"{whose} left {number} times ({row_in_words(row)}) beyond {other}" for row, number in _first(extra)]
-    differences += [f"{other} has {number} times ({row_in_words(row)}) beyond {whose}" for row, number in _first(lost)]
+    differences = [f"{whose} has {number} more ({row_in_words(row)}) than {other}" for row, number in _first(extra)]
+    differences += [f"{other} has {number} more ({row_in_words(row)}) than {whose}" for row, number in _first(lost)]
     return Violated(
         difference=difference_of(lost, extra, due),
         message="; ".join(differences),

@@ -121,6 +121,17 @@ def test_a_stream_that_loses_repeats_or_alters_a_row_differs() -> None:
         assert isinstance(equal(scenario, history), Violated)
 
 
+@pytest.mark.parametrize(("times", "words"), [(2, "the stream has 1 more ("), (0, "the batch has 1 more (")])
+def test_the_message_names_the_execution_that_has_a_row_more_often(times: int, words: str) -> None:
+    scenario = job(Count(tagged=True))
+    history = streamed(scenario)
+    first, *others = history.committed
+    history.committed[:] = [first] * times + others
+    found = equal(scenario, history)
+    assert isinstance(found, Violated)
+    assert found.message.startswith(words), found.message
+
+
 def test_a_stream_whose_last_update_is_lost_differs() -> None:
     scenario = job(Count())
     history = streamed(scenario)
