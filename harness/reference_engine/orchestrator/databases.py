@@ -151,7 +151,7 @@ class DatabaseServer:
 
 def _wait_for(handles: list[int], within_s: float) -> None:
     """Wait until the processes have ended, or for `within_s`."""
-    deadline, remaining_s = time.monotonic() + within_s, handles
-    while remaining_s and time.monotonic() < deadline:
-        ended, _, _ = select.select(remaining_s, [], [], max(0.0, deadline - time.monotonic()))
-        remaining_s = [handle for handle in remaining_s if handle not in ended]
+    deadline, remaining = time.monotonic() + within_s, handles
+    while remaining and time.monotonic() < deadline:
+        ended, _, _ = select.select(remaining, [], [], max(0.0, deadline - time.monotonic()))
+        remaining = [handle for handle in remaining if handle not in ended]

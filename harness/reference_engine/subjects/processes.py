@@ -54,7 +54,8 @@ class ProcessesSubject:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Everything; but the user's own database is never killed."""
+        """Everything but schedule perturbations, local channels, and local recovery without continuous spilling.  A
+        user's own database is never killed."""
         not_ours = {"kill-database"} if os.environ.get(postgres.DSN_VARIABLE) else set()
         return Capabilities(
             faults=frozenset(KINDS) - not_ours,
@@ -107,7 +108,7 @@ class ProcessesSubject:
             remaining = self._services.close()
             if isinstance(error, HarnessFailed) and not remaining:
                 raise
-            lost = "" if isinstance(error, HarnessFailed) else "the processes of the run cannot be led any more: "
+            lost = "" if isinstance(error, HarnessFailed) else "the run's processes cannot be controlled any more: "
             raise HarnessFailed(f"{lost}{error}{''.join(map(_how_to_remove, remaining))}") from error
         except BaseException:
             self.close()  # the state of the services is unknown; the next run starts new ones
@@ -144,9 +145,9 @@ def _how_to_remove(note: Note) -> str:
 
 
 def _scale() -> int:
-    refusal = os.environ.get(SCALE_VARIABLE, "")
-    if not refusal:
+    text = os.environ.get(SCALE_VARIABLE, "")
+    if not text:
         return SCALE
-    if not refusal.isdecimal() or not 1 <= int(refusal) <= LARGEST_SCALE:
-        raise UsageError(f"{SCALE_VARIABLE} is {refusal!r}, not a whole number from 1 to {LARGEST_SCALE}")
-    return int(refusal)
+    if not text.isdecimal() or not 1 <= int(text) <= LARGEST_SCALE:
+        raise UsageError(f"{SCALE_VARIABLE} is {text!r}, not a whole number from 1 to {LARGEST_SCALE}")
+    return int(text)
