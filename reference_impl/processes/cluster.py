@@ -216,11 +216,12 @@ class Launcher:
         self._ask(Signal(serial=self._next(), pid=pid, number=int(number)), Done)
 
     def register_cleanup(self, name: str, entry: str, config: bytes) -> None:
-        """Have an entry run when all other processes have ended, whatever this one dies of, unless it is revoked."""
+        """Have an entry run when all other processes have ended, whatever this one dies of, unless the cleanup is
+        cancelled."""
         self._ask(RegisterCleanup(serial=self._next(), name=name, entry=entry, config=config), Done)
 
     def cancel_cleanup(self, name: str) -> None:
-        """The entry that was bequeathed under this name is not needed any more."""
+        """The cleanup that was registered under this name is not needed any more."""
         self._ask(CancelCleanup(serial=self._next(), name=name), Done)
 
     def end_of(self, pid: int) -> Exited | None:

@@ -61,7 +61,7 @@ ENTRIES: Mapping[str, str] = {
 LOGS = "logs"
 DOOR = "door"
 CLEANUPS_S = 5.0
-"""how long bequeathed entries may run when every process has ended; then they are killed too"""
+"""how long registered cleanups may run when every process has ended; then they are killed too"""
 HOST_NETWORK, OWN_NETWORK = "host", "own"
 BACKLOG = 128
 CHUNK_BYTES = 1 << 16

@@ -51,7 +51,7 @@ class Signal(Request, frozen=True, kw_only=True):
 
 
 class RegisterCleanup(Request, frozen=True, kw_only=True):
-    """An entry to run when every other process has ended; it is not run if it is revoked."""
+    """An entry to run when every other process has ended; it is not run if it is cancelled."""
 
     name: str
     entry: str

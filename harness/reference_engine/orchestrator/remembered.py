@@ -37,7 +37,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Remembering(Launcher):
-    """A launcher that keeps a note of each cleanup that is bequeathed to it, until the cleanup is revoked or done."""
+    """A launcher that keeps a note of each registered cleanup, until the cleanup is cancelled or done."""
 
     def __init__(self, *, warm: Sequence[str], module: str, network: str) -> None:
         self._notes: dict[str, tuple[Note, Path, int]] = {}

@@ -232,13 +232,13 @@ def test_bytes_that_are_no_request_end_the_launcher_and_leave_nothing(launcher: 
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("revoked", [False, True])
-def test_a_will_is_carried_out_when_everything_else_has_ended(tmp_path: Path, revoked: bool) -> None:
-    """Also when nobody closed the launcher; not when it was revoked."""
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_a_cleanup_is_run_when_everything_else_has_ended(tmp_path: Path, cancelled: bool) -> None:
+    """Also when nobody closed the launcher; not when it was cancelled."""
     left = tmp_path / "left"
     launcher = Launcher(module=MODULE)
     launcher.register_cleanup("will", "write", str(left).encode())
-    if revoked:
+    if cancelled:
         launcher.cancel_cleanup("will")
     launcher.close()
-    assert left.exists() is not revoked
+    assert left.exists() is not cancelled
