@@ -203,7 +203,7 @@ def _example(example: AnyExample, subject: Subject, options: argparse.Namespace,
     from ..search.oracle import PySpark
     from ..search.verification import new_folder
 
-    _refuse_in_its_own_world(example, options)
+    _refuse_options_of_subjects(example, options)
     out = options.out
     with progress_of(options) as progress:
         trials = Trials(subject, progress.step)
@@ -224,7 +224,7 @@ def _example(example: AnyExample, subject: Subject, options: argparse.Namespace,
     return done.run.exit_code
 
 
-def _refuse_in_its_own_world(example: AnyExample, options: argparse.Namespace) -> None:
+def _refuse_options_of_subjects(example: AnyExample, options: argparse.Namespace) -> None:
     """Raise UsageError for options about an engine, if no engine runs the example."""
     from ..examples.pipelines.claims import PipelineExample
     from ..examples.systems.claims import SystemExample

@@ -1,10 +1,11 @@
-"""Worked examples from documents, run by name: each is a scenario with claims of its text.
+"""Worked examples from documents, run by name: a scenario, a system of processes or a pipeline
+of bytes, with claims of its text.
 
 Sources: Flink's first description of its checkpointing (stream_checkpointing.md, 2015),
-the course on consistent snapshots and Flink's state, and the post on checkpoints after
-tasks finished (FLIP-147); docs/protocol.md quotes them.  An example does not only run: its
-claims look in the history for what the text says.  If a claim does not show, the example
-has failed.
+the course on consistent snapshots and Flink's state, the discussion of unaligned checkpoints
+(FLIP-76), and the post on checkpoints after tasks finished (FLIP-147); docs/protocol.md
+quotes them.  A claim is a sentence of the text, and is searched for in the outcome of the
+run.  An example falls short if one of its claims does not show.
 """
 
 from __future__ import annotations

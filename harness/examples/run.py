@@ -151,16 +151,16 @@ def _companion(variant: Variant, result: Result | None, problems: dict[str, str]
 def run_system_example(example: SystemExample) -> ExampleRun:
     """Run an example's system and have causality judge it."""
     run = run_and_judge(example.system)
-    return _in_its_own_world(example, run, "consistent-cut", look_up(example.claims, example.system, run.history))
+    return _simulated_run(example, run, "consistent-cut", look_up(example.claims, example.system, run.history))
 
 
 def run_pipeline_example(example: PipelineExample) -> ExampleRun:
     """Run an example's pipeline of bytes and check that no byte is lost or repeated."""
     run = judged(example.pipeline)
-    return _in_its_own_world(example, run, "exactly-once", look_up(example.claims, example.pipeline, run))
+    return _simulated_run(example, run, "exactly-once", look_up(example.claims, example.pipeline, run))
 
 
-def _in_its_own_world(
+def _simulated_run(
     example: SystemExample | PipelineExample, run: SystemRun | PipelineRun, invariant: str, claims: list[Shown]
 ) -> ExampleRun:
     """The result of a simulated system or pipeline, independent of the subject.  One invariant judges it.  It has no
