@@ -12,6 +12,7 @@ import random
 import zlib
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,8 @@ TIME_BOUND = 1 << 60
 WHAT = "a workload file"
 TAG_BITS = 40
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DIGITS = Context(prec=100, traps=[])
+"""enough for every decimal of a file times a scale; what is no number becomes NaN"""
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -178,18 +181,19 @@ def _whole(path: Path, columns: InputColumns, values: Sequence[Any]) -> Iterator
         if value is None:
             yield None
             continue
-        try:
-            scaled = float(value) * columns.scale if not isinstance(value, int) else value * columns.scale
-            whole = int(scaled)
-        except (TypeError, ValueError, OverflowError):
-            raise UsageError(f"{path}, row {row}: {columns.value} is {value!r}, not a number") from None
-        if whole != scaled:
-            raise UsageError(
-                f"{path}, row {row}: {columns.value} is {value!r}, not whole; `scale` in the workload file makes it so"
-            )
-        if abs(whole) > VALUE_BOUND:
+        # The decimal digits that the file has: as doubles, 34.48 * 100 is 3447.9999999999995.
+        number = _DIGITS.create_decimal(value if isinstance(value, (int, Decimal)) else str(value))
+        scaled = _DIGITS.multiply(number, columns.scale)
+        if scaled.is_nan():
+            raise UsageError(f"{path}, row {row}: {columns.value} is {value!r}, not a number")
+        if abs(scaled) > VALUE_BOUND:
             raise UsageError(f"{path}, row {row}: {columns.value} is {value!r}, beyond what sums can hold")
-        yield whole
+        if scaled != scaled.to_integral_value():
+            raise UsageError(
+                f"{path}, row {row}: {columns.value} is {value!r}, not whole with the scale {columns.scale};"
+                " a greater `scale` in the workload file makes it so"
+            )
+        yield int(scaled)
 
 
 def _times(path: Path, name: str, values: Sequence[Any]) -> Iterator[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,26 @@ def test_columns_become_records(tmp_path: Path) -> None:
     ]
     assert loaded.workload.nodes[0].operator == Count()
     assert loaded.topology is None
+
+
+def test_a_value_is_scaled_by_its_decimal_digits(tmp_path: Path) -> None:
+    """As doubles, 34.48 * 100 is 3447.9999999999995, and 0.29 * 100 is 28.999999999999996."""
+    cents = [*range(0, 6000, 7), 3448, 29, -3448]
+    rows = [f"n,{cent / 100},a" for cent in cents]
+    (source,) = _load(tmp_path, csv="\n".join(["shop,price,till", *rows, ""])).workload.inputs
+    assert [value for _, value, _ in source.splits[0]] == cents
+
+
+def test_decimals_of_parquet_are_scaled_exactly(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    prices = pa.array([Decimal("34.48"), Decimal("0.29"), None], pa.decimal128(38, 20))
+    data = tmp_path / "decimals.parquet"
+    pyarrow.parquet.write_table(pa.table({"shop": ["n"] * 3, "price": prices, "till": ["a"] * 3}), data)
+    (tmp_path / "sales.toml").write_text(TOML)
+    (source,) = load(read_description(tmp_path / "sales.toml"), tmp_path, data).workload.inputs
+    assert [value for _, value, _ in source.splits[0]] == [3448, 29, None]
 
 
 def test_a_parallelism_that_is_given_makes_the_layout(tmp_path: Path) -> None:
@@ -93,7 +114,10 @@ def test_parquet_is_read_as_csv_is(tmp_path: Path) -> None:
         ("shop,price,till\n", "has no rows"),
         ("shop,prize,till\nn,1,a\n", "has no column 'price'; did you mean 'prize'?"),
         ("shop,price,till\nn,cheap,a\n", "row 1: price is 'cheap', not a number"),
-        ("shop,price,till\nn,1.005,a\n", "row 1: price is 1.005, not whole"),
+        ("shop,price,till\nn,1.005,a\n", "row 1: price is 1.005, not whole with the scale 100"),
+        ("shop,price,till\nn,1e400,a\n", "beyond what sums can hold"),
+        ("shop,price,till\nn,1e999999999,a\nn,x,a\n", "beyond what sums can hold"),
+        ("shop,price,till\nn,nan,a\n", "not a number"),
         ("shop,price,till\nn,99999999999999999,a\n", "beyond what sums can hold"),
         ("shop,price,till\nn,1\n", "cannot be read as CSV"),
     ],
