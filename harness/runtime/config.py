@@ -45,6 +45,9 @@ SETTINGS: tuple[str, ...] = (
 PATHS = frozenset({"input", "out", "known-failures"})
 """settings that are paths; in a file they are relative to the file's folder"""
 
+WORKLOAD_FILES = (".toml", ".json")
+"""what the name of a workload file ends with; any other workload is a built-in one"""
+
 VALID = "valid TOML"
 PREFIX = "CUTPROOF_"
 ENVIRONMENT_ONLY = frozenset(
@@ -114,7 +117,16 @@ def _settings(table: object, path: Path) -> Settings:
             raise UsageError(f"{path}: unknown setting {name!r}{nearest(key, SETTINGS)}")
         if isinstance(value, (dict, list)):
             raise UsageError(f"{path}: {name} takes one value, not a {'table' if isinstance(value, dict) else 'list'}")
-        if key in PATHS:
+        if _is_path(key, value):
             value = str(path.parent / str(value))
         found[key] = Setting(value, f"{path.name}, {name}")
     return found
+
+
+def _is_path(key: str, value: object) -> bool:
+    """Whether the value names a file or a folder: the number of scenarios may be a folder of them instead."""
+    if key == "workload":
+        return str(value).endswith(WORKLOAD_FILES)
+    if key == "scenarios":
+        return isinstance(value, str) and not value.isdecimal()
+    return key in PATHS

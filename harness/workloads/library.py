@@ -30,7 +30,7 @@ from ...properties.model.workload import (
     Workload,
 )
 from .. import examples
-from ..runtime.config import nearest
+from ..runtime.config import WORKLOAD_FILES, nearest
 from ..runtime.exit_codes import UsageError
 from ..scenario import topologies
 from ..scenario.checks import problems_of
@@ -71,7 +71,7 @@ def find(name: str, data: Path | None = None) -> LoadedWorkload | examples.AnyEx
 
     `data` is a CSV or Parquet file that replaces the one that the workload names.
     """
-    if name.endswith((".toml", ".json")):
+    if name.endswith(WORKLOAD_FILES):
         path = Path(name)
         return _checked(name, inputs.load(inputs.read_description(path), path.parent, data))
     if name == BY_COLUMNS:

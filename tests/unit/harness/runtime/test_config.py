@@ -36,9 +36,27 @@ def test_the_environment_overrides_the_file(tmp_path: Path) -> None:
     assert settings["stop-at-first"].source == "CUTPROOF_STOP_AT_FIRST"
 
 
-def test_a_path_in_a_file_counts_from_its_folder(tmp_path: Path) -> None:
-    (tmp_path / "cutproof.toml").write_text("out = 'runs'\n")
-    assert from_file(tmp_path)["out"].value == str(tmp_path / "runs")
+@pytest.mark.parametrize(
+    ("setting", "path"),
+    [
+        ("out", "runs"),
+        ("known-failures", "known-failures.toml"),
+        ("workload", "orders.toml"),
+        ("workload", "data/orders.json"),
+        ("scenarios", "tests/corpus"),
+    ],
+)
+def test_a_path_in_a_file_counts_from_its_folder(tmp_path: Path, setting: str, path: str) -> None:
+    (tmp_path / "cutproof.toml").write_text(f"{setting} = '{path}'\n")
+    below = tmp_path / "below"
+    below.mkdir()
+    assert from_file(below)[setting].value == str(tmp_path / path)
+
+
+@pytest.mark.parametrize(("setting", "value"), [("workload", "orders"), ("scenarios", "500"), ("scenarios", 500)])
+def test_what_is_no_path_in_a_file_stays(tmp_path: Path, setting: str, value: str | int) -> None:
+    (tmp_path / "cutproof.toml").write_text(f"{setting} = {value!r}\n")
+    assert from_file(tmp_path)[setting].value == value
 
 
 @pytest.mark.parametrize(
