@@ -13,6 +13,7 @@ import pytest
 
 from ...reports.model import Summary
 from ...reports.overview import by_reason, oracle_lead
+from ...reports.words import plural
 from ..counterexamples.findings import Finding
 from ..counterexamples.story_text import story_text
 from ..runtime.exit_codes import CutproofError, one_line
@@ -54,7 +55,7 @@ class TestResult(msgspec.Struct, kw_only=True):
         seed = f", seed {self.seed}" if self.seed is not None else ""
         counts = f"{self.held} held, {self.violated} violated, {self.unknown} unknown"
         counts += f"; {self.not_run} could not be run" if self.not_run else ""
-        return f"{self.test}: {self.run} scenarios on {self.subject}{seed}: {counts}"
+        return f"{self.test}: {plural(self.run, 'scenario')} on {self.subject}{seed}: {counts}"
 
 
 class Failure(msgspec.Struct, kw_only=True):

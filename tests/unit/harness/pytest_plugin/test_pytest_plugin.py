@@ -114,6 +114,7 @@ def test_scenario_files_are_collected(pytester: pytest.Pytester) -> None:
     result = _run(pytester)
     result.assert_outcomes(passed=1, failed=1)
     assert "cut.cutproof.json: the file is cut off" in result.stdout.str()
+    assert "1 scenario on simulated: 1 held" in result.stdout.str()
     result = _run(pytester, "--cutproof-subject=broken:Broken", "kept.cutproof.json")
     result.assert_outcomes(failed=1)
     assert "--subject broken:Broken" in result.stdout.str()
