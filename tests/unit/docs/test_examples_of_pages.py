@@ -158,3 +158,12 @@ def test_what_the_tests_page_installs_is_what_tox_does() -> None:
     deps = (ROOT / "tox.ini").read_text(encoding="utf-8").partition("deps =")[2].partition("pass_env")[0]
     assert installed is not None
     assert set(installed[1].split()) == set(re.findall(r"^ +([\w-]+)", deps, flags=re.MULTILINE))
+
+
+def test_the_tox_environments_that_the_pages_name_are_there() -> None:
+    text = (ROOT / "tox.ini").read_text(encoding="utf-8")
+    named = {name for page in DOCUMENTS.values() for name in re.findall(r"`tox -e ([\w-]+)`", page)}
+    assert named == {"browser", "bench", "mutation"}
+    assert named <= set(re.findall(r"^\[testenv:([\w-]+)\]$", text, flags=re.MULTILINE))
+    # To tox, a first word with a colon is the name of an environment to which the rest is limited.
+    assert re.findall(r"^description = [\w-]+: .*$", text, flags=re.MULTILINE) == []
