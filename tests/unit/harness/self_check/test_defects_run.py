@@ -200,7 +200,7 @@ def test_the_command_reports_the_others_and_calls_it_a_failure_of_the_harness(
     words = ["defects", "run", "E03", "I06", "--workers", "1", "--quick", "--no-shrink"]
     assert main(words) == ExitCode.HARNESS_FAILED
     result = capsys.readouterr()
-    assert result.err == "cutproof: the hunt for E03 broke: KeyError: 0 (CUTPROOF_DEBUG=1 shows where)\n"
+    assert result.err == "cutproof: an error ended the hunt for E03: KeyError: 0 (CUTPROOF_DEBUG=1 shows where)\n"
     assert [line.split()[3] for line in result.out.splitlines() if line.startswith(("E03", "I06"))] == [
         "BROKEN",
         "caught",
