@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from ...properties.model.history import (
+    WITNESSES,
     AttemptRunning,
     AttemptStarted,
     Channel,
@@ -57,6 +58,8 @@ def history_problems(
     """
     known = _Known(scenario, history, spelt)
     yield from _words(history)
+    yield from _witnesses(history)
+    yield from _commits(history, known)
     yield from _attempts(history, known)
     for place, run in enumerate(history.runs):
         yield from (f"runs[{place}].{problem}" for problem in _run(run, known))
@@ -139,6 +142,39 @@ def _words(history: History) -> Iterator[str]:
     ):
         if value not in known:
             yield f"{name}: {value!r} is none of {', '.join(known)}"
+
+
+def _witnesses(history: History) -> Iterator[str]:
+    """Witnesses that there are not, and reports of witnesses that the history does not name."""
+    if isinstance(history.witnesses, msgspec.UnsetType):
+        return
+    for place, name in enumerate(history.witnesses):
+        if name not in WITNESSES:
+            yield f"witnesses[{place}]: {name!r} is none of {', '.join(WITNESSES)}"
+    empty = History(subject="", guarantee="", sink="")
+    for witness in history.lacks(WITNESSES):
+        for field in WITNESSES[witness]:
+            if getattr(history, field) != getattr(empty, field):
+                yield f"{field}: `witnesses` does not name {witness!r}, which reports here"
+
+
+def _commits(history: History, known: _Known) -> Iterator[str]:
+    outside = bool(history.lacks(WITNESSES))
+    before: dict[int, int] = {}
+    for place, commit in enumerate([] if isinstance(history.commits, msgspec.UnsetType) else history.commits):
+        where = f"commits[{place}]"
+        if not outside:
+            yield f"{where}: commits are markers that are seen from outside, and `witnesses` lacks none"
+        for split, offset in commit.positions.items():
+            if split not in known.lengths or not 0 <= offset <= known.lengths[split]:
+                yield f"{where}.positions: the scenario has no offset {offset} of split {split}"
+        back = [split for split, offset in before.items() if commit.positions.get(split, 0) < offset]
+        if back:
+            yield f"{where}.positions: split {back[0]} goes back; commits are in order, each with all records before"
+        before = commit.positions
+    for place, read in enumerate(history.reads):
+        if read.seen is not None and not outside:
+            yield f"reads[{place}].seen: in a history with all witnesses a read counts its `rows`"
 
 
 def _attempts(history: History, known: _Known) -> Iterator[str]:
@@ -450,7 +486,7 @@ def _journal(scenario: Scenario, history: History, known: _Known) -> Iterator[st
             yield f"{where}.job: no attempt-started of the journal has job {entry.job}"
         if isinstance(entry, AttemptStarted):
             yield from (f"{where}.tasks: {problem}" for problem in map(known.task, entry.tasks) if problem)
-            if entry.restores is not None and entry.restores not in completed:
+            if entry.restores is not None and entry.restores not in completed and not history.lacks(["snapshots"]):
                 yield f"{where}.restores: no completed has checkpoint {entry.restores}"
             if entry.restores is None and entry.attempt in loaded:
                 yield f"{where}.restores is missing: its tasks loaded checkpoint {loaded[entry.attempt]}"
@@ -497,8 +533,14 @@ def _numbered(where: str, number: int, there: Sequence[Any], what: str) -> Itera
         yield f"{where}: the scenario has no fault {number}; {what} has {len(there)}"
 
 
-WITNESSES = ("runs", "journal", "stored", "completed", "committed", "residue")
-"""The fields that every history has, even if they are empty."""
+REQUIRED = {
+    "tasks": ("runs",),
+    "journal": ("journal",),
+    "snapshots": ("stored", "completed"),
+    "reader": ("committed",),
+    "listing": ("residue",),
+}
+"""By witness, the fields that its history has, even if they are empty."""
 OF_SINK = {"transactional": "transactions", "idempotent": "written", "plain": "written"}
 LINE = 220
 """how many characters a line that names what is missing has at most, without the file's name"""
@@ -508,7 +550,9 @@ def missing_parts(data: bytes) -> str:
     """The parts that a history's file must have and does not have, in one line; empty if none is missing."""
     parts = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8), type=dict[str, msgspec.Raw])
     sink = msgspec.json.decode(parts.get("sink", msgspec.Raw(b'""')))
-    demanded = (*WITNESSES, *filter(None, [OF_SINK.get(sink, "")]))
+    seen = msgspec.json.decode(parts.get("witnesses", msgspec.Raw(msgspec.json.encode(list(WITNESSES)))))
+    demanded = [name for witness, names in REQUIRED.items() if witness in seen for name in names]
+    demanded += filter(None, [OF_SINK.get(sink, "") if "store" in seen else ""])
     missing = [name for name in demanded if name not in parts]
     residue = msgspec.json.decode(parts.get("residue", msgspec.Raw(b"{}")), type=dict[str, msgspec.Raw])
     in_memory = bytes(parts.get("snapshots", b"")) == b'"memory"'

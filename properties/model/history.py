@@ -7,6 +7,9 @@ and a reader of the sink (`committed`, `reads`).  Invariants compare the witness
 each other and with what the workload requires.  Nothing here is taken from the
 engine's internals.
 
+A history may name its witnesses (`WITNESSES`); one that does not has them all.  What no
+witness saw is not observable: it neither happened nor did not happen.
+
 `order` numbers every entry of one history in one sequence that is consistent with
 causality; `at_us` is the entry's (virtual or wall) time in µs.  Per-record events are
 integers: the n-th record sent into a channel is the n-th taken out of it, so an event
@@ -17,6 +20,7 @@ with a schema.  So are the states in it: what a completed checkpoint holds of ea
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import dataclass_transform
 
 import msgspec
@@ -284,11 +288,23 @@ class Written(Entry, kw_only=True):
 
 
 class Read(Entry, kw_only=True):
-    """A read-committed reader's look at the sink: it saw the first `rows` of `committed`."""
+    """A read-committed reader's look at the sink: it saw the first `rows` of `committed`, or the rows `seen`."""
 
     began: int  # order
     ended: int
-    rows: int
+    rows: int = 0
+    seen: list[Row] | None = None
+    """what it saw, where the order in which rows became visible is unknown; `rows` does not count then"""
+
+
+class Commit(Entry, kw_only=True):
+    """A marker of an engine, seen from outside: the rows of all records below `positions` may be visible from `order`
+    on, and no others."""
+
+    commit: int
+    order: int
+    positions: dict[int, int]
+    """split: the next offset; 0 for a split that is left out"""
 
 
 class JournalEntry(Entry, kw_only=True, tag_field="event"):
@@ -449,6 +465,18 @@ class Timed(Entry, kw_only=True):
     origin: int | None = None
 
 
+WITNESSES: dict[str, tuple[str, ...]] = {
+    "tasks": ("runs",),
+    "network": ("channels",),
+    "snapshots": ("stored", "completed", "logs"),
+    "store": ("transactions", "passing", "written"),
+    "reader": ("committed", "reads"),
+    "journal": ("journal", "commits"),
+    "listing": ("residue",),
+}
+"""The witnesses that a history may name, and the fields in which each reports."""
+
+
 class History(Entry, kw_only=True, omit_defaults=False):
     """Everything that a run let us see."""
 
@@ -458,6 +486,8 @@ class History(Entry, kw_only=True, omit_defaults=False):
     """exactly-once, at-least-once or at-most-once: what the engine promised"""
     sink: str
     """transactional, idempotent or plain"""
+    witnesses: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """names of `WITNESSES`; a history without the field has all of them"""
     identity: str = "key"
     """by what an idempotent sink's rows replace each other: the key ("key"), or the whole row ("row")"""
     runs: list[TaskRun] = []
@@ -473,6 +503,8 @@ class History(Entry, kw_only=True, omit_defaults=False):
     committed: list[Row] = []
     """what an independent reader sees at the end: in the order they became visible; of an idempotent sink the table"""
     reads: list[Read] = []
+    commits: list[Commit] | msgspec.UnsetType = msgspec.UNSET
+    """of an engine that is seen from outside alone"""
     journal: list[AnyJournalEntry] = []
     residue: Residue = msgspec.field(default_factory=Residue)
     restart_attempts: int = -1
@@ -498,3 +530,9 @@ class History(Entry, kw_only=True, omit_defaults=False):
     defect_reached: bool = False
     """the planted wrong code itself ran"""
     timeline: list[Timed] = []
+
+    def lacks(self, witnesses: Iterable[str]) -> tuple[str, ...]:
+        """Those of the given witnesses that the run did not have."""
+        if isinstance(self.witnesses, msgspec.UnsetType):
+            return ()
+        return tuple(name for name in witnesses if name not in self.witnesses)

@@ -30,6 +30,7 @@ from ..reconstruct.replay import is_determined
 from ..semantics.classes import FOLLOWING, classes, promised
 from ..semantics.user_functions import has_user_timers
 from .expected import Expected
+from .from_outside import OutsideView
 
 
 class ClosingCut(msgspec.Struct, frozen=True, kw_only=True):
@@ -225,6 +226,16 @@ class Case:
             drained=self.drained,
             layouts=self.layouts,
         )
+
+    @cached_property
+    def is_black_box(self) -> bool:
+        """Whether the history lacks a witness that computing the rows of the run's lineage needs."""
+        return bool(self.history.lacks(("tasks", "snapshots", "store", "reader", "journal")))
+
+    @cached_property
+    def from_outside(self) -> OutsideView:
+        """The expected rows of a run that was seen from outside alone."""
+        return OutsideView(self.workload, self.submitted, self.history)
 
     @cached_property
     def commands(self) -> Commands:

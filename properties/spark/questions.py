@@ -47,18 +47,35 @@ def questions_of(case: Case, name: str) -> tuple[Question, ...]:
       positions alone, or that use processing time, which positions do not determine;
     - batches whose rows follow the applied records, since it is not recorded which attempt
       made the buffered rows;
-    - a run in which a job began with operators that the workload does not describe.
+    - a run in which a job began with operators that the workload does not describe;
+    - a run that was seen from outside, if its rows do not follow from its input alone.
 
     Rows that batches buffer are not subtracted from the rows that are compared.
     """
     if nothing_asked(case):
         return ()
+    if case.is_black_box:
+        return (_from_outside(case, name),)
     by_applies = case.expected.follows_applies
     questions = [_by_positions(case, name, rows=not by_applies)]
     if by_applies and not applied_unasked(case):
         questions.append(_by_applies(case, f"{name}, as applied", rows=_at_sink(case)))
     questions.extend(_off_lineage(case, name, number) for number in _checkpoints_off_lineage(case))
     return tuple(one for one in questions if one.quick.rows or any(one.quick.states.values()))
+
+
+def _from_outside(case: Case, name: str) -> Question:
+    view = case.from_outside
+    ends = tuple(len(records) for _, _, records in case.workload.splits())
+    cuts = [
+        Cut(name=epoch, positions=tuple(positions.values()), drained=epoch in view.drained)
+        for epoch, positions in view.cuts
+    ]
+    cuts += [] if view.drained else [Cut(name=INFINITE, positions=ends)]
+    rows = {cut.name: view.rows.get(cut.name, []) for cut in cuts}
+    return Question(
+        job=OracleJob(id=name, workload=case.workload, cuts=tuple(cuts)), quick=QuickResult(rows=rows, states={})
+    )
 
 
 def unasked_by(case: Case, questions: Sequence[Question]) -> Unasked:

@@ -26,6 +26,7 @@ from .bounds import beyond_64_bits
 
 UNDESCRIBED = "a job began with operators that the workload does not describe"
 TOO_LARGE = "its numbers may leave 64 bits"
+UNSEEN = "no witness saw in which order its operators took their records"
 OUT_OF_ORDER = "a task took its snapshots in another order than that of their numbers"
 CLOCKED = "a user's function goes by processing time"
 USERS = "a user's function took its records in an order of the run's own"
@@ -45,6 +46,7 @@ QUICK = "only the quick checker was asked for"
 REASONS = (
     UNDESCRIBED,
     TOO_LARGE,
+    UNSEEN,
     OUT_OF_ORDER,
     CLOCKED,
     USERS,
@@ -89,10 +91,12 @@ ASKED = Unasked()
 
 def nothing_asked(case: Case) -> str:
     """Why there is no question about a case at all; empty if there may be one."""
-    if undescribed(case) is not None:
-        return UNDESCRIBED
     if beyond_64_bits(case.workload):
         return TOO_LARGE
+    if case.is_black_box:
+        return "" if case.from_outside.follows_input else UNSEEN
+    if undescribed(case) is not None:
+        return UNDESCRIBED
     if not _numbers_rise(case):
         return OUT_OF_ORDER
     window = window_of(case.workload)
@@ -140,6 +144,8 @@ def _is_rescaled(case: Case) -> bool:
 
 def unasked(case: Case, rows: Sequence[int], states: Sequence[tuple[int, str]]) -> Unasked:
     """What the questions leave out; `rows` are the cuts, `states` the (checkpoint, node), that some question has."""
+    if case.is_black_box:
+        return Unasked(rows="" if rows else nothing_asked(case), state=NO_STATE)
     return Unasked(rows=_rows_unasked(case, rows), state=_state_unasked(case, frozenset(states)))
 
 

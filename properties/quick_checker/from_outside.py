@@ -1,0 +1,125 @@
+"""What the output of a run must hold, as far as the workload's input and the end of the run alone determine it.
+
+A run that was seen from outside has no witness of what its tasks took, or of what its
+snapshots hold.  Its rows can still be compared with the workload if they depend on the
+input alone (classes M and S, see `classes`): the end of the job, or the markers of its
+commits, say which records the output covers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+
+import msgspec
+
+from ..model.history import AttemptStarted, Commit, History, JobEnded
+from ..model.workload import Row, Topology, Workload, window_of
+from ..reconstruct.lineage import INFINITE
+from ..semantics.classes import FOLLOWING, class_of
+from .expected import Computation, compute
+
+
+class Cover(msgspec.Struct, frozen=True, kw_only=True):
+    """Which records the output of a run covers at its end.
+
+    `epoch` is that of the last records: the number of a commit, or `INFINITE` where all input is covered.
+    """
+
+    epoch: int
+    drained: bool = False
+
+
+class OutsideView:
+    """The expected rows of a run that was seen from outside."""
+
+    def __init__(self, workload: Workload, topology: Topology, history: History) -> None:
+        self.workload = workload
+        self._topology = topology
+        self._history = history
+
+    @cached_property
+    def follows_input(self) -> bool:
+        """Whether the input alone determines the rows, whatever order the run took its records in."""
+        return class_of(self.workload, self._topology) not in FOLLOWING
+
+    @cached_property
+    def commits(self) -> tuple[Commit, ...]:
+        """The commits in order, each with more records than the one before it."""
+        recorded = self._history.commits
+        found: list[Commit] = []
+        for one in () if isinstance(recorded, msgspec.UnsetType) else sorted(recorded, key=lambda one: one.order):
+            if not found or one.positions != found[-1].positions:
+                found.append(one)
+        return tuple(found)
+
+    @cached_property
+    def ended(self) -> JobEnded | None:
+        """How the last job ended; None if it is still running, or the journal does not say."""
+        marks = [entry for entry in self._history.journal if isinstance(entry, (AttemptStarted, JobEnded))]
+        last = marks[-1] if marks else None
+        return last if isinstance(last, JobEnded) else None
+
+    @cached_property
+    def cover(self) -> Cover | None:
+        """What the output covers; None if no witness says it."""
+        status = self.ended.status if self.ended is not None else ""
+        if status == "finished":
+            return Cover(epoch=INFINITE)
+        if status in ("stopped", "drained") and self.commits:
+            return Cover(epoch=len(self.commits) - 1, drained=status == "drained")
+        return None
+
+    @property
+    def covers_all(self) -> bool:
+        """Whether the output covers all input."""
+        return self.cover is not None and self.cover.epoch == INFINITE
+
+    @cached_property
+    def everything(self) -> Counter[Row] | None:
+        """All rows that the input can yield.  None if a drain may have emitted windows with a part of their records."""
+        if self.cover is not None and self.cover.drained:
+            return self.covered
+        drains = any(getattr(entry, "drain", False) for entry in self._history.journal)
+        if drains and window_of(self.workload) is not None:
+            return None
+        return self.rows_until(INFINITE)
+
+    @cached_property
+    def covered(self) -> Counter[Row]:
+        """The rows of the records that the output covers; `cover` must be known."""
+        if self.cover is None:
+            raise ValueError("no witness says what the output covers")
+        return self.rows_until(self.cover.epoch)
+
+    def rows_until(self, epoch: int) -> Counter[Row]:
+        """The rows of all records up to an epoch: the place of a commit in `commits`, or `INFINITE`."""
+        return Counter(row for at, rows in self.rows.items() if at <= epoch for row in rows)
+
+    @property
+    def rows(self) -> dict[int, list[Row]]:
+        """The rows by epoch."""
+        return self._computation.rows
+
+    @cached_property
+    def cuts(self) -> tuple[tuple[int, dict[int, int]], ...]:
+        """(epoch, the next offset of every split) of each commit."""
+        splits = [split for split, _, _ in self.workload.splits()]
+        return tuple(
+            (epoch, {split: one.positions.get(split, 0) for split in splits}) for epoch, one in enumerate(self.commits)
+        )
+
+    @cached_property
+    def drained(self) -> frozenset[int]:
+        """The epoch at whose end all windows were emitted, if there is one."""
+        return frozenset({self.cover.epoch} if self.cover is not None and self.cover.drained else ())
+
+    @cached_property
+    def _computation(self) -> Computation:
+        return compute(self.workload, self.cuts, rest=not self.drained, drained=self.drained)
+
+    @property
+    def last_rows(self) -> dict[int | None, Row]:
+        """By key, the last row of what the output covers, in one of the orders that the run may have had."""
+        epoch = self.cover.epoch if self.cover is not None else INFINITE
+        return {row[0]: row for at in sorted(self.rows) if at <= epoch for row in self.rows[at]}
