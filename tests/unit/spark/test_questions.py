@@ -14,10 +14,12 @@ from cutproof.harness.scenario.files import read_scenario
 from cutproof.harness.scenario.model import Engine, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.scenario.topologies import lay_out
 from cutproof.harness.subject.run import run as run_scenario
+from cutproof.properties.model.history import Commit, History, JobEnded
 from cutproof.properties.model.workload import SINK, Input, Node, Tumbling, Workload
 from cutproof.properties.quick_checker.case import Case
+from cutproof.properties.reconstruct.lineage import INFINITE
 from cutproof.properties.spark.oracle import Oracle
-from cutproof.properties.spark.questions import Question, decode, encode, questions_of
+from cutproof.properties.spark.questions import Question, decode, encode, questions_of, unasked_by
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "properties"))
 
@@ -134,3 +136,29 @@ def test_an_advance_stands_among_what_its_subtask_took_in_its_attempt() -> None:
     stand = [(one.place, taken[whose]) for one in advances if (whose := (one.lineage, one.attempt, one.lane)) in taken]
     assert len(stand) > 20
     assert [one for one in stand if not one[1][0] <= one[0] <= one[1][-1] + 1] == []
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_rows_of_a_run_seen_from_outside_are_asked_commit_by_commit() -> None:
+    """Both judges compute them from the input and the commits alone; a row that one of them misses is noticed."""
+    asked: list[Question] = []
+    for seed in range(20):
+        workload, topology = drawn(seed)
+        lengths = {split: len(records) for split, _, records in workload.splits()}
+        halves = Commit(commit=1, order=2, positions={split: length // 2 for split, length in lengths.items()})
+        end = JobEnded(order=9, at_us=0, job=1, status="finished")
+        history = History(subject="", guarantee="exactly-once", sink="transactional", witnesses=["reader", "journal"])
+        case = Case(workload, topology, replace(history, commits=[halves], journal=[end]))
+        questions = questions_of(case, str(seed))
+        assert bool(questions) is case.from_outside.follows_input is not bool(unasked_by(case, questions).rows)
+        for question in questions:
+            rows = question.quick.rows[INFINITE]
+            short = replace(question.quick, rows={**question.quick.rows, INFINITE: rows[1:]})
+            asked += [question] + [
+                replace(question, job=replace(question.job, id=f"{seed}, short"), quick=short)
+            ] * bool(rows)
+    answers = Oracle().judge_batch([one.job for one in asked], {one.job.id: one.quick for one in asked})
+    assert [(one.id, one.problem, bool(one.disagreements)) for one in answers] == [
+        (one.job.id, "", one.job.id.endswith("short")) for one in asked
+    ]
+    assert len(asked) > 20

@@ -341,3 +341,50 @@ def test_a_line_about_a_history_is_bounded(tmp_path: Path, capsys: pytest.Captur
     path.write_text(json.dumps(put(raw, ("runs", 0, "task"), "x" * 5_000)))
     assert main(["judge", str(path), "--scenario", str(RECORDED / "scenario.json"), "--quick"]) == 2
     assert len(capsys.readouterr().err) <= 300
+
+
+# -- witnesses ------------------------------------------------------------------------
+
+OUTSIDE = Path(__file__).parents[4] / "docs" / "examples" / "outside"
+
+
+def from_outside() -> tuple[Scenario, Any]:
+    return read_scenario(OUTSIDE / "scenario.json"), json.loads((OUTSIDE / "history.json").read_bytes())
+
+
+def test_a_history_of_twenty_lines_is_whole() -> None:
+    scenario, raw = from_outside()
+    assert refusal(scenario, raw) == ""
+    assert len((OUTSIDE / "history.json").read_text().splitlines()) == 20
+    assert "`committed` is missing" in refusal(scenario, without(raw, ("committed",)))
+    assert "`runs`" in refusal(scenario, without(raw, ("witnesses",))), "without names it has all witnesses"
+
+
+@pytest.mark.parametrize(
+    ("place", "new", "named"),
+    [
+        (("witnesses",), ["reader", "journal", "spectator"], "witnesses[2]: 'spectator' is none of tasks, network"),
+        (("transactions",), [], ""),
+        (("residue",), {"open_transactions": ["tx"]}, "residue: `witnesses` does not name 'listing'"),
+        (("commits",), [{"commit": 1, "order": 2, "positions": {"1": 0}}], "commits[0].positions"),
+        (("commits",), [{"commit": 1, "order": 2, "positions": {"0": 5}}], "no offset 5 of split 0"),
+        (
+            ("commits",),
+            [{"commit": 1, "order": 2, "positions": {"0": 3}}, {"commit": 2, "order": 3, "positions": {"0": 2}}],
+            "commits[1].positions: split 0 goes back",
+        ),
+        (("commits",), [{"commit": 1, "order": 2, "positions": {"0": 4}}], ""),
+    ],
+)
+def test_a_history_reports_only_of_the_witnesses_that_it_names(place: Place, new: Any, named: str) -> None:
+    scenario, raw = from_outside()
+    found = refusal(scenario, put(raw, place, new))
+    assert named in found if named else not found, found
+
+
+def test_markers_and_rows_of_a_reader_are_for_runs_seen_from_outside() -> None:
+    scenario, raw = recorded()
+    commits = [{"commit": 1, "order": 2, "positions": {"0": 1}}]
+    assert "commits[0]" in refusal(scenario, put(raw, ("commits",), commits))
+    reads = [{"began": 1, "ended": 2, "seen": []}]
+    assert "reads[0].seen" in refusal(scenario, put(raw, ("reads",), reads))
