@@ -48,7 +48,18 @@ class InPhase(Trigger, kw_only=True, tag="phase"):
     after_us: int = 0
 
 
-AnyTrigger = AtTime | AtPoint | InPhase
+class AtAim(Trigger, kw_only=True, tag="aim"):
+    """The n-th time (from 1) that an aim of a pipeline's file is met, and `after_us` later.
+
+    An aim is a predicate on what can be seen of a pipeline from outside.
+    """
+
+    aim: str
+    occurrence: int = 1
+    after_us: int = 0
+
+
+AnyTrigger = AtTime | AtPoint | InPhase | AtAim
 
 
 class Fault(Value, kw_only=True, tag_field="kind"):

@@ -7,6 +7,7 @@ WITH_SPARK = (
     "tests/end_to_end/test_committed_in_place.py",
     "tests/end_to_end/test_planted_errors.py",
     "tests/end_to_end/test_streaming_and_batch.py",
+    "tests/end_to_end/test_user_pipelines.py",
     "tests/end_to_end/test_verbs.py",
     "tests/unit/spark/",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..plan import AnyTrigger, AtPoint, AtTime, InPhase
+from ..plan import AnyTrigger, AtAim, AtPoint, AtTime, InPhase
 
 Action = Callable[[], None]
 
@@ -25,12 +25,14 @@ class Triggers:
         self._entered: dict[str, int] = {}
 
     def add(self, trigger: AnyTrigger, action: Action) -> None:
-        """Have an action carried out when its trigger comes."""
+        """Have an action carried out when its trigger comes; raises ValueError for an aim, which no engine knows."""
         if isinstance(trigger, AtTime):
             self._later(trigger.at_us, action)
         elif isinstance(trigger, AtPoint):
             address = (trigger.point, trigger.task, trigger.side)
             self._points.setdefault(address, []).append((trigger.occurrence, action))
+        elif isinstance(trigger, AtAim):
+            raise ValueError(f"the aim {trigger.aim!r} belongs to a pipeline that is run from outside")
         else:
             self._add_phase(trigger, action)
 

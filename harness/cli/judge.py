@@ -96,7 +96,8 @@ def _read(recorded: Path, named: Path | None) -> tuple[Path, Scenario, History]:
 
 def _demand_whole(recorded: Path, scenario: Scenario, history: History) -> None:
     """Raise UsageError for a history that lacks a required part, or that names what does not exist."""
-    from ..scenario.history_checks import history_problems, in_one_line, missing_parts, spelt_empty
+    from ..scenario.history_checks import history_problems, in_one_line, spelt_empty
+    from ..scenario.history_witnesses import missing_parts
 
     data = recorded.read_bytes()
     problem = missing_parts(data) or in_one_line(history_problems(scenario, history, spelt_empty(data)))

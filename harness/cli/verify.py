@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...properties.model.verdict import Violated
-from ..runtime.exit_codes import ExitCode
+from ..runtime.exit_codes import ExitCode, UsageError
 from ..subject.names import subject_called
 from ..subject.port import check, closing
 from .keep import keep_run
@@ -88,6 +88,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     tested = parser.add_argument_group("what is tested")
     add_subject(tested)
     tested.add_argument(
+        "--pipeline",
+        metavar="FILE|NAME",
+        help="a pipeline, run from outside: one that `cutproof pipeline list` names, or a file "
+        "(cutproof-pipeline/1) that says how it is started, fed, "
+        "read and killed",
+    )
+    tested.add_argument(
         "--tamper",
         action="store_true",
         help="show that the judge notices errors: mutate recorded histories of this engine (drop, repeat or alter a "
@@ -122,9 +129,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
     if options.workload == "list":
         return _list(output)
+    if options.pipeline is not None:
+        options.subject = _pipeline(options)
     with closing(subject_called(options.subject, options.defect)) as subject:
         check(subject)
         return _run(subject, options, output)
+
+
+def _pipeline(options: argparse.Namespace) -> str:
+    """The pipeline's name as a subject; raises UsageError for an option that does not go with a pipeline."""
+    given = {"--subject": options.subject != "simulated", "--workload": options.workload, "--input": options.input}
+    for name in [*(name for name, value in given.items() if value), *(["--tamper"] if options.tamper else [])]:
+        raise UsageError(f"{name} does not go with --pipeline: the pipeline's file names the job, and cutproof runs it")
+    from ..user_pipelines.description import PIPELINE
+    from ..user_pipelines.library import path_of
+
+    return f"{PIPELINE}{path_of(options.pipeline).resolve()}"
 
 
 def _run(subject: Subject, options: argparse.Namespace, output: Output) -> ExitCode:
@@ -282,7 +302,7 @@ def _tamper(request: Request, subject: Subject, options: argparse.Namespace, out
 
     plan = plan_of(request)
     check_given(plan, subject.capabilities)
-    draw = drawer(plan, subject.capabilities)
+    draw = drawer(plan, subject)
     out = options.out or new_folder(request.seed)
     output.say(f"seed {request.seed}, {subject.name}")
 

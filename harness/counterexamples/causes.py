@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...faults.plan import AtPoint, InPhase, kind_of
+from ...faults.plan import AtAim, AtPoint, InPhase, kind_of
 from ...properties.model.history import FaultFired, History
 from ...properties.model.verdict import Violated
 from ..scenario.model import Scenario
@@ -26,5 +26,7 @@ def point_of(scenario: Scenario, history: History) -> str:
             return point
         case InPhase(phase=phase):
             return phase
+        case AtAim(aim=aim):
+            return aim
         case _:
             return kind_of(scenario.faults[last.fault])

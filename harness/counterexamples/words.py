@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...faults import plan
-from ...faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime, InPhase, MachineFault
+from ...faults.plan import AnyFault, AnyTrigger, AtAim, AtPoint, AtTime, InPhase, MachineFault
 from ...faults.points import PHASES, POINTS
 from ...properties.model.verdict import Holds, Unknown, Verdict, Violated
 from ..scenario.layout import never_unaligned
@@ -37,6 +37,9 @@ def trigger_in_words(trigger: AnyTrigger) -> str:
         case InPhase(phase=phase, occurrence=occurrence, after_us=after_us):
             later = f", {time_in_words(after_us)} in" if after_us else ""
             return f"when the job is {phase} for the {ordinal(occurrence)} time{later} ({PHASES[phase]})"
+        case AtAim(aim=aim, occurrence=occurrence, after_us=after_us):
+            later = f", {time_in_words(after_us)} later" if after_us else ""
+            return f"when the aim {aim!r} is met for the {ordinal(occurrence)} time{later}"
 
 
 def fault_in_words(fault: AnyFault) -> str:

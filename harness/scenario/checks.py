@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ...faults import plan
-from ...faults.plan import AnyTrigger, AtPoint, AtTime, InPhase
+from ...faults.plan import AnyTrigger, AtAim, AtPoint, AtTime, InPhase
 from ...faults.points import CONTROL_MESSAGES, COORDINATOR_POINTS, PHASES, POINTS
 from ...properties.model.stages import COMMITTERS
 from ...properties.model.workload import SINK, Filter, FlatMap, Map, Topology, Workload, problems
@@ -242,6 +242,9 @@ def _trigger(trigger: AnyTrigger, layout: Layout) -> Iterator[str]:
         case InPhase(phase=phase, occurrence=occurrence, after_us=after_us):
             if phase not in PHASES:
                 yield f"an unknown phase {phase!r}"
+            yield from _occurrence(occurrence)
+            yield from _time("after_us", after_us)
+        case AtAim(occurrence=occurrence, after_us=after_us):
             yield from _occurrence(occurrence)
             yield from _time("after_us", after_us)
 

@@ -17,7 +17,6 @@ from typing import Any
 import msgspec
 
 from ...properties.model.history import (
-    WITNESSES,
     AttemptRunning,
     AttemptStarted,
     Channel,
@@ -40,6 +39,7 @@ from ...properties.model.workload import BEGINNING, SINK
 from ...properties.reconstruct.commands import Commands
 from ...properties.reconstruct.in_flight import records
 from ...properties.reconstruct.layouts import layouts
+from .history_witnesses import OF_SINK, commit_problems, witness_problems
 from .model import Scenario
 
 HOW = ("alive", "finished", "cancelled", "failed", "killed")
@@ -58,8 +58,8 @@ def history_problems(
     """
     known = _Known(scenario, history, spelt)
     yield from _words(history)
-    yield from _witnesses(history)
-    yield from _commits(history, known)
+    yield from witness_problems(history)
+    yield from commit_problems(history, known.lengths)
     yield from _attempts(history, known)
     for place, run in enumerate(history.runs):
         yield from (f"runs[{place}].{problem}" for problem in _run(run, known))
@@ -142,39 +142,6 @@ def _words(history: History) -> Iterator[str]:
     ):
         if value not in known:
             yield f"{name}: {value!r} is none of {', '.join(known)}"
-
-
-def _witnesses(history: History) -> Iterator[str]:
-    """Witnesses that there are not, and reports of witnesses that the history does not name."""
-    if isinstance(history.witnesses, msgspec.UnsetType):
-        return
-    for place, name in enumerate(history.witnesses):
-        if name not in WITNESSES:
-            yield f"witnesses[{place}]: {name!r} is none of {', '.join(WITNESSES)}"
-    empty = History(subject="", guarantee="", sink="")
-    for witness in history.lacks(WITNESSES):
-        for field in WITNESSES[witness]:
-            if getattr(history, field) != getattr(empty, field):
-                yield f"{field}: `witnesses` does not name {witness!r}, which reports here"
-
-
-def _commits(history: History, known: _Known) -> Iterator[str]:
-    outside = bool(history.lacks(WITNESSES))
-    before: dict[int, int] = {}
-    for place, commit in enumerate([] if isinstance(history.commits, msgspec.UnsetType) else history.commits):
-        where = f"commits[{place}]"
-        if not outside:
-            yield f"{where}: commits are markers that are seen from outside, and `witnesses` lacks none"
-        for split, offset in commit.positions.items():
-            if split not in known.lengths or not 0 <= offset <= known.lengths[split]:
-                yield f"{where}.positions: the scenario has no offset {offset} of split {split}"
-        back = [split for split, offset in before.items() if commit.positions.get(split, 0) < offset]
-        if back:
-            yield f"{where}.positions: split {back[0]} goes back; commits are in order, each with all records before"
-        before = commit.positions
-    for place, read in enumerate(history.reads):
-        if read.seen is not None and not outside:
-            yield f"reads[{place}].seen: in a history with all witnesses a read counts its `rows`"
 
 
 def _attempts(history: History, known: _Known) -> Iterator[str]:
@@ -533,37 +500,8 @@ def _numbered(where: str, number: int, there: Sequence[Any], what: str) -> Itera
         yield f"{where}: the scenario has no fault {number}; {what} has {len(there)}"
 
 
-REQUIRED = {
-    "tasks": ("runs",),
-    "journal": ("journal",),
-    "snapshots": ("stored", "completed"),
-    "reader": ("committed",),
-    "listing": ("residue",),
-}
-"""By witness, the fields that its history has, even if they are empty."""
-OF_SINK = {"transactional": "transactions", "idempotent": "written", "plain": "written"}
 LINE = 220
 """how many characters a line that names what is missing has at most, without the file's name"""
-
-
-def missing_parts(data: bytes) -> str:
-    """The parts that a history's file must have and does not have, in one line; empty if none is missing."""
-    parts = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8), type=dict[str, msgspec.Raw])
-    sink = msgspec.json.decode(parts.get("sink", msgspec.Raw(b'""')))
-    seen = msgspec.json.decode(parts.get("witnesses", msgspec.Raw(msgspec.json.encode(list(WITNESSES)))))
-    demanded = [name for witness, names in REQUIRED.items() if witness in seen for name in names]
-    demanded += filter(None, [OF_SINK.get(sink, "") if "store" in seen else ""])
-    missing = [name for name in demanded if name not in parts]
-    residue = msgspec.json.decode(parts.get("residue", msgspec.Raw(b"{}")), type=dict[str, msgspec.Raw])
-    in_memory = bytes(parts.get("snapshots", b"")) == b'"memory"'
-    for name, other in (("files", "retained"), ("retained", "files")):
-        if name not in residue and bytes(residue.get(other, b"")).strip(b"[] \n\r\t") and not in_memory:
-            missing.append(f"residue.{name}")
-    if not missing:
-        return ""
-    names, verb = ", ".join(f"`{name}`" for name in missing), "is" if len(missing) == 1 else "are"
-    empty = {"residue": "{}"}.get(missing[0], "[]") if len(missing) == 1 else "[], and `residue` {}"
-    return f"{names} {verb} missing; a history in which there was nothing of it says so: {empty}"
 
 
 class _Spelt(msgspec.Struct):

@@ -43,6 +43,9 @@ def can_show(scenario: Scenario) -> frozenset[str]:
     if scenario.workload.records() == 0:
         return frozenset()
     engine = scenario.engine
+    if scenario.pipeline:
+        seen = {"exactly-once", "no-data-loss", "at-least-once", "at-most-once", "progress"}
+        return promised(engine.guarantee, engine.sink) & seen if scenario.faults else frozenset()
     course = forecast(scenario.workload, scenario.topology, engine)
     if _expires(scenario):
         return frozenset()

@@ -7,6 +7,7 @@ go back as bytes, since decoding them where they are needed costs less than unpi
 from __future__ import annotations
 
 import atexit
+import functools
 import multiprocessing
 import os
 import threading
@@ -27,7 +28,7 @@ from ..shrink.on_subject import shrink_in_real_time, shrink_on
 from ..shrink.shrink import Shrunk
 from ..subject.names import stand_in_for, subject_called
 from ..subject.needs import demand_given
-from ..subject.port import Capabilities, Subject, SubjectFailed, close, saved_by
+from ..subject.port import Capabilities, DrawingItself, Subject, SubjectFailed, close, saved_by
 from ..workloads.inputs import LoadedWorkload
 from ..workloads.user_functions import known
 from .batches import CompanionBatches
@@ -95,7 +96,7 @@ class Worker:
         known(plan.functions)
         self._plan = plan
         self.subject = subject or subject_called(plan.subject, plan.defect)
-        self._draw = drawer(plan, self.subject.capabilities)
+        self._draw = drawer(plan, self.subject)
         self._kinds: tuple[Kind, ...] = (
             Scenarios(self.subject, keep_histories=plan.keep_histories),
             *((CompanionSystems(plan.seed), CompanionBatches()) if plan.companions else ()),
@@ -163,8 +164,12 @@ def check_given(plan: Plan, capabilities: Capabilities) -> None:
         demand_given(drawing.workload, drawing.topology, capabilities, plan.subject)
 
 
-def drawer(plan: Plan, capabilities: Capabilities) -> Callable[[int, int], Scenario]:
+def drawer(plan: Plan, subject: Subject) -> Callable[[int, int], Scenario]:
     """The function from seed and index to a scenario of the plan."""
+    capabilities = subject.capabilities
+    if isinstance(subject, DrawingItself):
+        sizes = {"max_records": plan.drawing.max_records, "max_faults": plan.drawing.max_faults}
+        return functools.partial(subject.draw, **sizes)
     drawing = msgspec.structs.replace(plan.drawing, capabilities=plan.drawing.capabilities or capabilities)
     if plan.loaded is None:
         return scenario_of(drawing)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ...faults.plan import AnyFault, AnyTrigger, AtPoint, AtTime, ChannelFault, InPhase
+from ...faults.plan import AnyFault, AnyTrigger, AtAim, AtPoint, AtTime, ChannelFault, InPhase
 from ...properties.model.stages import COMMITTERS, width
 from ...properties.model.workload import SINK, Edge, Input, InputRecord, Node, Topology, Workload
 from ..scenario.forecast import RECORD_POINTS
@@ -189,7 +189,7 @@ def squeezed(scenario: Scenario, numerator: int, denominator: int) -> Scenario:
     def earlier(trigger: AnyTrigger) -> AnyTrigger:
         if isinstance(trigger, AtTime):
             return replace(trigger, at_us=shorter(trigger.at_us))
-        if isinstance(trigger, InPhase):
+        if isinstance(trigger, (InPhase, AtAim)):
             return replace(trigger, after_us=shorter(trigger.after_us))
         if trigger.point in RECORD_POINTS:
             return replace(trigger, occurrence=max(1, shorter(trigger.occurrence)))

@@ -7,9 +7,11 @@ import os
 import re
 import sys
 from difflib import get_close_matches
+from pathlib import Path
 
 from ..runtime.config import nearest
 from ..runtime.exit_codes import CutproofError, UsageError, one_line
+from ..user_pipelines.description import PIPELINE
 from .abilities import demand
 from .port import Capabilities, Subject
 
@@ -34,6 +36,12 @@ def subject_called(name: str, defect: str | None = None) -> Subject:
         from ..reference_engine.subjects.processes import ProcessesSubject
 
         return ProcessesSubject(defect, keep=places.runs())
+    if name.startswith(PIPELINE):
+        from ..user_pipelines.subject import PipelineSubject
+
+        if defect:
+            raise UsageError("--defect plants a defect in the reference engine; it does not go with a pipeline")
+        return PipelineSubject(Path(name.removeprefix(PIPELINE)))
     if ":" not in name:
         raise UsageError(f"there is no subject {name!r}{nearest(name, BUILT)}; your own is named package.module:NAME")
     if defect:
@@ -43,6 +51,8 @@ def subject_called(name: str, defect: str | None = None) -> Subject:
 
 def name_of(subject: Subject) -> str:
     """The name of a subject on a command line: package.module:NAME of its class."""
+    if subject.name.startswith(PIPELINE):
+        return subject.name
     kind = type(subject)
     for name in BUILT:
         if kind.__module__.endswith(f".subjects.{name}"):

@@ -126,6 +126,14 @@ def closing(subject: Subject) -> Iterator[Subject]:
 
 
 @runtime_checkable
+class DrawingItself(Protocol):
+    """A subject whose job is given: it draws its scenarios itself."""
+
+    def draw(self, seed: int, index: int, *, max_records: int, max_faults: int) -> Scenario:
+        """Scenario i of a seed, a function of its arguments alone."""
+
+
+@runtime_checkable
 class Needing(Protocol):
     """A subject that needs other programs, such as servers."""
 

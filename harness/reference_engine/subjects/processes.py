@@ -23,6 +23,7 @@ from ..orchestrator.orchestrator import Orchestrator
 from ..orchestrator.remembered import Note
 from ..orchestrator.services import Services
 from ..services import places, postgres, toxiproxy
+from .translation import refuse_aims
 
 SCALE_VARIABLE = "CUTPROOF_TIME_SCALE"
 SCALE = 20
@@ -99,6 +100,7 @@ class ProcessesSubject:
             raise ScenarioRefused(
                 "failover local: on processes a channel has the log of continuous spilling or none; spill continuously"
             )
+        refuse_aims(scenario)
         tasks = max(sum(layout.parallelism.values()) for layout in topologies_of(scenario))
         if tasks > PROCESSES.most:
             raise ScenarioRefused(PROCESSES.refusal(tasks))

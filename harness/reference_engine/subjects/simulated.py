@@ -22,7 +22,7 @@ from ...scenario.model import AnyCommand, Cancel, Resume, Savepoint, Scenario, S
 from ...subject.abilities import OPERATORS, SOURCES
 from ...subject.port import Capabilities, ScenarioRefused
 from .recorder import Recorder
-from .translation import config, identity, job_graphs, lateness_us, logs, settings
+from .translation import config, identity, job_graphs, lateness_us, logs, refuse_aims, settings
 
 
 class SimulatedSubject:
@@ -66,6 +66,7 @@ class SimulatedSubject:
 
     def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
         """Run a scenario; raises ScenarioRefused if the engine refuses it, or its run is too large."""
+        refuse_aims(scenario)
         try:
             run = Run(scenario, parts_for(self.defect), timeline)
         except EngineError as error:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from ....faults.plan import AtAim
 from ....properties.model import workload as described
 from ....properties.model.stages import COMMITTERS
 from ....properties.model.workload import SINK, Topology, Workload
@@ -21,6 +22,7 @@ from ....reference_impl.core.topology import EdgeSpec, EventTime, JobGraph, Oper
 from ....reference_impl.driver.settings import Settings
 from ...scenario.bounds import LIMIT_STEPS
 from ...scenario.model import Engine, Resume, Scenario
+from ...subject.port import ScenarioRefused
 from ..functions.operators import shares_state, user_operator
 
 
@@ -212,6 +214,15 @@ def identity(workload: Workload) -> str:
     ):
         return "key"
     return "row"
+
+
+def refuse_aims(scenario: Scenario) -> None:
+    """Raise ScenarioRefused if a fault or a command has an aim, which only a pipeline's file defines."""
+    for one in (*scenario.faults, *scenario.commands):
+        if isinstance(one.trigger, AtAim):
+            raise ScenarioRefused(
+                f"the aim {one.trigger.aim!r} belongs to a pipeline's file; this engine has points and phases"
+            )
 
 
 def config(engine_settings: Engine, lateness_us: int = 0) -> Config:

@@ -16,7 +16,8 @@ from cutproof.harness.cli import main
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.files import encoded, read_scenario, write_history
-from cutproof.harness.scenario.history_checks import history_problems, missing_parts, spelt_empty
+from cutproof.harness.scenario.history_checks import history_problems, spelt_empty
+from cutproof.harness.scenario.history_witnesses import missing_parts
 from cutproof.harness.scenario.model import Scenario
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import History

@@ -1,0 +1,1 @@
+"""Pipelines of users, run from outside: a TOML file says how a pipeline is started, fed, read and killed."""

@@ -1,0 +1,165 @@
+"""A process of its own that starts a pipeline's commands, and lets none of their processes outlive the harness.
+
+It is run as a script, without the package: `python -I keeper.py FOLDER`.  It reads requests from
+standard input, one JSON object a line, and answers each in one line.  When its input ends, because
+the harness asks for it or was killed, it kills everything that it started, and deletes the run's
+folder.  Each command has a session of its own, and what a command left behind becomes the keeper's
+own child (PR_SET_CHILD_SUBREAPER).  Linux only.
+
+Requests: {"start": [argument, ...], "environment": {...}, "folder": "...", "log": "..."} answers {"pid": n} or
+{"error": "..."}; {"signal": n, "pid": n} sends a signal to the command's whole session and answers {"sent": bool};
+{"poll": pid} answers {"code": n or null}; {"end": pid} kills what is left of a command and answers {"code": n}.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+PR_SET_CHILD_SUBREAPER = 36
+ROUNDS = 200
+"""how often what is left is looked for and killed, 10 ms apart"""
+
+_codes: dict[int, int] = {}
+_started: set[int] = set()
+
+
+def main() -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the end of the input decides
+    try:
+        for line in sys.stdin:
+            print(json.dumps(_answer(json.loads(line))), flush=True)
+    finally:
+        _kill_all()
+        shutil.rmtree(sys.argv[1], ignore_errors=True)
+
+
+def _answer(request: dict[str, Any]) -> dict[str, Any]:
+    if "start" in request:
+        return _start(request)
+    if "poll" in request:
+        _reap()
+        return {"code": _codes.get(request["poll"])}
+    if "end" in request:
+        return {"code": _end(request["end"])}
+    return {"sent": _signal(request["pid"], request["signal"])}
+
+
+def _start(request: dict[str, Any]) -> dict[str, Any]:
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _become(request, write)
+    os.close(write)
+    with os.fdopen(read, "rb") as told:
+        error = told.read().decode()  # ends as the command begins: the pipe is closed by exec
+    if error:
+        os.waitpid(pid, 0)
+        return {"error": error}
+    _started.add(pid)
+    return {"pid": pid}
+
+
+def _become(request: dict[str, Any], errors: int) -> None:
+    """In the child: become the command, or report why that is impossible."""
+    try:
+        os.setsid()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_DFL)
+        log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for source, target in ((nothing, 0), (log, 1), (log, 2)):
+            os.dup2(source, target)
+        os.chdir(request["folder"])
+        command = request["start"]
+        os.execvpe(command[0], command, request["environment"])
+    except OSError as error:
+        os.write(errors, (error.strerror or str(error)).encode())
+    finally:
+        os._exit(127)
+
+
+def _signal(pid: int, number: int) -> bool:
+    """Send a signal to every process of a command's session; whether the command itself still ran."""
+    _reap()
+    was_alive = pid in _started and pid not in _codes
+    for one in _of_session(pid):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(one, number)
+    return was_alive
+
+
+def _end(pid: int) -> int | None:
+    """Kill what is left of a command, and wait for it."""
+    for _ in range(ROUNDS):
+        left = list(_of_session(pid))
+        for one in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(one, signal.SIGKILL)
+        _reap()
+        if not left and (pid in _codes or pid not in _started):
+            break
+        time.sleep(0.01)
+    return _codes.get(pid)
+
+
+def _reap() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                return
+            _codes[pid] = os.waitstatus_to_exitcode(status)
+
+
+def _kill_all() -> None:
+    """Kill all descendants, also those in sessions of their own, until there are none."""
+    for _ in range(ROUNDS):
+        left = list(_descendants())
+        for one in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(one, signal.SIGKILL)
+        _reap()
+        if not left:
+            return
+        time.sleep(0.01)
+
+
+def _processes() -> Iterator[tuple[int, int, int, str]]:
+    """(pid, parent, session, state) of every process."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                words = (entry / "stat").read_text().rpartition(")")[2].split()
+                yield int(entry.name), int(words[1]), int(words[3]), words[0]
+
+
+def _of_session(pid: int) -> Iterator[int]:
+    """The living processes of a command's session."""
+    return (one for one, _, session, state in _processes() if session == pid and state not in "ZX")
+
+
+def _descendants() -> Iterator[int]:
+    parents = {pid: parent for pid, parent, _, state in _processes() if state not in "ZX"}
+    own = os.getpid()
+    for pid in parents:
+        above: int | None = pid
+        while above not in (None, 0, own):
+            above = parents.get(above)
+        if above == own and pid != own:
+            yield pid
+
+
+if __name__ == "__main__":
+    main()

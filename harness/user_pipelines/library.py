@@ -1,0 +1,70 @@
+"""The pipelines that come with the package, by name."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import msgspec
+
+from ..runtime.config import nearest
+from ..runtime.exit_codes import UsageError
+from .description import read_pipeline
+
+FOLDER = Path(__file__).with_name("shipped")
+
+
+class Shipped(msgspec.Struct, frozen=True, kw_only=True):
+    """A pipeline of the package: its file, and the module without which its engine is not installed."""
+
+    file: str
+    module: str
+    extra: str = ""
+    """of the package, that installs the engine; empty if the package itself needs it"""
+
+    @property
+    def path(self) -> Path:
+        return FOLDER / self.file
+
+    @property
+    def is_installed(self) -> bool:
+        return importlib.util.find_spec(self.module) is not None
+
+
+SHIPPED: dict[str, Shipped] = {
+    "bytewax-count": Shipped(file="bytewax_count/pipeline.toml", module="bytewax", extra="bytewax"),
+    "spark-foreachbatch-append": Shipped(file="spark_foreachbatch/append.toml", module="pyspark"),
+    "spark-foreachbatch-idempotent": Shipped(file="spark_foreachbatch/idempotent.toml", module="pyspark"),
+}
+
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the list."""
+
+    name: str
+    installed: bool
+    about: str
+
+
+def listed() -> list[Listed]:
+    """All pipelines of the package."""
+    return [
+        Listed(name=name, installed=one.is_installed, about=read_pipeline(one.path).file.about)
+        for name, one in SHIPPED.items()
+    ]
+
+
+def path_of(name: str) -> Path:
+    """The file of a pipeline: one of the package by its name, or the path itself.
+
+    Raises UsageError if there is neither, or if the engine is not installed.
+    """
+    if name in SHIPPED:
+        shipped = SHIPPED[name]
+        if not shipped.is_installed:
+            raise UsageError(f"{name} needs {shipped.module}; install it: pip install 'cutproof[{shipped.extra}]'")
+        return shipped.path
+    path = Path(name)
+    if not path.suffix and not path.exists():
+        raise UsageError(f"there is no pipeline {name!r}{nearest(name, SHIPPED)}; `cutproof pipeline list` names them")
+    return path

@@ -1,0 +1,156 @@
+"""The rows that a pipeline has committed, read as its users would read them.
+
+Files that are being written may be read: a last line that is not whole yet is no row.  A folder
+of Spark that has a `_spark_metadata` log holds the files that the log names, and no others.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...properties.model.workload import Row
+from ..subject.port import SubjectFailed
+from .description import ROW, Read, filled
+
+LINE = 200
+"""how many characters of a row a message has"""
+
+
+class Output:
+    """Where a pipeline's output is, in one run."""
+
+    def __init__(self, read: Read, places: dict[str, str]) -> None:
+        self._read = read
+        self._places = places
+        self._columns = [(name, read.columns.get(name, name)) for name in ROW]
+
+    def rows(self) -> list[Row]:
+        """The committed rows; raises SubjectFailed, in one line, for a row that has other columns or other values."""
+        found: dict[str, Callable[[], Iterable[dict[str, Any]]]]
+        found = {"json-lines": self._json_lines, "csv": self._csv, "parquet": self._parquet}
+        found |= {"sqlite": self._sqlite, "postgres": self._postgres}
+        return [self._row(one) for one in found[self._read.format]()]
+
+    def _row(self, found: Mapping[str, Any]) -> Row:
+        values: list[int | None] = []
+        for name, column in self._columns:
+            if not column or (column not in found and name == "tag2"):
+                values.append(0)
+                continue
+            if column not in found:
+                raise SubjectFailed(f"read.columns: the output has no column {column!r}: {str(dict(found))[:LINE]}")
+            values.append(_whole(found[column], column))
+        key, value, tag, tag2 = values
+        return (key, value, tag or 0, tag2 or 0)
+
+    def _files(self) -> list[Path]:
+        return sorted(Path(one) for one in glob.glob(filled(self._read.path, self._places), recursive=True))
+
+    def _json_lines(self) -> Iterator[dict[str, Any]]:
+        for path in self._files():
+            for line in _whole_lines(path):
+                try:
+                    found = json.loads(line)
+                except ValueError:
+                    raise SubjectFailed(f"{path.name} has a line that is not JSON: {line[:LINE]}") from None
+                if not isinstance(found, dict):
+                    raise SubjectFailed(f"{path.name} has a line that is no JSON object: {line[:LINE]}")
+                yield found
+
+    def _csv(self) -> Iterator[dict[str, Any]]:
+        for path in self._files():
+            yield from csv.DictReader(_whole_lines(path))
+
+    def _parquet(self) -> Iterator[dict[str, Any]]:
+        import pyarrow.parquet as parquet
+
+        for path in self._committed(self._files()):
+            yield from parquet.read_table(path).to_pylist()
+
+    def _committed(self, files: Sequence[Path]) -> Iterable[Path]:
+        """The files that a log of Spark names, in a folder that has one; a file without rows may be incomplete."""
+        logs = {path.parent: _logged(path.parent) for path in files}
+        for path in files:
+            named = logs[path.parent]
+            if path.stat().st_size and (named is None or path.name in named):
+                yield path
+
+    def _sqlite(self) -> list[dict[str, Any]]:
+        path = Path(filled(self._read.path, self._places))
+        if not path.exists():
+            return []
+        try:
+            return query_sqlite(path, filled(self._read.query, self._places))
+        except SubjectFailed as error:
+            raise SubjectFailed(f"read.query: {error}") from None
+
+    def _postgres(self) -> list[dict[str, Any]]:
+        import psycopg
+        from psycopg.rows import dict_row
+
+        try:
+            dsn = os.path.expandvars(self._read.dsn)
+            with psycopg.connect(dsn, autocommit=True, row_factory=dict_row) as connection:
+                return list(connection.execute(filled(self._read.query, self._places).encode()))
+        except psycopg.errors.UndefinedTable:
+            return []  # the pipeline has not made it yet
+        except psycopg.Error as error:
+            raise SubjectFailed(f"read.query: PostgreSQL says: {' '.join(str(error).split())}") from error
+
+
+def query_sqlite(path: Path, query: str) -> list[dict[str, Any]]:
+    """The rows of a query; none if its table does not exist yet, or another process keeps the database locked."""
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=2.0)
+    try:
+        connection.row_factory = sqlite3.Row
+        return [dict(row) for row in connection.execute(query)]
+    except sqlite3.OperationalError as error:
+        if "no such table" in str(error) or "locked" in str(error) or "unable to open" in str(error):
+            return []
+        raise SubjectFailed(f"the query {query!r} fails: {error}") from error
+    finally:
+        connection.close()
+
+
+def _whole_lines(path: Path) -> list[str]:
+    """The lines of a file that are complete."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return [line for line in text.rpartition("\n")[0].split("\n") if line.strip()]
+
+
+def _logged(folder: Path) -> frozenset[str] | None:
+    """The names of the files that Spark's log of a folder has committed; None if the folder has no such log."""
+    log = folder / "_spark_metadata"
+    if not log.is_dir():
+        return None
+    names: set[str] = set()
+    for batch in sorted(log.iterdir()):
+        if batch.name.startswith("."):
+            continue
+        for line in batch.read_text(encoding="utf-8").splitlines()[1:]:
+            entry = json.loads(line)
+            if entry.get("action") == "add":
+                names.add(str(entry["path"]).rpartition("/")[2])
+            else:
+                names.discard(str(entry["path"]).rpartition("/")[2])
+    return frozenset(names)
+
+
+def _whole(value: Any, column: str) -> int | None:
+    """A value as a whole number."""
+    if value is None or value == "":
+        return None
+    try:
+        whole = int(value)
+    except (TypeError, ValueError):
+        raise SubjectFailed(f"the column {column!r} of the output is no whole number: {str(value)[:LINE]!r}") from None
+    if not isinstance(value, str) and whole != value:
+        raise SubjectFailed(f"the column {column!r} of the output is no whole number: {value!r}")
+    return whole

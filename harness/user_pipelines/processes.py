@@ -1,0 +1,86 @@
+"""The processes of one run of a pipeline: started, killed and watched through a keeper (`keeper`)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..runtime.exit_codes import HarnessFailed
+from ..subject.port import SubjectFailed
+
+KEEPER = Path(__file__).with_name("keeper.py")
+ENDS_WITHIN_S = 10.0
+
+
+class Keeper:
+    """The keeper of one run.  `close` ends everything that it has started, and deletes the run's folder; so does the
+    death of the harness."""
+
+    def __init__(self, folder: Path) -> None:
+        if sys.platform != "linux":
+            raise HarnessFailed("pipelines are run on Linux only: their processes are found through /proc")
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", str(KEEPER), str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def start(self, command: Sequence[str], environment: dict[str, str], folder: Path, log: Path) -> int:
+        """Start a command in a session of its own; raises SubjectFailed if there is no such program."""
+        request = {"start": list(command), "environment": environment, "folder": str(folder), "log": str(log)}
+        answer = self._ask(request)
+        if "error" in answer:
+            raise SubjectFailed(f"the command {command[0]} cannot be started: {answer['error']}")
+        return int(answer["pid"])
+
+    def kill(self, pid: int) -> bool:
+        """Send SIGKILL to all processes of a command; whether the command still ran."""
+        return bool(self._ask({"pid": pid, "signal": int(signal.SIGKILL)})["sent"])
+
+    def terminate(self, pid: int) -> None:
+        """Send SIGTERM to all processes of a command."""
+        self._ask({"pid": pid, "signal": int(signal.SIGTERM)})
+
+    def exit_code(self, pid: int) -> int | None:
+        """How a command ended (a signal as a negative number); None while it runs."""
+        code = self._ask({"poll": pid})["code"]
+        return None if code is None else int(code)
+
+    def end(self, pid: int) -> None:
+        """Kill what is left of a command, and wait until it has ended."""
+        self._ask({"end": pid})
+
+    def close(self) -> None:
+        """Kill everything that was started, delete the folder, and wait for the keeper."""
+        with contextlib.suppress(OSError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+        try:
+            self._process.wait(ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        if stdin is None or stdout is None:
+            raise HarnessFailed("the keeper of a pipeline's processes has no pipes")
+        try:
+            stdin.write(json.dumps(request) + "\n")
+            stdin.flush()
+            answer: dict[str, Any] = json.loads(stdout.readline())
+        except (OSError, ValueError) as error:
+            raise HarnessFailed(f"the keeper of a pipeline's processes has ended: {error}") from error
+        return answer
+
+
+def environment_of(extra: dict[str, str]) -> dict[str, str]:
+    """The environment of a pipeline's commands: the harness's own, and what its file adds."""
+    return {**os.environ, **extra}

@@ -1,0 +1,67 @@
+"""Spark Structured Streaming writes each micro-batch of JSON files with foreachBatch: appended, or by its number.
+
+Arguments: the folder of the input, that of the output, that of the checkpoints, and `append` or
+`idempotent`.  Spark repeats a micro-batch whose commit is missing.  An appended one is then there
+twice: foreachBatch promises at-least-once.  Written into a folder of its number, which is replaced
+as a whole, it is there once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+Write = Callable[[DataFrame, int], None]
+
+
+def appending(output: str) -> Write:
+    def write(rows: DataFrame, batch: int) -> None:
+        rows.coalesce(1).write.mode("append").json(f"{output}/rows")
+        print(f"batch {batch} is written", flush=True)
+
+    return write
+
+
+def replacing(output: str) -> Write:
+    def write(rows: DataFrame, batch: int) -> None:
+        rows.coalesce(1).write.mode("overwrite").json(f"{output}/rows/batch-{batch}")
+        print(f"batch {batch} is written", flush=True)
+
+    return write
+
+
+def telling(write: Write, checkpoints: Path) -> Write:
+    """The same; the first micro-batch of this process is told if an earlier process had begun one."""
+    pending = (checkpoints / "offsets" / "0").exists()
+
+    def first(rows: DataFrame, batch: int) -> None:
+        nonlocal pending
+        if pending:
+            print(f"resumed at batch {batch}", flush=True)
+            pending = False
+        write(rows, batch)
+
+    return first
+
+
+def main(records: str, output: str, checkpoints: str, how: str) -> None:
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    spark = builder.config("spark.sql.shuffle.partitions", "1").getOrCreate()
+    stream = (
+        spark.readStream.schema("key BIGINT, value BIGINT, tag BIGINT").option("maxFilesPerTrigger", 1).json(records)
+    )
+    write = telling(appending(output) if how == "append" else replacing(output), Path(checkpoints))
+    query = (
+        stream.writeStream.foreachBatch(write)
+        .option("checkpointLocation", checkpoints)
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,80 @@
+"""A pipeline is tried without any fault: each entry of its file by itself, and what is missing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import msgspec
+
+from ...properties.model.history import History, JobEnded
+from ...properties.model.words import plural, row_in_words
+from ..scenario.model import Scenario
+from ..subject.port import SubjectFailed
+from .run import PipelineRun
+from .subject import PipelineSubject
+
+RECORDS = 10
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of the file: whether it does what it says, and what was seen."""
+
+    entry: str
+    ok: bool
+    seen: str
+
+
+def tried(subject: PipelineSubject, progress: Callable[[str], None] = lambda _: None) -> list[Check]:
+    """Start the pipeline, feed it ten records, and read their rows; no fault strikes."""
+    scenario = subject.without_faults(RECORDS)
+    progress("starting the pipeline")
+    run = PipelineRun(subject.pipeline, scenario, watches_aims=True)
+    try:
+        history = run.history()
+    except SubjectFailed as error:
+        return [Check(entry=_entry_of(str(error)), ok=False, seen=str(error))]
+    finally:
+        run.close()
+    return [*_course(subject, history), *_rows(scenario, run, history), *_aims(run)]
+
+
+def _entry_of(message: str) -> str:
+    """The entry that an error is about: the one that its message begins with, or the command."""
+    first = message.split(":")[0]
+    return first if first.startswith(("run.", "read.", "feed.")) else "run"
+
+
+def _course(subject: PipelineSubject, history: History) -> list[Check]:
+    ends = [entry for entry in history.journal if isinstance(entry, JobEnded)]
+    entry = "run.start"
+    if not ends:
+        timeout = subject.pipeline.file.run.timeout_s
+        return [Check(entry=entry, ok=False, seen=f"the process did not end within {timeout:g} s (run.timeout_s)")]
+    if ends[-1].status == "failed":
+        return [Check(entry=entry, ok=False, seen=ends[-1].reason)]
+    how = "it ended by itself" if subject.pipeline.file.run.ends else "it ran until its output was complete"
+    return [Check(entry=entry, ok=True, seen=how)]
+
+
+def _rows(scenario: Scenario, run: PipelineRun, history: History) -> list[Check]:
+    given, found = plural(len(scenario.workload.inputs[0].splits[0]), "record"), Counter(history.committed)
+    lost, extra = run.expected - found, found - run.expected
+    checks = [Check(entry="feed, read", ok=bool(found), seen=f"{given} given, {plural(found.total(), 'row')} read")]
+    if lost or extra:
+        first = next(iter(extra or lost))
+        missing = f"{plural(lost.total(), 'row')} missing, {plural(extra.total(), 'row')} not expected"
+        other = next(iter(lost), None) if extra else None
+        instead = f"; expected was ({row_in_words(other)})" if other is not None else ""
+        word = "found" if extra else "missing"
+        checks.append(Check(entry="computes", ok=False, seen=f"{missing}; {word}: ({row_in_words(first)}){instead}"))
+    else:
+        checks.append(Check(entry="computes", ok=True, seen="the rows are those that the steps yield"))
+    return checks
+
+
+def _aims(run: PipelineRun) -> list[Check]:
+    return [
+        Check(entry=f"aims.{name}", ok=met, seen="it was met" if met else "it was never met while the pipeline ran")
+        for name, met in run.aims_met.items()
+    ]

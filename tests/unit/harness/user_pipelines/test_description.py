@@ -1,0 +1,80 @@
+"""A pipeline file that cannot be used is refused in one line that says what is wrong and where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cutproof.harness.runtime.exit_codes import UsageError
+from cutproof.harness.user_pipelines.description import filled, read_pipeline
+from cutproof.harness.user_pipelines.library import SHIPPED, listed, path_of
+from unit.harness.user_pipelines.toys import FILE, toy
+
+REFUSED = {
+    "format": (("cutproof-pipeline/1", "cutproof-pipeline/9"), "has the format 'cutproof-pipeline/9'"),
+    "field": (("settle_s", "settles"), "unknown field `settles`"),
+    "command": (('start = ["{python}", "TOY"', 'start = "toy'), "not a pipeline file"),
+    "place": (("{state}/toy.db", "{states}/toy.db"), "run.start: {states} is none of {input}"),
+    "feed": (("records_per_file", 'format = "xml"\nrecords_per_file'), "feed.format: 'xml' is none of json-lines, csv"),
+    "read": (('format = "sqlite"', 'format = "sqlit"'), "read.format: 'sqlit' is none of"),
+    "near": (('format = "sqlite"', 'format = "sqlit"'), "sqlite"),
+    "query": (('query = "SELECT key, n AS value', 'dsn = "SELECT key, n AS value'), "read.query is missing; sqlite"),
+    "spare": (("every_ms = 30", 'dsn = "x"\nevery_ms = 30'), "read.dsn does not go with sqlite"),
+    "column": (("every_ms = 30", 'columns = { kee = "k" }'), "read.columns.kee: a row has key, value, tag, tag2"),
+    "aim": (('database = "{state}', 'log = "x"\ndatabase = "{state}'), "aims.a-file-is-done: it takes one of"),
+    "database": (('database = "{state}/toy.db"\n', ""), "aims.a-file-is-done.database is missing"),
+    "pattern": (('log = "^restored"', 'log = "("'), "restored.log is no regular expression"),
+    "reserved": (("[aims.a-file-is-done]", "[aims.halfway]"), "aims.halfway: every pipeline has an aim of this name"),
+    "operator": (('kind = "count"', 'kind = "cont"'), "cont"),
+    "order": (('kind = "count"', 'kind = "rules"'), "computes"),
+    "empty": (
+        ('start = ["{python}", "TOY", "{input}", "{state}/toy.db", "careful"]', "start = []"),
+        "run.start is empty",
+    ),
+    "promise": (("[computes]", '[promises]\nguarantee = "once"\n[computes]'), "promises.guarantee: 'once' is none of"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_wrong_with_a_file_is_said_in_one_line(name: str, tmp_path: Path) -> None:
+    (old, new), said = REFUSED[name]
+    text = FILE
+    assert old in text
+    path = tmp_path / "pipeline.toml"
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(UsageError) as raised:
+        read_pipeline(path)
+    assert said.lower() in str(raised.value).lower()
+    assert str(raised.value).startswith(str(path))
+    assert "\n" not in str(raised.value)
+
+
+def test_a_file_that_is_not_there_or_no_toml_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no pipeline file"):
+        read_pipeline(tmp_path / "nothing.toml")
+    (tmp_path / "broken.toml").write_text("[run")
+    with pytest.raises(UsageError, match=r"broken\.toml"):
+        read_pipeline(tmp_path / "broken.toml")
+
+
+def test_a_file_that_can_be_used_yields_its_workload(tmp_path: Path) -> None:
+    pipeline = read_pipeline(toy(tmp_path))
+    workload, topology = pipeline.workload(((1, 2, 3),))
+    assert [node.name for node in workload.nodes] == ["count1"]
+    assert topology.parallelism == {"input": 1, "count1": 1, "sink": 1}
+
+
+def test_places_are_filled_in_and_other_braces_stay() -> None:
+    assert filled("{input}/*.json {x}", {"input": "/a"}) == "/a/*.json {x}"
+
+
+def test_the_pipelines_of_the_package_can_be_read_and_are_listed() -> None:
+    assert {one.name for one in listed()} == set(SHIPPED)
+    for name, one in SHIPPED.items():
+        assert read_pipeline(one.path).name == name
+
+
+def test_a_name_that_is_misspelt_has_the_nearest_name() -> None:
+    with pytest.raises(UsageError, match="did you mean 'bytewax-count'"):
+        path_of("bytewax-cont")

@@ -1,0 +1,128 @@
+"""The keeper of a pipeline's processes: what it starts, kills, and never leaves behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cutproof.harness.subject.port import SubjectFailed
+from cutproof.harness.user_pipelines import processes
+from cutproof.harness.user_pipelines.processes import Keeper, environment_of
+
+WITHIN_S = 10.0
+SLEEPER = ["sleep", "600"]
+FAMILY = ["sh", "-c", "sleep 601 & (setsid sleep 602 &) ; sleep 603"]
+"""A command with a child, and with a grandchild that has left its session."""
+
+
+@pytest.fixture
+def keeper(tmp_path: Path) -> Iterator[Keeper]:
+    one = Keeper(tmp_path / "run")
+    yield one
+    one.close()
+
+
+def running(marker: str) -> bool:
+    """Whether a process lives whose command line has these arguments."""
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if words.strip() == marker:
+            return True
+    return False
+
+
+def until(holds: bool, marker: str) -> bool:
+    """Wait, for a bounded time, until a process runs (or does not)."""
+    deadline = time.monotonic() + WITHIN_S
+    while running(marker) is not holds and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return running(marker) is holds
+
+
+def started(keeper: Keeper, command: list[str], folder: Path) -> int:
+    return keeper.start(command, environment_of({}), folder, folder / "log")
+
+
+def ended(keeper: Keeper, pid: int) -> int | None:
+    deadline = time.monotonic() + WITHIN_S
+    while (code := keeper.exit_code(pid)) is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return code
+
+
+def test_how_a_command_ended_is_known_and_what_it_printed(keeper: Keeper, tmp_path: Path) -> None:
+    pid = started(keeper, ["sh", "-c", "echo $WORD; exit 3"], tmp_path)
+    assert ended(keeper, pid) == 3
+    pid = keeper.start(["sh", "-c", "echo $WORD"], environment_of({"WORD": "given"}), tmp_path, tmp_path / "log")
+    assert ended(keeper, pid) == 0
+    assert (tmp_path / "log").read_text() == "\ngiven\n"
+
+
+def test_a_kill_reports_whether_the_command_still_ran(keeper: Keeper, tmp_path: Path) -> None:
+    pid = started(keeper, SLEEPER, tmp_path)
+    assert keeper.exit_code(pid) is None
+    assert keeper.kill(pid)
+    assert ended(keeper, pid) == -signal.SIGKILL
+    assert not keeper.kill(pid)
+
+
+def test_a_kill_hits_all_processes_of_a_command(keeper: Keeper, tmp_path: Path) -> None:
+    pid = started(keeper, ["sh", "-c", "sleep 604 & sleep 605"], tmp_path)
+    assert until(True, "sleep 604")
+    assert keeper.kill(pid)
+    assert until(False, "sleep 604")
+    assert until(False, "sleep 605")
+
+
+def test_a_program_that_does_not_exist_is_named(keeper: Keeper, tmp_path: Path) -> None:
+    with pytest.raises(SubjectFailed, match="the command no-such-program cannot be started: No such file"):
+        started(keeper, ["no-such-program"], tmp_path)
+    assert ended(keeper, started(keeper, ["true"], tmp_path)) == 0, "and the keeper goes on"
+
+
+def test_nothing_is_left_when_the_keeper_is_closed(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    keeper = Keeper(tmp_path / "run")
+    started(keeper, FAMILY, tmp_path)
+    assert until(True, "sleep 602")
+    keeper.close()
+    for marker in ("sleep 601", "sleep 602", "sleep 603"):
+        assert not running(marker)
+    assert not (tmp_path / "run").exists()
+
+
+def test_nothing_is_left_when_the_harness_is_killed(tmp_path: Path) -> None:
+    program = f"""
+import time
+from pathlib import Path
+from cutproof.harness.user_pipelines.processes import Keeper, environment_of
+folder = Path({str(tmp_path)!r})
+Keeper(folder / "run").start({FAMILY!r}, environment_of({{}}), folder, folder / "log")
+print("started", flush=True)
+time.sleep(600)
+"""
+    harness = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert harness.stdout is not None
+    assert harness.stdout.readline() == "started\n"
+    assert until(True, "sleep 602")
+    os.kill(harness.pid, signal.SIGKILL)
+    harness.wait()
+    harness.stdout.close()
+    for marker in ("sleep 601", "sleep 602", "sleep 603"):
+        assert until(False, marker), marker
+
+
+def test_pipelines_are_for_linux(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(processes.sys, "platform", "darwin")
+    with pytest.raises(Exception, match="Linux only"):
+        Keeper(tmp_path)

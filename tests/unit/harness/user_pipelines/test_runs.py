@@ -1,0 +1,164 @@
+"""Runs of toy pipelines: what is fed, killed, read and judged, and which of their errors are seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from cutproof.faults.plan import AtAim, AtTime, KillNode
+from cutproof.harness.scenario.model import Scenario
+from cutproof.harness.subject.port import SubjectFailed
+from cutproof.harness.subject.run import Result
+from cutproof.harness.subject.run import run as run_on
+from cutproof.harness.user_pipelines.subject import PipelineSubject
+from cutproof.harness.user_pipelines.trial import tried
+from cutproof.properties.model.history import AttemptStarted, FaultFired, JobEnded
+from cutproof.properties.model.verdict import Holds, Unknown, Violated
+from unit.harness.user_pipelines.toys import toy
+
+AIM = """\
+[aims.amid-a-file]
+query = "SELECT {}"
+database = "{{state}}/toy.db"
+
+[aims.a-file-is-done]"""
+HALF_DONE = ("[aims.a-file-is-done]", AIM.format("count(*) % 8 > 2 FROM rows"))
+NAME_FIRST = (
+    "[aims.a-file-is-done]",
+    AIM.format("(SELECT count(*) FROM rows) < 8 * (SELECT count(*) FROM done) - 2"),
+)
+
+
+def subject(folder: Path, *changes: tuple[str, str]) -> PipelineSubject:
+    return PipelineSubject(toy(folder, *changes))
+
+
+def killed_at(one: PipelineSubject, *aims: str, records: int = 40) -> Scenario:
+    faults = tuple(KillNode(node=0, trigger=AtAim(aim=aim)) for aim in aims)
+    return replace(one.without_faults(records), faults=faults)
+
+
+def ran(one: PipelineSubject, scenario: Scenario) -> Result:
+    return run_on(one, scenario)
+
+
+def starts(result: Result) -> list[AttemptStarted]:
+    return [entry for entry in result.history.journal if isinstance(entry, AttemptStarted)]
+
+
+def test_a_careful_pipeline_that_is_killed_halfway_holds_and_is_exercised(tmp_path: Path) -> None:
+    one = subject(tmp_path)
+    result = ran(one, killed_at(one, "halfway", "a-file-is-done"))
+    verdicts = result.judgement.verdicts
+    assert isinstance(verdicts["exactly-once"], Holds), verdicts
+    assert isinstance(verdicts["no-data-loss"], Holds)
+    assert isinstance(verdicts["progress"], Holds)
+    assert [start.restores is not None for start in starts(result)] == [False, True, True]
+    assert [entry.phase for entry in result.history.journal if isinstance(entry, FaultFired)] in (
+        ["halfway", "a-file-is-done"],
+        ["a-file-is-done", "halfway"],
+    )
+    assert result.history.unapplied == []
+
+
+def test_rows_that_a_pipeline_repeats_after_a_kill_are_seen(tmp_path: Path) -> None:
+    one = subject(tmp_path, ('"careful"', '"repeating"'), HALF_DONE)
+    found = ran(one, killed_at(one, "amid-a-file")).judgement.verdicts
+    assert isinstance(found["exactly-once"], Violated)
+    assert "more of" in found["exactly-once"].message, "the counts of a file went on from where the kill had left them"
+
+
+def test_rows_that_a_pipeline_loses_after_a_kill_are_seen(tmp_path: Path) -> None:
+    one = subject(tmp_path, ('"careful"', '"losing"'), NAME_FIRST)
+    found = ran(one, killed_at(one, "amid-a-file")).judgement.verdicts
+    assert isinstance(found["exactly-once"], Violated)
+    assert isinstance(found["no-data-loss"], Violated)
+    assert found["no-data-loss"].difference == "lost row"
+
+
+def test_without_a_kill_nothing_is_exercised(tmp_path: Path) -> None:
+    one = subject(tmp_path)
+    result = ran(one, one.without_faults(20))
+    assert {type(result.judgement.verdicts[name]) for name in ("exactly-once", "no-data-loss")} == {Unknown}
+    assert len(starts(result)) == 1
+
+
+def test_a_kill_that_found_no_work_did_not_fire(tmp_path: Path) -> None:
+    """All rows have been read when the kill is due."""
+    one = subject(tmp_path, ("SELECT count(*) FROM done", "SELECT count(*) >= 20 FROM rows"))
+    late = KillNode(node=0, trigger=AtAim(aim="a-file-is-done", after_us=200_000))
+    result = ran(one, replace(one.without_faults(20), faults=(late,)))
+    assert len(starts(result)) == 1
+    assert result.history.unapplied == ["kill-node, a-file-is-done"]
+
+
+def test_a_kill_after_which_nothing_shows_a_restore_is_no_exercise(tmp_path: Path) -> None:
+    one = subject(tmp_path, ('log = "^restored"', 'log = "^never printed"'))
+    result = ran(one, killed_at(one, "halfway"))
+    assert [start.restores for start in starts(result)] == [None, None]
+    assert isinstance(result.judgement.verdicts["exactly-once"], Unknown)
+
+
+def test_a_pipeline_that_fails_is_reported_with_its_last_words(tmp_path: Path) -> None:
+    one = subject(
+        tmp_path, ('"TOY"'.replace("TOY", str(Path(__file__).with_name("toy.py"))), '"-c", "raise KeyError(7)"')
+    )
+    result = ran(one, one.without_faults(8))
+    (ended,) = [entry for entry in result.history.journal if isinstance(entry, JobEnded)]
+    assert (ended.status, ended.reason) == ("failed", "it ended with exit code 1: KeyError: 7")
+    found = result.judgement.verdicts["progress"]
+    assert isinstance(found, Violated)
+    assert "KeyError: 7" in found.message
+
+
+def test_a_pipeline_that_never_puts_out_all_rows_is_given_up_in_time(tmp_path: Path) -> None:
+    one = subject(tmp_path, ("FROM rows", "FROM rows WHERE n > 1"), ("timeout_s = 5", "timeout_s = 1"))
+    found = ran(one, one.without_faults(16)).judgement.verdicts
+    assert isinstance(found["exactly-once"], Violated)
+    assert found["exactly-once"].difference == "lost row"
+
+
+def test_an_aim_that_the_file_does_not_have_is_refused(tmp_path: Path) -> None:
+    one = subject(tmp_path)
+    with pytest.raises(SubjectFailed, match=r"toy\.toml has no aim 'nowhere'"):
+        one.run(killed_at(one, "nowhere"))
+
+
+def test_scenarios_are_a_function_of_seed_and_number(tmp_path: Path) -> None:
+    one = subject(tmp_path)
+    drawn = [one.draw(7, index, max_records=60, max_faults=3) for index in range(40)]
+    assert drawn == [one.draw(7, index, max_records=60, max_faults=3) for index in range(40)]
+    assert len({scenario.workload for scenario in drawn}) == 40
+    triggers = [fault.trigger for scenario in drawn for fault in scenario.faults]
+    assert {type(trigger) for trigger in triggers} == {AtAim, AtTime}
+    assert {trigger.aim for trigger in triggers if isinstance(trigger, AtAim)} == {"halfway", "a-file-is-done"}
+
+
+def test_a_trial_says_of_each_entry_whether_it_works(tmp_path: Path) -> None:
+    checks = tried(subject(tmp_path))
+    assert [(check.entry, check.ok) for check in checks] == [
+        ("run.start", True),
+        ("feed, read", True),
+        ("computes", True),
+        ("aims.a-file-is-done", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "entry", "seen"),
+    [
+        (("SELECT key, n AS value", "SELECT key, n + 1 AS value"), "computes", "rows not expected; found: (key"),
+        (("n AS value, ", ""), "read.columns", "the output has no column 'value'"),
+        (("FROM rows", "FROM rowz"), "feed, read", "10 records given, 0 rows read"),
+        (("SELECT key, n AS", "SELEKT key, n AS"), "read.query", "syntax error"),
+        (('"{python}"', '"no-such-program"'), "run", "the command no-such-program cannot be started"),
+        (("SELECT count(*) FROM done", "SELECT 0"), "aims.a-file-is-done", "it was never met"),
+    ],
+    ids=["computes", "column", "table", "query", "program", "aim"],
+)
+def test_a_trial_names_what_does_not_work(change: tuple[str, str], entry: str, seen: str, tmp_path: Path) -> None:
+    checks = tried(subject(tmp_path, change, ("timeout_s = 5", "timeout_s = 1")))
+    wrong = {check.entry: check.seen for check in checks if not check.ok}
+    assert seen in wrong[entry], checks

@@ -1,0 +1,48 @@
+"""The pipelines that come with the package, each killed at a moment that it must survive, or must not."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+from msgspec.structs import replace
+
+from cutproof.faults.plan import AtAim, KillNode
+from cutproof.harness.subject.run import Result
+from cutproof.harness.subject.run import run as run_on
+from cutproof.harness.user_pipelines.library import SHIPPED
+from cutproof.harness.user_pipelines.subject import PipelineSubject
+from cutproof.properties.model.verdict import Holds, Violated
+
+NEEDS_BYTEWAX = pytest.mark.skipif(
+    importlib.util.find_spec("bytewax") is None, reason="bytewax is not installed: pip install 'cutproof[bytewax]'"
+)
+RECORDS = 20
+
+
+def killed(name: str, aim: str) -> Result:
+    subject = PipelineSubject(SHIPPED[name].path)
+    kill = KillNode(node=0, trigger=AtAim(aim=aim))
+    result = run_on(subject, replace(subject.without_faults(RECORDS), faults=(kill,)))
+    assert result.history.unapplied == []
+    return result
+
+
+@NEEDS_BYTEWAX
+def test_bytewax_resumes_and_repeats_nothing() -> None:
+    verdicts = killed("bytewax-count", "halfway").judgement.verdicts
+    assert verdicts["exactly-once"] == Holds(exercised=1)
+    assert verdicts["no-data-loss"] == Holds(exercised=1)
+
+
+def test_spark_repeats_the_rows_that_foreachbatch_appends() -> None:
+    found = killed("spark-foreachbatch-append", "written-and-not-committed").judgement.verdicts
+    assert isinstance(found["exactly-once"], Violated)
+    assert found["exactly-once"].difference == "repeated row"
+    assert found["no-data-loss"] == Holds(exercised=1)
+
+
+def test_spark_repeats_no_row_if_a_batch_replaces_its_folder() -> None:
+    verdicts = killed("spark-foreachbatch-idempotent", "written-and-not-committed").judgement.verdicts
+    assert verdicts["exactly-once"] == Holds(exercised=1)
+    assert verdicts["no-data-loss"] == Holds(exercised=1)

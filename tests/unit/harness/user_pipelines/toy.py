@@ -1,0 +1,51 @@
+"""A pipeline of thirty lines: it counts records by key, in SQLite.
+
+Arguments: the folder of the input, the database, and how it works.  `careful` keeps counts, rows and
+the file's name in one transaction.  `repeating` writes rows at once, and a file's name when all
+its records are counted.  `losing` writes the file's name first.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+import time
+from pathlib import Path
+
+READ_INTERVAL_S = 0.004
+
+
+def main(records: str, database: str, how: str) -> None:
+    store = sqlite3.connect(database, isolation_level=None, timeout=10)
+    store.execute("PRAGMA journal_mode = wal")
+    store.execute("CREATE TABLE IF NOT EXISTS done (file TEXT PRIMARY KEY)")
+    store.execute("CREATE TABLE IF NOT EXISTS counts (key INT PRIMARY KEY, n INT)")
+    store.execute("CREATE TABLE IF NOT EXISTS rows (key INT, n INT)")
+    if store.execute("SELECT count(*) FROM done").fetchone()[0]:
+        print("restored", flush=True)
+    while True:
+        for path in sorted(Path(records).glob("*.jsonl")):
+            if not store.execute("SELECT 1 FROM done WHERE file = ?", (path.name,)).fetchone():
+                process(store, path, how)
+        time.sleep(READ_INTERVAL_S)
+
+
+def process(store: sqlite3.Connection, path: Path, how: str) -> None:
+    if how == "careful":
+        store.execute("BEGIN IMMEDIATE")
+    if how == "losing":
+        store.execute("INSERT INTO done VALUES (?)", (path.name,))
+    for line in path.read_text().splitlines():
+        key = json.loads(line)["key"]
+        store.execute("INSERT INTO counts VALUES (?, 1) ON CONFLICT (key) DO UPDATE SET n = n + 1", (key,))
+        store.execute("INSERT INTO rows SELECT key, n FROM counts WHERE key = ?", (key,))
+        time.sleep(READ_INTERVAL_S)
+    if how != "losing":
+        store.execute("INSERT INTO done VALUES (?)", (path.name,))
+    if how == "careful":
+        store.execute("COMMIT")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
