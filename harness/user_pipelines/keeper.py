@@ -1,10 +1,10 @@
 """A process of its own that starts a pipeline's commands, and lets none of their processes outlive the harness.
 
-It is run as a script, without the package: `python -I keeper.py FOLDER`.  It reads requests from
-standard input, one JSON object a line, and answers each in one line.  When its input ends, because
-the harness asks for it or was killed, it kills everything that it started, and deletes the run's
-folder.  Each command has a session of its own, and what a command left behind becomes the keeper's
-own child (PR_SET_CHILD_SUBREAPER).  Linux only.
+It is run as a script, without the package: `python -I keeper.py FOLDER`.  It makes the folder, and
+says so in one line.  Then it reads requests from standard input, one JSON object a line, and answers
+each in one line.  When its input ends, because the harness asks for it or was killed, it kills
+everything that it started, and deletes the folder.  Each command has a session of its own, and what
+a command left behind becomes the keeper's own child (PR_SET_CHILD_SUBREAPER).  Linux only.
 
 Requests: {"start": [argument, ...], "environment": {...}, "folder": "...", "log": "..."} answers {"pid": n} or
 {"error": "..."}; {"signal": n, "pid": n} sends a signal to the command's whole session and answers {"sent": bool};
@@ -37,7 +37,9 @@ def main() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the end of the input decides
+    os.mkdir(sys.argv[1], 0o700)
     try:
+        print(json.dumps({"folder": sys.argv[1]}), flush=True)
         for line in sys.stdin:
             print(json.dumps(_answer(json.loads(line))), flush=True)
     finally:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,12 +25,18 @@ class Keeper:
     """The keeper of one run.  `close` ends everything that it has started, and deletes the run's folder; so does the
     death of the harness."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self) -> None:
         if sys.platform != "linux":
             raise HarnessFailed("pipelines are run on Linux only: their processes are found through /proc")
+        self.folder = Path(tempfile.gettempdir()) / f"cutproof-pipeline-{secrets.token_hex(6)}"
+        """a folder of the run's own; the keeper makes it, so that no death of the harness can leave it behind"""
         self._process = subprocess.Popen(
-            [sys.executable, "-I", str(KEEPER), str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-I", str(KEEPER), str(self.folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
+        self._answer()
 
     def start(self, command: Sequence[str], environment: dict[str, str], folder: Path, log: Path) -> int:
         """Start a command in a session of its own; raises SubjectFailed if there is no such program."""
@@ -69,13 +77,19 @@ class Keeper:
             self._process.stdout.close()
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        stdin, stdout = self._process.stdin, self._process.stdout
-        if stdin is None or stdout is None:
-            raise HarnessFailed("the keeper of a pipeline's processes has no pipes")
+        stdin = self._process.stdin
         try:
-            stdin.write(json.dumps(request) + "\n")
-            stdin.flush()
-            answer: dict[str, Any] = json.loads(stdout.readline())
+            if stdin is not None:
+                stdin.write(json.dumps(request) + "\n")
+                stdin.flush()
+        except OSError as error:
+            raise HarnessFailed(f"the keeper of a pipeline's processes has ended: {error}") from error
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        stdout = self._process.stdout
+        try:
+            answer: dict[str, Any] = json.loads(stdout.readline() if stdout is not None else "")
         except (OSError, ValueError) as error:
             raise HarnessFailed(f"the keeper of a pipeline's processes has ended: {error}") from error
         return answer

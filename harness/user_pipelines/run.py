@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import secrets
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 from ...faults.plan import AtAim, AtTime, kind_of
 from ...properties.model.history import AttemptStarted, History, JobEnded
@@ -69,7 +67,8 @@ class PipelineRun:
     def __init__(self, pipeline: Pipeline, scenario: Scenario, *, watches_aims: bool = False) -> None:
         self._file = pipeline.file
         self._scenario = scenario
-        self._folder = Path(tempfile.mkdtemp(prefix="cutproof-pipeline-"))
+        self._keeper = Keeper()
+        self._folder = self._keeper.folder
         self._places = {
             "pipeline": str(pipeline.folder),
             "python": sys.executable,
@@ -89,7 +88,6 @@ class PipelineRun:
         """of each aim of the file, whether it was met; empty if aims are not watched"""
         self._aims = {name: Lookout(self._file.aims[name], self._places) for name in self.aims_met}
         self._watches = [self._watch(number) for number in range(len(scenario.faults))]
-        self._keeper = Keeper(self._folder)
         self._pid: int | None = None
         self._since = 0
         self._attempt: AttemptStarted | None = None

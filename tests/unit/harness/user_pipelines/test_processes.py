@@ -23,8 +23,8 @@ FAMILY = ["sh", "-c", "sleep 601 & (setsid sleep 602 &) ; sleep 603"]
 
 
 @pytest.fixture
-def keeper(tmp_path: Path) -> Iterator[Keeper]:
-    one = Keeper(tmp_path / "run")
+def keeper() -> Iterator[Keeper]:
+    one = Keeper()
     yield one
     one.close()
 
@@ -91,14 +91,14 @@ def test_a_program_that_does_not_exist_is_named(keeper: Keeper, tmp_path: Path) 
 
 
 def test_nothing_is_left_when_the_keeper_is_closed(tmp_path: Path) -> None:
-    (tmp_path / "run").mkdir()
-    keeper = Keeper(tmp_path / "run")
+    keeper = Keeper()
+    assert keeper.folder.is_dir()
     started(keeper, FAMILY, tmp_path)
     assert until(True, "sleep 602")
     keeper.close()
     for marker in ("sleep 601", "sleep 602", "sleep 603"):
         assert not running(marker)
-    assert not (tmp_path / "run").exists()
+    assert not keeper.folder.exists()
 
 
 def test_nothing_is_left_when_the_harness_is_killed(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ import time
 from pathlib import Path
 from cutproof.harness.user_pipelines.processes import Keeper, environment_of
 folder = Path({str(tmp_path)!r})
-Keeper(folder / "run").start({FAMILY!r}, environment_of({{}}), folder, folder / "log")
+Keeper().start({FAMILY!r}, environment_of({{}}), folder, folder / "log")
 print("started", flush=True)
 time.sleep(600)
 """
@@ -122,7 +122,7 @@ time.sleep(600)
         assert until(False, marker), marker
 
 
-def test_pipelines_are_for_linux(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_pipelines_are_for_linux(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes.sys, "platform", "darwin")
     with pytest.raises(Exception, match="Linux only"):
-        Keeper(tmp_path)
+        Keeper()
