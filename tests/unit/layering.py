@@ -106,6 +106,8 @@ def only_the_reference_engine_folder_imports_the_engine(path: str, source: str) 
 
 
 def only_the_spark_room_imports_pyspark(path: str, source: str) -> list[str]:
+    if path.startswith("harness/user_pipelines/shipped/"):
+        return []  # programs of users: they are started as processes, and never imported
     if path.startswith("properties/spark/") or path.split("/")[0] not in (*ROOMS, "__init__.py"):
         return []
     return [

@@ -13,7 +13,7 @@ from cutproof.harness.scenario.files import read_history, read_scenario
 from cutproof.properties.invariants.judge import Judgement, judge
 from cutproof.properties.model import history as contract
 from cutproof.properties.model.history import History
-from cutproof.properties.model.verdict import INVARIANTS, Holds, Unknown
+from cutproof.properties.model.verdict import INVARIANTS, Holds, Unknown, Violated
 from cutproof.properties.model.workload import origin_of
 from cutproof.properties.spark.unasked import REASONS
 
@@ -119,9 +119,21 @@ def test_what_is_left_out_did_not_happen(part: str) -> None:
 def test_what_the_page_quotes_is_in_the_example() -> None:
     quoted = [json.loads(block) for block in re.findall(r"```json\n(.+?)```", TEXT, flags=re.DOTALL)]
     history, scenario = json.loads(HISTORY.read_text()), json.loads(SCENARIO.read_text())
-    entries = [*history["runs"], *history["stored"], *scenario["workload"]["inputs"]]
+    outside = json.loads((DOCS / "examples" / "outside" / "history.json").read_text())
+    entries = [*history["runs"], *history["stored"], *scenario["workload"]["inputs"], outside]
     assert quoted
     assert [one for one in quoted if one not in entries] == []
+
+
+def test_the_history_of_twenty_lines_is_judged_as_the_page_states() -> None:
+    folder = DOCS / "examples" / "outside"
+    scenario, history = read_scenario(folder / "scenario.json"), read_history(folder / "history.json")
+    verdicts = judge(scenario.workload, scenario.topology, history).verdicts
+    (found,) = [verdict for verdict in verdicts.values() if isinstance(verdict, Violated)]
+    assert found.difference == "repeated row"
+    reasons = [verdict.reason for verdict in verdicts.values() if isinstance(verdict, Unknown)]
+    assert len([reason for reason in reasons if reason in ("not observable", "not promised")]) == 8
+    assert "Eight of the eleven invariants are *unknown" in TEXT
 
 
 def test_origins_are_as_the_page_computes_them() -> None:

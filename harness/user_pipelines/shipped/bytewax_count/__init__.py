@@ -1,0 +1,1 @@
+"""Bytewax, with its recovery store and its file sink."""
