@@ -151,8 +151,8 @@ class Scenario(Value, kw_only=True):
     faults: tuple[AnyFault, ...] = ()
     commands: tuple[AnyCommand, ...] = ()
     deviations: tuple[Perturbation, ...] = ()
-    pipeline: str = ""
-    """the name of the pipeline that is run from outside; empty if an engine runs the scenario"""
+    pipeline: str | msgspec.UnsetType = msgspec.UNSET
+    """the name of the pipeline that is run from outside; left out if an engine runs the scenario"""
     defect: str = ""
     """the planted defect with which it was found, if any"""
     seed: str = ""

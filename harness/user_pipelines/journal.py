@@ -45,7 +45,7 @@ class Journal:
 
     def read(self, began: int, rows: list[Row]) -> None:
         """A reader has read; `began` is the order at which it began."""
-        self.reads.append(Read(began=began, ended=self.next(), seen=rows))
+        self.reads.append(Read(began=began, ended=self.next(), rows=len(rows), seen=rows))
 
     def _at_us(self) -> int:
         return int((time.monotonic() - self._began) * 1e6)

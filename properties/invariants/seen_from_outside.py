@@ -247,7 +247,8 @@ def _reads(case: Case) -> list[Read]:
 def _vanished(case: Case) -> Violated | None:
     """Rows that a reader saw, and that a later reader did not see."""
     before: Counter[Row] = Counter()
-    last = Read(began=0, ended=0, seen=list(case.history.committed))
+    committed = case.history.committed
+    last = Read(began=0, ended=0, rows=len(committed), seen=list(committed))
     for read in [*_reads(case), last]:
         now = _rows_of(case, read)
         gone = before - now

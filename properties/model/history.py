@@ -288,13 +288,13 @@ class Written(Entry, kw_only=True):
 
 
 class Read(Entry, kw_only=True):
-    """A read-committed reader's look at the sink: it saw the first `rows` of `committed`, or the rows `seen`."""
+    """A read-committed reader's look at the sink: it saw `rows` rows, the first of `committed`."""
 
     began: int  # order
     ended: int
-    rows: int = 0
+    rows: int
     seen: list[Row] | None = None
-    """what it saw, where the order in which rows became visible is unknown; `rows` does not count then"""
+    """the rows themselves, where nobody knows in which order the rows of `committed` became visible"""
 
 
 class Commit(Entry, kw_only=True):

@@ -387,5 +387,5 @@ def test_markers_and_rows_of_a_reader_are_for_runs_seen_from_outside() -> None:
     scenario, raw = recorded()
     commits = [{"commit": 1, "order": 2, "positions": {"0": 1}}]
     assert "commits[0]" in refusal(scenario, put(raw, ("commits",), commits))
-    reads = [{"began": 1, "ended": 2, "seen": []}]
+    reads = [{"began": 1, "ended": 2, "rows": 0, "seen": []}]
     assert "reads[0].seen" in refusal(scenario, put(raw, ("reads",), reads))

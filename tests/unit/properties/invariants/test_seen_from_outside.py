@@ -165,6 +165,10 @@ def verdicts(
     return dict(judge(work, topology, history).verdicts)
 
 
+def saw(began: int, ended: int, rows: list[Row]) -> Read:
+    return Read(began=began, ended=ended, rows=len(rows), seen=rows)
+
+
 def reason(verdict: Verdict) -> str:
     return verdict.reason if isinstance(verdict, Unknown) else type(verdict).__name__.lower()
 
@@ -297,10 +301,10 @@ def test_a_table_holds_the_last_row_of_each_key() -> None:
 
 
 def test_rows_that_a_reader_saw_must_not_vanish() -> None:
-    kept = [Read(began=3, ended=4, seen=ROWS[:1])]
+    kept = [saw(3, 4, ROWS[:1])]
     assert verdicts(ROWS, reads=kept)["visibility"] == Holds(exercised=1)
     assert difference(verdicts(ROWS[1:], reads=kept)["visibility"]) == "rows vanished"
-    between = [*kept, Read(began=7, ended=8, seen=[]), Read(began=9, ended=9, seen=ROWS)]
+    between = [*kept, saw(7, 8, []), saw(9, 9, ROWS)]
     assert difference(verdicts(ROWS, reads=between)["visibility"]) == "rows vanished"
     counted = [Read(began=3, ended=4, rows=4)]
     assert difference(verdicts(ROWS, reads=counted)["visibility"]) == "rows vanished"
@@ -308,16 +312,16 @@ def test_rows_that_a_reader_saw_must_not_vanish() -> None:
 
 def test_rows_must_not_be_seen_before_their_commit() -> None:
     commits = [Commit(commit=1, order=3, positions={0: 1}), Commit(commit=2, order=9, positions={0: 3})]
-    in_time = [Read(began=4, ended=4, seen=ROWS[:1]), Read(began=10, ended=10, seen=ROWS)]
+    in_time = [saw(4, 4, ROWS[:1]), saw(10, 10, ROWS)]
     assert reason(verdicts(ROWS, reads=in_time, commits=commits)["visibility"]) == "holds"
-    for early in (Read(began=2, ended=2, seen=ROWS[:1]), Read(began=4, ended=4, seen=ROWS[:2])):
+    for early in (saw(2, 2, ROWS[:1]), saw(4, 4, ROWS[:2])):
         assert difference(verdicts(ROWS, reads=[early], commits=commits)["visibility"]) == "rows seen too early"
-    assert reason(verdicts(ROWS, reads=[Read(began=4, ended=4, seen=ROWS[:2])])["visibility"]) == "holds"
+    assert reason(verdicts(ROWS, reads=[saw(4, 4, ROWS[:2])])["visibility"]) == "holds"
 
 
 def test_reads_that_saw_nothing_before_a_recovery_exercise_nothing() -> None:
-    assert reason(verdicts(ROWS, reads=[Read(began=3, ended=4, seen=[])])["visibility"]) == "not exercised"
-    assert reason(verdicts(ROWS, reads=[Read(began=7, ended=8, seen=ROWS)])["visibility"]) == "not exercised"
+    assert reason(verdicts(ROWS, reads=[saw(3, 4, [])])["visibility"]) == "not exercised"
+    assert reason(verdicts(ROWS, reads=[saw(7, 8, ROWS)])["visibility"]) == "not exercised"
 
 
 def test_a_job_that_does_not_end_makes_no_progress_unless_it_was_cut_off() -> None:
