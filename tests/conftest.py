@@ -1,4 +1,4 @@
-"""What all tests share: how Hypothesis runs here and xdist deals, one Spark session, the servers of process runs."""
+"""What all tests share: how Hypothesis runs here and how xdist distributes tests, one Spark session, the servers of process runs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """None, which is xdist's own way, unless files are to be dealt out as a whole."""
+    """None, which is xdist's own way, unless files are to be distributed as a whole."""
     if config.option.dist != "loadfile":
         return None
     from scheduling import FileScheduling

@@ -1,4 +1,4 @@
-"""The scenarios of `cutproof verify`, judged by the quick checker alone, and lies about their histories.
+"""The scenarios of `cutproof verify`, judged by the quick checker alone, and mutations of their histories.
 
 What a mutant has to get past before the real `verify`, with PySpark, is asked:
 the same search without Spark's start, which stops at the first thing that is

@@ -1,4 +1,4 @@
-"""What tests share across files, and which take long: how they are dealt out to the workers follows from it."""
+"""What tests share across files, and which take long: their distribution to the workers follows from it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VIOLATED = "tests/defects/test_on_processes.py::test_its_invariant_is_violated_w
 SOUND = "tests/defects/test_on_processes.py::test_without_the_defect_it_holds_and_is_exercised"
 TEMPLATES = "tests/conformance/test_conformance.py::test_drawn_scenarios_of_every_template"
 APART = (VIOLATED, SOUND, TEMPLATES)
-"""Tests that are dealt out apart from the rest of their file, for all that they share is quick to start."""
+"""Tests that are distributed apart from the rest of their file, for all that they share is quick to start."""
 
 LONG = (
     SPARK,
@@ -48,7 +48,7 @@ LONG = (
 
 
 def scope_of(nodeid: str) -> str:
-    """What a test is dealt out with: its file, several files, or its own parameters alone."""
+    """What a test is distributed with: its file, several files, or its own parameters alone."""
     file, _, test = nodeid.partition("::")
     own_scope = f"{file}::{test.partition('[')[0]}"
     if own_scope in APART:

@@ -319,7 +319,7 @@ def test_a_job_with_an_operator_more_is_refused_by_name_and_goes_on_as_it_was(su
         tuple((number % 3, number, first + number) for number in range(many)) for first, many in ((1, 8), (99, 150))
     ]
     workload = Workload(
-        name="unfit",
+        name="incompatible",
         inputs=tuple(Input(name=name, splits=(one,)) for name, one in zip(("short", "long"), records, strict=True)),
         nodes=(
             Node(name="count", operator=Count(), inputs=("short",)),

@@ -1,4 +1,4 @@
-"""Local recovery, whoever runs it: who is lost comes up alone, and nobody takes anything twice (UNA-4)."""
+"""Local recovery, whoever runs it: a lost task is restarted alone, and nobody takes anything twice (UNA-4)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def scenario(
 
 
 def expected_rows(workload: Workload) -> Counter[Any]:
-    """Each key is counted up to the number of its records; of a join, each pair of a key is owed."""
+    """Each key is counted up to the number of its records; of a join, each pair of a key is expected."""
     records = [record for _, _, split in workload.splits() for record in split]
     if workload is COUNTED:
         times = Counter(key for key, _, _ in records)
@@ -225,7 +225,7 @@ def test_a_job_that_cannot_is_refused_in_one_line(subject: Subject) -> None:
 
 
 def test_a_connection_that_breaks_between_two_that_live(subject: Subject) -> None:
-    """In the simulator its receiver comes up alone; processes connect again, and nobody restarts."""
+    """In the simulator its receiver recovers locally; processes connect again, and nobody restarts."""
     cut = CutChannel(trigger=AMID, sender="source-0", receiver="count-0")
     lossy = () if subject.capabilities.real_time else ("no-data-loss",)  # where nobody restarts nothing is at stake
     result = conforms(subject, scenario(cut), *lossy)

@@ -232,7 +232,7 @@ def test_pyspark_computes_all_that_it_is_asked() -> None:
 def test_without_an_error_both_agree(name: str) -> None:
     done = without_an_error(name)
     assert done.exit_code is ExitCode.HELD
-    # where rows follow what was applied, nothing is asked of windows and batches, nor of rules laid out anew
+    # where rows follow what was applied, nothing is asked of windows and batches, nor of rules in a rescaled job
     some = isinstance(OPERATORS[name], (Batch, Window, Rules))
     assert SCENARIOS // 2 < asked_about(name) <= SCENARIOS if some else asked_about(name) == SCENARIOS
     assert (done.summary.oracle.workloads, done.summary.oracle.disagreements) == (0, 0), "each is known by now"

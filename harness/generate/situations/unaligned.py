@@ -60,7 +60,7 @@ def backpressure(choices: Choices, frame: Frame) -> Scenario:
     return stage.scenario("S3", faults=tuple(faults), commands=commands, deviations=late)
 
 
-def laid_out_in_flight(choices: Choices, frame: Frame) -> Scenario:
+def rescaled_in_flight(choices: Choices, frame: Frame) -> Scenario:
     """S4: a job with data in flight is cancelled or stopped and then rescaled, now and then twice.  Now and then there
     is a crash during the replay, so that one snapshot is restored twice."""
     recipe = frame.recipe(
@@ -88,7 +88,7 @@ def laid_out_in_flight(choices: Choices, frame: Frame) -> Scenario:
     return with_rescaling(choices, scenario, percent=100, widths=WIDTHS)
 
 
-TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"S3": backpressure, "S4": laid_out_in_flight}
+TEMPLATES: dict[str, Callable[[Choices, Frame], Scenario]] = {"S3": backpressure, "S4": rescaled_in_flight}
 
 
 def seasoned(choices: Choices, target: Forecast, later: int = 0) -> AtTime:

@@ -74,7 +74,7 @@ TRANSITIONS: dict[str, tuple[State, Signal, int, State, list[Action]]] = {
         [GiveUp(1, True), UnblockChannels((0,)), GiveUp(2, False)],
     ),
     "an older one that overtakes": (A(1, 2, (0,)), OvertakingCame(1, 1), TWO, A(1, 2, (0,)), []),
-    "patience ends amid the alignment": (
+    "the timeout ends amid the alignment": (
         A(0, 2, (2, 0), (1, 3)),
         WaitedEnough(2),
         THREE,
@@ -260,8 +260,8 @@ def test_every_transition_of_the_table_is_written_again_here() -> None:
 
 def test_the_table_is_total() -> None:
     """Every state knows every signal of every checkpoint; only what is being aligned can be current, and nothing is
-    once every sender has finished, when alone the coordinator tells.  Where channels are not set aside nothing is
-    overtaken, and patience ends of what was aligned alone."""
+    once every sender has finished, when alone the coordinator tells.  Where channels are not blocked nothing is
+    overtaken, and only an alignment has a timeout."""
     relations = ("new", "aborted", "obsolete")
     everywhere = itertools.product((F, A, C), (BarrierCame, CancelCame, AbortCame), relations)
     current = itertools.product((A,), (BarrierCame, CancelCame, AbortCame), ("current",))

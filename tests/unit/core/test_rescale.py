@@ -1,4 +1,4 @@
-"""A job laid out anew (OPS-2): what each new subtask takes of the state of the old ones, and how it gets it."""
+"""A rescaled job (OPS-2): what each new subtask takes of the state of the old ones, and how it gets it."""
 
 from __future__ import annotations
 

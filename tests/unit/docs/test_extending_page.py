@@ -25,7 +25,7 @@ EXAMPLES = {
             "harness/reference_engine/merging/failures.py",
         },
     ),
-    "An invariant": (r"consistent.cut|def check\(|class History|Lie", set()),
+    "An invariant": (r"consistent.cut|def check\(|class History|Mutation", set()),
     "A defect": ("class Part|DEFECTS", set()),
 }
 """by section: something of its kind that every file it names must mention, and files that need not"""

@@ -52,7 +52,7 @@ class Rig:
         return sender
 
     def receives(self, attempt: int = 1, *, begins_at: int | None = 0) -> NumberedInput:
-        """One that comes up alone goes on with `begins_at`; None: it does not know yet."""
+        """One that recovers locally goes on with `begins_at`; None: it does not know yet."""
         (self._folder / "order").mkdir(exist_ok=True)
         order = DiskDeterminants(self._folder / "order", self._folder, AttemptId(attempt), returns=attempt > WHOLE)
         receiver = NumberedInput(

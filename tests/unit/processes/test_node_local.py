@@ -1,4 +1,4 @@
-"""A node whose tasks come up alone: what it does with what it cannot read or write, and whom its senders believe."""
+"""A node whose tasks recover locally: what it does with what it cannot read or write, and whom its senders believe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Broadcast state in whole runs (OPS-1, OPS-2): under failures, laid out anew, and refused where it makes no sense."""
+"""Broadcast state in whole runs (OPS-1, OPS-2): under failures, rescaled, and refused where it makes no sense."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def with_new(behind: str, **more: str) -> Resume:
 def job(*commands: AnyCommand, **more: object) -> Scenario:
     """A count of a short input, a union of that with a long one; stopped when the count has finished."""
     workload = Workload(
-        name="unfit",
+        name="incompatible",
         inputs=(
             Input(name="short", splits=(numbered(10, 1),)),
             Input(name="long", splits=(numbered(200, 1_000),)),
@@ -153,7 +153,7 @@ def test_a_job_that_begins_with_one_before_a_finished_one_is_seen_and_nothing_el
     assert (found.difference, found.checkpoint) == ("begun though it does not fit", 4)
     assert "job 2 began with fresh before count" in found.message
     assert {type(verdict) for verdict in verdicts.values()} == {Unknown}
-    assert questions_of(case, "unfit") == ()
+    assert questions_of(case, "incompatible") == ()
 
 
 def test_of_a_job_with_operators_that_nobody_described_nothing_is_known() -> None:

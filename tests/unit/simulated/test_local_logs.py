@@ -28,7 +28,7 @@ LOST = "op0-0"
 
 
 def locally(*faults: AnyFault, **settings: Any) -> Scenario:
-    """Records lie in the channels when barriers come; who is lost comes up alone."""
+    """Records lie in the channels when barriers come; a lost task recovers locally."""
     drawn = {"spilling": "continuous", "failover": "local", "nodes": 3, "records": 120, **settings}
     return crowded(faults=faults, **drawn)
 

@@ -1,4 +1,4 @@
-"""Lists and unions in whole runs (OPS-2, FIN-1): laid out anew, on failure, beside subtasks that have finished."""
+"""Lists and unions in whole runs (OPS-2, FIN-1): rescaled, on failure, beside subtasks that have finished."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_what_was_in_flight_is_redistributed_once_along_with_each_kind_of_state(
     assert waiting
     assert sorted(origin for origins in shares for origin in origins) == sorted(waiting)
     assert sum(map(bool, shares)) > 1 or after < before, "where there are more than before they share it"
-    assert kind != "broadcast" or not [channel for channel in left if ">rules-" in channel], "kept aligned"
+    assert kind != "broadcast" or not [channel for channel in left if ">rules-" in channel], "never unaligned"
 
     assert [entry.status for entry in journal(JobEnded, history)] == ["cancelled", "finished"]
     assert not result.judgement.violated

@@ -101,7 +101,7 @@ def test_several_at_a_time_in_memory_and_while_a_task_stands_still(more: dict[st
     assert (max(under_way) > 1) is ("concurrent_checkpoints" in more)
 
 
-# -- edges that are kept aligned ---------------------------------------------------------------------------------
+# -- edges that are never unaligned ---------------------------------------------------------------------------------
 
 
 def test_a_forward_edge_is_never_unaligned_and_so_is_its_receiver() -> None:
@@ -224,7 +224,7 @@ def test_a_savepoint_is_aligned() -> None:
     assert any(in_flight(history).values())
 
 
-# -- laid out anew -----------------------------------------------------------------------------------------------
+# -- rescaled -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("partitioning", ["hash", "rebalance", "forward"])

@@ -31,7 +31,7 @@ def engine_of(scenario: Scenario, **changes: object) -> Scenario:
 
 
 def rebalanced(scenario: Scenario) -> Scenario:
-    """The scenario with no edge that is kept aligned."""
+    """The scenario with no edge that is never unaligned."""
     edges = tuple(
         msgspec.structs.replace(edge, partitioning="rebalance") if edge.partitioning == "forward" else edge
         for edge in scenario.topology.edges

@@ -47,7 +47,7 @@ def results(template: str) -> tuple[Result, ...]:
 
 
 def state_left_out(result: Result) -> Iterator[tuple[int, str]]:
-    """(checkpoint, node) of keyed state that is owed, and in no question."""
+    """(checkpoint, node) of keyed state that is expected, and in no question."""
     asked = {
         (cut, node)
         for question in decode(put(result).question)

@@ -1,4 +1,4 @@
-"""`verify --tamper`: every lie is told and seen; a judge without teeth is found out."""
+"""`verify --tamper`: every mutation is made and found; a judge without teeth is found out."""
 
 from __future__ import annotations
 

@@ -233,7 +233,7 @@ def test_of_an_unbounded_job_that_is_cut_off_what_was_offered_is_expected() -> N
 def test_a_fault_that_comes_again_and_again() -> None:
     toy = recovered()
     toy.seen.quiet = False
-    toy.note(TaskFailed, task="count-0", attempt=2, reason="poison", fault=0)
+    toy.note(TaskFailed, task="count-0", attempt=2, reason="injected exception", fault=0)
     assert reason(toy) == "assumption broken"
 
 
