@@ -37,7 +37,7 @@ class Kind(Protocol):
     """the kind of its outcomes too (`outcome.RUN_KINDS`)"""
 
     def number_at(self, index: int) -> int | None:
-        """The number of the one that runs with scenario `index`; None if none does."""
+        """The number of this kind's run that accompanies scenario `index`; None if none does."""
 
     def run(self, number: int, drawn: Drawn) -> Ran:
         """Run it and judge it; raises what the subject, the engine or the judge raises."""

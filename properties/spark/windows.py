@@ -1,4 +1,4 @@
-"""The oracle's queries for windows in event time, without late data.
+"""The oracle's queries for windows in event time without late data (`late_windows` has the others).
 
 The watermarks at the cuts follow from the records themselves: the least one of all
 splits that feed a window.  A pane is emitted in the epoch of the first cut whose

@@ -10,11 +10,11 @@ from .operators import Operator
 from .state import Entry
 
 CAUTION = 4
-"""a record moves the level by one part in this many of its distance from it"""
+"""each record moves the level by 1/CAUTION of the way to its value"""
 
 
 class Model(Operator):
-    """A level for each key, a whole number that begins at 0: each value moves it by floor((value - level) / 4).
+    """A level for each key, a whole number that begins at 0: each value moves it by floor((value - level) / CAUTION).
 
     Its heap holds (level, number of values learnt) by key.  The fold is not
     commutative, so a record lost, repeated or out of order is never forgotten.

@@ -14,7 +14,7 @@ GREETED_WITHIN_US = 10_000_000
 MOST_CALLERS = 64
 """connections that have not proved it yet; for one more the oldest is closed"""
 FULL_FOR_US = 100_000
-"""of the machine's clock: how long none is accepted after the process had no descriptor left"""
+"""of the machine's clock: the pause in accepting after the process ran out of descriptors"""
 
 
 class _Caller:
