@@ -14,7 +14,7 @@ MOST_EMPTY = 12
 MODES: dict[str, str] = {
     "aligned": "Barriers aligned (exactly-once)",
     "unaligned": "Barriers overtake (exactly-once)",
-    "timeout": "Barriers overtake after a time-out (exactly-once)",
+    "timeout": "Barriers overtake after a timeout (exactly-once)",
     "in-turn": "Each checkpoint the next of these (exactly-once)",
     "unblocked": "Barriers not waited for (at-least-once)",
     "none": "No barriers (at-most-once)",

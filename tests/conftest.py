@@ -1,4 +1,4 @@
-"""What all tests share: how Hypothesis runs here and how xdist distributes tests, one Spark session, the servers of process runs."""
+"""What all tests share: how Hypothesis runs, how xdist distributes tests, one Spark session, the servers of runs."""
 
 from __future__ import annotations
 

@@ -150,15 +150,15 @@ def workload_in_words(scenario: Scenario) -> str:
 _ALIGNING = {
     "aligned": "",
     "unaligned": "unaligned, ",
-    "timeout": "unaligned after a time-out, ",
-    "in-turn": "aligned, unaligned and unaligned after a time-out in turn, ",
+    "timeout": "unaligned after a timeout, ",
+    "in-turn": "aligned, unaligned and unaligned after a timeout in turn, ",
 }
 
 
 _SPILLING = {
     "at-once": "",
     "continuous": "spilled continuously, ",
-    "buffer-timeout": "spilled after a time-out, ",
+    "buffer-timeout": "spilled after a timeout, ",
 }
 
 

@@ -261,7 +261,7 @@ _ENDED = {
 _ALIGNED = {
     "aligned": "aligned",
     "unaligned": "unaligned",
-    "timeout": "unaligned after a time-out",
+    "timeout": "unaligned after a timeout",
     "in-turn": "aligned and unaligned in turn",
     "unblocked": "unblocked",
     "none": "without barriers",

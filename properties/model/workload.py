@@ -285,7 +285,7 @@ def _time_problems(workload: Workload) -> Iterator[str]:
         if source.discovered_us and (not source.is_enumerated or min(source.discovered_us) < 0):
             yield f"{source.name} discovers splits before an attempt begins, or without an enumerator"
         if source.delay < 0 or source.idle_after_us < 0:
-            yield f"{source.name} has a delay or an idle time-out below 0"
+            yield f"{source.name} has a delay or an idle timeout below 0"
     windows = [node for node in workload.nodes if _goes_by_time(node)]
     if len(windows) > 1:
         yield "more than one window or function with timers"

@@ -60,7 +60,7 @@ class Refill(Effect):
 
 class Append(Effect):
     """Append an element to the log of a persistent channel; it is not durable yet.  No number comes twice, but with a
-    buffer time-out a lower one can come later."""
+    buffer timeout a lower one can come later."""
 
     log: str
     number: int

@@ -173,7 +173,7 @@ def _reasons(graph: JobGraph, config: Config) -> Iterator[str]:
     if config.sink != "transactional" or config.committing != "writer":
         yield "rows written again would be visible twice: use a transactional sink that commits itself"
     if config.spilling == "buffer-timeout":
-        yield "an element that is taken before its time-out is in no log, and cannot be taken again: spill continuously"
+        yield "an element that is taken before its timeout is in no log, and cannot be taken again: spill continuously"
     for spec in graph.operators:
         yield from _reasons_of(spec)
 

@@ -1,6 +1,6 @@
 """Persistent channels: a task appends the elements of each input channel to a log (FLIP-76, UNA-2).
 
-With continuous spilling each element is appended as it comes.  With a buffer time-out an
+With continuous spilling each element is appended as it comes.  With a buffer timeout an
 element is appended when it has lain unprocessed for so long, or when a snapshot needs it.
 A snapshot holds references to the log instead of rows, and is written when the elements
 that it refers to are durable.  A restore reads these and goes on as if the rows had been

@@ -137,7 +137,7 @@ class SourceTask(Task):
         return [Advanced(time), *self.broadcast(Watermark(time))]
 
     def _watch(self) -> list[Effect]:
-        """Set the idle time-out, unless it is set already."""
+        """Set the idle timeout, unless it is set already."""
         idle_after_us = self._event_time.idle_after_us if self._event_time else 0
         if not idle_after_us or self._timer_set:
             return []

@@ -133,7 +133,7 @@ class Denied(Outcome, kw_only=True):
 
 
 class NoAnswer(Outcome, kw_only=True):
-    """An error or a time-out: it may have been done or not; ask again."""
+    """An error or a timeout: it may have been done or not; ask again."""
 
     reason: str
 

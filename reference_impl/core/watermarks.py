@@ -61,7 +61,7 @@ class InputTimes:
 class SplitTimes:
     """A source's event time by split, and its idle splits.
 
-    `lively` are the splits from which a record was read since the idle time-out was last set.
+    `lively` are the splits from which a record was read since the idle timeout was last set.
     """
 
     def __init__(self, splits: Sequence[int], delay: int) -> None:
@@ -81,7 +81,7 @@ class SplitTimes:
         self.idle = tuple(other for other in self.idle if other != split)
 
     def rest(self, unread: Sequence[int]) -> None:
-        """The idle time-out is over: those of the `unread` splits from which nothing was read since are
+        """The idle timeout is over: those of the `unread` splits from which nothing was read since are
         idle."""
         self.idle = tuple(split for split in unread if not self.lively[split])
         self.lively = dict.fromkeys(self.lively, False)

@@ -101,7 +101,7 @@ class Sessions:
         return outcome
 
     def _expired_or_done(self, asker: TaskRunner | CoordinatorRunner, request: CommitRequest) -> Outcome:
-        """Commit, unless a fault makes the store's time-out abort the transaction just before."""
+        """Commit, unless a fault makes the store's timeout abort the transaction just before."""
         if not isinstance(request, Commit | Finalise):
             return self._done(request, 0)
         for target in (asker.name, None):

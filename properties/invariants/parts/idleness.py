@@ -1,6 +1,6 @@
-"""Whether a source's splits became idle only after their time-out.
+"""Whether a source's splits became idle only after their timeout.
 
-The times of the reads decide.  A split may be idle only when the time-out has passed
+The times of the reads decide.  A split may be idle only when the timeout has passed
 since its last record was read.  Until then the source's watermark may not leave the
 split out, and the source may not report itself idle downstream.  For a split that this
 attempt has not read yet this is unknown: the split may have been idle before.
@@ -23,7 +23,7 @@ from ...semantics.event_time import Clock
 
 
 def idle_too_soon(case: Case, run: TaskRun, source: Input) -> Iterator[Violated]:
-    """Each split for which a source did not wait although it had read the split within the time-out."""
+    """Each split for which a source did not wait although it had read the split within the timeout."""
     if not source.idle_after_us or len(run.read_at) != len(run.reads):
         return
     reads = _Reads(case, run, source)
@@ -66,7 +66,7 @@ class _Reads:
 def _too_soon(case: Case, run: TaskRun, split: int, at: int, clause: str) -> Violated:
     return Violated(
         difference="idle too soon",
-        message=f"{run.task} of attempt {run.attempt} had read split {split} within its idle time-out, "
+        message=f"{run.task} of attempt {run.attempt} had read split {split} within its idle timeout, "
         f"and {clause} at {at} µs",
         tasks=(run.task,),
         events=journal_until(case.history, run.ended),

@@ -5,8 +5,8 @@ reads, and the event times of the records read, determine it.  An operator's wat
 the least one of its input channels.  The elements sent into the channels, in order, give
 a lower and an upper bound for it at each record that the operator took.  An operator
 need not wait for an idle channel until the channel's next record.  A split is idle only
-after its time-out.  If the history has the times of the reads (in virtual time it does),
-a source may not leave out, or report as idle, a split that was read within the time-out.
+after its timeout.  If the history has the times of the reads (in virtual time it does),
+a source may not leave out, or report as idle, a split that was read within the timeout.
 
 Each task's own program order has the advances, the network's log the channels' content.
 """

@@ -1,4 +1,4 @@
-"""The coordinator's process when tasks recover locally: who is notified of their addresses, and which orders come too late."""
+"""The coordinator's process when tasks recover locally: who gets their addresses, which orders come too late."""
 
 from __future__ import annotations
 

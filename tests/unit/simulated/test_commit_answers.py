@@ -1,4 +1,4 @@
-"""How long a sink waits for the answer to a commit: one that is refused comes at once, silence takes a time-out."""
+"""How long a sink waits for the answer to a commit: one that is refused comes at once, silence takes a timeout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Local recovery in the simulated world: a lost task is restarted alone and repeats its output, and nobody takes it twice."""
+"""Local recovery in the simulated world: a lost task restarts alone and repeats its output, nobody takes it twice."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_the_same_is_in_flight_however_it_is_stored() -> None:
 
 
 def test_with_a_time_out_only_what_waits_long_is_logged() -> None:
-    """A quick job without a checkpoint: everything is logged as it comes, nothing after a time-out."""
+    """A quick job without a checkpoint: everything is logged as it comes, nothing after a timeout."""
     quick = {"apply_cost_us": 1, "channel_capacity": 16, "checkpoint_interval_us": 100_000}
     assert run(job(spilling="continuous", **quick)).logs
     assert not run(job(spilling="buffer-timeout", spill_after_us=20_000, **quick)).logs

@@ -111,7 +111,7 @@ OF_COORDINATORS = (
 
 
 def survived(scenario: Scenario) -> tuple[int, int, bool, list[str]]:
-    """How many faults fired, how many attempts there were, whether just the expected rows came out, what is violated."""
+    """How many faults fired, how many attempts there were, whether the expected rows came out, what is violated."""
     history = run(scenario)
     violated = judge(scenario.workload, scenario.topology, history).violated
     return len(fired(history)), attempts(history), Counter(history.committed) == rows(scenario), list(violated)

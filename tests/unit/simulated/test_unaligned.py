@@ -165,7 +165,7 @@ def _restored(history: History, attempt: int) -> int:
     return next(run.loaded.checkpoint for run in history.runs if run.attempt == attempt and run.loaded is not None)
 
 
-# -- in turn, after a time-out ---------------------------------------------------------------------------------------
+# -- in turn, after a timeout ---------------------------------------------------------------------------------------
 
 
 def test_after_a_time_out_an_alignment_goes_on_unaligned() -> None:

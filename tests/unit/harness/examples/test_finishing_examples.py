@@ -1,4 +1,4 @@
-"""The examples of finishing can fail: on a run that finishes otherwise, beside one that does not differ, on a mutated history."""
+"""The examples of finishing can fail: on a run that finishes otherwise, beside one that does not differ, or mutated."""
 
 from __future__ import annotations
 

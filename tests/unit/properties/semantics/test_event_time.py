@@ -101,7 +101,7 @@ WRONG: list[tuple[Workload, str]] = [
     (workload(Count(), Map(), Tumbling(size=4)), "the keyed operator op0 stands before a window"),
     (workload(Tumbling(size=4), inputs=(Input(name="in", splits=(RECORDS,)),)), "which has no event time"),
     (workload(inputs=(Input(name="in", splits=(RECORDS,), times=((1, 2),)),)), "not one for each record"),
-    (workload(inputs=(source("in", 1, delay=-1),)), "a delay or an idle time-out below 0"),
+    (workload(inputs=(source("in", 1, delay=-1),)), "a delay or an idle timeout below 0"),
 ]
 
 
