@@ -6,10 +6,10 @@ received), and if each channel holds exactly the messages that were sent and not
 received, in order.  The evidence is the world's own log of events and messages, compared
 with what the processes reported.
 
-The course on consistent snapshots defines it in absolute time: "if a occurs before b and b is included in the
-snapshot, a is also included".  `in_absolute_time` is that reading, word by word.  Chandy
-and Lamport's own cuts break it: a process records its state when the marker comes, and
-another process has gone on meanwhile.
+The lecture notes on consistent snapshots define consistency in absolute time: "if a occurs
+before b and b is included in the snapshot, a is also included".  `in_absolute_time` is that
+reading, word by word.  Chandy and Lamport's own cuts break it: a process records its state when
+the marker comes, and another process has gone on meanwhile.
 """
 
 from __future__ import annotations

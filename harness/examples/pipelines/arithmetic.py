@@ -108,9 +108,9 @@ _SHARE_NOTHING = (
 
 
 def _nothing_without(_: Pipeline, run: PipelineRun) -> str:
-    ways = ("continuous", "buffer time-out")
+    ways = ("continuous", "buffer timeout")
     found = {one.way: one for one in steadiness(lambda way: fed(SLOW, 20 * MB, way, run.pipeline.device), ways)}
-    waits, always = found["buffer time-out"].written, found["continuous"].written
+    waits, always = found["buffer timeout"].written, found["continuous"].written
     require(waits == 0, f"it writes {waits:.1f} MB/s")
     require(always > 0, "continuous spilling writes nothing either")
     return f"without backpressure it writes {waits:.0f} MB/s, where continuous spilling writes {always:.0f}"

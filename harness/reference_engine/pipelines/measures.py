@@ -32,8 +32,8 @@ WAYS: dict[str, Way] = {
     "aligned": ALIGNED,
     "at once": AT_ONCE,
     "continuous": CONTINUOUS,
-    "barrier time-out": overtaking_after(TIMEOUT),
-    "buffer time-out": spilling_after(TIMEOUT),
+    "barrier timeout": overtaking_after(TIMEOUT),
+    "buffer timeout": spilling_after(TIMEOUT),
 }
 
 

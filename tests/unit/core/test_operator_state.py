@@ -1,4 +1,4 @@
-"""Lists and unions (OPS-2): what an operator holds of no key, how it is dealt, and who keeps what of it."""
+"""Lists and unions (OPS-2): what an operator holds of no key, how it is redistributed, and who keeps what of it."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ JOINED = Workload(
 
 
 def scenario(*faults: AnyFault, workload: Workload = COUNTED, **settings: object) -> Scenario:
-    """Two subtasks of each operator, hash edges; tasks are dealt out to three nodes in turn."""
+    """Two subtasks of each operator, hash edges; tasks are distributed to three nodes in turn."""
     readers = {name: node.name for node in workload.nodes for name in node.inputs} | {workload.nodes[-1].name: "sink"}
     names = [source.name for source in workload.inputs] + [node.name for node in workload.nodes]
     topology = Topology(

@@ -139,7 +139,7 @@ def test_a_stop_lets_nothing_out_and_a_drain_everything() -> None:
 
 
 def test_a_list_of_which_some_subtasks_have_finished() -> None:
-    """A short split's batch is done and gone; what the others hold is dealt to all (FIN-1)."""
+    """A short split's batch is done and gone; what the others hold is redistributed to all (FIN-1)."""
     again = Resume(trigger=AtTime(at_us=700), parallelism=dict.fromkeys(("source", "op0", "op1", "sink"), 2))
     ended = Cancel(trigger=AtTime(at_us=12_000))
     scenario = job(240, Filter(modulus=5), Batch(size=4), width=3, splits=3, commands=(ended, again))

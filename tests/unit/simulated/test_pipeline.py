@@ -32,8 +32,8 @@ WAYS = {
     "aligned": ALIGNED,
     "at once": AT_ONCE,
     "continuous": CONTINUOUS,
-    "barrier time-out": overtaking_after(SECOND),
-    "buffer time-out": spilling_after(SECOND),
+    "barrier timeout": overtaking_after(SECOND),
+    "buffer timeout": spilling_after(SECOND),
 }
 
 
@@ -167,7 +167,7 @@ def test_every_byte_is_processed_once_whatever_crashes(way: str, kind: str) -> N
 
 
 def test_the_same_plan_gives_the_same_run() -> None:
-    plan = _tree(WAYS["buffer time-out"], crashes_us=(7 * SECOND,))
+    plan = _tree(WAYS["buffer timeout"], crashes_us=(7 * SECOND,))
     assert judged(plan).trace_sha256 == judged(plan).trace_sha256
 
 

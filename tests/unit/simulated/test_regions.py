@@ -98,7 +98,7 @@ def test_a_zombie_of_the_region_is_shut_out() -> None:
 
 
 def test_two_regions_lost_with_their_node_restart_together_and_a_third_goes_on() -> None:
-    """Tasks are dealt out to the nodes in turn: source-0, source-2 and sink-1 lie on node 0."""
+    """Tasks are distributed to the nodes in turn: source-0, source-2 and sink-1 lie on node 0."""
     first = KillTask(trigger=AtTime(at_us=FAULT_AT), task="sink-0")
     second = KillTask(trigger=AtTime(at_us=FAULT_AT + 300), task="sink-1")
     result = result_of(scenario(first, second, splits=3))

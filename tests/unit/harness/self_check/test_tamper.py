@@ -22,7 +22,7 @@ SUBJECT = SimulatedSubject()
 
 @pytest.fixture(scope="module")
 def draw() -> Draw:
-    return drawer(Plan(), SUBJECT.capabilities)
+    return drawer(Plan(), SUBJECT)
 
 
 def _tamper(draw: Draw, scenarios: int = 12) -> TamperReport:

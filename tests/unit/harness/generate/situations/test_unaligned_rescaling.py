@@ -1,4 +1,4 @@
-"""S5: what was in flight is dealt anew, two to three and three to two and back, and nobody is accused."""
+"""S5: what was in flight is redistributed, two to three and three to two and back, and nobody is accused."""
 
 from __future__ import annotations
 

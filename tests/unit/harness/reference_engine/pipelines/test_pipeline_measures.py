@@ -48,7 +48,7 @@ def test_under_growing_backpressure_there_are_three_regimes() -> None:
 
 def test_what_waits_less_than_the_time_out_is_stored_when_the_checkpoint_starts() -> None:
     """Of ten seconds in the queue the last five are written then."""
-    took = took_s(first_checkpoint(pressed(100 * MB, WAYS["buffer time-out"]), MINUTE))
+    took = took_s(first_checkpoint(pressed(100 * MB, WAYS["buffer timeout"]), MINUTE))
     assert took_s(first_checkpoint(pressed(100 * MB, CONTINUOUS), MINUTE)) < took
 
 
@@ -60,10 +60,10 @@ def test_continuous_spilling_is_steady_and_at_once_is_not() -> None:
 
 
 def test_without_backpressure_a_time_out_of_buffers_writes_nothing() -> None:
-    found = {one.way: one for one in steadiness(lambda way: fed(10 * MB, 20 * MB, way), ("buffer time-out",))}
-    assert found["buffer time-out"].written == 0
-    pressing = {one.way: one for one in steadiness(lambda way: pressed(10 * MB, way), ("buffer time-out",))}
-    assert pressing["buffer time-out"].written > 9
+    found = {one.way: one for one in steadiness(lambda way: fed(10 * MB, 20 * MB, way), ("buffer timeout",))}
+    assert found["buffer timeout"].written == 0
+    pressing = {one.way: one for one in steadiness(lambda way: pressed(10 * MB, way), ("buffer timeout",))}
+    assert pressing["buffer timeout"].written > 9
 
 
 def test_a_store_with_latency_takes_longer_to_flush_and_files_take_more_room() -> None:
