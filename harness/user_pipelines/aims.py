@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from .description import Aim, filled
-from .output import query_sqlite
+from .output import NotReadable, query_sqlite
 
 
 class Lookout:
@@ -25,7 +25,10 @@ class Lookout:
             return bool(self._pattern.search(_tail(log, since)))
         if self._aim.query:
             path = Path(filled(self._aim.database, self._places))
-            rows = query_sqlite(path, self._aim.query) if path.exists() else []
+            try:
+                rows = query_sqlite(path, self._aim.query) if path.exists() else []
+            except NotReadable:
+                return False
             first = next(iter(rows[0].values()), None) if rows else None
             return first not in (None, 0, "")
         found = sorted(glob.glob(filled(self._aim.files, self._places), recursive=True), key=_age)

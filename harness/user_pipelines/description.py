@@ -55,7 +55,7 @@ class Run(Value, frozen=True, kw_only=True):
     """the process ends by itself, with exit code 0, when all input is processed; otherwise the harness stops it once
     its output is complete or `timeout_s` has passed"""
     timeout_s: float = 60.0
-    """how long the pipeline may take after the last fault"""
+    """how long the pipeline may go on without a change of its output, once it is started and fed"""
     settle_s: float = 1.0
     """how long a pipeline that does not end is watched for repeated rows, once its output is complete"""
 

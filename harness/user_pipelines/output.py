@@ -23,6 +23,10 @@ LINE = 200
 """how many characters of a row a message has"""
 
 
+class NotReadable(SubjectFailed):
+    """The output cannot be read just now: a file is being replaced, or a table is locked."""
+
+
 class Output:
     """Where a pipeline's output is, in one run."""
 
@@ -32,11 +36,15 @@ class Output:
         self._columns = [(name, read.columns.get(name, name)) for name in ROW]
 
     def rows(self) -> list[Row]:
-        """The committed rows; raises SubjectFailed, in one line, for a row that has other columns or other values."""
+        """The committed rows; raises SubjectFailed, in one line, for a row that has other columns or other values, and
+        NotReadable if the output cannot be read just now."""
         found: dict[str, Callable[[], Iterable[dict[str, Any]]]]
         found = {"json-lines": self._json_lines, "csv": self._csv, "parquet": self._parquet}
         found |= {"sqlite": self._sqlite, "postgres": self._postgres}
-        return [self._row(one) for one in found[self._read.format]()]
+        try:
+            return [self._row(one) for one in found[self._read.format]()]
+        except OSError as error:  # a file has gone since it was listed
+            raise NotReadable(f"read.path: {error.strerror or error}") from error
 
     def _row(self, found: Mapping[str, Any]) -> Row:
         values: list[int | None] = []
@@ -70,9 +78,13 @@ class Output:
 
     def _parquet(self) -> Iterator[dict[str, Any]]:
         import pyarrow.parquet as parquet
+        from pyarrow import ArrowInvalid
 
         for path in self._committed(self._files()):
-            yield from parquet.read_table(path).to_pylist()
+            try:
+                yield from parquet.read_table(path).to_pylist()
+            except ArrowInvalid as error:
+                raise NotReadable(f"{path.name} is no whole Parquet file: {' '.join(str(error).split())}") from error
 
     def _committed(self, files: Sequence[Path]) -> Iterable[Path]:
         """The files that a log of Spark names, in a folder that has one; a file without rows may be incomplete."""
@@ -88,6 +100,8 @@ class Output:
             return []
         try:
             return query_sqlite(path, filled(self._read.query, self._places))
+        except NotReadable:
+            raise
         except SubjectFailed as error:
             raise SubjectFailed(f"read.query: {error}") from None
 
@@ -106,14 +120,17 @@ class Output:
 
 
 def query_sqlite(path: Path, query: str) -> list[dict[str, Any]]:
-    """The rows of a query; none if its table does not exist yet, or another process keeps the database locked."""
-    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=2.0)
+    """The rows of a query; none if its database or table does not exist yet.  Raises NotReadable if another process
+    keeps the database locked."""
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=0.2)
     try:
         connection.row_factory = sqlite3.Row
         return [dict(row) for row in connection.execute(query)]
     except sqlite3.OperationalError as error:
-        if "no such table" in str(error) or "locked" in str(error) or "unable to open" in str(error):
+        if "no such table" in str(error) or "unable to open" in str(error):
             return []
+        if "locked" in str(error) or "busy" in str(error):
+            raise NotReadable(f"the database {path.name} is locked") from error
         raise SubjectFailed(f"the query {query!r} fails: {error}") from error
     finally:
         connection.close()

@@ -24,12 +24,14 @@ from .aims import Lookout
 from .description import HALFWAY, Pipeline, filled
 from .feeding import Feeder
 from .journal import Journal
-from .output import Output
+from .output import NotReadable, Output
 from .processes import Keeper, environment_of
 
 POLL_S = 0.01
 COMMAND_S = 120.0
 """how long a command before or after the run may take"""
+TIMEOUTS = 20
+"""after so many times `timeout_s` a pipeline whose output goes on changing is cut off"""
 WITNESSES = ("reader", "journal")
 
 
@@ -93,6 +95,7 @@ class PipelineRun:
         self._attempt: AttemptStarted | None = None
         self._restored = Lookout(self._file.restored, self._places) if self._file.restored is not None else None
         self._was_killed = False
+        self._cause = ""
         self._restart_at: float | None = None
         self._rows: list[Row] = []
         self._changed_at = self._began = self._started_at = time.monotonic()
@@ -110,7 +113,7 @@ class PipelineRun:
         try:
             if self._file.feed.at_once:
                 self._feeder.give_all()
-            self._start("")
+            self._start(self._cause)
             while not self._is_over():
                 time.sleep(POLL_S)
             self._stop()
@@ -144,7 +147,7 @@ class PipelineRun:
             self.aims_met[name] = self.aims_met[name] or lookout.sees(self._log, self._since)
         if self._pid is None:
             if self._restart_at is not None and now >= self._restart_at:
-                self._start("it was killed")
+                self._start(self._cause)
             return False
         if self._strike(now):
             return False
@@ -161,9 +164,16 @@ class PipelineRun:
     def _read(self, now: float) -> None:
         if now - self._read_at < self._file.read.every_ms / 1e3:
             return
+        self._read_now()
+
+    def _read_now(self) -> None:
+        """Read what is visible.  A reader that comes while a file is replaced, or a table is locked, reads again."""
         began = self._journal.next()
-        rows = self._output.rows()
         self._read_at = time.monotonic()
+        try:
+            rows = self._output.rows()
+        except NotReadable:
+            return
         self._journal.read(began, rows)
         if rows != self._rows:
             self._rows, self._changed_at = rows, self._read_at
@@ -180,14 +190,17 @@ class PipelineRun:
         if self._pid is None or not self._holds_work() or not self._is_up():
             return False
         due = next((one for one in self._watches if one.is_due(now - self._began)), None)
-        if due is None or not self._keeper.kill(self._pid):
+        if due is None:
+            return False
+        self._read_now()  # the last read may be older than the last rows
+        if not self._holds_work() or not self._keeper.kill(self._pid):
             return False
         self._watches.remove(due)
         detail = f"{self._feeder.given} records had been given, {len(self._rows)} rows were visible"
         attempt = self._attempt.attempt if self._attempt is not None else 1
         self._journal.fired(due.number, kind_of(self._scenario.faults[due.number]), due.name, detail, attempt)
         self._keeper.end(self._pid)
-        self._pid, self._was_killed = None, True
+        self._pid, self._was_killed, self._cause = None, True, "it was killed"
         self._restart_at = time.monotonic() + self._file.run.restart_after_ms / 1e3
         return True
 
@@ -203,6 +216,7 @@ class PipelineRun:
         return self._feeder.given > 0 and bool(self.expected - Counter(self._rows))
 
     def _has_ended(self, code: int) -> bool:
+        self._look_for_recovery()  # the process may have printed its last lines since
         self._keeper.end(self._pid or 0)
         self._pid = None
         if code != 0:
@@ -212,25 +226,24 @@ class PipelineRun:
             self._journal.ended("failed", f"it ended by itself, though `run.ends` is false: {self._last_words()}")
             return True
         if not self._feeder.is_over:  # what it had not been given is left
-            self._restart_at = time.monotonic()
+            self._restart_at, self._cause = time.monotonic(), "it had processed what it had been given"
             return False
         self._journal.ended("finished")
         return True
 
     def _is_at_rest(self, now: float) -> bool:
-        """Whether a pipeline that does not end has made its output, or the time is up."""
-        since_feeding = now - max(self._fed_at, self._began)
-        still = now - self._changed_at >= self._file.run.settle_s
-        if self._feeder.is_over and not self._file.run.ends and still and not self._holds_work():
+        """Whether a pipeline that does not end has made its output, or nothing has happened for `timeout_s`.
+
+        An output that never stops changing is cut off.
+        """
+        run = self._file.run
+        still_s = now - max(self._fed_at, self._began, self._started_at, self._changed_at)
+        complete = self._feeder.is_over and not self._holds_work()
+        if not run.ends and (still_s >= run.timeout_s or (complete and now - self._changed_at >= run.settle_s)):
             self._journal.ended("finished")
             return True
-        if since_feeding < self._file.run.timeout_s or now - self._started_at < self._file.run.timeout_s:
-            return False
-        if not self._file.run.ends and still:
-            self._journal.ended("finished")  # its output has come to rest without being complete
-        else:
-            self._cut_short = not still
-        return True
+        self._cut_short = now - self._started_at >= TIMEOUTS * run.timeout_s
+        return self._cut_short or still_s >= run.timeout_s
 
     # -- its process ------------------------------------------------------------------
 

@@ -19,6 +19,9 @@ from cutproof.harness.reference_engine.defects import DEFECTS
 from cutproof.harness.runtime.config import from_file
 from cutproof.harness.search import known_failures
 from cutproof.harness.subject.abilities import demand
+from cutproof.harness.user_pipelines import description
+from cutproof.harness.user_pipelines.description import read_pipeline
+from cutproof.harness.user_pipelines.library import SHIPPED
 from cutproof.harness.workloads import inputs
 from cutproof.properties.model.workload import AnyOperator
 
@@ -28,7 +31,9 @@ DOCUMENTS = {
     for path in sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), ROOT / "tests/README.md"])
 }
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
-COMMAND = re.compile(r"(?:\w+=\S+ )*(?:\.venv/bin/)?cutproof ((?:verify|replay|judge|check|report|defects|doctor)\b.*)")
+COMMAND = re.compile(
+    r"(?:\w+=\S+ )*(?:\.venv/bin/)?cutproof ((?:verify|replay|judge|check|report|defects|pipeline|doctor)\b.*)"
+)
 IDS = {*DEFECTS, "ID", "ID…"}
 """what `defects run` may be followed by, with the words that stand for ids of the reader's"""
 ORDERS = "customer,price,shop,placed_at\nann,34.48,n,2024-01-01T00:00:00\n,,s,2024-01-01T00:01:00\n"
@@ -167,3 +172,16 @@ def test_the_tox_environments_that_the_pages_name_are_there() -> None:
     assert named <= set(re.findall(r"^\[testenv:([\w-]+)\]$", text, flags=re.MULTILINE))
     # To tox, a first word with a colon is the name of an environment to which the rest is limited.
     assert re.findall(r"^description = [\w-]+: .*$", text, flags=re.MULTILINE) == []
+
+
+def test_the_pipeline_file_of_its_page_can_be_used_and_every_entry_is_explained(tmp_path: Path) -> None:
+    page = DOCUMENTS["docs/pipelines.md"]
+    (text,) = _blocks(page, "toml")
+    (tmp_path / "pipeline.toml").write_text(text)
+    assert read_pipeline(tmp_path / "pipeline.toml").name == "counts"
+    parts = (description.PipelineFile, description.Run, description.Feed, description.Read, description.Aim)
+    fields = {field for part in parts for field in part.__struct_fields__} - {"format", "name", "about"}
+    named = set(re.findall(r"`\[?(?:aims\.)?(\w+)", page)) | set(re.findall(r"\[(\w+)\]", page))
+    assert fields - named - {"aims"} == set()
+    assert set(re.findall(r"^\| `([\w-]+)` \| (?:nothing else|`pip)", page, flags=re.MULTILINE)) == set(SHIPPED)
+    assert {place for place in description.PLACES if f"`{{{place}}}`" not in page} == set()

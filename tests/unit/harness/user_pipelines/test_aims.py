@@ -1,0 +1,55 @@
+"""Whether an aim is met, as it can be seen from outside."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+from cutproof.harness.user_pipelines.aims import Lookout
+from cutproof.harness.user_pipelines.description import Aim
+
+
+def sees(folder: Path, aim: Aim, log: str = "", since: int = 0) -> bool:
+    (folder / "log").write_text(log)
+    return Lookout(aim, {"state": str(folder)}).sees(folder / "log", since)
+
+
+def test_a_line_of_the_log_since_the_process_began(tmp_path: Path) -> None:
+    aim = Aim(log="^batch [0-9]+ is written")
+    assert sees(tmp_path, aim, "starting\nbatch 3 is written\n")
+    assert not sees(tmp_path, aim, "starting: batch 3 is written\n")
+    before = "batch 3 is written\n"
+    assert not sees(tmp_path, aim, before + "starting\n", since=len(before))
+
+
+def test_a_file_without_its_namesake(tmp_path: Path) -> None:
+    """The newest offsets of Spark without the commit of the same number."""
+    aim = Aim(files="{state}/offsets/*", without="{state}/commits/*")
+    for name in ("offsets", "commits"):
+        (tmp_path / name).mkdir()
+    assert not sees(tmp_path, aim)
+    for number in range(12):
+        path = tmp_path / "offsets" / str(number)
+        path.touch()
+        os.utime(path, ns=(number, number))
+        assert sees(tmp_path, aim), "the newest is not committed"
+        (tmp_path / "commits" / str(number)).touch()
+        assert not sees(tmp_path, aim)
+    assert sees(tmp_path, Aim(files="{state}/offsets/1?"))
+
+
+def test_a_query(tmp_path: Path) -> None:
+    aim = Aim(query="SELECT count(*) > 1 FROM rows", database="{state}/a.db")
+    assert not sees(tmp_path, aim)
+    writer = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
+    assert not sees(tmp_path, aim)
+    writer.execute("CREATE TABLE rows (key INT)")
+    writer.execute("INSERT INTO rows VALUES (1)")
+    assert not sees(tmp_path, aim)
+    writer.execute("INSERT INTO rows VALUES (2)")
+    assert sees(tmp_path, aim)
+    writer.execute("PRAGMA locking_mode = exclusive")
+    writer.execute("BEGIN EXCLUSIVE")
+    assert not sees(tmp_path, aim), "who cannot look does not see"
+    writer.close()

@@ -1,0 +1,125 @@
+"""The committed output, as each format has it, and while it is being written."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pyarrow as arrow
+import pyarrow.parquet as parquet
+import pytest
+
+from cutproof.harness.subject.port import SubjectFailed
+from cutproof.harness.user_pipelines.description import Feed, Read
+from cutproof.harness.user_pipelines.feeding import Feeder
+from cutproof.harness.user_pipelines.output import NotReadable, Output
+
+ROWS = [(1, 2, 3, 0), (None, -4, 5, 6)]
+
+
+def output(folder: Path, **read: object) -> Output:
+    return Output(Read(**read), {"output": str(folder)})  # type: ignore[arg-type]
+
+
+def test_json_lines_without_a_line_that_is_not_whole_yet(tmp_path: Path) -> None:
+    lines = '{"key": 1, "value": 2, "tag": 3}\n{"key": null, "value": -4, "tag": 5, "tag2": 6}\n'
+    (tmp_path / "a.jsonl").write_text(lines + '{"key": 7, "val')
+    assert output(tmp_path, format="json-lines", path="{output}/*.jsonl").rows() == ROWS
+
+
+def test_csv_with_other_names_of_columns(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("customer,sum,tag,tag2\n1,2,3,0\n,-4,5,6\n")
+    columns = {"key": "customer", "value": "sum"}
+    assert output(tmp_path, format="csv", path="{output}/*.csv", columns=columns).rows() == ROWS
+    (tmp_path / "a.csv").write_text("customer,sum,tag,tag2\n")
+    assert output(tmp_path, format="csv", path="{output}/*.csv", columns=columns).rows() == []
+
+
+def table(*rows: tuple[int | None, int, int]) -> arrow.Table:
+    return arrow.table({name: [row[number] for row in rows] for number, name in enumerate(("key", "value", "tag"))})
+
+
+def test_parquet_and_a_file_that_is_not_whole_yet(tmp_path: Path) -> None:
+    parquet.write_table(table((1, 2, 3)), tmp_path / "a.parquet")
+    read = output(tmp_path, format="parquet", path="{output}/*.parquet")
+    assert read.rows() == [(1, 2, 3, 0)]
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 and no end")
+    with pytest.raises(NotReadable, match=r"b\.parquet is no whole Parquet file"):
+        read.rows()
+
+
+def test_of_a_folder_of_spark_only_what_its_log_names(tmp_path: Path) -> None:
+    for name, row in (("a.parquet", (1, 2, 3)), ("b.parquet", (4, 5, 6)), ("c.parquet", (7, 8, 9))):
+        parquet.write_table(table(row), tmp_path / name)
+    (log := tmp_path / "_spark_metadata").mkdir()
+    read = output(tmp_path, format="parquet", path="{output}/*.parquet")
+    assert read.rows() == []
+    added = {"path": f"file://{tmp_path}/a.parquet", "action": "add"}
+    also = {"path": f"file://{tmp_path}/b.parquet", "action": "add"}
+    (log / "0").write_text("v1\n" + json.dumps(added) + "\n" + json.dumps(also))
+    (log / "1").write_text("v1\n" + json.dumps({**also, "action": "delete"}))
+    (log / ".1.crc").write_text("nonsense")
+    assert read.rows() == [(1, 2, 3, 0)]
+
+
+def test_sqlite_before_its_table_exists_and_while_it_is_locked(tmp_path: Path) -> None:
+    read = output(tmp_path, format="sqlite", path="{output}/a.db", query="SELECT key, value, 0 AS tag FROM rows")
+    assert read.rows() == []
+    writer = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
+    assert read.rows() == []
+    writer.execute("CREATE TABLE rows (key INT, value INT)")
+    writer.execute("INSERT INTO rows VALUES (1, 2)")
+    assert read.rows() == [(1, 2, 0, 0)]
+    writer.execute("PRAGMA locking_mode = exclusive")
+    writer.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(NotReadable, match=r"a\.db is locked"):
+        read.rows()
+    writer.close()
+
+
+def test_a_file_that_is_replaced_while_it_is_read(tmp_path: Path) -> None:
+    (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nothing")
+    with pytest.raises(NotReadable):
+        output(tmp_path, format="json-lines", path="{output}/*.jsonl").rows()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"key": 1, "tag": 3}', "the output has no column 'value'"),
+        ('{"key": "x", "value": 2, "tag": 3}', "the column 'key' of the output is no whole number: 'x'"),
+        ('{"key": 1.5, "value": 2, "tag": 3}', "the column 'key' of the output is no whole number: 1.5"),
+        ('{"key": [1], "value": 2, "tag": 3}', "the column 'key' of the output is no whole number"),
+        ("[1, 2, 3]", "no JSON object"),
+        ("nonsense", "not JSON"),
+    ],
+)
+def test_a_row_that_cannot_be_one_is_said_in_one_line(line: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(line + "\n")
+    with pytest.raises(SubjectFailed) as raised:
+        output(tmp_path, format="json-lines", path="{output}/*.jsonl").rows()
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+RECORDS = [(1, 10, 1), (2, 20, 2), (None, None, 3)]
+
+
+def test_records_come_file_by_file(tmp_path: Path) -> None:
+    (folder := tmp_path / "input").mkdir()
+    feeder = Feeder(Feed(records_per_file=2, columns={"value": "amount", "tag": ""}), RECORDS, folder)
+    feeder.give()
+    assert (feeder.given, feeder.is_over) == (2, False)
+    assert [path.name for path in folder.iterdir()] == ["part-00000.jsonl"]
+    feeder.give_all()
+    feeder.give()
+    assert (feeder.given, feeder.is_over) == (3, True)
+    found = [json.loads(line) for path in sorted(folder.iterdir()) for line in path.read_text().splitlines()]
+    assert found == [{"key": key, "amount": value} for key, value, _ in RECORDS]
+
+
+def test_records_as_csv(tmp_path: Path) -> None:
+    (folder := tmp_path / "input").mkdir()
+    Feeder(Feed(format="csv"), RECORDS, folder).give_all()
+    assert (folder / "part-00000.csv").read_text() == "key,value,tag\n1,10,1\n2,20,2\n,,3\n"
