@@ -31,9 +31,7 @@ DOCUMENTS = {
     for path in sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), ROOT / "tests/README.md"])
 }
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
-COMMAND = re.compile(
-    r"(?:\w+=\S+ )*(?:\.venv/bin/)?cutproof ((?:verify|replay|judge|check|report|defects|pipeline|doctor)\b.*)"
-)
+COMMAND = re.compile(rf"(?:\w+=\S+ )*(?:\.venv/bin/)?cutproof ((?:{'|'.join(VERBS)})\b.*)")
 IDS = {*DEFECTS, "ID", "ID…"}
 """what `defects run` may be followed by, with the words that stand for ids of the reader's"""
 ORDERS = "customer,price,shop,placed_at\nann,34.48,n,2024-01-01T00:00:00\n,,s,2024-01-01T00:01:00\n"
