@@ -47,9 +47,10 @@ def _age(name: str) -> tuple[int, str]:
 
 
 def _tail(log: Path, since: int) -> str:
+    """What was printed since; a line may follow a progress bar, which a carriage return has wiped out."""
     try:
         with log.open("rb") as file:
             file.seek(since)
-            return file.read().decode(errors="replace")
+            return file.read().decode(errors="replace").replace("\r", "\n")
     except OSError:
         return ""

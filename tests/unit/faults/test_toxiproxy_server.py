@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import signal
 import socket
 import time
 from pathlib import Path
@@ -17,6 +15,7 @@ from cutproof.faults.injectors.toxics import Slice, Stall
 from cutproof.faults.injectors.toxiproxy import Proxy, Toxiproxy, ToxiproxyFailed
 from cutproof.harness.reference_engine.services import toxiproxy as service
 from unit.faults.proxies import NAME, TIMEOUT_S, Echo, Server, connect, transmit
+from unit.standstill import stop
 
 AT_ONCE_S = 8
 """On a busy machine: of four requests that wait in vain each takes two seconds, and a removal that hangs 25."""
@@ -78,22 +77,9 @@ def test_the_servers_death_is_an_error_at_once(own: Server, echo: Echo) -> None:
     assert time.monotonic() - began < AT_ONCE_S
 
 
-def _wait_until_stopped(pid: int) -> None:
-    """The signal reaches the threads of a process one after the other; until then one of them may answer."""
-    deadline = time.monotonic() + AT_ONCE_S
-    while any(_state(thread) != "T" for thread in Path(f"/proc/{pid}/task").iterdir()):
-        assert time.monotonic() < deadline, "it does not stop"
-        time.sleep(0.002)
-
-
-def _state(thread: Path) -> str:
-    return (thread / "stat").read_text().rpartition(")")[2].split()[0]
-
-
 def test_a_server_that_does_not_answer_is_an_error_in_bounded_time(own: Server) -> None:
     hasty = Toxiproxy(own.port, timeout_s=0.2)
-    os.kill(own.process.pid, signal.SIGSTOP)
-    _wait_until_stopped(own.process.pid)
+    stop(own.process.pid)
     began = time.monotonic()
     with pytest.raises(ToxiproxyFailed, match=r"did not answer within 0\.2 s$"):
         hasty.proxies()

@@ -48,7 +48,11 @@ def telling(write: Write, checkpoints: Path) -> Write:
 
 
 def main(records: str, output: str, checkpoints: str, how: str) -> None:
-    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    builder = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+    )
     spark = builder.config("spark.sql.shuffle.partitions", "1").getOrCreate()
     stream = (
         spark.readStream.schema("key BIGINT, value BIGINT, tag BIGINT").option("maxFilesPerTrigger", 1).json(records)

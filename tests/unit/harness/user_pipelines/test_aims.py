@@ -19,6 +19,7 @@ def test_a_line_of_the_log_since_the_process_began(tmp_path: Path) -> None:
     aim = Aim(log="^batch [0-9]+ is written")
     assert sees(tmp_path, aim, "starting\nbatch 3 is written\n")
     assert not sees(tmp_path, aim, "starting: batch 3 is written\n")
+    assert sees(tmp_path, aim, "[Stage 0:>      (0 + 1) / 1]\r                \rbatch 3 is written\n")
     before = "batch 3 is written\n"
     assert not sees(tmp_path, aim, before + "starting\n", since=len(before))
 

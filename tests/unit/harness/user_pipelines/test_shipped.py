@@ -17,7 +17,7 @@ from cutproof.properties.model.verdict import Holds, Violated
 NEEDS_BYTEWAX = pytest.mark.skipif(
     importlib.util.find_spec("bytewax") is None, reason="bytewax is not installed: pip install 'cutproof[bytewax]'"
 )
-RECORDS = 20
+RECORDS = 40
 
 
 def killed(name: str, aim: str) -> Result:

@@ -25,6 +25,7 @@ from cutproof.reference_impl.processes.offspring import children_of
 from unit.harness.scenarios import chain
 from unit.harness.stage import planned
 from unit.processes.stores import RunningServer
+from unit.standstill import stop
 
 NAMES = ("a", "b", "c", "d", "e", "f")
 
@@ -62,7 +63,7 @@ def test_a_toxiproxy_that_was_killed(services: Services) -> None:
 @pytest.mark.usefixtures("toxiproxy_server")
 def test_a_toxiproxy_that_hangs_when_a_run_begins_is_replaced(services: Services) -> None:
     before = services.proxies.pid
-    os.kill(before, signal.SIGSTOP)
+    stop(before)
     subject = ProcessesSubject(services=services)
     history = subject.run(writing_to(FILES))
     assert [entry.status for entry in history.journal if isinstance(entry, JobEnded)] == ["finished"]

@@ -1,0 +1,23 @@
+"""A process that a test stops has stopped: the signal reaches the threads of a process one after the other."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+WITHIN_S = 8.0
+
+
+def stop(pid: int) -> None:
+    """Send SIGSTOP and wait until every thread has stopped; until then one of them may answer."""
+    os.kill(pid, signal.SIGSTOP)
+    deadline = time.monotonic() + WITHIN_S
+    while any(_state(thread) != "T" for thread in Path(f"/proc/{pid}/task").iterdir()):
+        assert time.monotonic() < deadline, "it does not stop"
+        time.sleep(0.002)
+
+
+def _state(thread: Path) -> str:
+    return (thread / "stat").read_text().rpartition(")")[2].split()[0]
