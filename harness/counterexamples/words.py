@@ -47,6 +47,8 @@ def fault_in_words(fault: AnyFault) -> str:
     match fault:
         case plan.KillTask(task=task):
             return f"task {task} is killed"
+        case plan.KillNode(trigger=AtAim()):
+            return "the pipeline is killed"
         case plan.KillNode(node=node):
             return f"node {node} is killed with every task on it"
         case plan.KillCoordinator(down_us=down_us):

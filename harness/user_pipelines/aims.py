@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from .description import Aim, filled
-from .output import NotReadable, query_sqlite
+from .output import NotReadable, NotThere, query
 
 
 class Lookout:
@@ -22,12 +22,11 @@ class Lookout:
     def sees(self, log: Path, since: int) -> bool:
         """Whether the aim's predicate holds now."""
         if self._pattern is not None:
-            return bool(self._pattern.search(_tail(log, since)))
+            return bool(self._pattern.search(tail(log, since)))
         if self._aim.query:
-            path = Path(filled(self._aim.database, self._places))
             try:
-                rows = query_sqlite(path, self._aim.query) if path.exists() else []
-            except NotReadable:
+                rows = query(filled(self._aim.database, self._places), filled(self._aim.query, self._places))
+            except (NotReadable, NotThere):
                 return False
             first = next(iter(rows[0].values()), None) if rows else None
             return first not in (None, 0, "")
@@ -46,7 +45,7 @@ def _age(name: str) -> tuple[int, str]:
         return 0, name
 
 
-def _tail(log: Path, since: int) -> str:
+def tail(log: Path, since: int) -> str:
     """What was printed since; a line may follow a progress bar, which a carriage return has wiped out."""
     try:
         with log.open("rb") as file:

@@ -120,7 +120,8 @@ class Aim(Value, frozen=True, kw_only=True):
     query: str = ""
     """SQL: its first row's first column is true (not 0, NULL or empty)"""
     database: str = ""
-    """the SQLite file that `query` is asked of"""
+    """what `query` is asked of: a file of SQLite, or the URL of a PostgreSQL (postgresql://…; $NAME stands for a
+    variable of the environment)"""
 
 
 class PipelineFile(Value, frozen=True, kw_only=True):
@@ -238,9 +239,9 @@ def _commands(file: PipelineFile) -> list[tuple[str, tuple[str, ...]]]:
 def _unknown_places(file: PipelineFile) -> list[str]:
     texts = [(f"run.{name}", argument) for name, command in _commands(file) for argument in command]
     texts += [(f"run.environment.{name}", value) for name, value in file.run.environment.items()]
-    texts += [("read.path", file.read.path)]
+    texts += [(f"read.{field}", getattr(file.read, field)) for field in ("path", "query", "dsn")]
     for name, aim in file.aims.items():
-        texts += [(f"aims.{name}.{field}", getattr(aim, field)) for field in ("files", "without", "database")]
+        texts += [(f"aims.{name}.{field}", getattr(aim, field)) for field in ("files", "without", "query", "database")]
     return [
         f"{where}: {{{place}}} is none of {', '.join(f'{{{one}}}' for one in PLACES)}"
         for where, text in texts

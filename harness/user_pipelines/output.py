@@ -23,6 +23,10 @@ LINE = 200
 """how many characters of a row a message has"""
 
 
+class NotThere(SubjectFailed):
+    """There is no such database or table, perhaps because the pipeline has not made it yet."""
+
+
 class NotReadable(SubjectFailed):
     """The output cannot be read just now: a file is being replaced, or a table is locked."""
 
@@ -33,6 +37,8 @@ class Output:
     def __init__(self, read: Read, places: dict[str, str]) -> None:
         self._read = read
         self._places = places
+        self.absent = "it was never read"
+        """why the last read found nothing to read: no file, no table; empty if it found something"""
         self._columns = [(name, read.columns.get(name, name)) for name in ROW]
 
     def rows(self) -> list[Row]:
@@ -59,7 +65,9 @@ class Output:
         return (key, value, tag or 0, tag2 or 0)
 
     def _files(self) -> list[Path]:
-        return sorted(Path(one) for one in glob.glob(filled(self._read.path, self._places), recursive=True))
+        found = sorted(Path(one) for one in glob.glob(filled(self._read.path, self._places), recursive=True))
+        self.absent = "" if found else f"read.path: no file matches {self._read.path}"
+        return found
 
     def _json_lines(self) -> Iterator[dict[str, Any]]:
         for path in self._files():
@@ -96,39 +104,66 @@ class Output:
 
     def _sqlite(self) -> list[dict[str, Any]]:
         path = Path(filled(self._read.path, self._places))
-        if not path.exists():
-            return []
+        self.absent = ""
         try:
             return query_sqlite(path, filled(self._read.query, self._places))
+        except NotThere as error:
+            self.absent = f"read.query: {error}"
+            return []
         except NotReadable:
             raise
         except SubjectFailed as error:
             raise SubjectFailed(f"read.query: {error}") from None
 
     def _postgres(self) -> list[dict[str, Any]]:
-        import psycopg
-        from psycopg.rows import dict_row
-
+        self.absent = ""
         try:
-            dsn = os.path.expandvars(self._read.dsn)
-            with psycopg.connect(dsn, autocommit=True, row_factory=dict_row) as connection:
-                return list(connection.execute(filled(self._read.query, self._places).encode()))
-        except psycopg.errors.UndefinedTable:
-            return []  # the pipeline has not made it yet
-        except psycopg.Error as error:
-            raise SubjectFailed(f"read.query: PostgreSQL says: {' '.join(str(error).split())}") from error
+            return query_postgres(filled(self._read.dsn, self._places), filled(self._read.query, self._places))
+        except NotThere as error:
+            self.absent = f"read.query: {error}"
+            return []
+        except NotReadable:
+            raise
+        except SubjectFailed as error:
+            raise SubjectFailed(f"read.query: {error}") from None
+
+
+def query(database: str, text: str) -> list[dict[str, Any]]:
+    """The rows of a query to a PostgreSQL by its URL, or to a file of SQLite."""
+    if os.path.expandvars(database).startswith(("postgresql://", "postgres://")):
+        return query_postgres(database, text)
+    return query_sqlite(Path(database), text)
+
+
+def query_postgres(dsn: str, text: str) -> list[dict[str, Any]]:
+    """The rows of a query.  Raises NotThere if its table does not exist, SubjectFailed for any other error."""
+    import psycopg
+    from psycopg.rows import dict_row
+
+    known = os.path.expandvars(dsn)
+    if "$" in known:
+        raise SubjectFailed(f"{dsn} names a variable that the environment of cutproof does not have")
+    try:
+        with psycopg.connect(known, autocommit=True, row_factory=dict_row) as connection:
+            return list(connection.execute(text.encode()))
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
+        raise NotThere(f"PostgreSQL says: {str(error).splitlines()[0]}") from error
+    except psycopg.Error as error:
+        raise SubjectFailed(f"PostgreSQL says: {' '.join(str(error).split())}") from error
 
 
 def query_sqlite(path: Path, query: str) -> list[dict[str, Any]]:
-    """The rows of a query; none if its database or table does not exist yet.  Raises NotReadable if another process
-    keeps the database locked."""
+    """The rows of a query.  Raises NotThere if its database or table does not exist, NotReadable if another process
+    keeps the database locked, SubjectFailed for any other error."""
+    if not path.exists():
+        raise NotThere(f"there is no file {path.name}")
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=0.2)
     try:
         connection.row_factory = sqlite3.Row
         return [dict(row) for row in connection.execute(query)]
     except sqlite3.OperationalError as error:
         if "no such table" in str(error) or "unable to open" in str(error):
-            return []
+            raise NotThere(f"SQLite says: {error}") from error
         if "locked" in str(error) or "busy" in str(error):
             raise NotReadable(f"the database {path.name} is locked") from error
         raise SubjectFailed(f"the query {query!r} fails: {error}") from error

@@ -20,7 +20,7 @@ from ...properties.quick_checker.from_outside import OutsideView
 from ...properties.reconstruct.lineage import INFINITE
 from ..scenario.model import Scenario
 from ..subject.port import SubjectFailed
-from .aims import Lookout
+from .aims import Lookout, tail
 from .description import HALFWAY, Pipeline, filled
 from .feeding import Feeder
 from .journal import Journal
@@ -30,6 +30,7 @@ from .processes import Keeper, environment_of
 POLL_S = 0.01
 COMMAND_S = 120.0
 """how long a command before or after the run may take"""
+LAST_LINES = 3
 TIMEOUTS = 20
 """after so many times `timeout_s` a pipeline whose output goes on changing is cut off"""
 WITNESSES = ("reader", "journal")
@@ -118,6 +119,7 @@ class PipelineRun:
                 time.sleep(POLL_S)
             self._stop()
             committed = self._output.rows()
+            self._demand_output()
         finally:
             for command in self._file.run.after:
                 self._run_to_the_end("after", command)
@@ -135,6 +137,13 @@ class PipelineRun:
             cut_short=self._cut_short,
             unapplied=[f"{kind_of(self._scenario.faults[one.number])}, {one.name}" for one in self._watches],
         )
+
+    def _demand_output(self) -> None:
+        """Raise SubjectFailed if a pipeline that did not fail has left nothing that could be read: then the file names
+        the wrong place."""
+        failed = any(isinstance(entry, JobEnded) and entry.status == "failed" for entry in self._journal.entries)
+        if self._output.absent and self.expected and not failed:
+            raise SubjectFailed(f"{self._output.absent}; it was not there until the end of the run")
 
     # -- the course of a run ----------------------------------------------------------
 
@@ -263,6 +272,7 @@ class PipelineRun:
             self._pid = None
 
     def _run_to_the_end(self, when: str, command: tuple[str, ...]) -> None:
+        self._since = self._log.stat().st_size
         pid = self._keeper.start(self._filled(command), self._environment(), self._folder, self._log)
         deadline = time.monotonic() + COMMAND_S
         while (code := self._keeper.exit_code(pid)) is None and time.monotonic() < deadline:
@@ -280,8 +290,9 @@ class PipelineRun:
         return environment_of(added)
 
     def _last_words(self) -> str:
-        lines = self._log.read_text(encoding="utf-8", errors="replace").split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "it has printed nothing")
+        """The last lines that the process has printed since it was started."""
+        lines = [line.strip() for line in tail(self._log, self._since).split("\n") if line.strip()]
+        return " | ".join(lines[-LAST_LINES:]) or "it has printed nothing"
 
     # -- from the scenario ------------------------------------------------------------
 

@@ -20,6 +20,7 @@ MOST_KILLS = 2
 AFTER_US = (0, 0, 1_000, 10_000, 50_000)
 """how long after its aim is met a kill comes"""
 OCCURRENCES = (1, 1, 1, 2, 2, 3)
+"""of `halfway`; an aim of the file may be met only once"""
 AT_A_TIME, AT_OWN_AIM = 0.1, 0.5
 """how often a kill has a time, and how often the others have an aim of the file"""
 
@@ -79,9 +80,9 @@ class PipelineSubject:
         if dice.random() < AT_A_TIME:
             files = -(-records // feed.records_per_file)
             return KillNode(node=0, trigger=AtTime(at_us=dice.randint(0, files * feed.every_ms * 1_000 + 500_000)))
-        aim = dice.choice(aims) if aims and dice.random() < AT_OWN_AIM else HALFWAY
-        after_us = dice.choice(AFTER_US)
-        return KillNode(node=0, trigger=AtAim(aim=aim, occurrence=dice.choice(OCCURRENCES), after_us=after_us))
+        own = bool(aims) and dice.random() < AT_OWN_AIM
+        aim, occurrence = (dice.choice(aims), 1) if own else (HALFWAY, dice.choice(OCCURRENCES))
+        return KillNode(node=0, trigger=AtAim(aim=aim, occurrence=occurrence, after_us=dice.choice(AFTER_US)))
 
     def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
         """Run a scenario; raises SubjectFailed if it is not one of this pipeline, or if the pipeline cannot be

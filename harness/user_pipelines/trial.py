@@ -1,4 +1,4 @@
-"""A pipeline is tried without any fault: each entry of its file by itself, and what is missing."""
+"""A pipeline is tried: each entry of its file by itself, and what is missing.  Only at the end it is killed once."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from collections.abc import Callable
 
 import msgspec
 
-from ...properties.model.history import History, JobEnded
+from ...faults.plan import AtAim, KillNode
+from ...properties.model.history import AttemptStarted, History, JobEnded
 from ...properties.model.words import plural, row_in_words
 from ..scenario.model import Scenario
 from ..subject.port import SubjectFailed
+from .description import HALFWAY
 from .run import PipelineRun
 from .subject import PipelineSubject
 
 RECORDS = 10
+AMID_RECORDS = 60
+"""of the run in which the pipeline is killed"""
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,7 +30,10 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def tried(subject: PipelineSubject, progress: Callable[[str], None] = lambda _: None) -> list[Check]:
-    """Start the pipeline, feed it ten records, and read their rows; no fault strikes."""
+    """Start the pipeline, feed it ten records, and read their rows, without any fault.
+
+    If all is well, the pipeline is started again, and killed once.
+    """
     scenario = subject.without_faults(RECORDS)
     progress("starting the pipeline")
     run = PipelineRun(subject.pipeline, scenario, watches_aims=True)
@@ -36,7 +43,8 @@ def tried(subject: PipelineSubject, progress: Callable[[str], None] = lambda _: 
         return [Check(entry=_entry_of(str(error)), ok=False, seen=str(error))]
     finally:
         run.close()
-    return [*_course(subject, history), *_rows(scenario, run, history), *_aims(run)]
+    checks = [*_course(subject, history), *_rows(scenario, run, history), *_aims(run)]
+    return [*checks, _restored(subject, progress)] if all(check.ok for check in checks) else checks
 
 
 def _entry_of(message: str) -> str:
@@ -71,6 +79,28 @@ def _rows(scenario: Scenario, run: PipelineRun, history: History) -> list[Check]
     else:
         checks.append(Check(entry="computes", ok=True, seen="the rows are those that the steps yield"))
     return checks
+
+
+def _restored(subject: PipelineSubject, progress: Callable[[str], None]) -> Check:
+    """Whether `restored` is seen once the pipeline was killed."""
+    entry = "restored"
+    if subject.pipeline.file.restored is None:
+        return Check(entry=entry, ok=False, seen="it is not in the file, so no kill will count as exercise")
+    progress("killing the pipeline once")
+    kill = KillNode(node=0, trigger=AtAim(aim=HALFWAY))
+    scenario = msgspec.structs.replace(subject.without_faults(AMID_RECORDS), faults=(kill,))
+    run = PipelineRun(subject.pipeline, scenario)
+    try:
+        starts = [entry for entry in run.history().journal if isinstance(entry, AttemptStarted)]
+    except SubjectFailed as error:
+        return Check(entry=entry, ok=False, seen=f"after a kill: {error}")
+    finally:
+        run.close()
+    if len(starts) == 1:
+        return Check(entry=entry, ok=False, seen="its output was complete before it could be killed: feed it slower")
+    if all(start.restores is None for start in starts):
+        return Check(entry=entry, ok=False, seen="it was not seen after a kill, so no kill will count as exercise")
+    return Check(entry=entry, ok=True, seen="it was seen after a kill")
 
 
 def _aims(run: PipelineRun) -> list[Check]:

@@ -13,7 +13,7 @@ import pytest
 from cutproof.harness.subject.port import SubjectFailed
 from cutproof.harness.user_pipelines.description import Feed, Read
 from cutproof.harness.user_pipelines.feeding import Feeder
-from cutproof.harness.user_pipelines.output import NotReadable, Output
+from cutproof.harness.user_pipelines.output import NotReadable, Output, query
 
 ROWS = [(1, 2, 3, 0), (None, -4, 5, 6)]
 
@@ -65,10 +65,11 @@ def test_of_a_folder_of_spark_only_what_its_log_names(tmp_path: Path) -> None:
 
 def test_sqlite_before_its_table_exists_and_while_it_is_locked(tmp_path: Path) -> None:
     read = output(tmp_path, format="sqlite", path="{output}/a.db", query="SELECT key, value, 0 AS tag FROM rows")
-    assert read.rows() == []
+    assert (read.rows(), read.absent) == ([], "read.query: there is no file a.db")
     writer = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
-    assert read.rows() == []
+    assert (read.rows(), read.absent) == ([], "read.query: SQLite says: no such table: rows")
     writer.execute("CREATE TABLE rows (key INT, value INT)")
+    assert (read.rows(), read.absent) == ([], "")
     writer.execute("INSERT INTO rows VALUES (1, 2)")
     assert read.rows() == [(1, 2, 0, 0)]
     writer.execute("PRAGMA locking_mode = exclusive")
@@ -123,3 +124,13 @@ def test_records_as_csv(tmp_path: Path) -> None:
     (folder := tmp_path / "input").mkdir()
     Feeder(Feed(format="csv"), RECORDS, folder).give_all()
     assert (folder / "part-00000.csv").read_text() == "key,value,tag\n1,10,1\n2,20,2\n,,3\n"
+
+
+def test_a_variable_that_the_environment_does_not_have_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SubjectFailed, match=r"read\.query: \$NOWHERE names a variable"):
+        Output(Read(format="postgres", dsn="$NOWHERE", query="SELECT 1"), {}).rows()
+    monkeypatch.setenv("NOWHERE", "postgresql://nobody@127.0.0.1:1/nothing")
+    with pytest.raises(SubjectFailed, match=r"read\.query: PostgreSQL says: .*onnection"):
+        Output(Read(format="postgres", dsn="$NOWHERE", query="SELECT 1"), {}).rows()
+    with pytest.raises(SubjectFailed, match="PostgreSQL says"):
+        query("$NOWHERE", "SELECT 1")

@@ -107,7 +107,9 @@ def test_a_pipeline_that_fails_is_reported_with_its_last_words(tmp_path: Path) -
     )
     result = ran(one, one.without_faults(8))
     (ended,) = [entry for entry in result.history.journal if isinstance(entry, JobEnded)]
-    assert (ended.status, ended.reason) == ("failed", "it ended with exit code 1: KeyError: 7")
+    assert ended.status == "failed"
+    assert ended.reason.startswith("it ended with exit code 1: Traceback (most recent call last): | ")
+    assert ended.reason.endswith(" | KeyError: 7")
     found = result.judgement.verdicts["progress"]
     assert isinstance(found, Violated)
     assert "KeyError: 7" in found.message
@@ -143,6 +145,7 @@ def test_a_trial_says_of_each_entry_whether_it_works(tmp_path: Path) -> None:
         ("feed, read", True),
         ("computes", True),
         ("aims.a-file-is-done", True),
+        ("restored", True),
     ]
 
 
@@ -151,12 +154,14 @@ def test_a_trial_says_of_each_entry_whether_it_works(tmp_path: Path) -> None:
     [
         (("SELECT key, n AS value", "SELECT key, n + 1 AS value"), "computes", "rows not expected; found: (key"),
         (("n AS value, ", ""), "read.columns", "the output has no column 'value'"),
-        (("FROM rows", "FROM rowz"), "feed, read", "10 records given, 0 rows read"),
+        (("FROM rows", "FROM rowz"), "read.query", "SQLite says: no such table: rowz; it was not there until the end"),
+        (('log = "^restored"', 'log = "^never printed"'), "restored", "it was not seen after a kill"),
+        (('[restored]\nlog = "^restored"\n', ""), "restored", "it is not in the file, so no kill will count"),
         (("SELECT key, n AS", "SELEKT key, n AS"), "read.query", "syntax error"),
         (('"{python}"', '"no-such-program"'), "run", "the command no-such-program cannot be started"),
         (("SELECT count(*) FROM done", "SELECT 0"), "aims.a-file-is-done", "it was never met"),
     ],
-    ids=["computes", "column", "table", "query", "program", "aim"],
+    ids=["computes", "column", "table", "restored", "none", "query", "program", "aim"],
 )
 def test_a_trial_names_what_does_not_work(change: tuple[str, str], entry: str, seen: str, tmp_path: Path) -> None:
     checks = tried(subject(tmp_path, change, ("timeout_s = 5", "timeout_s = 1")))
