@@ -58,7 +58,7 @@ def story_of_case(scenario: Scenario, case: Case, verdicts: dict[str, Verdict], 
     paragraphs = (
         *what_ran(scenario),
         f"What happened: {_joined(_events(scenario, history))}",
-        f"Where the closing cut was: {_cut(case)}",
+        "" if scenario.pipeline else f"Where the closing cut was: {_cut(case)}",
         *_rows(case),
         *_violations(verdicts),
     )
@@ -68,7 +68,13 @@ def story_of_case(scenario: Scenario, case: Case, verdicts: dict[str, Verdict], 
 
 
 def what_ran(scenario: Scenario) -> tuple[str, ...]:
-    """The job and its engine; if its barriers may overtake, also the edges that are never unaligned."""
+    """The job and its engine; if its barriers may overtake, also the edges that are never unaligned.
+
+    A pipeline that is run from outside has a name, and was fed.
+    """
+    if scenario.pipeline:
+        fed = count_in_words(scenario.workload.records(), "record")
+        return (f"What ran: the pipeline {scenario.pipeline}, which was fed with {fed}.",)
     ran = f"What ran: {workload_in_words(scenario)}. The engine: {engine_in_words(scenario)}."
     return tuple(filter(None, (ran, never_unaligned_in_words(scenario))))
 
@@ -148,12 +154,29 @@ def _events(scenario: Scenario, history: History) -> list[str]:
     return sentences
 
 
+def _of_pipeline(entry: object) -> str:
+    """An event of a pipeline that is run from outside; empty for one that is told as that of any job."""
+    match entry:
+        case FaultFired(phase=aim, detail=detail):
+            return f"the pipeline is killed at the aim {aim!r}: {detail}"
+        case AttemptStarted(attempt=1):
+            return "the pipeline is started"
+        case AttemptStarted(restores=None, cause=cause):
+            return f"it is started again ({cause}); nothing shows that it continued from something of its own"
+        case AttemptStarted(cause=cause):
+            return f"it is started again ({cause}), and continues from something of its own"
+        case _:
+            return ""
+
+
 def _completion(completed: Completed) -> str:
     kind = "savepoint" if completed.savepoint else "checkpoint"
     return f"at {time_in_words(completed.at_us)} {kind} {completed.checkpoint} is complete"
 
 
 def _entry(scenario: Scenario, entry: object) -> str:
+    if scenario.pipeline and (words := _of_pipeline(entry)):
+        return words
     match entry:
         case FaultFired(fault=number, phase=phase):
             known = 0 <= number < len(scenario.faults)

@@ -239,7 +239,9 @@ def exit_code_of(summary: Summary, *, confirmed: bool) -> ExitCode:
         return ExitCode.INTERRUPTED
     if summary.failures:
         return ExitCode.HARNESS_FAILED
-    return ExitCode.FELL_SHORT if summary.shortfalls else ExitCode.HELD
+    counts = summary.scenarios
+    nothing_judged = counts.run > 0 and not (counts.held or counts.violated)
+    return ExitCode.FELL_SHORT if summary.shortfalls or nothing_judged else ExitCode.HELD
 
 
 def replay_command(plan: Plan, folder: Path, relative: str) -> str:

@@ -137,6 +137,8 @@ class PipelineFile(Value, frozen=True, kw_only=True):
     promises: Promises = Promises()
     aims: dict[str, Aim] = {}
     """by name; a kill waits until its aim is met"""
+    stored: Aim | None = None
+    """what shows that the pipeline has stored something to continue from; a kill waits for it"""
     restored: Aim | None = None
     """what shows that the process continued from a snapshot or a commit of its own after a kill; looked at when it is
     started again, and until it ends.  Without it no kill counts as exercise"""
@@ -213,7 +215,7 @@ def _problems(pipeline: Pipeline) -> list[str]:
     found += [f"run.{name} is empty" for name, command in _commands(file) if not command]
     found += _read_problems(file.read)
     found += [f"aims.{HALFWAY}: every pipeline has an aim of this name already"] if HALFWAY in file.aims else []
-    for name, aim in (*((f"aims.{key}", one) for key, one in file.aims.items()), ("restored", file.restored or _ANY)):
+    for name, aim in _aims_of(file):
         found += [f"{name}{problem}" for problem in _aim_problems(aim)]
     if found:
         return found
@@ -226,7 +228,11 @@ def _problems(pipeline: Pipeline) -> list[str]:
     return found
 
 
-_ANY = Aim(log=".")
+def _aims_of(file: PipelineFile) -> list[tuple[str, Aim]]:
+    """Every aim of the file, with its place."""
+    found = [(f"aims.{name}", aim) for name, aim in file.aims.items()]
+    found += [("stored", file.stored)] if file.stored is not None else []
+    return found + ([("restored", file.restored)] if file.restored is not None else [])
 
 
 def _commands(file: PipelineFile) -> list[tuple[str, tuple[str, ...]]]:
@@ -240,8 +246,8 @@ def _unknown_places(file: PipelineFile) -> list[str]:
     texts = [(f"run.{name}", argument) for name, command in _commands(file) for argument in command]
     texts += [(f"run.environment.{name}", value) for name, value in file.run.environment.items()]
     texts += [(f"read.{field}", getattr(file.read, field)) for field in ("path", "query", "dsn")]
-    for name, aim in file.aims.items():
-        texts += [(f"aims.{name}.{field}", getattr(aim, field)) for field in ("files", "without", "query", "database")]
+    for name, aim in _aims_of(file):
+        texts += [(f"{name}.{field}", getattr(aim, field)) for field in ("files", "without", "query", "database")]
     return [
         f"{where}: {{{place}}} is none of {', '.join(f'{{{one}}}' for one in PLACES)}"
         for where, text in texts

@@ -94,6 +94,7 @@ class PipelineRun:
         self._pid: int | None = None
         self._since = 0
         self._attempt: AttemptStarted | None = None
+        self._stored = Lookout(self._file.stored, self._places) if self._file.stored is not None else None
         self._restored = Lookout(self._file.restored, self._places) if self._file.restored is not None else None
         self._was_killed = False
         self._cause = ""
@@ -200,6 +201,8 @@ class PipelineRun:
             return False
         due = next((one for one in self._watches if one.is_due(now - self._began)), None)
         if due is None:
+            return False
+        if self._stored is not None and not self._stored.sees(self._log, self._since):
             return False
         self._read_now()  # the last read may be older than the last rows
         if not self._holds_work() or not self._keeper.kill(self._pid):

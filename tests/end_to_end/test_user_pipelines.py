@@ -65,14 +65,6 @@ def test_a_file_that_cannot_be_used_ends_with_2(command_inside: Command, tmp_pat
 
 
 @pytest.mark.spark
-def test_a_careful_pipeline_holds_and_is_exercised(command_here: Command, tmp_path: Path) -> None:
-    toy(tmp_path)
-    done = command_here(*VERIFY, "--pipeline", "toy.toml", "--json")
-    assert done.returncode == 0, done.stdout
-    assert (tmp_path / "run" / "report.html").stat().st_size > 10_000
-
-
-@pytest.mark.spark
 def test_a_scenario_of_a_pipeline_that_repeats_rows_replays(command_here: Command, tmp_path: Path) -> None:
     path = toy(tmp_path, REPEATING, AMID_A_FILE)
     subject = PipelineSubject(path)
@@ -89,9 +81,14 @@ def test_a_scenario_of_a_pipeline_that_repeats_rows_replays(command_here: Comman
 
 @NEEDS_BYTEWAX
 @pytest.mark.spark
-def test_bytewax_holds_and_its_recovery_is_exercised(command_here: Command) -> None:
-    done = command_here(*VERIFY, "--pipeline", "bytewax-count")
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_bytewax_holds_and_its_recovery_is_exercised(command_here: Command, tmp_path: Path) -> None:
+    """A machine that is too busy may let a kill come too late: then the run falls short, and nothing else."""
+    done = command_here(*VERIFY, "--pipeline", "bytewax-count", "--json")
+    summary = json.loads(done.stdout)
+    assert (summary["scenarios"]["run"], summary["scenarios"]["violated"]) == (8, 0)
+    assert summary["invariants"]["exactly-once"]["exercised"] >= 4
+    assert done.returncode == (3 if summary["shortfalls"] else 0)
+    assert (tmp_path / "run" / "report.html").stat().st_size > 10_000
 
 
 def test_nothing_is_left_when_a_verification_is_killed(tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from cutproof.faults import plan
-from cutproof.faults.plan import KINDS, AnyFault, AnyTrigger, AtPoint, AtTime, InPhase
+from cutproof.faults.plan import KINDS, AnyFault, AnyTrigger, AtAim, AtPoint, AtTime, InPhase, KillNode
 from cutproof.faults.points import PHASES, POINTS
 from cutproof.harness.counterexamples.replay import replay
-from cutproof.harness.counterexamples.story import nearest_passing
+from cutproof.harness.counterexamples.story import nearest_passing, story_of
 from cutproof.harness.counterexamples.words import (
     command_in_words,
     engine_in_words,
@@ -24,10 +25,11 @@ from cutproof.harness.counterexamples.words import (
 )
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
-from cutproof.harness.scenario.files import read_scenario
+from cutproof.harness.scenario.files import read_history, read_scenario
 from cutproof.harness.scenario.model import COMMANDS, Perturbation, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.shrink.on_subject import fails_like
 from cutproof.harness.subject.names import subject_called
+from cutproof.properties.invariants.judge import judge
 from unit.harness.scenarios import chain
 from unit.harness.subjects import Lossy
 
@@ -150,3 +152,22 @@ def test_a_violation_without_a_fault_is_not_reported_as_if_nothing_were_wrong() 
     assert not wrong.faults
     sentence = replay(subject_called("simulated", "A01"), wrong).story.sentence
     assert sentence.startswith("Without any fault, consistent-cut is violated: sent after, applied before (")
+
+
+def test_a_pipelines_story_speaks_of_no_engine() -> None:
+    outside = Path(__file__).parents[4] / "docs" / "examples" / "outside"
+    scenario, history = read_scenario(outside / "scenario.json"), read_history(outside / "history.json")
+    kill = KillNode(node=0, trigger=AtAim(aim="halfway"))
+    scenario = replace(scenario, pipeline="orders", faults=(kill,))
+    history.journal[1] = replace(history.journal[1], detail="4 records had been given, 2 rows were visible")
+    verdicts = judge(scenario.workload, scenario.topology, history).verdicts
+    story = story_of(scenario, history, dict(verdicts))
+    assert story.sentence.startswith("The pipeline is killed when the aim 'halfway' is met for the 1st time, and")
+    assert "exactly-once is violated: repeated row" in story.sentence
+    text = " ".join(story.paragraphs)
+    assert "What ran: the pipeline orders, which was fed with 4 records." in text
+    assert "the pipeline is killed at the aim 'holds work': 4 records had been given, 2 rows were visible" in text
+    assert "and continues from something of its own" in text
+    assert not [word for word in ("checkpoint", "node", "task", "cut") if word in text.lower().replace("cutproof", "")]
+    history.journal[2] = replace(history.journal[2], restores=None)
+    assert "nothing shows that it continued" in " ".join(story_of(scenario, history, dict(verdicts)).paragraphs)

@@ -31,7 +31,7 @@ from cutproof.harness.subject.run import run
 from cutproof.properties.model.history import History
 from cutproof.properties.model.verdict import Violated
 from cutproof.properties.spark.unasked import ENDED, SPARK_FAILED
-from cutproof.reports.model import Summary
+from cutproof.reports.model import ScenarioCounts, Summary
 from cutproof.reports.text import render_text
 from unit.harness.subjects import Agreeing, Broken, Lossy
 
@@ -356,6 +356,8 @@ def test_a_correct_engine_holds(tmp_path: Path) -> None:
         (Summary(failures=["x"], shortfalls=["y"]), False, ExitCode.HARNESS_FAILED),
         (Summary(shortfalls=["y"]), False, ExitCode.FELL_SHORT),
         (Summary(), False, ExitCode.HELD),
+        (Summary(scenarios=ScenarioCounts(run=2, unknown=2)), False, ExitCode.FELL_SHORT),
+        (Summary(scenarios=ScenarioCounts(run=2, held=1, unknown=1)), False, ExitCode.HELD),
     ],
 )
 def test_exit_codes(summary: Summary, confirmed: bool, code: ExitCode) -> None:
