@@ -29,7 +29,7 @@ VERBS: dict[str, str] = {
     "check": "judge two tables, expected against committed: any pipeline's output",
     "report": "write a run folder's report again",
     "defects": "list the planted defects; run them and report which are caught",
-    "pipeline": "list the pipelines that are run from outside; try one without any fault",
+    "pipeline": "list the pipelines that are run from outside; try one",
     "doctor": "what this machine has, what it lacks and how to get it",
 }
 """Each verb is a module of this package, imported when it is used, with `configure(parser)` and `run(options,

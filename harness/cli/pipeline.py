@@ -12,7 +12,8 @@ DESCRIPTION = """\
 Pipelines that are run from outside. A file (cutproof-pipeline/1, TOML) says how a pipeline is
 started, fed, read and killed, and what it computes. `list` names the pipelines of the package.
 `try` starts one without any fault, gives it ten records, reads their rows, and says of each
-entry of the file whether it works. `cutproof verify --pipeline FILE` then kills it."""
+entry of the file whether it works. If all do, it kills the pipeline once, to see whether a
+restore shows. `cutproof verify --pipeline FILE` kills it in many scenarios."""
 
 EXAMPLES = """\
 examples:

@@ -104,21 +104,16 @@ class Output:
 
     def _sqlite(self) -> list[dict[str, Any]]:
         path = Path(filled(self._read.path, self._places))
-        self.absent = ""
-        try:
-            return query_sqlite(path, filled(self._read.query, self._places))
-        except NotThere as error:
-            self.absent = f"read.query: {error}"
-            return []
-        except NotReadable:
-            raise
-        except SubjectFailed as error:
-            raise SubjectFailed(f"read.query: {error}") from None
+        return self._queried(lambda text: query_sqlite(path, text))
 
     def _postgres(self) -> list[dict[str, Any]]:
+        dsn = filled(self._read.dsn, self._places)
+        return self._queried(lambda text: query_postgres(dsn, text))
+
+    def _queried(self, ask: Callable[[str], list[dict[str, Any]]]) -> list[dict[str, Any]]:
         self.absent = ""
         try:
-            return query_postgres(filled(self._read.dsn, self._places), filled(self._read.query, self._places))
+            return ask(filled(self._read.query, self._places))
         except NotThere as error:
             self.absent = f"read.query: {error}"
             return []
@@ -167,6 +162,8 @@ def query_sqlite(path: Path, query: str) -> list[dict[str, Any]]:
         if "locked" in str(error) or "busy" in str(error):
             raise NotReadable(f"the database {path.name} is locked") from error
         raise SubjectFailed(f"the query {query!r} fails: {error}") from error
+    except sqlite3.Error as error:
+        raise SubjectFailed(f"{path.name} cannot be read: {error}") from error
     finally:
         connection.close()
 

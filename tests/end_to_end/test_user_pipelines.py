@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
@@ -18,11 +17,8 @@ from cutproof.harness.scenario.files import read_scenario, write_scenario
 from cutproof.harness.user_pipelines.library import SHIPPED, path_of
 from cutproof.harness.user_pipelines.subject import PipelineSubject
 from end_to_end.command_line import TIMEOUT_S, Command, command, environment
-from unit.harness.user_pipelines.toys import toy
+from unit.harness.user_pipelines.toys import NEEDS_BYTEWAX, toy
 
-NEEDS_BYTEWAX = pytest.mark.skipif(
-    importlib.util.find_spec("bytewax") is None, reason="bytewax is not installed: pip install 'cutproof[bytewax]'"
-)
 VERIFY = ("verify", "--profile", "smoke", "--seed", "1", "--out", "run")
 REPEATING = ('"careful"', '"repeating"')
 AMID_A_FILE = (

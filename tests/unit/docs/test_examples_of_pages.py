@@ -96,13 +96,13 @@ def test_a_wrong_command_would_be_seen(command: str) -> None:
 @pytest.mark.parametrize("document", [name for name, text in DOCUMENTS.items() if _blocks(text, "python")])
 def test_python_blocks_are_python(document: str) -> None:
     for body in re.findall(r"^( *)```python\n(.*?)^ *```$", DOCUMENTS[document], flags=re.MULTILINE | re.DOTALL):
-        ast.parse("\n".join(line.removeprefix(body[0]) for line in body[1].splitlines()))
+        assert ast.parse("\n".join(line.removeprefix(body[0]) for line in body[1].splitlines())).body
 
 
 @pytest.mark.parametrize("document", [name for name, text in DOCUMENTS.items() if _blocks(text, "json")])
 def test_json_blocks_are_json(document: str) -> None:
     for body in _blocks(DOCUMENTS[document], "json"):
-        msgspec.json.decode(body)
+        assert msgspec.json.decode(body)
 
 
 def test_the_engine_of_the_readme_can_be_loaded() -> None:

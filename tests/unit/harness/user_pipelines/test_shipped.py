@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
-import pytest
 from msgspec.structs import replace
 
 from cutproof.faults.plan import AtAim, KillNode
@@ -13,10 +10,8 @@ from cutproof.harness.subject.run import run as run_on
 from cutproof.harness.user_pipelines.library import SHIPPED
 from cutproof.harness.user_pipelines.subject import PipelineSubject
 from cutproof.properties.model.verdict import Holds, Violated
+from unit.harness.user_pipelines.toys import NEEDS_BYTEWAX
 
-NEEDS_BYTEWAX = pytest.mark.skipif(
-    importlib.util.find_spec("bytewax") is None, reason="bytewax is not installed: pip install 'cutproof[bytewax]'"
-)
 RECORDS = 40
 
 

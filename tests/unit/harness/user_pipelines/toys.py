@@ -1,8 +1,16 @@
-"""The file of a toy pipeline, changed as a test asks."""
+"""The file of a toy pipeline, changed as a test asks; and which engines of real ones are there."""
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
+
+import pytest
+
+NEEDS_BYTEWAX = pytest.mark.skipif(
+    importlib.util.find_spec("bytewax") is None, reason="bytewax is not installed: pip install 'cutproof[bytewax]'"
+)
+"""Its wheels end with CPython 3.12; `tox` installs it."""
 
 TOY = Path(__file__).with_name("toy.py")
 FILE = """
