@@ -152,6 +152,7 @@ def test_the_rows_of_a_run_seen_from_outside_are_asked_commit_by_commit() -> Non
         questions = questions_of(case, str(seed))
         assert bool(questions) is case.from_outside.follows_input is not bool(unasked_by(case, questions).rows)
         for question in questions:
+            assert [*question.quick.rows] == [0, INFINITE], "the commit and the end"
             rows = question.quick.rows[INFINITE]
             short = replace(question.quick, rows={**question.quick.rows, INFINITE: rows[1:]})
             asked += [question] + [

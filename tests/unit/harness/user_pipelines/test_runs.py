@@ -94,6 +94,31 @@ def test_a_kill_that_found_no_work_did_not_fire(tmp_path: Path) -> None:
     assert result.history.unapplied == ["kill-node, a-file-is-done"]
 
 
+def test_a_kill_looks_for_work_once_more_if_the_last_read_is_old(tmp_path: Path) -> None:
+    one = subject(
+        tmp_path,
+        ("every_ms = 30", "every_ms = 60000"),
+        ("SELECT count(*) FROM done", "SELECT count(*) >= 20 FROM rows"),
+    )
+    result = ran(one, killed_at(one, "a-file-is-done", records=20))
+    assert len(starts(result)) == 1
+    assert result.history.unapplied == ["kill-node, a-file-is-done"]
+
+
+def test_a_kill_waits_until_something_is_stored(tmp_path: Path) -> None:
+    stored = '[stored]\nquery = "SELECT count(*) >= 3 FROM done"\ndatabase = "{state}/toy.db"\n\n[restored]'
+    one = subject(tmp_path, ("[restored]", stored))
+    (fired,) = [e for e in ran(one, killed_at(one, "halfway")).history.journal if isinstance(e, FaultFired)]
+    assert int(fired.detail.split(", ")[1].split()[0]) >= 24
+
+
+def test_a_scenario_of_another_job_is_refused(tmp_path: Path) -> None:
+    one = subject(tmp_path)
+    scenario = one.without_faults(8)
+    with pytest.raises(SubjectFailed, match="its workload is another"):
+        one.run(replace(scenario, workload=replace(scenario.workload, nodes=())))
+
+
 def test_a_kill_after_which_nothing_shows_a_restore_is_no_exercise(tmp_path: Path) -> None:
     one = subject(tmp_path, ('log = "^restored"', 'log = "^never printed"'))
     result = ran(one, killed_at(one, "halfway"))
