@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from .harness.search.verification import verify
     from .harness.subject.port import Capabilities, Subject, SubjectFailed
     from .harness.workloads.user_functions import UserFunction
+    from .properties.model import history, operators
     from .properties.model.history import History
     from .properties.model.verdict import Holds, Unknown, Violated
-    from .properties.model.workload import END_OF_TIME, Input, Topology, Workload
+    from .properties.model.workload import END_OF_TIME, Input, Topology, Workload, origin_of
     from .properties.semantics.user_functions import KeyRecord
     from .reference_impl.core.user_functions import (
         Context,
@@ -54,9 +55,12 @@ __all__ = [
     "Violated",
     "Workload",
     "__version__",
+    "history",
     "items_of",
     "list_of",
     "map_of",
+    "operators",
+    "origin_of",
     "scenario",
     "strategies",
     "union_of",
@@ -86,18 +90,25 @@ _HOMES = {
     "items_of": "reference_impl.core.user_functions",
     "list_of": "reference_impl.core.user_functions",
     "map_of": "reference_impl.core.user_functions",
+    "origin_of": "properties.model.workload",
     "scenario": "harness.pytest_plugin.decorator",
     "union_of": "reference_impl.core.user_functions",
     "value_of": "reference_impl.core.user_functions",
     "verify": "harness.search.verification",
 }
 
+_MODULES = {
+    "history": "properties.model.history",
+    "operators": "properties.model.operators",
+    "strategies": "harness.generate.strategies",
+}
+
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         value: Any = _version()
-    elif name == "strategies":
-        value = importlib.import_module(".harness.generate.strategies", __name__)
+    elif name in _MODULES:
+        value = importlib.import_module(f".{_MODULES[name]}", __name__)
     elif name in _HOMES:
         value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
     else:
