@@ -47,6 +47,7 @@ examples:
   cutproof verify                                    a minute on the reference engine
   cutproof verify --subject processes --time 5m      the same engine as real processes
   cutproof verify --subject my.engine:Engine --scenarios 200 --seed 7
+  cutproof verify --subject list                     what can be tested here, and how fast
   cutproof verify --workload list                    list the names
   cutproof verify --workload two-input-alignment     one of the documents' examples
   cutproof verify --workload spilling-arithmetic --out o   an example that measures; its report has curves
@@ -129,6 +130,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
     if options.workload == "list":
         return _list(output)
+    if options.subject == "list":
+        from .subject import list_subjects
+
+        return list_subjects(output)
     if options.pipeline is not None:
         options.subject = _pipeline(options)
     with closing(subject_called(options.subject, options.defect)) as subject:

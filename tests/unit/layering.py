@@ -24,6 +24,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 
 ENGINE_MAY_BE_IMPORTED_IN = "harness/reference_engine/"
 """Of the harness: all else of it serves another engine as well."""
+PROGRAMS_OF_USERS = ("harness/user_pipelines/shipped/", "harness/subject_kit/template/")
+"""They are started as processes, or copied into a user's folder; they use the package from outside."""
 WITHOUT_CIRCLES = ("harness", "properties")
 HYPOTHESIS_MAY_LIVE_IN = ("harness/generate", "harness/search/search", "harness/pytest_plugin/decorator")
 WORLDLY = frozenset(
@@ -66,7 +68,7 @@ def _within(name: str, stem: str) -> bool:
 
 def rooms_import_only_what_they_may(path: str, source: str) -> list[str]:
     room = path.split("/")[0]
-    if room not in ROOMS:
+    if room not in ROOMS or path.startswith(PROGRAMS_OF_USERS):
         return []
     allowed = [f"cutproof.{name}" for name in (room, *MAY_IMPORT[room], "__version__")]
     return [
@@ -77,7 +79,7 @@ def rooms_import_only_what_they_may(path: str, source: str) -> list[str]:
 
 
 def rooms_import_each_other_relatively(path: str, source: str) -> list[str]:
-    if path.split("/")[0] not in ROOMS:
+    if path.split("/")[0] not in ROOMS or path.startswith(PROGRAMS_OF_USERS):
         return []
     return [
         f"{path}:{node.lineno} names the package absolutely"
@@ -106,8 +108,8 @@ def only_the_reference_engine_folder_imports_the_engine(path: str, source: str) 
 
 
 def only_the_spark_room_imports_pyspark(path: str, source: str) -> list[str]:
-    if path.startswith("harness/user_pipelines/shipped/"):
-        return []  # programs of users: they are started as processes, and never imported
+    if path.startswith(PROGRAMS_OF_USERS):
+        return []
     if path.startswith("properties/spark/") or path.split("/")[0] not in (*ROOMS, "__init__.py"):
         return []
     return [

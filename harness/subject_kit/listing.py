@@ -1,0 +1,91 @@
+"""The subjects that `--subject` and `--pipeline` can name: whether each can run here, how fast, and what is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from ...properties.model.history import WITNESSES
+from ..runtime.exit_codes import CutproofError, one_line
+from ..subject.names import BUILT, subject_called
+from ..subject.port import Subject, check, closing
+from ..user_pipelines import library
+from ..user_pipelines.run import WITNESSES as SEEN_FROM_OUTSIDE
+from ..user_pipelines.subject import PipelineSubject
+from .judgeable import judged_of
+
+FORMAT = "cutproof-subjects/1"
+MACHINE = "two cores, CPython 3.11, nothing else running"
+PER_MINUTE: dict[str, int] = {
+    "simulated": 2_400,
+    "processes": 48,
+    "bytewax-count": 25,
+    "spark-foreachbatch-append": 3,
+    "spark-foreachbatch-idempotent": 3,
+}
+"""about how many scenarios `cutproof verify` runs and judges in a minute, measured on `MACHINE`"""
+
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the list."""
+
+    name: str
+    kind: str
+    """engine, pipeline or yours"""
+    can_run: bool
+    missing: str = ""
+    """why it cannot run here"""
+    per_minute: int | None = None
+    """None where nobody has measured it"""
+    judged: tuple[str, ...] = ()
+
+
+def subjects(own: Iterable[str] = ()) -> list[Listed]:
+    """The engines and pipelines of the package, and the user's own subjects with these names."""
+    return [*map(_engine, BUILT), *_pipelines(), *(_own(name) for name in own if name not in BUILT)]
+
+
+def _engine(name: str) -> Listed:
+    with closing(subject_called(name)) as subject:
+        return _listed(name, "engine", subject, WITNESSES, _problem(subject))
+
+
+def _pipelines() -> Iterator[Listed]:
+    for one in library.listed():
+        subject = PipelineSubject(library.SHIPPED[one.name].path)
+        try:
+            library.path_of(one.name)
+            problem = _problem(subject)
+        except CutproofError as error:
+            problem = one_line(error)
+        yield _listed(one.name, "pipeline", subject, SEEN_FROM_OUTSIDE, problem)
+
+
+def _own(name: str) -> Listed:
+    try:
+        with closing(subject_called(name)) as subject:
+            return _listed(name, "yours", subject, WITNESSES, _problem(subject))
+    except CutproofError as error:
+        return Listed(name=name, kind="yours", can_run=False, missing=one_line(error))
+
+
+def _listed(name: str, kind: str, subject: Subject, witnesses: Iterable[str], problem: str) -> Listed:
+    can = subject.capabilities
+    return Listed(
+        name=name,
+        kind=kind,
+        can_run=not problem,
+        missing=problem,
+        per_minute=PER_MINUTE.get(name),
+        judged=judged_of(witnesses, sorted(can.guarantees), sorted(can.sinks)),
+    )
+
+
+def _problem(subject: Subject) -> str:
+    """What a subject lacks to run here, in one line; empty if it lacks nothing."""
+    try:
+        check(subject)
+    except CutproofError as error:
+        return one_line(error)
+    return ""

@@ -1,0 +1,1 @@
+"""A toy stream engine, and its adapter for cutproof."""
