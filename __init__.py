@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .properties.model import history, operators
     from .properties.model.history import History
     from .properties.model.verdict import Holds, Unknown, Violated
-    from .properties.model.workload import END_OF_TIME, Input, Topology, Workload, origin_of
+    from .properties.model.workload import END_OF_TIME, Edge, Input, Node, Topology, Workload, origin_of
     from .properties.semantics.user_functions import KeyRecord
     from .reference_impl.core.user_functions import (
         Context,
@@ -39,11 +39,13 @@ __all__ = [
     "END_OF_TIME",
     "Capabilities",
     "Context",
+    "Edge",
     "Function",
     "History",
     "Holds",
     "Input",
     "KeyRecord",
+    "Node",
     "Place",
     "Scenario",
     "Subject",
@@ -70,7 +72,9 @@ __all__ = [
 
 _HOMES = {
     "END_OF_TIME": "properties.model.workload",
+    "Edge": "properties.model.workload",
     "Input": "properties.model.workload",
+    "Node": "properties.model.workload",
     "KeyRecord": "properties.semantics.user_functions",
     "Capabilities": "harness.subject.port",
     "Context": "reference_impl.core.user_functions",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ...reports.text import WIDTH
 from ...reports.words import plural
 from ..runtime.config import load
-from ..runtime.exit_codes import ExitCode, UsageError
+from ..runtime.exit_codes import ExitCode, UsageError, shortened
 from ..runtime.progress import Progress
 from .options import progress_of, seed
 from .output import Output
@@ -20,10 +20,13 @@ from .output import Output
 if TYPE_CHECKING:
     from ..subject_kit.listing import Listed
     from ..subject_kit.trial import Trial
+    from ..workloads.inputs import LoadedWorkload
 
 PROGRESS_AFTER_S = 1.5
 """a trial that is over before this shows no progress"""
 MOST_LINES = 3
+PROBLEM = 200
+"""how many characters of a problem are printed; --json has all"""
 
 DESCRIPTION = """\
 For whoever has an engine. `new NAME` writes the folder NAME: a toy engine, its adapter, tests
@@ -36,6 +39,7 @@ EXAMPLES = """\
 examples:
   cutproof subject new my_engine
   cutproof subject check my_engine.adapter:Engine
+  cutproof subject check my_engine.adapter:Engine --workload mine.toml
   cutproof subject list
 
 exit codes of check: 0 nothing is wrong, 1 a history violates an invariant or is malformed,
@@ -49,6 +53,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         nargs="?",
         help="of the new folder; or the subject to check: package.module:NAME, `simulated` or `processes`",
+    )
+    parser.add_argument(
+        "--workload",
+        metavar="NAME|FILE",
+        help="check with this job alone: a named workload, or a workload file (.toml, .json)",
     )
     parser.add_argument("--seed", metavar="S", type=seed, default=0, help="draw the scenarios from this seed (0)")
 
@@ -111,12 +120,24 @@ def _check(options: argparse.Namespace, output: Output) -> ExitCode:
 
     with closing(subject_called(options.name)) as subject, progress_of(options) as progress:
         check(subject)
-        trial = tried(subject, options.name, options.seed, _late(progress, options.name))
-    _print(trial, output)
+        late = _late(progress, options.name)
+        trial = tried(subject, options.name, options.seed, late, workload=_workload(options.workload))
+    _print(trial, output, f" --workload {options.workload}" if options.workload is not None else "")
     output.result(trial)
     if trial.is_wrong:
         return ExitCode.VIOLATED
     return ExitCode.HARNESS_FAILED if trial.not_run else ExitCode.HELD
+
+
+def _workload(name: str | None) -> LoadedWorkload | None:
+    """The workload of a name or a file; raises UsageError for an example, which is a scenario of its own."""
+    from ..workloads.inputs import LoadedWorkload
+    from ..workloads.library import find
+
+    found = find(name) if name is not None else None
+    if found is None or isinstance(found, LoadedWorkload):
+        return found
+    raise UsageError(f"{name} is an example, which `cutproof verify --workload {name}` runs; check takes a workload")
 
 
 def _late(progress: Progress, name: str) -> Callable[[int, int], None]:
@@ -134,7 +155,7 @@ def _late(progress: Progress, name: str) -> Callable[[int, int], None]:
     return report
 
 
-def _print(trial: Trial, output: Output) -> None:
+def _print(trial: Trial, output: Output, job: str) -> None:
     from ...properties.model.history import WITNESSES
 
     output.say(f"{trial.subject}: {plural(trial.scenarios, 'scenario')} of seed {trial.seed}, {trial.seconds:.1f} s")
@@ -168,14 +189,14 @@ def _print(trial: Trial, output: Output) -> None:
         ("could not be run", trial.not_run),
     ):
         for one in problems[:MOST_LINES]:
-            output.say(_wrapped(f"{what}: scenario {one.index}: {one.problem}"))
+            output.say(_wrapped(f"{what}: scenario {one.index}: {shortened(one.problem, PROBLEM)}"))
         if len(problems) > MOST_LINES:
             output.say(f"  and {len(problems) - MOST_LINES} more")
     if trial.violated:
         last = min(one.index for one in trial.violated) + 1
         output.say("Shrunk, with its story:")
         output.say(
-            f"  cutproof verify --subject {trial.subject} --seed {trial.seed} --scenarios {last} --stop-at-first"
+            f"  cutproof verify --subject {trial.subject} --seed {trial.seed} --scenarios {last} --stop-at-first{job}"
         )
     elif not trial.malformed and not trial.not_run:
         output.say("Nothing is wrong in this trial.")

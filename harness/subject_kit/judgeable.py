@@ -17,7 +17,11 @@ How = Literal["in full", "from outside", "no"]
 
 
 class Judgeable(msgspec.Struct, frozen=True, kw_only=True):
-    """How far an invariant can be judged; `lacks` has the witnesses without which it cannot be judged in full."""
+    """How far an invariant can be judged.
+
+    `lacks`: the witnesses without which it cannot be judged in full; if it cannot be judged at all, those without which
+    it cannot be judged from outside, where this is possible.
+    """
 
     invariant: str
     how: How
@@ -31,10 +35,15 @@ def judgeable(witnesses: Iterable[str]) -> list[Judgeable]:
 
 
 def _one(invariant: str, there: frozenset[str]) -> Judgeable:
-    lacks = tuple(name for name in WITNESSES if name in NEEDED[invariant] and name not in there)
-    enough = invariant in ENOUGH and there >= {*ENOUGH[invariant]}
-    how: How = "in full" if not lacks else "from outside" if enough else "no"
-    return Judgeable(invariant=invariant, how=how, lacks=lacks)
+    lacks = _absent(NEEDED[invariant], there)
+    outside = _absent(ENOUGH.get(invariant, NEEDED[invariant]), there)
+    if lacks and not outside:
+        return Judgeable(invariant=invariant, how="from outside", lacks=lacks)
+    return Judgeable(invariant=invariant, how="no" if outside else "in full", lacks=outside)
+
+
+def _absent(names: tuple[str, ...], there: frozenset[str]) -> tuple[str, ...]:
+    return tuple(name for name in WITNESSES if name in names and name not in there)
 
 
 def judged_of(witnesses: Iterable[str], guarantees: Iterable[str], sinks: Iterable[str]) -> tuple[str, ...]:

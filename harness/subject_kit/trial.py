@@ -23,16 +23,18 @@ from ..scenario.history_checks import history_problems, in_one_line
 from ..scenario.model import Scenario
 from ..scenario.promises import RESTORING, can_show
 from ..search.verification import Request, plan_of
-from ..search.worker import drawer
+from ..search.worker import check_given, drawer
 from ..subject.abilities import VOCABULARIES, operators_of
 from ..subject.needs import needs
 from ..subject.not_tried import ABILITIES
 from ..subject.port import Capabilities, Subject
 from ..subject.run import history_of
+from ..workloads.inputs import LoadedWorkload
 from .judgeable import How, judgeable, judged_of
 
 FORMAT = "cutproof-subject-check/1"
-SCENARIOS, SCENARIOS_IN_REAL_TIME = 40, 6
+SCENARIOS, AT_LEAST, ENOUGH_S = 40, 6, 8.0
+"""how many scenarios are run; in real time fewer once some seconds have passed"""
 CANDIDATES = 150
 """scenarios that are drawn, from which those to run are chosen"""
 TRIES = 6
@@ -110,19 +112,28 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     judgement: Judgement
 
 
-def tried(subject: Subject, name: str, seed: int, progress: Progress = lambda done, total: None) -> Trial:
-    """Try a subject, which has the name `name` on a command line.
+def tried(
+    subject: Subject,
+    name: str,
+    seed: int,
+    progress: Progress = lambda done, total: None,
+    *,
+    workload: LoadedWorkload | None = None,
+) -> Trial:
+    """Try a subject, which has the name `name` on a command line, with the given workload if there is one.
 
-    Raises a CutproofError if the environment failed.
+    Raises UsageError if it cannot run the workload, and another CutproofError if the environment failed.
     """
     began = time.perf_counter()
     capabilities = subject.capabilities
     trial = Trial(subject=name, seed=seed)
     ran: list[Ran] = []
-    choice = _Choice(subject, name, seed)
-    total = SCENARIOS_IN_REAL_TIME if capabilities.real_time else SCENARIOS
-    for done in range(total):
-        progress(done, total)
+    choice = _Choice(subject, name, seed, workload)
+    running = time.perf_counter()
+    for done in range(SCENARIOS):
+        if capabilities.real_time and done >= AT_LEAST and time.perf_counter() - running > ENOUGH_S:
+            break
+        progress(done, SCENARIOS)
         index, scenario = choice.next()
         found = _run(subject, index, scenario, trial)
         if found is not None:
@@ -154,9 +165,11 @@ class _Choice:
     What does not show although some runs could have shown it is not waited for.
     """
 
-    def __init__(self, subject: Subject, name: str, seed: int) -> None:
-        request = Request(subject=name, seed=seed, real_time=subject.capabilities.real_time)
-        draw = drawer(plan_of(request), subject)
+    def __init__(self, subject: Subject, name: str, seed: int, workload: LoadedWorkload | None) -> None:
+        request = Request(subject=name, seed=seed, real_time=subject.capabilities.real_time, workload=workload)
+        plan = plan_of(request)
+        check_given(plan, subject.capabilities)
+        draw = drawer(plan, subject)
         self._left = {index: draw(seed, index) for index in range(CANDIDATES)}
         self._could = {index: _names(scenario) | can_show(scenario) for index, scenario in self._left.items()}
         self._tries: Counter[str] = Counter()
@@ -309,10 +322,12 @@ def _to_do(trial: Trial, ran: Sequence[Ran], possible: Sequence[str]) -> Iterato
     silent = _silent_points(ran)
     if silent:
         yield f"no fault fired at {', '.join(silent)}: announce these points, if the engine has them"
-    for name, there in trial.witnesses.items():
-        if not there:
-            blind = [one.invariant for one in trial.invariants if name in one.lacks]
-            yield f"no witness `{name}` ({', '.join(WITNESSES[name])}): with it, more of {', '.join(blind)} is judged"
+    blind: dict[tuple[str, ...], list[str]] = {}
+    for line in trial.invariants:
+        if line.how == "no" and line.invariant in possible:
+            blind.setdefault(line.lacks, []).append(line.invariant)
+    for lacks, invariants in blind.items():
+        yield f"{', '.join(invariants)} cannot be judged: the history has no witness {', '.join(lacks)}"
     lines = [one for one in trial.invariants if one.how != "no" and one.invariant in possible]
     never = [one.invariant for one in lines if not one.held + one.violated]
     if ran and never:

@@ -11,12 +11,13 @@ from textwrap import dedent, indent
 import msgspec
 import pytest
 
-from cutproof import History, Scenario, history
+from cutproof import History, Scenario, Workload, history
 from cutproof.faults.plan import AtPoint, AtTime, InPhase
 from cutproof.faults.points import PHASES
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.scenario.history_checks import history_problems
 from cutproof.harness.scenario.model import Engine as Settings
+from cutproof.harness.scenario.topologies import lay_out
 from cutproof.harness.subject.abilities import OPERATORS, VOCABULARIES
 from cutproof.harness.subject.names import subject_called
 from cutproof.harness.subject.port import Capabilities
@@ -25,7 +26,7 @@ from cutproof.harness.subject_kit.template.adapter import Engine
 from cutproof.harness.subject_kit.trial import Trial, tried
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.verdict import Holds, Unknown, Verdict, Violated
-from cutproof.properties.model.workload import Topology
+from cutproof.properties.model.workload import Topology, problems
 from cutproof.properties.reconstruct.layouts import owner_of_key
 from unit.docs import engine_tables
 
@@ -84,6 +85,22 @@ def test_each_step_makes_the_invariants_judgeable_that_the_page_names(trials: di
     assert _how(inside, "in full") == {"order", "drain"}
     assert len(_judged(whole)) == 11
     assert _how(whole, "in full") == _judged(whole)
+
+
+def test_the_job_of_the_page_can_be_run_and_judged() -> None:
+    (body,) = [body for name, body in BLOCKS if name == "one_job.py"]
+    names: dict[str, Workload] = {}
+    exec(compile(body, "one_job.py", "exec"), names)
+    workload = names["workload"]
+    scenario = Scenario(workload=workload, topology=lay_out(workload))
+    assert problems(workload, scenario.topology) == []
+    subject = subject_called("simulated")
+    assert judge(workload, scenario.topology, subject.run(scenario)).violated == {}
+
+
+def test_jobs_without_an_operator_and_with_two_are_drawn() -> None:
+    lengths = {len(scenario.workload.nodes) for scenario in _scenarios()}
+    assert {0, 1, 2} <= lengths
 
 
 def test_what_the_page_quotes_is_in_the_adapter() -> None:

@@ -180,7 +180,8 @@ def test_witnesses_that_are_missing_are_named_with_what_they_would_buy() -> None
     assert [name for name, there in trial.witnesses.items() if there] == ["reader", "journal"]
     how = {one.invariant: one.how for one in trial.invariants}
     assert (how["exactly-once"], how["drain"]) == ("from outside", "no")
-    assert "no witness `listing` (residue): with it, more of restored-state, no-leaks is judged" in trial.to_do
+    assert "no-leaks cannot be judged: the history has no witness listing" in trial.to_do
+    assert "consistent-cut cannot be judged: the history has no witness tasks, snapshots, store" in trial.to_do
 
 
 def test_a_witness_that_one_history_lacks_is_missing() -> None:
@@ -208,7 +209,18 @@ def test_chance_is_noticed_in_virtual_time_and_allowed_in_real_time() -> None:
 
     trial = tried(RealTime(vary), "mine:Engine", 0)
     assert "real_time" not in _todo(trial)
-    assert trial.scenarios == 6
+    assert trial.scenarios == 25
+
+
+def test_in_real_time_a_few_scenarios_are_enough_once_some_seconds_have_passed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class RealTime(Engine):
+        capabilities = msgspec.structs.replace(Engine.capabilities, real_time=True)
+
+    monkeypatch.setattr(trials, "ENOUGH_S", 0.0)
+    assert tried(RealTime(), "mine:Engine", 0).scenarios == 6
+    assert tried(Engine(), "mine:Engine", 0).scenarios == 25
 
 
 def test_defaults_that_nothing_can_use_are_not_asked_for() -> None:
