@@ -78,6 +78,8 @@ def _how(trial: Trial, how: str) -> set[str]:
 def test_each_step_makes_the_invariants_judgeable_that_the_page_names(trials: dict[str, Trial]) -> None:
     rows, journal, reads, listing, inside, whole = (trials[step] for step in STEPS)
     assert _how(rows, "from outside") == {"exactly-once", "at-most-once", "visibility"}
+    named = [{name for name, there in trials[step].witnesses.items() if there} for step in STEPS]
+    assert [len(names) for names in named] == [1, 2, 2, 3, 6, 7]
     assert _judged(rows) == set()
     assert _judged(journal) == {"exactly-once", "no-data-loss", "progress"}
     assert "visibility" in _judged(reads) - _judged(journal)
@@ -189,9 +191,9 @@ def test_without_a_fault_progress_is_demanded_from_the_beginning_and_healed_is_l
         assert verdict.exercised > 1
     for scenario, seen in disturbed:
         assert seen.healed is not None
-        seen.healed = None
+        healed, seen.healed = seen.healed, None
         assert _verdict(scenario, seen, "progress") == Holds(exercised=1), "the good end alone"
-        seen.lasting = [0]
+        seen.healed, seen.lasting = healed, [0]
         seen.journal = [entry for entry in seen.journal if not isinstance(entry, history.JobEnded)]
         seen.quiet = False
         assert isinstance(_verdict(scenario, seen, "progress"), Unknown)

@@ -90,7 +90,7 @@ def test_an_engine_with_one_job_is_checked_with_it(tmp_path: Path, capsys: pytes
     assert "--stop-at-first --workload job.toml" in capsys.readouterr().out
     (tmp_path / "job.toml").write_text((tmp_path / "job.toml").read_text().replace('"count"', '"sum"'))
     assert main(["subject", "check", f"{KIT}:Engine", "--workload", "job.toml"]) == 2
-    assert "it needs the operator sum" in capsys.readouterr().err
+    assert f"{KIT}:Engine cannot run the workload n: it needs the operator sum" in capsys.readouterr().err
     assert main(["subject", "check", f"{KIT}:Engine", "--workload", "two-input-alignment"]) == 2
     assert "is an example" in capsys.readouterr().err
 

@@ -14,6 +14,7 @@ from cutproof.harness.subject.port import SubjectFailed
 from cutproof.harness.subject_kit import trial as trials
 from cutproof.harness.subject_kit.template.adapter import BrokenEngine, Engine
 from cutproof.harness.subject_kit.trial import NOT_ASKED, Trial, tried
+from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.verdict import INVARIANTS
 
 Change = Callable[[History], None]
@@ -71,6 +72,23 @@ def test_the_scenarios_are_the_same_for_a_seed() -> None:
     first.seconds = second.seconds = 0.0
     assert msgspec.json.encode(first) == msgspec.json.encode(second)
     assert msgspec.json.encode(first.faults) != msgspec.json.encode(other.faults)
+
+
+def test_what_a_run_has_shown_is_not_looked_for_again() -> None:
+    def picked(tells: bool) -> set[str]:
+        engine = Engine()
+        choice = trials._Choice(engine, "mine:Engine", 0, None)
+        found: set[str] = set()
+        for _ in range(4):
+            index, scenario = choice.next()
+            seen = engine.run(scenario)
+            judgement = judge(scenario.workload, scenario.topology, seen)
+            if tells:
+                choice.showed(trials.Ran(index=index, scenario=scenario, history=seen, judgement=judgement))
+            found |= trials._names(scenario)
+        return found
+
+    assert picked(False) < picked(True)
 
 
 def test_a_planted_bug_is_named_with_its_scenario() -> None:
