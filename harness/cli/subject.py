@@ -117,7 +117,10 @@ def _check(options: argparse.Namespace, output: Output) -> ExitCode:
     from ..subject.names import subject_called
     from ..subject.port import check, closing
     from ..subject_kit.trial import tried
+    from ..user_pipelines.library import SHIPPED
 
+    if options.name in SHIPPED:
+        raise UsageError(f"{options.name} is a pipeline, run from outside: cutproof pipeline try {options.name}")
     with closing(subject_called(options.name)) as subject, progress_of(options) as progress:
         check(subject)
         late = _late(progress, options.name)

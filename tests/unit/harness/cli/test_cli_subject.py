@@ -101,6 +101,7 @@ def test_an_engine_with_one_job_is_checked_with_it(tmp_path: Path, capsys: pytes
         (["check"], "name the subject to check"),
         (["new"], "name the folder to write"),
         (["check", "simulatd"], "did you mean 'simulated'?"),
+        (["check", "spark-foreachbatch-append"], "is a pipeline, run from outside: cutproof pipeline try"),
         (["new", "my-engine"], "cannot be a Python package"),
         (["try", "simulated"], "invalid choice"),
     ],
