@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import keyword
 import shutil
+import sys
 from pathlib import Path
 
 from ..runtime.exit_codes import UsageError
@@ -16,13 +18,15 @@ NAME = "NAME"
 def write_new(name: str, where: Path) -> list[Path]:
     """Write the folder `name`, a Python package; returns its files.
 
-    Raises UsageError if the name is no identifier, or if there is something of this name already.
+    Raises UsageError if the name is no identifier, or if there is a file, a folder or a module of this name already.
     """
     if not name.isidentifier() or keyword.iskeyword(name):
         raise UsageError(f"{name!r} cannot be a Python package: take letters, digits and _, and no digit first")
     folder = where / name
     if folder.exists() or folder.is_symlink():
         raise UsageError(f"{folder} is there already; nothing was written")
+    if name in sys.modules or importlib.util.find_spec(name) is not None:
+        raise UsageError(f"Python has a module {name!r} already, which the folder would hide; take another name")
     folder.mkdir()
     try:
         return [_written(source, folder, name) for source in sorted(TEMPLATE.iterdir()) if source.is_file()]

@@ -84,19 +84,20 @@ class Engine:
         )
 
 
-class ForgetfulAttempt(Attempt):
-    """A planted bug: a sink makes its rows visible when it takes its snapshot, before the checkpoint is complete."""
+class HastyAttempt(Attempt):
+    """A planted bug: what the life before had sealed is committed, though its checkpoint may never have completed."""
 
-    def snapshot(self, task: Task, checkpoint: int) -> None:
-        super().snapshot(task, checkpoint)
-        self.commit(task)
+    def clean_up(self, newest: int | None) -> None:
+        for name in list(self.storage.sealed):
+            self.storage.commit(name)
+        super().clean_up(newest)
 
 
 class BrokenEngine(Engine):
-    """The engine with the planted bug: a kill between the snapshot and the completion repeats its rows."""
+    """The engine with the planted bug: a kill between a snapshot and the checkpoint's completion repeats rows."""
 
     name = "broken toy"
-    attempt_type = ForgetfulAttempt
+    attempt_type = HastyAttempt
 
 
 def job_of(scenario: Scenario) -> Job:
@@ -306,6 +307,9 @@ class Recorder(Observer):
         self._open = {name: history.Channel(name=name, attempt=self._number) for name in names}
         self.channels += self._open.values()
         self.storage.taken = {task.name: 0 for task in tasks}
+
+    def running(self) -> None:
+        self.journal.append(history.AttemptRunning(**self.order.entry(), attempt=self._number))
 
     # -- what happens in it
 

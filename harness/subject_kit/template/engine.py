@@ -55,6 +55,7 @@ class Storage:
         self.snapshots: dict[tuple[int, str], str] = {}
         self.complete: list[int] = []
         self.transactions: dict[str, list[Row]] = {}  # those that are open or sealed
+        self.sealed: list[str] = []
         self.visible: list[Row] = []
         self.positions: dict[int, int] = {}  # of a job that does not rewind
         self.serial = 0
@@ -80,14 +81,17 @@ class Storage:
         self.transactions[name].append(row)
 
     def seal(self, name: str, checkpoint: int) -> None:
-        """From now on a kill of the writer does not abort the transaction."""
+        """Take no more rows; a later life of the process can still commit the transaction."""
+        self.sealed.append(name)
 
     def commit(self, name: str) -> None:
         """Make the rows visible; a transaction that is not there was committed before."""
         self.visible.extend(self.transactions.pop(name, []))
+        self.sealed = [one for one in self.sealed if one != name]
 
     def abort(self, name: str) -> None:
         del self.transactions[name]
+        self.sealed = [one for one in self.sealed if one != name]
 
     def append(self, task: str, row: Row) -> None:
         """A row of a sink without transactions: visible at once."""
@@ -98,6 +102,7 @@ class Observer:
     """Is told what happens; an adapter overrides what it records.  `at` may raise `Killed`."""
 
     def deployed(self, tasks: list[Task]) -> None: ...
+    def running(self) -> None: ...
     def at(self, side: str, point: str, task: str = "") -> None: ...
     def read(self, task: Task, split: int, offset: int) -> None: ...
     def sent(self, channel: str, element: Element) -> None: ...
@@ -210,7 +215,12 @@ class Attempt:
                 task.positions = dict(self.storage.positions)
         for sink in self.chain[-1]:
             self.commit(sink)
-        for name in list(self.storage.transactions):  # of the life before; no snapshot names them
+        self.clean_up(newest)
+        self.observer.running()
+
+    def clean_up(self, newest: int | None) -> None:
+        """Remove what the life before left: no snapshot that is complete names it."""
+        for name in list(self.storage.transactions):
             self.storage.abort(name)
         for checkpoint in sorted({one for one, _ in self.storage.snapshots} - {newest}):
             self.storage.forget(checkpoint)
@@ -299,6 +309,8 @@ class Attempt:
         self.observer.at("after", "snapshot-taken", task.name)
         self.storage.store(checkpoint, task.name, json.dumps(task.state()))
         self.observer.at("after", "snapshot-persisted", task.name)
+        self.observer.at("after", "ack-sent", task.name)
+        self.observer.at("after", "ack-received", task.name)
 
     def commit(self, sink: Task) -> None:
         """Commit what was sealed for a complete checkpoint."""
@@ -314,5 +326,6 @@ class Attempt:
             self.observer.ended(task)
             self.send(task, task.flush())
             self.observer.at("after", "end-of-data-sent", task.name)
+            self.observer.at("after", "end-of-partition-sent", task.name)
         if self.job.rewinds:
             self.take_checkpoint()

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent, indent
 
 import msgspec
 import pytest
 
+import cutproof
 from cutproof import History, Scenario, Workload, history
 from cutproof.faults.plan import AtPoint, AtTime, InPhase
 from cutproof.faults.points import PHASES
+from cutproof.harness.cli.entry import main
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.scenario.history_checks import history_problems
 from cutproof.harness.scenario.model import Engine as Settings
@@ -22,7 +24,7 @@ from cutproof.harness.subject.abilities import OPERATORS, VOCABULARIES
 from cutproof.harness.subject.names import subject_called
 from cutproof.harness.subject.port import Capabilities
 from cutproof.harness.subject_kit.new import TEMPLATE, write_new
-from cutproof.harness.subject_kit.template.adapter import Engine
+from cutproof.harness.subject_kit.template.adapter import BrokenEngine, Engine
 from cutproof.harness.subject_kit.trial import Trial, tried
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.verdict import Holds, Unknown, Verdict, Violated
@@ -98,6 +100,31 @@ def test_the_job_of_the_page_can_be_run_and_judged() -> None:
     assert problems(workload, scenario.topology) == []
     subject = subject_called("simulated")
     assert judge(workload, scenario.topology, subject.run(scenario)).violated == {}
+
+
+def test_what_the_page_imports_is_public() -> None:
+    table = _section("How Python makes a `History`").partition("The classes of faults")[0]
+    named = {name for row in re.findall(r"^\| (`.+?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+    assert len(named) == 13
+    assert named <= set(cutproof.__all__)
+    dotted = re.findall(r"`(\w+)\.(\w+)`", TEXT)
+    modules = {"history": cutproof.history, "operators": cutproof.operators}
+    used = [(modules[module], name) for module, name in dotted if module in modules]
+    assert len(used) >= 8
+    assert [name for module, name in used if not hasattr(module, name)] == []
+
+
+def test_the_files_of_the_page_can_be_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (body,) = [body for name, body in BLOCKS if name == "to_files.py"]
+    names: dict[str, Callable[[Scenario, History, Path], None]] = {}
+    exec(compile(body, "to_files.py", "exec"), names)
+    for engine in (Engine(), BrokenEngine()):
+        for scenario in _scenarios(number=4):
+            seen = engine.run(scenario)
+            expected = judge(scenario.workload, scenario.topology, seen).violated
+            names["keep"](scenario, seen, tmp_path)
+            assert main(["judge", str(tmp_path / "history.json"), "--quick", "--json"]) == bool(expected)
+            assert f'"subject": "{engine.name}"' in capsys.readouterr().out
 
 
 def test_jobs_without_an_operator_and_with_two_are_drawn() -> None:

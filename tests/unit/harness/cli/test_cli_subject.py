@@ -76,7 +76,9 @@ def test_what_cannot_be_run_ends_with_4(tmp_path: Path, capsys: pytest.CaptureFi
     assert "it lacks capabilities, run" in capsys.readouterr().err
 
 
-def test_an_engine_with_one_job_is_checked_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_engine_with_one_job_is_checked_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "orders.csv").write_text("customer,price\n" + "1,2\n3,4\n" * 40)
     (tmp_path / "job.toml").write_text(
         'format = "cutproof-workload/1"\nname = "n"\n[[inputs]]\nname = "orders"\nfile = "orders.csv"\n'
@@ -86,6 +88,7 @@ def test_an_engine_with_one_job_is_checked_with_it(tmp_path: Path, capsys: pytes
     used = json.loads(capsys.readouterr().out)["used"]
     assert "the operator count" in used
     assert "the operator map" not in used
+    monkeypatch.setattr(trial, "SCENARIOS", 30)
     assert main(["subject", "check", f"{KIT}:BrokenEngine", "--workload", "job.toml"]) == 1
     assert "--stop-at-first --workload job.toml" in capsys.readouterr().out
     (tmp_path / "job.toml").write_text((tmp_path / "job.toml").read_text().replace('"count"', '"sum"'))

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
+import shlex
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from cutproof.harness.cli.entry import verb_parser
 from cutproof.harness.runtime.exit_codes import UsageError
 from cutproof.harness.subject_kit.new import NAME, TEMPLATE, write_new
 
@@ -33,7 +38,19 @@ def test_the_folder_has_all_files_and_is_called_by_its_name(tmp_path: Path) -> N
         text = path.read_text(encoding="utf-8")
         assert NAME not in text
         assert text == (TEMPLATE / path.name).read_text(encoding="utf-8").replace(NAME, "mine")
-    assert "cutproof subject check mine.adapter:Engine" in (tmp_path / "mine" / "README.md").read_text()
+
+
+def test_the_commands_of_its_readme_are_accepted(tmp_path: Path) -> None:
+    write_new("mine", tmp_path)
+    text = (tmp_path / "mine" / "README.md").read_text()
+    commands = re.findall(r"^cutproof (.*)$", text, re.MULTILINE)
+    commands += re.findall(r"`cutproof ([^`]*\bmine\.[^`]*)`", text)
+    assert len(commands) >= 5
+    for command in commands:
+        verb, *words = shlex.split(command, comments=True)
+        options = verb_parser(verb).parse_args(words)
+        subject = options.name if verb == "subject" else options.subject
+        assert subject in ("mine.adapter:Engine", "mine.adapter:BrokenEngine")
 
 
 def test_a_toy_is_readable() -> None:
@@ -63,6 +80,14 @@ def test_what_is_there_is_not_overwritten(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize("name", ["", "9mine", "my-engine", "a/b", "..", "class", "my engine"])
 def test_a_name_that_python_cannot_import_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="cannot be a Python package"):
+        write_new(name, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["json", "cutproof", "antigravity", "made_by_hand"])
+def test_a_module_is_not_hidden(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "made_by_hand", ModuleType("made_by_hand"))
+    with pytest.raises(UsageError, match=f"Python has a module '{name}' already"):
         write_new(name, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
