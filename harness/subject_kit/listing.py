@@ -53,7 +53,13 @@ def _engine(name: str) -> Listed:
 
 def _pipelines() -> Iterator[Listed]:
     for one in library.listed():
-        subject = PipelineSubject(library.SHIPPED[one.name].path)
+        per_minute = PER_MINUTE.get(one.name)
+        try:
+            subject = PipelineSubject(library.SHIPPED[one.name].path)
+        except CutproofError as error:
+            missing = one_line(error)
+            yield Listed(name=one.name, kind="pipeline", can_run=False, missing=missing, per_minute=per_minute)
+            continue
         try:
             library.path_of(one.name)
             problem = _problem(subject)

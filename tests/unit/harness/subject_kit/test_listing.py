@@ -6,6 +6,7 @@ import pytest
 
 from cutproof.harness.runtime.exit_codes import UsageError
 from cutproof.harness.subject.names import BUILT
+from cutproof.harness.subject_kit import listing
 from cutproof.harness.subject_kit.listing import PER_MINUTE, subjects
 from cutproof.harness.user_pipelines import library
 from cutproof.properties.model.verdict import INVARIANTS
@@ -38,6 +39,16 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     pipelines = [one for one in subjects() if one.kind == "pipeline"]
     assert pipelines
     assert all((one.can_run, one.missing) == (False, f"{one.name} needs something; install it") for one in pipelines)
+
+
+def test_a_pipeline_whose_file_cannot_be_read_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: object) -> None:
+        raise UsageError(f"{path}: it cannot be read")
+
+    monkeypatch.setattr(listing, "PipelineSubject", refuse)
+    pipelines = [one for one in subjects() if one.kind == "pipeline"]
+    assert [one.name for one in pipelines] == [one.name for one in library.listed()]
+    assert all(not one.can_run and one.judged == () and "cannot be read" in one.missing for one in pipelines)
 
 
 def test_an_own_subject_that_cannot_be_loaded_is_listed_with_the_reason() -> None:
