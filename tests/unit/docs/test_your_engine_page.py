@@ -18,6 +18,7 @@ from cutproof.faults.points import PHASES
 from cutproof.harness.cli.entry import main
 from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.scenario.history_checks import history_problems
+from cutproof.harness.scenario.model import COMMANDS
 from cutproof.harness.scenario.model import Engine as Settings
 from cutproof.harness.scenario.topologies import lay_out
 from cutproof.harness.subject.abilities import OPERATORS, VOCABULARIES
@@ -181,6 +182,11 @@ def test_triggers_and_phases_are_those_of_the_code() -> None:
     for trigger in (AtTime, AtPoint, InPhase):
         assert f"`{trigger.__name__}({', '.join(trigger.__struct_fields__)})`" in section
     assert set(PHASES) - set(re.findall(r"`([\w-]+)`", section)) == set()
+
+
+def test_every_command_is_explained() -> None:
+    rows = re.findall(r"^\| `([\w-]+)` \|", _section("Commands"), flags=re.MULTILINE)
+    assert rows == list(COMMANDS)
 
 
 def test_no_link_leads_into_the_source() -> None:
