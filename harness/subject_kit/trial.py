@@ -14,7 +14,7 @@ import msgspec
 
 from ...faults.plan import AtPoint, kind_of
 from ...properties.invariants.judge import Judgement, judge_case
-from ...properties.model.history import WITNESSES, AttemptStarted, CommandReturned, FaultFired, History
+from ...properties.model.history import WITNESSES, AttemptStarted, CommandIssued, CommandReturned, FaultFired, History
 from ...properties.model.verdict import Holds, Unknown, Violated
 from ...properties.model.words import plural
 from ...properties.quick_checker.case import Case
@@ -264,13 +264,17 @@ def _capabilities(
     """The declared capabilities that some scenario used, and those that none used."""
     seen = set().union(*(_names(one.scenario) for one in ran))
     seen -= {_fault_in_words(one.kind) for one in faults if not one.fired}
-    returned = {
-        entry.command for one in ran for entry in one.history.journal if isinstance(entry, CommandReturned)
-    }  # fmt: skip
-    if not returned:
-        seen -= {f"the command {name}" for name in capabilities.commands}
+    done = {kind for one in ran for kind in _carried_out(one.history)}
+    seen -= {f"the command {name}" for name in capabilities.commands - done}
     declared = list(_declared(capabilities))
     return [name for name in declared if name in seen], [name for name in declared if name not in seen]
+
+
+def _carried_out(seen: History) -> set[str]:
+    """The kinds of commands that were answered without an error."""
+    answers = [entry for entry in seen.journal if isinstance(entry, CommandReturned) and not entry.error]
+    numbers = {entry.command for entry in answers}
+    return {entry.kind for entry in seen.journal if isinstance(entry, CommandIssued) and entry.command in numbers}
 
 
 def _names(scenario: Scenario) -> set[str]:

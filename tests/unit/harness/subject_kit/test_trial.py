@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from cutproof import Capabilities, History, Scenario, history
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.runtime.exit_codes import HarnessFailed
 from cutproof.harness.subject.port import SubjectFailed
 from cutproof.harness.subject_kit import trial as trials
@@ -142,6 +143,28 @@ def test_a_fault_that_never_fires_is_named() -> None:
     assert (kill.fired, kill.is_felt) == (0, False)
     assert f"kill-task was planned {kill.planned} times and never fired" in _todo(trial)
     assert "the fault kill-task" in trial.unused
+
+
+class Refusing(SimulatedSubject):
+    """Every savepoint is refused."""
+
+    def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
+        seen = super().run(scenario, timeline=timeline)
+        refused = {
+            entry.command
+            for entry in seen.journal
+            if isinstance(entry, history.CommandIssued) and entry.kind == "savepoint"
+        }
+        for entry in seen.journal:
+            if isinstance(entry, history.CommandReturned) and entry.command in refused:
+                entry.error = "not now"
+        return seen
+
+
+def test_a_command_that_is_never_carried_out_is_not_used() -> None:
+    trial = tried(Refusing(), "mine:Engine", 0)
+    assert "the command savepoint" in trial.unused
+    assert {"the command stop-with-savepoint", "the command resume"} <= set(trial.used)
 
 
 class Undisturbed(Engine):
