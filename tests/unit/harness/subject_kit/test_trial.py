@@ -148,6 +148,12 @@ def test_a_fault_that_never_fires_is_named() -> None:
 class Refusing(SimulatedSubject):
     """Every savepoint is refused."""
 
+    capabilities = Capabilities(
+        faults=frozenset({"kill-task"}),
+        commands=frozenset({"savepoint", "stop-with-savepoint", "resume"}),
+        operators=frozenset({"count"}),
+    )
+
     def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
         seen = super().run(scenario, timeline=timeline)
         refused = {
