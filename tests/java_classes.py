@@ -1,6 +1,6 @@
-"""An archive of the classes that Spark loads: with it Spark starts in two thirds of the time.
+"""How Spark is started among several workers: with an archive of the classes that it loads, and without its compiler.
 
-Some forty tests start a Spark.  The archive is Java's own (class data sharing).  The first
+With the archive Spark starts in two thirds of the time.  Some forty tests start a Spark.  The archive is Java's own (class data sharing).  The first
 process of the tests makes it, for this run alone, in a Spark that it starts and stops.
 Until the archive is there, and where a Java cannot use it, a Spark starts as a user's
 does.  What a user runs has no such archive.
@@ -16,6 +16,9 @@ from pathlib import Path
 
 OPTIONS = "SPARK_SUBMIT_OPTS"
 """the variable from which Spark's launcher takes options for Java"""
+INTERPRETED = "-Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN"
+"""Spark interprets its plans: on tables of some dozens of rows, to compile a plan takes longer than to run it.  Without
+workers Spark compiles them, as it does for a user."""
 SILENT = "-XX:+IgnoreUnrecognizedVMOptions -Xlog:disable -Xlog:all=error:stderr"
 NAME = "spark.jsa"
 
@@ -36,7 +39,7 @@ if made.exists():
 
 def share(folder: Path, environment: MutableMapping[str, str]) -> None:
     """Have every Spark that is started with this environment use the folder's archive, once it is there."""
-    environment[OPTIONS] = f"{SILENT} -XX:SharedArchiveFile={folder / NAME}"
+    environment[OPTIONS] = f"{INTERPRETED} {SILENT} -XX:SharedArchiveFile={folder / NAME}"
 
 
 def make(folder: Path) -> subprocess.Popen[bytes]:

@@ -40,6 +40,8 @@ SETTINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.shuffle.compress": "false",
     "spark.ui.enabled": "false",

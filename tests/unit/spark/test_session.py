@@ -78,17 +78,8 @@ def test_foreign_connections_to_the_port_for_accumulators_print_nothing_and_do_n
     assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
 
 
-ACCUMULATED = """
-from cutproof.properties.spark import session
-
-context = session.session().sparkContext
-total = context.accumulator(0)
-context.parallelize(range(10), 2).foreach(total.add)
-print(total.value)
-session.stop()
-"""
-
-
-def test_accumulators_still_count() -> None:
-    done = subprocess.run([sys.executable, "-c", ACCUMULATED], capture_output=True, text=True, timeout=100)
-    assert (done.returncode, done.stdout) == (0, "45\n"), done.stderr
+def test_accumulators_still_count(spark: SparkSession) -> None:
+    context = spark.sparkContext
+    total = context.accumulator(0)
+    context.parallelize(range(10), 2).foreach(total.add)
+    assert total.value == 45
