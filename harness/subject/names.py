@@ -7,7 +7,6 @@ import os
 import re
 import sys
 from difflib import get_close_matches
-from pathlib import Path
 
 from ..runtime.config import nearest
 from ..runtime.exit_codes import CutproofError, UsageError, one_line
@@ -37,11 +36,11 @@ def subject_called(name: str, defect: str | None = None) -> Subject:
 
         return ProcessesSubject(defect, keep=places.runs())
     if name.startswith(PIPELINE):
-        from ..user_pipelines.subject import PipelineSubject
+        from ..user_pipelines.subject import pipeline_called
 
         if defect:
             raise UsageError("--defect plants a defect in the reference engine; it does not go with a pipeline")
-        return PipelineSubject(Path(name.removeprefix(PIPELINE)))
+        return pipeline_called(name)
     if ":" not in name:
         raise UsageError(f"there is no subject {name!r}{nearest(name, BUILT)}; your own is named package.module:NAME")
     if defect:

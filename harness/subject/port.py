@@ -11,6 +11,7 @@ import msgspec
 
 from ...properties.model.history import History
 from ..runtime.exit_codes import UsageError
+from ..runtime.progress import Progress
 from ..scenario.model import Scenario
 
 
@@ -139,6 +140,20 @@ class Needing(Protocol):
 
     def check(self) -> None:
         """Raise a CutproofError if something is missing.  This is quick, and leaves no process running."""
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """A subject that fetches, once, what it needs and the machine lacks."""
+
+    def prepare(self, progress: Progress) -> None:
+        """Raise a CutproofError if something cannot be had."""
+
+
+def prepare(subject: Subject, progress: Progress) -> None:
+    """Fetch what a subject needs, if it can be fetched."""
+    if isinstance(subject, Preparing):
+        subject.prepare(progress)
 
 
 def check(subject: Subject) -> None:

@@ -3,38 +3,73 @@
 from __future__ import annotations
 
 import glob
+import http.client
+import json
 import re
+import urllib.request
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
-from .description import Aim, filled
+from .description import Aim
 from .output import NotReadable, NotThere, query
+from .places import filled
+
+ANSWERS_WITHIN_S = 1.0
 
 
 class Lookout:
-    """Looks whether an aim is met, in one run; `log` is the log of the process that runs now, and `since` the place in
-    it at which that process began."""
+    """Looks whether an aim is met, in one run."""
 
-    def __init__(self, aim: Aim, places: dict[str, str]) -> None:
-        self._aim = aim
+    def __init__(self, aim: Aim, places: Mapping[str, str]) -> None:
+        self.aim = aim
         self._places = places
         self._pattern = re.compile(aim.log, re.MULTILINE) if aim.log else None
 
-    def sees(self, log: Path, since: int) -> bool:
-        """Whether the aim's predicate holds now."""
+    def sees(self, printed: Callable[[], str]) -> bool:
+        """Whether the aim's predicate holds now; `printed` gives the lines in which `log` is looked for."""
         if self._pattern is not None:
-            return bool(self._pattern.search(tail(log, since)))
-        if self._aim.query:
-            try:
-                rows = query(filled(self._aim.database, self._places), filled(self._aim.query, self._places))
-            except (NotReadable, NotThere):
-                return False
-            first = next(iter(rows[0].values()), None) if rows else None
-            return first not in (None, 0, "")
-        found = sorted(glob.glob(filled(self._aim.files, self._places), recursive=True), key=_age)
-        if not found or not self._aim.without:
+            return bool(self._pattern.search(printed()))
+        if self.aim.query:
+            return self._query()
+        if self.aim.url:
+            return bool(at_path(answer_of(filled(self.aim.url, self._places)), self.aim.json))
+        return self._files()
+
+    def _query(self) -> bool:
+        try:
+            rows = query(filled(self.aim.database, self._places), filled(self.aim.query, self._places))
+        except (NotReadable, NotThere):
+            return False
+        return bool(next(iter(rows[0].values()), None) if rows else None)
+
+    def _files(self) -> bool:
+        found = sorted(glob.glob(filled(self.aim.files, self._places), recursive=True), key=_age)
+        if not found or not self.aim.without:
             return bool(found)
-        others = {Path(one).name for one in glob.glob(filled(self._aim.without, self._places), recursive=True)}
+        others = {Path(one).name for one in glob.glob(filled(self.aim.without, self._places), recursive=True)}
         return Path(found[-1]).name not in others
+
+
+def answer_of(url: str) -> Any:
+    """The JSON that a URL answers with; None if it cannot be had just now."""
+    try:
+        with urllib.request.urlopen(url, timeout=ANSWERS_WITHIN_S) as answer:
+            return json.load(answer)
+    except (OSError, ValueError, http.client.HTTPException):
+        return None
+
+
+def at_path(value: Any, path: str) -> Any:
+    """What lies in a JSON value at names and positions with dots between them; None if nothing does."""
+    for word in path.split("."):
+        if isinstance(value, dict):
+            value = value.get(word)
+        elif isinstance(value, list) and word.isdecimal() and int(word) < len(value):
+            value = value[int(word)]
+        else:
+            return None
+    return value
 
 
 def _age(name: str) -> tuple[int, str]:

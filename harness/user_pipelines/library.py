@@ -9,7 +9,7 @@ import msgspec
 
 from ..runtime.config import nearest
 from ..runtime.exit_codes import UsageError
-from .description import read_pipeline
+from .reading import read_pipeline
 
 FOLDER = Path(__file__).with_name("shipped")
 

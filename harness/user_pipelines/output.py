@@ -17,7 +17,8 @@ from typing import Any
 
 from ...properties.model.workload import Row
 from ..subject.port import SubjectFailed
-from .description import ROW, Read, filled
+from .description import ROW, Read
+from .places import filled
 
 LINE = 200
 """how many characters of a row a message has"""
@@ -34,7 +35,7 @@ class NotReadable(SubjectFailed):
 class Output:
     """Where a pipeline's output is, in one run."""
 
-    def __init__(self, read: Read, places: dict[str, str]) -> None:
+    def __init__(self, read: Read, places: Mapping[str, str]) -> None:
         self._read = read
         self._places = places
         self.absent = "it was never read"

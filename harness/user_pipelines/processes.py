@@ -50,6 +50,14 @@ class Keeper:
         """Send SIGKILL to all processes of a command; whether the command still ran."""
         return bool(self._ask({"pid": pid, "signal": int(signal.SIGKILL)})["sent"])
 
+    def pause(self, pid: int) -> bool:
+        """Send SIGSTOP to all processes of a command; whether the command still ran."""
+        return bool(self._ask({"pid": pid, "signal": int(signal.SIGSTOP)})["sent"])
+
+    def resume(self, pid: int) -> None:
+        """Send SIGCONT to all processes of a command."""
+        self._ask({"pid": pid, "signal": int(signal.SIGCONT)})
+
     def terminate(self, pid: int) -> None:
         """Send SIGTERM to all processes of a command."""
         self._ask({"pid": pid, "signal": int(signal.SIGTERM)})

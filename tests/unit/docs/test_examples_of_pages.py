@@ -20,8 +20,9 @@ from cutproof.harness.runtime.config import from_file
 from cutproof.harness.search import known_failures
 from cutproof.harness.subject.abilities import demand
 from cutproof.harness.user_pipelines import description
-from cutproof.harness.user_pipelines.description import read_pipeline
 from cutproof.harness.user_pipelines.library import SHIPPED
+from cutproof.harness.user_pipelines.places import PLACES
+from cutproof.harness.user_pipelines.reading import read_pipeline
 from cutproof.harness.workloads import inputs
 from cutproof.properties.model.workload import AnyOperator
 
@@ -178,10 +179,18 @@ def test_the_pipeline_file_of_its_page_can_be_used_and_every_entry_is_explained(
     for text in _blocks(page, "toml"):
         (tmp_path / "pipeline.toml").write_text(text)
         names.append(read_pipeline(tmp_path / "pipeline.toml").name)
-    assert names == ["counts", "sums"]
-    parts = (description.PipelineFile, description.Run, description.Feed, description.Read, description.Aim)
+    assert names == ["counts", "sums", "through-a-queue"]
+    parts = (
+        description.PipelineFile,
+        description.Needs,
+        description.Role,
+        description.Run,
+        description.Feed,
+        description.Read,
+        description.Aim,
+    )
     fields = {field for part in parts for field in part.__struct_fields__} - {"format", "name", "about"}
     named = set(re.findall(r"`\[?(?:aims\.)?(\w+)", page)) | set(re.findall(r"\[(\w+)\]", page))
     assert fields - named - {"aims"} == set()
     assert set(re.findall(r"^\| `([\w-]+)` \| (?:nothing else|`pip)", page, flags=re.MULTILINE)) == set(SHIPPED)
-    assert {place for place in description.PLACES if f"`{{{place}}}`" not in page} == set()
+    assert {place for place in PLACES if f"`{{{place}}}`" not in page} == set()

@@ -6,13 +6,13 @@ import os
 import sqlite3
 from pathlib import Path
 
-from cutproof.harness.user_pipelines.aims import Lookout
+from cutproof.harness.user_pipelines.aims import Lookout, tail
 from cutproof.harness.user_pipelines.description import Aim
 
 
 def sees(folder: Path, aim: Aim, log: str = "", since: int = 0) -> bool:
     (folder / "log").write_text(log)
-    return Lookout(aim, {"state": str(folder)}).sees(folder / "log", since)
+    return Lookout(aim, {"state": str(folder)}).sees(lambda: tail(folder / "log", since))
 
 
 def test_a_line_of_the_log_since_the_process_began(tmp_path: Path) -> None:

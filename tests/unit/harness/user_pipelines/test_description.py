@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from cutproof.harness.runtime.exit_codes import UsageError
-from cutproof.harness.user_pipelines.description import filled, read_pipeline
 from cutproof.harness.user_pipelines.library import SHIPPED, listed, path_of
+from cutproof.harness.user_pipelines.places import filled
+from cutproof.harness.user_pipelines.reading import read_pipeline
 from unit.harness.user_pipelines.toys import FILE, toy
 
 REFUSED = {

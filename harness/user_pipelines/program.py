@@ -1,0 +1,112 @@
+"""One process of a pipeline in one run: started, killed, paused and watched through the run's keeper."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from .aims import tail
+from .description import Program
+from .places import filled
+from .processes import Keeper, environment_of
+
+LAST_LINES = 3
+
+
+class Process:
+    """A program of a pipeline's file, and its process, if it runs."""
+
+    def __init__(self, name: str, program: Program, keeper: Keeper, places: Mapping[str, str]) -> None:
+        self.name = name
+        self.program = program
+        self._keeper = keeper
+        self._places = places
+        self.log = keeper.folder / f"log-{name}"
+        """what it has printed, in all its lives"""
+        self.log.touch()
+        self.since = 0
+        """the place in the log at which its present life began"""
+        self.pid: int | None = None
+        self.started_at = 0.0
+        self.restart_at: float | None = None
+        """when it is to be started again"""
+        self.resumes_at: float | None = None
+        """when it is to go on, while it is paused"""
+        self.was_killed = False
+
+    @property
+    def runs(self) -> bool:
+        return self.pid is not None
+
+    def start(self) -> None:
+        """Start it, or start it again; raises SubjectFailed if there is no such program."""
+        again = self.was_killed and self.program.restart is not None
+        command = self.program.restart if again and self.program.restart is not None else self.program.start
+        self.pid = self.launch(command)
+        self.restart_at, self.started_at = None, time.monotonic()
+
+    def launch(self, command: tuple[str, ...]) -> int:
+        """Start a command with the process's environment and log."""
+        self.since = self.end_of_log()
+        return self._keeper.start(
+            [filled(argument, self._places) for argument in command], self._environment(), self._keeper.folder, self.log
+        )
+
+    def kill(self) -> bool:
+        """SIGKILL to all of its processes; it is to be started again.  Whether it still ran."""
+        if self.pid is None or not self._keeper.kill(self.pid):
+            return False
+        self._keeper.end(self.pid)
+        self.pid, self.was_killed, self.resumes_at = None, True, None
+        self.restart_later()
+        return True
+
+    def restart_later(self) -> None:
+        self.restart_at = time.monotonic() + self.program.restart_after_ms / 1e3
+
+    def pause(self, for_s: float) -> bool:
+        """SIGSTOP to all of its processes; whether it still ran."""
+        if self.pid is None or not self._keeper.pause(self.pid):
+            return False
+        self.resumes_at = time.monotonic() + for_s
+        return True
+
+    def resume(self) -> None:
+        """SIGCONT, if it is paused."""
+        if self.pid is not None and self.resumes_at is not None:
+            self._keeper.resume(self.pid)
+        self.resumes_at = None
+
+    def exit_code(self) -> int | None:
+        """How it ended; None while it runs."""
+        return None if self.pid is None else self._keeper.exit_code(self.pid)
+
+    def forget(self) -> None:
+        """It has ended: kill what it left behind."""
+        if self.pid is not None:
+            self._keeper.end(self.pid)
+            self.pid = None
+
+    def stop(self) -> None:
+        """SIGTERM, then SIGKILL."""
+        if self.pid is not None:
+            self.resume()
+            self._keeper.terminate(self.pid)
+            self.forget()
+
+    def end_of_log(self) -> int:
+        """Where in its log the next line will be."""
+        return self.log.stat().st_size
+
+    def printed(self, since: int | None = None) -> str:
+        """What it has printed in its present life, or since a place in its log."""
+        return tail(self.log, self.since if since is None else since)
+
+    def last_words(self) -> str:
+        """The last lines of its present life."""
+        lines = [line.strip() for line in self.printed().split("\n") if line.strip()]
+        return " | ".join(lines[-LAST_LINES:]) or "it has printed nothing"
+
+    def _environment(self) -> dict[str, str]:
+        added = {name: filled(value, self._places) for name, value in self.program.environment.items()}
+        return environment_of(added)

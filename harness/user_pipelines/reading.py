@@ -1,0 +1,191 @@
+"""Reads a pipeline's file, and says in one line why it cannot be used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from ...properties.model.workload import User, problems
+from ...properties.semantics.classes import FOLLOWING, class_of
+from ..runtime.config import nearest
+from ..runtime.exit_codes import UsageError
+from ..scenario.reading import toml_of
+from .description import (
+    FORMAT,
+    HALFWAY,
+    OWN,
+    RECORD,
+    ROW,
+    Aim,
+    Needs,
+    Pipeline,
+    PipelineFile,
+    Program,
+    Read,
+    Role,
+)
+from .places import PLACES, is_port, places_in
+
+WHAT = "a pipeline file"
+ARTIFACT = re.compile(r"[\w.{}-]+:[\w.{}-]+:[\w.{}-]+")
+
+
+def read_pipeline(path: Path, parameters: Mapping[str, str] | None = None) -> Pipeline:
+    """The pipeline of a file; raises UsageError, in one line, for a file that cannot be used."""
+    if not path.is_file():
+        raise UsageError(f"there is no pipeline file {path}; `cutproof pipeline list` names the others")
+    try:
+        file = msgspec.convert(toml_of(path, WHAT), PipelineFile)
+    except RecursionError as error:
+        raise UsageError(f"{path} is nested too deeply to be {WHAT}") from error
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{path} is not {WHAT}: {error}") from error
+    if file.format != FORMAT:
+        raise UsageError(f"{path} has the format {file.format!r}; this version reads {FORMAT}")
+    for name in parameters or {}:
+        if name not in file.parameters:
+            known = ", ".join(file.parameters) or "none"
+            raise UsageError(f"{path} has no parameter {name!r}{nearest(name, file.parameters)}; it has {known}")
+    stand_for = {**file.parameters, **(parameters or {})}
+    pipeline = Pipeline(file=file, folder=path.resolve().parent, path=path.resolve(), parameters=stand_for)
+    for problem in _problems(pipeline):
+        raise UsageError(f"{path}: {problem}")
+    return pipeline
+
+
+def _problems(pipeline: Pipeline) -> list[str]:
+    file = pipeline.file
+    found = [
+        f"{where}: {value!r} is none of {', '.join(known)}{nearest(value, known)}"
+        for where, value, known in (
+            ("feed.format", file.feed.format, ("json-lines", "csv")),
+            ("read.format", file.read.format, ("json-lines", "csv", "parquet", "sqlite", "postgres")),
+            ("promises.guarantee", file.promises.guarantee, ("exactly-once", "at-least-once", "at-most-once")),
+            ("promises.sink", file.promises.sink, ("transactional", "idempotent", "plain")),
+            ("promises.identity", file.promises.identity, ("key", "row")),
+        )
+        if value not in known
+    ]
+    found += _unknown_places(pipeline)
+    found += [
+        f"feed.columns.{name}: a record has {', '.join(RECORD)}" for name in file.feed.columns if name not in RECORD
+    ]
+    found += [f"read.columns.{name}: a row has {', '.join(ROW)}" for name in file.read.columns if name not in ROW]
+    found += [f"{where} is empty" for where, command in commands_of(file) if not command]
+    found += _read_problems(file.read)
+    found += [*_name_problems(file), *_needs_problems(file.needs)]
+    if not any(program.killed or program.paused for _, program in _programs(file)):
+        found.append("run.killed: no process of the pipeline is killed or paused, so nothing would be tried")
+    for name, aim in _aims_of(file):
+        found += [f"{name}{problem}" for problem in _aim_problems(aim, file.roles)]
+    if found:
+        return found
+    if any(isinstance(step, User) for step in file.computes.steps):
+        return ["computes.steps: a user's function has no place here; an operator of cutproof has"]
+    workload, topology = pipeline.workload(((1, 1, 1),))
+    found = [f"computes: {problem}" for problem in problems(workload, topology)]
+    if not found and class_of(workload, topology) in FOLLOWING:
+        found.append("computes.steps: the rows would follow an order that cannot be seen from outside")
+    return found
+
+
+def _aims_of(file: PipelineFile) -> list[tuple[str, Aim]]:
+    """Every aim of the file, with its place."""
+    found = {f"aims.{name}": aim for name, aim in file.aims.items()}
+    single: dict[str, Aim | None] = {"stored": file.stored, "restored": file.restored}
+    for name, role in file.roles.items():
+        single |= {f"roles.{name}.ready": role.ready, f"roles.{name}.restored": role.restored}
+    return [*found.items(), *((where, aim) for where, aim in single.items() if aim is not None)]
+
+
+def _programs(file: PipelineFile) -> list[tuple[str, Program]]:
+    """Every process of the file, with its place."""
+    return [("run", file.run), *((f"roles.{name}", role) for name, role in file.roles.items())]
+
+
+def commands_of(file: PipelineFile) -> list[tuple[str, tuple[str, ...]]]:
+    """Every command of the file, with its place."""
+    found: list[tuple[str, tuple[str, ...]]] = []
+    for where, program in _programs(file):
+        found.append((f"{where}.start", program.start))
+        found += [] if program.restart is None else [(f"{where}.restart", program.restart)]
+        found += [(f"{where}.before[{number}]", command) for number, command in enumerate(program.before)]
+    return found + [(f"run.after[{number}]", command) for number, command in enumerate(file.run.after)]
+
+
+def _unknown_places(pipeline: Pipeline) -> list[str]:
+    file = pipeline.file
+    texts = [(where, argument) for where, command in commands_of(file) for argument in command]
+    for where, program in _programs(file):
+        texts += [(f"{where}.environment.{name}", value) for name, value in program.environment.items()]
+    texts += [(f"read.{field}", value) for field, value in _texts_of(file.read)]
+    texts += [(f"feed.{field}", value) for field, value in _texts_of(file.feed)]
+    for where, aim in _aims_of(file):
+        texts += [(f"{where}.{field}", value) for field, value in _texts_of(aim) if field != "log"]
+    known = [*PLACES, *pipeline.parameters]
+    found = [
+        f"{where}: {{{place}}} is none of {', '.join(f'{{{one}}}' for one in known)}"
+        for where, text in texts
+        for place in places_in(text)
+        if place not in known and not is_port(place)
+    ]
+    # What is needed is fetched before there is a run: nothing but parameters is known then.
+    needed = (*file.needs.python, *file.needs.jars)
+    return found + [
+        f"needs: {{{place}}} in {text!r} is no parameter of the file"
+        for text in needed
+        for place in places_in(text)
+        if place not in pipeline.parameters
+    ]
+
+
+def _texts_of(value: msgspec.Struct) -> list[tuple[str, str]]:
+    """The fields of a value that are text."""
+    return [(name, text) for name, text in msgspec.structs.asdict(value).items() if isinstance(text, str)]
+
+
+def _name_problems(file: PipelineFile) -> list[str]:
+    """Names that mean something else already, or that nothing could be filled in for."""
+    found = [f"aims.{HALFWAY}: every pipeline has an aim of this name already"] if HALFWAY in file.aims else []
+    found += [f"roles.{OWN}: this is the name of the pipeline's own process"] if OWN in file.roles else []
+    for name in file.parameters:
+        if name in PLACES or is_port(name):
+            found.append(f"parameters.{name}: a place has this name already")
+        elif not name.isidentifier():
+            found.append(f"parameters.{name}: a name has letters, digits and underscores")
+    return found
+
+
+def _needs_problems(needs: Needs) -> list[str]:
+    return [f"needs.jars: {one!r} is not group:name:version" for one in needs.jars if not ARTIFACT.fullmatch(one)]
+
+
+def _read_problems(read: Read) -> list[str]:
+    needed = {"sqlite": ("path", "query"), "postgres": ("dsn", "query")}.get(read.format, ("path",))
+    found = [f"read.{field} is missing; {read.format} needs it" for field in needed if not getattr(read, field)]
+    spare = [field for field in ("path", "query", "dsn") if field not in needed and getattr(read, field)]
+    return found + [f"read.{field} does not go with {read.format}" for field in spare]
+
+
+def _aim_problems(aim: Aim, roles: Mapping[str, Role]) -> list[str]:
+    given = [field for field in ("files", "log", "query", "url") if getattr(aim, field)]
+    if len(given) != 1:
+        return [": it takes one of files, log, query and url"]
+    for main, other in (("query", "database"), ("url", "json")):
+        if getattr(aim, main) and not getattr(aim, other):
+            return [f".{other} is missing; {main} needs it"]
+        if getattr(aim, other) and not getattr(aim, main):
+            return [f".{other} goes with {main}"]
+    if aim.role and not aim.log:
+        return [".role goes with log"]
+    if aim.role and aim.role not in roles:
+        return [f".role: there is no role {aim.role!r}{nearest(aim.role, roles)}"]
+    if aim.log:
+        try:
+            re.compile(aim.log)
+        except re.error as error:
+            return [f".log is no regular expression: {error}"]
+    return []
