@@ -113,29 +113,47 @@ class Run(Program, frozen=True, kw_only=True):
 
 
 class Feed(Value, frozen=True, kw_only=True):
-    """How records reach the pipeline: files that appear, whole, in {input}."""
+    """How records reach the pipeline."""
 
+    to: str = "files"
+    """files (that appear, whole, in {input}), kafka, socket or table"""
     format: str = "json-lines"
-    """json-lines or csv (with a header)"""
+    """of files: json-lines or csv (with a header)"""
+    servers: str = ""
+    """Kafka: where its brokers listen"""
+    topic: str = "input"
+    """Kafka: where the records are written, as JSON"""
+    port: str = ""
+    """socket: where cutproof listens; each connection gets all records from the first, as JSON lines"""
+    database: str = ""
+    """table: a file of SQLite, or the URL of a PostgreSQL, as in an aim"""
+    insert: str = ""
+    """table: the INSERT of one record, with :key, :value and :tag for what it has"""
     columns: dict[str, str] = {}
     """other names for the columns key, value and tag; one that is named "" is not written"""
     records_per_file: int = 10
     every_ms: int = 50
     at_once: bool = False
-    """all files are there before the pipeline starts"""
+    """all records are there before the pipeline starts"""
 
 
 class Read(Value, frozen=True, kw_only=True):
     """Where the committed output is read: files, or a table of a database."""
 
     format: str
-    """json-lines, csv, parquet, sqlite or postgres"""
+    """json-lines, csv, parquet, delta, sqlite, postgres, kafka or command"""
     path: str = ""
-    """of files: a pattern such as {output}/*.jsonl; of SQLite: the database's file"""
+    """of files: a pattern such as {output}/*.jsonl; of SQLite: the database's file; of Delta: the table's folder"""
     query: str = ""
     """SQLite and PostgreSQL: a SELECT that gives the rows"""
     dsn: str = ""
     """PostgreSQL: how to connect; $NAME stands for a variable of the environment"""
+    servers: str = ""
+    """Kafka: where its brokers listen"""
+    topic: str = ""
+    """Kafka: whose values are the rows, as JSON; what transactions have not committed is not read"""
+    command: tuple[str, ...] = ()
+    """command: it prints the rows, as JSON lines"""
     columns: dict[str, str] = {}
     """other names for the columns key, value, tag and tag2; one that is left out of the output is named "" """
     every_ms: int = 100

@@ -6,8 +6,9 @@ each in one line.  When its input ends, because the harness asks for it or was k
 everything that it started, and deletes the folder.  Each command has a session of its own, and what
 a command left behind becomes the keeper's own child (PR_SET_CHILD_SUBREAPER).  Linux only.
 
-Requests: {"start": [argument, ...], "environment": {...}, "folder": "...", "log": "..."} answers {"pid": n} or
-{"error": "..."}; {"signal": n, "pid": n} sends a signal to the command's whole session and answers {"sent": bool};
+Requests: {"start": [argument, ...], "environment": {...}, "folder": "...", "log": "...", "output": "..."} answers
+{"pid": n} or {"error": "..."}, and standard output goes to the file `output` if it is not ""; {"signal": n, "pid": n}
+sends a signal to the command's whole session and answers {"sent": bool};
 {"poll": pid} answers {"code": n or null}; {"end": pid} kills what is left of a command and answers {"code": n}.
 """
 
@@ -80,8 +81,9 @@ def _become(request: dict[str, Any], errors: int) -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
         log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        output = os.open(request["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600) if request["output"] else log
         nothing = os.open(os.devnull, os.O_RDONLY)
-        for source, target in ((nothing, 0), (log, 1), (log, 2)):
+        for source, target in ((nothing, 0), (output, 1), (log, 2)):
             os.dup2(source, target)
         os.chdir(request["folder"])
         command = request["start"]

@@ -33,6 +33,9 @@ class Shipped(msgspec.Struct, frozen=True, kw_only=True):
 
 SHIPPED: dict[str, Shipped] = {
     "bytewax-count": Shipped(file="bytewax_count/pipeline.toml", module="bytewax", extra="bytewax"),
+    "kafka-no-transaction": Shipped(file="kafka/no_transaction.toml", module="confluent_kafka", extra="kafka"),
+    "kafka-offsets-outside": Shipped(file="kafka/offsets_outside.toml", module="confluent_kafka", extra="kafka"),
+    "kafka-transactions": Shipped(file="kafka/transactions.toml", module="confluent_kafka", extra="kafka"),
     "spark-foreachbatch-append": Shipped(file="spark_foreachbatch/append.toml", module="pyspark"),
     "spark-foreachbatch-idempotent": Shipped(file="spark_foreachbatch/idempotent.toml", module="pyspark"),
 }

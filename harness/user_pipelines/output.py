@@ -18,7 +18,9 @@ from typing import Any
 from ...properties.model.workload import Row
 from ..subject.port import SubjectFailed
 from .description import ROW, Read
+from .extras import module
 from .places import filled
+from .topic import TopicReader
 
 LINE = 200
 """how many characters of a row a message has"""
@@ -35,9 +37,12 @@ class NotReadable(SubjectFailed):
 class Output:
     """Where a pipeline's output is, in one run."""
 
-    def __init__(self, read: Read, places: Mapping[str, str]) -> None:
+    def __init__(self, read: Read, places: Mapping[str, str], printed_by: Callable[[], str] = str) -> None:
+        """`printed_by` runs the command that prints the rows."""
         self._read = read
         self._places = places
+        self._printed_by = printed_by
+        self._topic: TopicReader | None = None
         self.absent = "it was never read"
         """why the last read found nothing to read: no file, no table; empty if it found something"""
         self._columns = [(name, read.columns.get(name, name)) for name in ROW]
@@ -47,11 +52,17 @@ class Output:
         NotReadable if the output cannot be read just now."""
         found: dict[str, Callable[[], Iterable[dict[str, Any]]]]
         found = {"json-lines": self._json_lines, "csv": self._csv, "parquet": self._parquet}
-        found |= {"sqlite": self._sqlite, "postgres": self._postgres}
+        found |= {"sqlite": self._sqlite, "postgres": self._postgres, "delta": self._delta}
+        found |= {"kafka": self._kafka, "command": self._command}
         try:
             return [self._row(one) for one in found[self._read.format]()]
         except OSError as error:  # a file has gone since it was listed
             raise NotReadable(f"read.path: {error.strerror or error}") from error
+
+    def close(self) -> None:
+        """Close what a reader keeps open."""
+        if self._topic is not None:
+            self._topic.close()
 
     def _row(self, found: Mapping[str, Any]) -> Row:
         values: list[int | None] = []
@@ -72,18 +83,12 @@ class Output:
 
     def _json_lines(self) -> Iterator[dict[str, Any]]:
         for path in self._files():
-            for line in _whole_lines(path):
-                try:
-                    found = json.loads(line)
-                except ValueError:
-                    raise SubjectFailed(f"{path.name} has a line that is not JSON: {line[:LINE]}") from None
-                if not isinstance(found, dict):
-                    raise SubjectFailed(f"{path.name} has a line that is no JSON object: {line[:LINE]}")
-                yield found
+            for line in _whole_lines(path.read_text(encoding="utf-8", errors="replace")):
+                yield _json_object(line, f"{path.name} has a line")
 
     def _csv(self) -> Iterator[dict[str, Any]]:
         for path in self._files():
-            yield from csv.DictReader(_whole_lines(path))
+            yield from csv.DictReader(_whole_lines(path.read_text(encoding="utf-8", errors="replace")))
 
     def _parquet(self) -> Iterator[dict[str, Any]]:
         import pyarrow.parquet as parquet
@@ -102,6 +107,37 @@ class Output:
             named = logs[path.parent]
             if path.stat().st_size and (named is None or path.name in named):
                 yield path
+
+    def _kafka(self) -> Iterator[dict[str, Any]]:
+        topic = filled(self._read.topic, self._places)
+        if self._topic is None:
+            self._topic = TopicReader(filled(self._read.servers, self._places), topic)
+        self.absent = ""
+        try:
+            for value in self._topic.values():
+                yield _json_object((value or b"").decode(errors="replace"), f"the topic {topic} has a value")
+        except LookupError as error:
+            self.absent = f"read.topic: {error}"
+        except OSError as error:
+            raise NotReadable(f"read.servers: {error.strerror or error}") from error
+
+    def _command(self) -> Iterator[dict[str, Any]]:
+        self.absent = ""
+        for line in _whole_lines(self._printed_by()):
+            yield _json_object(line, "read.command: it has printed a line")
+
+    def _delta(self) -> list[dict[str, Any]]:
+        path = filled(self._read.path, self._places)
+        deltalake = module("deltalake")
+        self.absent = ""
+        try:
+            rows: list[dict[str, Any]] = deltalake.DeltaTable(path).to_pyarrow_table().to_pylist()
+        except deltalake.exceptions.TableNotFoundError:
+            self.absent = f"read.path: there is no Delta table {self._read.path}"
+            return []
+        except deltalake.exceptions.DeltaError as error:  # a file that the reader has listed was removed, say
+            raise NotReadable(f"read.path: Delta says: {' '.join(str(error).split())}") from error
+        return rows
 
     def _sqlite(self) -> list[dict[str, Any]]:
         path = Path(filled(self._read.path, self._places))
@@ -124,9 +160,14 @@ class Output:
             raise SubjectFailed(f"read.query: {error}") from None
 
 
+def is_postgres(database: str) -> bool:
+    """Whether this is the URL of a PostgreSQL, and not a file of SQLite."""
+    return os.path.expandvars(database).startswith(("postgresql://", "postgres://"))
+
+
 def query(database: str, text: str) -> list[dict[str, Any]]:
     """The rows of a query to a PostgreSQL by its URL, or to a file of SQLite."""
-    if os.path.expandvars(database).startswith(("postgresql://", "postgres://")):
+    if is_postgres(database):
         return query_postgres(database, text)
     return query_sqlite(Path(database), text)
 
@@ -169,9 +210,18 @@ def query_sqlite(path: Path, query: str) -> list[dict[str, Any]]:
         connection.close()
 
 
-def _whole_lines(path: Path) -> list[str]:
-    """The lines of a file that are complete."""
-    text = path.read_text(encoding="utf-8", errors="replace")
+def _json_object(text: str, what: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        raise SubjectFailed(f"{what} that is not JSON: {text[:LINE]}") from None
+    if not isinstance(found, dict):
+        raise SubjectFailed(f"{what} that is no JSON object: {text[:LINE]}")
+    return found
+
+
+def _whole_lines(text: str) -> list[str]:
+    """The lines of a text that are complete."""
     return [line for line in text.rpartition("\n")[0].split("\n") if line.strip()]
 
 

@@ -38,9 +38,15 @@ class Keeper:
         )
         self._answer()
 
-    def start(self, command: Sequence[str], environment: dict[str, str], folder: Path, log: Path) -> int:
-        """Start a command in a session of its own; raises SubjectFailed if there is no such program."""
+    def start(
+        self, command: Sequence[str], environment: dict[str, str], folder: Path, log: Path, output: Path | None = None
+    ) -> int:
+        """Start a command in a session of its own; raises SubjectFailed if there is no such program.
+
+        What it prints goes to the log; standard output goes to `output` instead, if that is given.
+        """
         request = {"start": list(command), "environment": environment, "folder": str(folder), "log": str(log)}
+        request["output"] = "" if output is None else str(output)
         answer = self._ask(request)
         if "error" in answer:
             raise SubjectFailed(f"the command {command[0]} cannot be started: {answer['error']}")

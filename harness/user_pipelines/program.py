@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 
 from .aims import tail
 from .description import Program
@@ -45,12 +46,12 @@ class Process:
         self.pid = self.launch(command)
         self.restart_at, self.started_at = None, time.monotonic()
 
-    def launch(self, command: tuple[str, ...]) -> int:
-        """Start a command with the process's environment and log."""
-        self.since = self.end_of_log()
-        return self._keeper.start(
-            [filled(argument, self._places) for argument in command], self._environment(), self._keeper.folder, self.log
-        )
+    def launch(self, command: tuple[str, ...], output: Path | None = None) -> int:
+        """Start a command with the process's environment and log; standard output may go to a file of its own."""
+        if output is None:
+            self.since = self.end_of_log()
+        arguments = [filled(argument, self._places) for argument in command]
+        return self._keeper.start(arguments, self._environment(), self._keeper.folder, self.log, output)
 
     def kill(self) -> bool:
         """SIGKILL to all of its processes; it is to be started again.  Whether it still ran."""

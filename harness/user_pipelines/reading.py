@@ -20,6 +20,7 @@ from .description import (
     RECORD,
     ROW,
     Aim,
+    Feed,
     Needs,
     Pipeline,
     PipelineFile,
@@ -30,6 +31,24 @@ from .description import (
 from .places import PLACES, is_port, places_in
 
 WHAT = "a pipeline file"
+READ_FIELDS: dict[str, tuple[str, ...]] = {
+    "json-lines": ("path",),
+    "csv": ("path",),
+    "parquet": ("path",),
+    "delta": ("path",),
+    "sqlite": ("path", "query"),
+    "postgres": ("dsn", "query"),
+    "kafka": ("servers", "topic"),
+    "command": ("command",),
+}
+"""what each format of the output needs"""
+FEED_FIELDS: dict[str, tuple[str, ...]] = {
+    "files": (),
+    "kafka": ("servers",),
+    "socket": ("port",),
+    "table": ("database", "insert"),
+}
+"""what each kind of feed needs"""
 ARTIFACT = re.compile(r"[\w.{}-]+:[\w.{}-]+:[\w.{}-]+")
 
 
@@ -61,8 +80,9 @@ def _problems(pipeline: Pipeline) -> list[str]:
     found = [
         f"{where}: {value!r} is none of {', '.join(known)}{nearest(value, known)}"
         for where, value, known in (
+            ("feed.to", file.feed.to, tuple(FEED_FIELDS)),
             ("feed.format", file.feed.format, ("json-lines", "csv")),
-            ("read.format", file.read.format, ("json-lines", "csv", "parquet", "sqlite", "postgres")),
+            ("read.format", file.read.format, tuple(READ_FIELDS)),
             ("promises.guarantee", file.promises.guarantee, ("exactly-once", "at-least-once", "at-most-once")),
             ("promises.sink", file.promises.sink, ("transactional", "idempotent", "plain")),
             ("promises.identity", file.promises.identity, ("key", "row")),
@@ -75,7 +95,7 @@ def _problems(pipeline: Pipeline) -> list[str]:
     ]
     found += [f"read.columns.{name}: a row has {', '.join(ROW)}" for name in file.read.columns if name not in ROW]
     found += [f"{where} is empty" for where, command in commands_of(file) if not command]
-    found += _read_problems(file.read)
+    found += _feed_problems(file.feed) + _read_problems(file.read)
     found += [*_name_problems(file), *_needs_problems(file.needs)]
     if not any(program.killed or program.paused for _, program in _programs(file)):
         found.append("run.killed: no process of the pipeline is killed or paused, so nothing would be tried")
@@ -113,6 +133,7 @@ def commands_of(file: PipelineFile) -> list[tuple[str, tuple[str, ...]]]:
         found.append((f"{where}.start", program.start))
         found += [] if program.restart is None else [(f"{where}.restart", program.restart)]
         found += [(f"{where}.before[{number}]", command) for number, command in enumerate(program.before)]
+    found += [("read.command", file.read.command)] if file.read.format == "command" else []
     return found + [(f"run.after[{number}]", command) for number, command in enumerate(file.run.after)]
 
 
@@ -164,10 +185,22 @@ def _needs_problems(needs: Needs) -> list[str]:
 
 
 def _read_problems(read: Read) -> list[str]:
-    needed = {"sqlite": ("path", "query"), "postgres": ("dsn", "query")}.get(read.format, ("path",))
-    found = [f"read.{field} is missing; {read.format} needs it" for field in needed if not getattr(read, field)]
-    spare = [field for field in ("path", "query", "dsn") if field not in needed and getattr(read, field)]
-    return found + [f"read.{field} does not go with {read.format}" for field in spare]
+    return _missing_and_spare("read", read, read.format, READ_FIELDS)
+
+
+def _feed_problems(feed: Feed) -> list[str]:
+    found = _missing_and_spare("feed", feed, feed.to, FEED_FIELDS)
+    if feed.to != "files" and feed.format != "json-lines":
+        found.append(f"feed.format does not go with {feed.to}")
+    return found
+
+
+def _missing_and_spare(where: str, value: Feed | Read, kind: str, fields: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Fields that a kind of feed or output needs and that are empty, and those that only other kinds have."""
+    needed = fields.get(kind, ())
+    others = {field for all_of_one in fields.values() for field in all_of_one} - set(needed)
+    found = [f"{where}.{field} is missing; {kind} needs it" for field in needed if not getattr(value, field)]
+    return found + [f"{where}.{field} does not go with {kind}" for field in sorted(others) if getattr(value, field)]
 
 
 def _aim_problems(aim: Aim, roles: Mapping[str, Role]) -> list[str]:

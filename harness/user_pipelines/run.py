@@ -23,7 +23,7 @@ from ..scenario.model import Scenario
 from ..subject.port import SubjectFailed
 from .aims import Lookout
 from .description import HALFWAY, Aim, Pipeline, Role
-from .feeding import Feeder
+from .feeding.kinds import feeder_of
 from .journal import Journal
 from .output import NotReadable, Output
 from .places import PORTS, free_ports
@@ -33,6 +33,8 @@ from .program import Process
 POLL_S = 0.01
 COMMAND_S = 120.0
 """how long a command before or after the run may take"""
+READABLE_WITHIN_S = 30.0
+"""how long the output may be out of reach in the end"""
 TIMEOUTS = 20
 """after so many times `timeout_s` a pipeline whose output goes on changing is cut off"""
 WITNESSES = ("reader", "journal")
@@ -102,9 +104,9 @@ class PipelineRun:
         self._processes = [Process(*one, self._keeper, self._places) for one in pipeline.programs.items()]
         self._own, *self._roles = self._processes
         self._journal = Journal()
-        self._output = Output(self._file.read, self._places)
+        self._output = Output(self._file.read, self._places, self._printed_rows)
         (records,) = scenario.workload.inputs[0].splits
-        self._feeder = Feeder(self._file.feed, records, self._folder / "input")
+        self._feeder = feeder_of(self._file, records, self._folder / "input", self._places)
         self.expected = self._expected_rows()
         self.aims_met = dict.fromkeys(self._file.aims if watches_aims else (), False)
         """of each aim of the file, whether it was met; empty if aims are not watched"""
@@ -116,15 +118,20 @@ class PipelineRun:
         self._cause = ""
         self._rows: list[Row] = []
         self._changed_at = self._began = time.monotonic()
-        self._read_at = self._fed_at = 0.0
+        self._read_at = self._fed_at = self._given_at = 0.0
         self._cut_short = False
 
     def close(self) -> None:
         """End every process of the run, and delete its folder."""
-        self._keeper.close()
+        try:
+            self._feeder.close()
+            self._output.close()
+        finally:
+            self._keeper.close()
 
     def history(self) -> History:
         """Run to the end; raises SubjectFailed if the pipeline cannot be started, fed or read."""
+        self._feeder.open()
         for role in self._roles:
             self._start_role(role)
         self._prepare(self._own)
@@ -135,7 +142,7 @@ class PipelineRun:
             while not self._is_over():
                 time.sleep(POLL_S)
             self._own.stop()
-            committed = self._output.rows()
+            committed = self._final_rows()
             self._demand_output()
         finally:
             for number, command in enumerate(self._file.run.after):
@@ -155,10 +162,25 @@ class PipelineRun:
             unapplied=[f"{kind_of(self._scenario.faults[one.number])}, {one.name}" for one in self._watches],
         )
 
+    def _final_rows(self) -> list[Row]:
+        """The committed rows in the end; an output that cannot be read just now is read again for a while."""
+        deadline = time.monotonic() + READABLE_WITHIN_S
+        while True:
+            try:
+                return self._output.rows()
+            except NotReadable:
+                if time.monotonic() > deadline:
+                    raise
+            for role in self._roles:
+                self._keep_up(role, time.monotonic())
+            time.sleep(POLL_S)
+
     def _demand_output(self) -> None:
-        """Raise SubjectFailed if a pipeline that did not fail has left nothing that could be read: then the file names
-        the wrong place."""
+        """Raise SubjectFailed if a pipeline that did not fail could not be fed, or has left nothing that could be read:
+        then the file names the wrong place."""
         failed = any(isinstance(entry, JobEnded) and entry.status == "failed" for entry in self._journal.entries)
+        if not failed and not self._feeder.is_over and self._feeder.problem:
+            raise SubjectFailed(f"{self._feeder.problem}; so it was until the end of the run")
         if self._output.absent and self.expected and not failed:
             raise SubjectFailed(f"{self._output.absent}; it was not there until the end of the run")
 
@@ -190,7 +212,10 @@ class PipelineRun:
     def _feed(self, now: float) -> None:
         if not self._feeder.is_over and now - self._fed_at >= self._file.feed.every_ms / 1e3:
             self._fed_at = now
+            before = self._feeder.given
             self._feeder.give()
+            if self._feeder.given > before:
+                self._given_at = now
 
     def _read(self, now: float) -> None:
         if now - self._read_at < self._file.read.every_ms / 1e3:
@@ -289,7 +314,7 @@ class PipelineRun:
         An output that never stops changing is cut off.
         """
         run = self._file.run
-        still_s = now - max(self._fed_at, self._began, self._started_at, self._changed_at)
+        still_s = now - max(self._given_at, self._began, self._started_at, self._changed_at)
         complete = self._feeder.is_over and not self._holds_work()
         if not run.ends and (still_s >= run.timeout_s or (complete and now - self._changed_at >= run.settle_s)):
             self._journal.ended("finished")
@@ -345,11 +370,27 @@ class PipelineRun:
         for number, command in enumerate(process.program.before):
             self._run_to_the_end(process, f"{where}.before[{number}]", command)
 
-    def _run_to_the_end(self, process: Process, where: str, command: tuple[str, ...]) -> None:
-        pid = process.launch(command)
+    def _printed_rows(self) -> str:
+        """What the command that prints the rows has printed; raises NotReadable if it fails."""
+        output, command = self._keeper.folder / "rows", self._file.read.command
+        since = self._own.end_of_log()
+        code = self._exit_code_of(pid := self._own.launch(command, output))
+        self._keeper.end(pid)
+        if code != 0:
+            how = "did not end" if code is None else f"ended with {_code_in_words(code)}"
+            said = self._own.printed(since).strip().splitlines()[-1:] or ["it has printed nothing"]
+            raise NotReadable(f"read.command: {command[0]} {how}: {said[0]}")
+        return output.read_text(encoding="utf-8", errors="replace")
+
+    def _exit_code_of(self, pid: int) -> int | None:
+        """How a command ended; None if it takes too long."""
         deadline = time.monotonic() + COMMAND_S
         while (code := self._keeper.exit_code(pid)) is None and time.monotonic() < deadline:
             time.sleep(POLL_S)
+        return code
+
+    def _run_to_the_end(self, process: Process, where: str, command: tuple[str, ...]) -> None:
+        code = self._exit_code_of(pid := process.launch(command))
         self._keeper.end(pid)
         if code != 0:
             how = "did not end" if code is None else f"ended with {_code_in_words(code)}"

@@ -17,6 +17,7 @@ from ..runtime.progress import Progress
 from ..scenario.model import Engine, Scenario
 from ..subject.port import Capabilities, SubjectFailed
 from .description import HALFWAY, PIPELINE, Pipeline
+from .extras import demand, modules_of
 from .places import filled
 from .reading import commands_of, read_pipeline
 from .run import PipelineRun
@@ -79,7 +80,9 @@ class PipelineSubject:
         return [number for number, one in enumerate(self.pipeline.programs.values()) if one.paused]
 
     def check(self) -> None:
-        """Raise UsageError if the program of a command does not exist."""
+        """Raise UsageError if the program of a command, or the client of a format, is not installed."""
+        for name in modules_of(self.pipeline.file):
+            demand(name)
         places = {"python": "python3", "pipeline": str(self.pipeline.folder)}
         for where, command in commands_of(self.pipeline.file):
             program = filled(command[0], places)

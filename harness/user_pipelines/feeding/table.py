@@ -1,0 +1,65 @@
+"""Records as rows of a table, in SQLite or PostgreSQL: the rows of a part are stored in one transaction."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from ....properties.model.workload import InputRecord
+from ...subject.port import SubjectFailed
+from ..description import RECORD, Feed
+from ..output import is_postgres
+from .feeder import Feeder
+
+_NAMED = re.compile(rf"(?<![:\w]):({'|'.join(RECORD)})\b")
+
+
+class ToTable(Feeder):
+    """The records of one run, each by one INSERT.  A table that is not there yet, or is locked, is tried again."""
+
+    def __init__(self, feed: Feed, records: Sequence[InputRecord], database: str, insert: str) -> None:
+        super().__init__(feed, records)
+        self._database = database
+        self._insert = insert
+        self._put_into = self._into_postgres if is_postgres(database) else self._into_sqlite
+
+    def _put(self, rows: Sequence[dict[str, Any]]) -> bool:
+        self.problem = ""
+        self._put_into(rows)
+        return not self.problem
+
+    def _row(self, record: InputRecord) -> dict[str, Any]:
+        """The statement has names of its own for the columns, so all three values are there."""
+        return dict(zip(RECORD, record, strict=True))
+
+    def _into_sqlite(self, rows: Sequence[dict[str, Any]]) -> None:
+        try:
+            with contextlib.closing(sqlite3.connect(self._database, timeout=0.2)) as connection, connection:
+                connection.executemany(self._insert, rows)
+        except sqlite3.OperationalError as error:
+            if "syntax error" in str(error):
+                raise SubjectFailed(f"feed.insert: SQLite says: {error}") from error
+            self.problem = f"feed.insert: SQLite says: {error}"
+        except sqlite3.Error as error:
+            raise SubjectFailed(f"feed.insert: SQLite says: {error}") from error
+
+    def _into_postgres(self, rows: Sequence[dict[str, Any]]) -> None:
+        import psycopg
+
+        statement = _NAMED.sub(r"%(\1)s", self._insert.replace("%", "%%"))
+        commits = False
+        try:
+            with psycopg.connect(os.path.expandvars(self._database)) as connection:
+                connection.cursor().executemany(statement.encode(), rows)
+                commits = True
+        except (psycopg.OperationalError, psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
+            said = f"feed.insert: PostgreSQL says: {' '.join(str(error).split())}"
+            if commits:
+                raise SubjectFailed(f"{said}: whether it has stored the records cannot be known") from error
+            self.problem = said
+        except psycopg.Error as error:
+            raise SubjectFailed(f"feed.insert: PostgreSQL says: {' '.join(str(error).split())}") from error

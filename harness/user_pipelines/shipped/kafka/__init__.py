@@ -1,0 +1,1 @@
+"""Kafka: a worker that reads a topic and writes another, with one broker."""
