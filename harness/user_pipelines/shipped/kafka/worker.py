@@ -18,7 +18,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
-WORK_S = 0.01
+WORK_S = 0.02
 BATCH = 5
 WAIT_S = 0.1
 SOON = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 200}

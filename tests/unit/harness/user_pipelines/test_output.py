@@ -11,8 +11,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from cutproof.harness.subject.port import SubjectFailed
-from cutproof.harness.user_pipelines.description import Feed, Read
-from cutproof.harness.user_pipelines.feeding import Feeder
+from cutproof.harness.user_pipelines.description import Read
 from cutproof.harness.user_pipelines.output import NotReadable, Output, query
 
 ROWS = [(1, 2, 3, 0), (None, -4, 5, 6)]
@@ -104,28 +103,6 @@ def test_a_row_that_cannot_be_one_is_said_in_one_line(line: str, said: str, tmp_
     assert "\n" not in str(raised.value)
 
 
-RECORDS = [(1, 10, 1), (2, 20, 2), (None, None, 3)]
-
-
-def test_records_come_file_by_file(tmp_path: Path) -> None:
-    (folder := tmp_path / "input").mkdir()
-    feeder = Feeder(Feed(records_per_file=2, columns={"value": "amount", "tag": ""}), RECORDS, folder)
-    feeder.give()
-    assert (feeder.given, feeder.is_over) == (2, False)
-    assert [path.name for path in folder.iterdir()] == ["part-00000.jsonl"]
-    feeder.give_all()
-    feeder.give()
-    assert (feeder.given, feeder.is_over) == (3, True)
-    found = [json.loads(line) for path in sorted(folder.iterdir()) for line in path.read_text().splitlines()]
-    assert found == [{"key": key, "amount": value} for key, value, _ in RECORDS]
-
-
-def test_records_as_csv(tmp_path: Path) -> None:
-    (folder := tmp_path / "input").mkdir()
-    Feeder(Feed(format="csv"), RECORDS, folder).give_all()
-    assert (folder / "part-00000.csv").read_text() == "key,value,tag\n1,10,1\n2,20,2\n,,3\n"
-
-
 def test_a_variable_that_the_environment_does_not_have_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SubjectFailed, match=r"read\.query: \$NOWHERE names a variable"):
         Output(Read(format="postgres", dsn="$NOWHERE", query="SELECT 1"), {}).rows()
@@ -134,3 +111,27 @@ def test_a_variable_that_the_environment_does_not_have_is_named(monkeypatch: pyt
         Output(Read(format="postgres", dsn="$NOWHERE", query="SELECT 1"), {}).rows()
     with pytest.raises(SubjectFailed, match="PostgreSQL says"):
         query("$NOWHERE", "SELECT 1")
+
+
+# -- Delta and commands -------------------------------------------------------------------
+
+
+def test_a_delta_table_at_its_last_version(tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed: pip install 'cutproof[delta]'")
+    read = output(tmp_path, format="delta", path="{output}/rows")
+    assert (read.rows(), read.absent) == ([], "read.path: there is no Delta table {output}/rows")
+    deltalake.write_deltalake(tmp_path / "rows", table((1, 2, 3)))
+    assert (read.rows(), read.absent) == ([(1, 2, 3, 0)], "")
+    deltalake.write_deltalake(tmp_path / "rows", table((4, 5, 6)), mode="overwrite")
+    assert read.rows() == [(4, 5, 6, 0)]
+    next((tmp_path / "rows" / "_delta_log").glob("*1.json")).write_text("nonsense")
+    with pytest.raises(NotReadable, match=r"read\.path: Delta says"):
+        read.rows()
+
+
+def test_a_command_prints_the_rows() -> None:
+    printed = ['{"key": 1, "value": 2, "tag": 3}\n{"key": 4, "val', "nonsense\n"]
+    read = Output(Read(format="command", command=("rows",)), {}, lambda: printed.pop(0))
+    assert read.rows() == [(1, 2, 3, 0)]
+    with pytest.raises(SubjectFailed, match=r"read\.command: it has printed a line that is not JSON: nonsense"):
+        read.rows()
