@@ -43,6 +43,9 @@ def _list(output: Output) -> ExitCode:
     found = listed()
     rows = [(one.name, "yes" if one.installed else "no", one.about) for one in found]
     output.table(("name", "installed", "about"), rows)
+    for one in found:
+        if one.installed and one.fetches:
+            output.say(f"The first run of {one.name} fetches {', '.join(one.fetches)}.")
     output.result({"format": "cutproof-pipelines/1", "pipelines": found})
     return ExitCode.HELD
 

@@ -10,6 +10,7 @@ import msgspec
 from ..runtime.config import nearest
 from ..runtime.exit_codes import UsageError
 from .reading import read_pipeline
+from .supplies import missing
 
 FOLDER = Path(__file__).with_name("shipped")
 
@@ -46,15 +47,19 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     installed: bool
+    fetches: tuple[str, ...]
+    """what the first run would fetch: packages of PyPI, and jars of Maven Central"""
     about: str
 
 
 def listed() -> list[Listed]:
     """All pipelines of the package."""
-    return [
-        Listed(name=name, installed=one.is_installed, about=read_pipeline(one.path).file.about)
-        for name, one in SHIPPED.items()
-    ]
+    return [_listed(name, one) for name, one in SHIPPED.items()]
+
+
+def _listed(name: str, one: Shipped) -> Listed:
+    pipeline = read_pipeline(one.path)
+    return Listed(name=name, installed=one.is_installed, fetches=tuple(missing(pipeline)), about=pipeline.file.about)
 
 
 def path_of(name: str) -> Path:

@@ -47,7 +47,7 @@ REQUIREMENTS = [
 ]
 
 
-IMPORTED_AS = {"toxiproxy-python": "toxiproxy"}
+IMPORTED_AS = {"confluent-kafka": "confluent_kafka", "toxiproxy-python": "toxiproxy"}
 
 
 def name_of(requirement: str) -> str:
