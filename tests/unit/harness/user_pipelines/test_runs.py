@@ -12,6 +12,7 @@ from cutproof.harness.scenario.model import Scenario
 from cutproof.harness.subject.port import SubjectFailed
 from cutproof.harness.subject.run import Result
 from cutproof.harness.subject.run import run as run_on
+from cutproof.harness.user_pipelines import run
 from cutproof.harness.user_pipelines.subject import PipelineSubject
 from cutproof.harness.user_pipelines.trial import tried
 from cutproof.properties.model.history import AttemptStarted, FaultFired, JobEnded
@@ -138,6 +139,48 @@ def test_a_pipeline_that_fails_is_reported_with_its_last_words(tmp_path: Path) -
     found = result.judgement.verdicts["progress"]
     assert isinstance(found, Violated)
     assert "KeyError: 7" in found.message
+
+
+COMMAND = """\
+format = "command"
+command = ["{python}", "-c", "import sqlite3, sys, json; \\
+    rows = sqlite3.connect(sys.argv[1]).execute('SELECT key, n FROM rows'); print('read', file=sys.stderr); \\
+    [print(json.dumps(dict(key=key, value=n, tag=0))) for key, n in rows]", "{state}/toy.db"]"""
+SQLITE = """\
+format = "sqlite"
+path = "{state}/toy.db"
+query = "SELECT key, n AS value, 0 AS tag FROM rows\""""
+
+
+def test_rows_that_a_command_prints_are_read_also_while_it_fails(tmp_path: Path) -> None:
+    """Before the pipeline has made its table the command fails, and what it says is no row."""
+    one = subject(tmp_path, (SQLITE, COMMAND.replace("\\\n    ", "")))
+    result = ran(one, killed_at(one, "halfway"))
+    assert isinstance(result.judgement.verdicts["exactly-once"], Holds), result.judgement.verdicts
+    assert result.history.unapplied == []
+
+
+def test_a_command_that_never_works_is_said_with_what_it_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "READABLE_WITHIN_S", 0.1)
+    command = 'format = "command"\ncommand = ["sh", "-c", "echo there are no rows >&2; exit 3"]'
+    one = subject(tmp_path, (SQLITE, command), ("timeout_s = 5", "timeout_s = 1"))
+    with pytest.raises(SubjectFailed, match=r"read\.command: sh ended with exit code 3: there are no rows"):
+        one.run(one.without_faults(8))
+
+
+TABLE = """\
+[feed]
+to = "table"
+database = "{state}/nowhere/toy.db"
+insert = "INSERT INTO input VALUES (:key, :value, :tag)\""""
+
+
+def test_a_feed_that_never_works_is_said(tmp_path: Path) -> None:
+    one = subject(tmp_path, ("[feed]", TABLE), ("timeout_s = 5", "timeout_s = 1"))
+    with pytest.raises(SubjectFailed, match=r"feed\.insert: SQLite says: unable to open.*until the end of the run"):
+        one.run(one.without_faults(8))
 
 
 def test_a_pipeline_that_never_puts_out_all_rows_is_given_up_in_time(tmp_path: Path) -> None:

@@ -1,0 +1,63 @@
+"""The pipelines of Kafka, each killed at a moment that it must survive, or must not."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+
+import pytest
+from msgspec.structs import replace
+
+from cutproof.faults.plan import AtAim, KillNode
+from cutproof.harness.runtime.exit_codes import HarnessFailed
+from cutproof.harness.runtime.progress import Silent
+from cutproof.harness.subject.run import Result
+from cutproof.harness.subject.run import run as run_on
+from cutproof.harness.user_pipelines.library import SHIPPED
+from cutproof.harness.user_pipelines.subject import PipelineSubject
+from cutproof.properties.model.history import AttemptStarted
+from cutproof.properties.model.verdict import Holds, Violated
+
+WORKER, BROKER = 0, 1
+RECORDS = 40
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("confluent_kafka") is None,
+    reason="confluent_kafka is not installed: pip install 'cutproof[kafka]'",
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def broker() -> None:
+    """What the pipelines need is fetched before any of them runs; all of them need the same."""
+    try:
+        PipelineSubject(SHIPPED["kafka-transactions"].path).prepare(Silent())
+    except HarnessFailed as error:
+        warnings.warn(f"the pipelines of Kafka were not tested: {error}", stacklevel=1)
+        pytest.skip(f"the pipelines of Kafka cannot be run: {error}")
+
+
+def killed(name: str, *hits: tuple[int, str], records: int = RECORDS) -> Result:
+    subject = PipelineSubject(SHIPPED[name].path)
+    kills = tuple(KillNode(node=node, trigger=AtAim(aim=aim)) for node, aim in hits)
+    result = run_on(subject, replace(subject.without_faults(records), faults=kills))
+    assert result.history.unapplied == []
+    return result
+
+
+@pytest.mark.parametrize("node", [WORKER, BROKER], ids=["worker", "broker"])
+def test_a_transaction_that_is_killed_loses_and_repeats_nothing(node: int) -> None:
+    result = killed("kafka-transactions", (node, "in-a-transaction"))
+    starts = [entry for entry in result.history.journal if isinstance(entry, AttemptStarted)]
+    assert [start.restores is not None for start in starts] == [False, True]
+    verdicts = result.judgement.verdicts
+    assert verdicts["exactly-once"] == Holds(exercised=1)
+    assert verdicts["no-data-loss"] == Holds(exercised=1)
+    assert verdicts["visibility"] == Holds(exercised=1)
+
+
+@pytest.mark.parametrize("name", ["kafka-offsets-outside", "kafka-no-transaction"])
+def test_offsets_that_are_no_part_of_the_transaction_are_seen(name: str) -> None:
+    found = killed(name, (WORKER, "halfway")).judgement.verdicts["exactly-once"]
+    assert isinstance(found, Violated)
+    assert found.difference in ("repeated row", "lost row")
