@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 import socket
 from collections.abc import Iterable, Mapping
 
@@ -12,6 +13,8 @@ other run has, for the name of a table or a topic; {pipeline} is the folder of t
 that runs cutproof; {venv}, {jars} and {java_home} are folders of what the file needs.  Beside these there are ports
 ({port1} to {port9}), and the file's own parameters."""
 PORTS = tuple(f"port{number}" for number in range(1, 10))
+_LISTENED = range(10_000, 32_768)
+"""ports that are not those of outgoing connections, which begin at the end on Linux"""
 _PLACE = re.compile(r"\{(\w+)\}")
 
 
@@ -31,13 +34,28 @@ def filled(text: str, places: Mapping[str, str]) -> str:
 
 
 def free_ports(names: Iterable[str]) -> dict[str, str]:
-    """For each name another port that nobody listens on now."""
-    taken = []
+    """For each name another port that nobody listens on now.
+
+    None of them is one that the system gives to outgoing connections: a client that looks for a
+    server that was killed could be given the server's own port, and the server could not come back.
+    """
+    taken: list[socket.socket] = []
     try:
         for _ in names:
-            taken.append(socket.socket())
-            taken[-1].bind(("127.0.0.1", 0))
+            taken.append(_bound())
         return {name: str(one.getsockname()[1]) for name, one in zip(names, taken, strict=True)}
     finally:
         for one in taken:
             one.close()
+
+
+def _bound() -> socket.socket:
+    """A socket that is bound to a port."""
+    while True:
+        one = socket.socket()
+        try:
+            one.bind(("127.0.0.1", secrets.choice(_LISTENED)))
+        except OSError:
+            one.close()
+        else:
+            return one

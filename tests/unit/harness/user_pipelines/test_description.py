@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 
 from cutproof.harness.runtime.exit_codes import UsageError
 from cutproof.harness.user_pipelines.library import SHIPPED, listed, path_of
-from cutproof.harness.user_pipelines.places import filled
+from cutproof.harness.user_pipelines.places import PORTS, filled, free_ports
 from cutproof.harness.user_pipelines.reading import read_pipeline
 from unit.harness.user_pipelines.toys import FILE, toy
 
@@ -83,8 +84,23 @@ def test_places_are_filled_in_and_other_braces_stay() -> None:
     assert filled("{input}/*.json {x}", {"input": "/a"}) == "/a/*.json {x}"
 
 
-def test_the_pipelines_of_the_package_can_be_read_and_are_listed() -> None:
+def test_ports_are_free_distinct_and_none_that_an_outgoing_connection_gets() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 10_001))
+        found = [int(port) for _ in range(50) for port in free_ports(PORTS).values()]
+    assert len(set(free_ports(PORTS).values())) == len(PORTS)
+    assert 10_000 <= min(found) <= max(found) < 32_768
+    assert 10_001 not in found
+
+
+def test_the_pipelines_of_the_package_can_be_read_and_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert {one.name for one in listed()} == set(SHIPPED)
+    fetches = {one.name: one.fetches for one in listed()}
+    assert fetches["spark-foreachbatch-append"] == ()
+    assert "org.apache.kafka:kafka_2.13:3.9.1" in fetches["kafka-transactions"]
     for name, one in SHIPPED.items():
         assert read_pipeline(one.path).name == name
 
