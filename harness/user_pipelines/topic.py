@@ -9,7 +9,7 @@ from typing import Any
 
 from .extras import module
 
-ANSWERS_WITHIN_S = 1.0
+ANSWERS_WITHIN_S = 0.5
 READ_WITHIN_S = 5.0
 """how long a reader may take to read all that it has not read yet"""
 SETTINGS = {
