@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from cutproof.harness.runtime.exit_codes import UsageError
+from cutproof.harness.user_pipelines import extras
 from cutproof.harness.user_pipelines.library import SHIPPED, listed, path_of
 from cutproof.harness.user_pipelines.places import PORTS, filled, free_ports
 from cutproof.harness.user_pipelines.reading import read_pipeline
+from cutproof.harness.user_pipelines.subject import PipelineSubject
 from unit.harness.user_pipelines.toys import FILE, toy
 
 REFUSED = {
@@ -103,6 +105,16 @@ def test_the_pipelines_of_the_package_can_be_read_and_are_listed(
     assert "org.apache.kafka:kafka_2.13:3.9.1" in fetches["kafka-transactions"]
     for name, one in SHIPPED.items():
         assert read_pipeline(one.path).name == name
+
+
+def test_a_file_whose_client_is_not_installed_is_refused_with_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = '[feed]\nto = "kafka"\nservers = "127.0.0.1:{port1}"\n'
+    one = PipelineSubject(toy(tmp_path, ("[feed]\n", feed)))
+    monkeypatch.setattr(extras.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"confluent_kafka is not installed.*'cutproof\[kafka\]'"):
+        one.check()
 
 
 def test_a_name_that_is_misspelt_has_the_nearest_name() -> None:

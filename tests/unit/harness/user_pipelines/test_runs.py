@@ -170,6 +170,33 @@ def test_a_command_that_never_works_is_said_with_what_it_printed(
         one.run(one.without_faults(8))
 
 
+COPYING = """\
+format = "cutproof-pipeline/1"
+name = "copying"
+
+[run]
+start = ["{python}", "-c", "import socket, sys; \
+    records = socket.create_connection(('127.0.0.1', int(sys.argv[1]))).makefile(); \
+    open(sys.argv[2], 'w').writelines(records)", "{port2}", "{output}/rows.jsonl"]
+
+[feed]
+to = "socket"
+port = "{port2}"
+
+[read]
+format = "json-lines"
+path = "{output}/rows.jsonl"
+"""
+
+
+def test_a_pipeline_that_reads_from_a_socket_ends_behind_the_last_record(tmp_path: Path) -> None:
+    (tmp_path / "copying.toml").write_text(COPYING)
+    one = PipelineSubject(tmp_path / "copying.toml")
+    history = one.run(one.without_faults(25))
+    assert [tag for _, _, tag, _ in history.committed] == list(range(1, 26))
+    assert history.quiet
+
+
 TABLE = """\
 [feed]
 to = "table"
