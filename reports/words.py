@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..properties.model.history import Timed
 from ..properties.model.words import plural as plural
 from ..properties.model.workload import Row, copy_of, offset_of, split_of
@@ -29,6 +31,11 @@ STATUS_WORDS = {
     "unexpected": ("!", "unexpected"),
 }
 """by status of a row: a sign and a word, so that colour is not needed"""
+
+
+def in_a_row(words: Sequence[str]) -> str:
+    """Several words as a sentence names them: `a, b and c`."""
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
 
 
 def judges_in_words(judges: int, not_asked: str) -> str:

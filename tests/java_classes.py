@@ -1,9 +1,9 @@
 """How Spark is started among several workers: with an archive of the classes that it loads, and without its compiler.
 
-With the archive Spark starts in two thirds of the time.  Some forty tests start a Spark.  The archive is Java's own (class data sharing).  The first
-process of the tests makes it, for this run alone, in a Spark that it starts and stops.
-Until the archive is there, and where a Java cannot use it, a Spark starts as a user's
-does.  What a user runs has no such archive.
+With the archive Spark starts in two thirds of the time.  Some forty tests start a Spark.  The
+archive is Java's own (class data sharing).  The first process of the tests makes it, for this run
+alone, in a Spark that it starts and stops.  Until the archive is there, and where a Java cannot use
+it, a Spark starts as a user's does.  What a user runs has no such archive.
 """
 
 from __future__ import annotations

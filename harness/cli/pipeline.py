@@ -58,6 +58,7 @@ def _try(options: argparse.Namespace, output: Output) -> ExitCode:
     subject = PipelineSubject(path_of(options.pipeline))
     subject.check()
     with progress_of(options) as progress:
+        subject.prepare(progress)
         checks = tried(subject, progress.step)
     output.table(("entry", "works", "seen"), [(one.entry, "yes" if one.ok else "NO", one.seen) for one in checks])
     output.result({"format": "cutproof-pipeline-trial/1", "pipeline": str(subject.pipeline.path), "checks": checks})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..runtime.exit_codes import ExitCode
 from ..subject.names import BUILT, subject_called
-from ..subject.port import closing
+from ..subject.port import closing, prepare
 from .confirm import add_quick, ask, begin, exit_code, seen_by
 from .keep import keep_run
 from .options import add_subject, count, progress_of, refuse_for_system
@@ -86,6 +86,8 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
     if options.batch:
         return _both_ways(scenario, options, output)
     with closing(subject_called(options.subject, _defect(options, scenario))) as subject:
+        with progress_of(options) as progress:
+            prepare(subject, progress)
         oracle = begin(options)
         with progress_of(options) as progress, as_written(options.scenario):
             progress.step(f"replaying {options.scenario.name}", options.runs if options.runs > 1 else None)

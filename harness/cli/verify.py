@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...properties.model.verdict import Violated
 from ..runtime.exit_codes import ExitCode, UsageError
 from ..subject.names import subject_called
-from ..subject.port import check, closing
+from ..subject.port import check, closing, prepare
 from .keep import keep_run
 from .options import add_subject, count, duration, printed, progress_of, refuse_for_system, seed
 from .output import Output
 from .printing import print_summary, print_tampering, print_verdicts
+from .vary import pipeline_called, verify_variants
 
 if TYPE_CHECKING:
     from ..examples import AnyExample
     from ..examples.run import CompanionRun, ExampleRun
     from ..scenario.model import Scenario
+    from ..search.campaign import Verified
     from ..search.verification import Request
     from ..subject.port import Subject
     from ..workloads.inputs import LoadedWorkload
@@ -54,6 +58,7 @@ examples:
   cutproof verify --workload flights                 real data, in slices
   cutproof verify --workload mine.toml --input day.parquet
   cutproof verify --defect A01                       watch a planted defect fail, with its story
+  cutproof verify --pipeline iceberg-spark --vary version=1.4.3,1.5.0   two versions, the same scenarios
   cutproof verify --tamper                           see that the judge notices errors
 
 exit codes: 0 held; 1 violated: both judges saw it, or one where PySpark is not asked
@@ -96,6 +101,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "read and killed",
     )
     tested.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="another value for a parameter of the pipeline's file; may be repeated",
+    )
+    tested.add_argument(
+        "--vary",
+        metavar="NAME=A,B",
+        help="run the same scenarios with each of these values of a parameter of the pipeline's file, and set the "
+        "runs side by side: what one violates and the other does not",
+    )
+    tested.add_argument(
         "--tamper",
         action="store_true",
         help="show that the judge notices errors: mutate recorded histories of this engine (drop, repeat or alter a "
@@ -134,22 +152,29 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
         from .subject import list_subjects
 
         return list_subjects(output)
+    if options.pipeline is None and (options.vary or options.set):
+        raise UsageError("--set and --vary give values to the parameters of a pipeline's file; name it with --pipeline")
+    if options.vary is not None:
+        return verify_variants(options, output, _verify_one)
     if options.pipeline is not None:
-        options.subject = _pipeline(options)
-    with closing(subject_called(options.subject, options.defect)) as subject:
-        check(subject)
+        options.subject = pipeline_called(options)
+    with _subject(options) as subject:
         return _run(subject, options, output)
 
 
-def _pipeline(options: argparse.Namespace) -> str:
-    """The pipeline's name as a subject; raises UsageError for an option that does not go with a pipeline."""
-    given = {"--subject": options.subject != "simulated", "--workload": options.workload, "--input": options.input}
-    for name in [*(name for name, value in given.items() if value), *(["--tamper"] if options.tamper else [])]:
-        raise UsageError(f"{name} does not go with --pipeline: the pipeline's file names the job, and cutproof runs it")
-    from ..user_pipelines.description import PIPELINE
-    from ..user_pipelines.library import path_of
+@contextlib.contextmanager
+def _subject(options: argparse.Namespace) -> Iterator[Subject]:
+    """The subject that the options name, with all that it needs; it is closed at the end."""
+    with closing(subject_called(options.subject, options.defect)) as subject:
+        check(subject)
+        with progress_of(options) as progress:
+            prepare(subject, progress)
+        yield subject
 
-    return f"{PIPELINE}{path_of(options.pipeline).resolve()}"
+
+def _verify_one(options: argparse.Namespace, output: Output) -> Verified:
+    with _subject(options) as subject:
+        return _verified(_request(options, None, subject), subject, options, output)
 
 
 def _run(subject: Subject, options: argparse.Namespace, output: Output) -> ExitCode:
@@ -201,6 +226,13 @@ def _request(options: argparse.Namespace, chosen: LoadedWorkload | None, subject
 
 
 def _verify(request: Request, subject: Subject, options: argparse.Namespace, output: Output) -> ExitCode:
+    verified = _verified(request, subject, options, output)
+    output.result(verified.summary)
+    return verified.exit_code
+
+
+def _verified(request: Request, subject: Subject, options: argparse.Namespace, output: Output) -> Verified:
+    """Run the campaign, and print its summary."""
     from ..counterexamples.store import RunFolder
     from ..search import known_failures
     from ..search.campaign import verify_campaign
@@ -214,8 +246,7 @@ def _verify(request: Request, subject: Subject, options: argparse.Namespace, out
     if options.out is None:
         point_latest(out)
     print_summary(verified.summary, out, output, verbose=options.verbose)
-    output.result(verified.summary)
-    return verified.exit_code
+    return verified
 
 
 def _example(example: AnyExample, subject: Subject, options: argparse.Namespace, output: Output) -> ExitCode:

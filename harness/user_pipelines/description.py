@@ -141,9 +141,10 @@ class Read(Value, frozen=True, kw_only=True):
     """Where the committed output is read: files, or a table of a database."""
 
     format: str
-    """json-lines, csv, parquet, delta, sqlite, postgres, kafka or command"""
+    """json-lines, csv, parquet, delta, iceberg, sqlite, postgres, kafka or command"""
     path: str = ""
-    """of files: a pattern such as {output}/*.jsonl; of SQLite: the database's file; of Delta: the table's folder"""
+    """of files: a pattern such as {output}/*.jsonl; of SQLite: the database's file; of Delta and of Iceberg: the
+    table's folder"""
     query: str = ""
     """SQLite and PostgreSQL: a SELECT that gives the rows"""
     dsn: str = ""

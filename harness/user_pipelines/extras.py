@@ -10,7 +10,7 @@ from typing import Any
 from ..runtime.exit_codes import UsageError
 from .description import PipelineFile
 
-EXTRAS = {"confluent_kafka": "kafka", "deltalake": "delta"}
+EXTRAS = {"confluent_kafka": "kafka", "deltalake": "delta", "pyiceberg": "iceberg"}
 """the extra that installs a module"""
 
 
@@ -32,3 +32,5 @@ def modules_of(file: PipelineFile) -> Iterator[str]:
         yield "confluent_kafka"
     if file.read.format == "delta":
         yield "deltalake"
+    if file.read.format == "iceberg":
+        yield "pyiceberg"

@@ -53,7 +53,7 @@ class Output:
         found: dict[str, Callable[[], Iterable[dict[str, Any]]]]
         found = {"json-lines": self._json_lines, "csv": self._csv, "parquet": self._parquet}
         found |= {"sqlite": self._sqlite, "postgres": self._postgres, "delta": self._delta}
-        found |= {"kafka": self._kafka, "command": self._command}
+        found |= {"iceberg": self._iceberg, "kafka": self._kafka, "command": self._command}
         try:
             return [self._row(one) for one in found[self._read.format]()]
         except OSError as error:  # a file has gone since it was listed
@@ -99,6 +99,20 @@ class Output:
                 yield from parquet.read_table(path).to_pylist()
             except ArrowInvalid as error:
                 raise NotReadable(f"{path.name} is no whole Parquet file: {' '.join(str(error).split())}") from error
+
+    def _iceberg(self) -> Iterable[dict[str, Any]]:
+        """The rows of the newest snapshot of a table in a folder of its own."""
+        table = module("pyiceberg.table")
+        folder = Path(filled(self._read.path, self._places))
+        versions = sorted((folder / "metadata").glob("v*.metadata.json"), key=_version)
+        self.absent = "" if versions else f"read.path: there is no Iceberg table in {self._read.path}"
+        if not versions:
+            return []
+        try:
+            rows: list[dict[str, Any]] = table.StaticTable.from_metadata(str(versions[-1])).scan().to_arrow().to_pylist()
+        except (ValueError, OSError) as error:  # of pyiceberg and pyarrow: a file is missing or not whole
+            raise NotReadable(f"{folder.name} cannot be read: {' '.join(str(error).split())}") from error
+        return rows
 
     def _committed(self, files: Sequence[Path]) -> Iterable[Path]:
         """The files that a log of Spark names, in a folder that has one; a file without rows may be incomplete."""
@@ -208,6 +222,12 @@ def query_sqlite(path: Path, query: str) -> list[dict[str, Any]]:
         raise SubjectFailed(f"{path.name} cannot be read: {error}") from error
     finally:
         connection.close()
+
+
+def _version(metadata: Path) -> int:
+    """The number in the name of a table's metadata, such as v12.metadata.json."""
+    number = metadata.name[1:].partition(".")[0]
+    return int(number) if number.isdecimal() else 0
 
 
 def _json_object(text: str, what: str) -> dict[str, Any]:

@@ -36,6 +36,7 @@ READ_FIELDS: dict[str, tuple[str, ...]] = {
     "csv": ("path",),
     "parquet": ("path",),
     "delta": ("path",),
+    "iceberg": ("path",),
     "sqlite": ("path", "query"),
     "postgres": ("dsn", "query"),
     "kafka": ("servers", "topic"),

@@ -1,0 +1,104 @@
+"""`cutproof verify --pipeline … --vary NAME=A,B`: the same scenarios with several values of a parameter."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ..runtime.exit_codes import ExitCode, UsageError
+from .output import Output
+
+if TYPE_CHECKING:
+    from ..search.campaign import Verified
+
+Verify = Callable[[argparse.Namespace, Output], "Verified"]
+"""verifies the subject that its options name"""
+WORST_FIRST = (
+    ExitCode.INTERRUPTED,
+    ExitCode.HARNESS_FAILED,
+    ExitCode.VIOLATED,
+    ExitCode.FELL_SHORT,
+    ExitCode.HELD,
+)
+PAGE, DATA = "variants.html", "variants.json"
+
+
+def pipeline_called(options: argparse.Namespace, **more: str) -> str:
+    """The subject's name of the pipeline that the options name, with the parameters of `--set` and `more`.
+
+    Raises UsageError for an option that does not go with a pipeline.
+    """
+    given = {"--subject": options.subject != "simulated", "--workload": options.workload, "--input": options.input}
+    for name in [*(name for name, value in given.items() if value), *(["--tamper"] if options.tamper else [])]:
+        raise UsageError(f"{name} does not go with --pipeline: the pipeline's file names the job, and cutproof runs it")
+    from ..user_pipelines.library import path_of
+    from ..user_pipelines.subject import name_of_pipeline
+
+    parameters = dict(_split(one, "--set") for one in options.set)
+    return name_of_pipeline(path_of(options.pipeline).resolve(), {**parameters, **more})
+
+
+def verify_variants(options: argparse.Namespace, output: Output, verify: Verify) -> ExitCode:
+    """Verify the pipeline with each value, and set the runs side by side."""
+    from ... import __version__
+    from ...reports.variants import Variants, headline, in_words, render_variants, table
+    from ..scenario.files import write_whole
+    from ..search.variants import differences, variant_of
+    from ..search.verification import drawn_seed, new_folder, point_latest
+
+    name, text = _split(options.vary, "--vary")
+    values = [value for value in text.split(",") if value]
+    if len(values) < 2 or len(set(values)) < len(values):
+        raise UsageError(f"--vary {options.vary}: it takes two values or more, such as {name}=1.0,1.1")
+    seed = drawn_seed() if options.seed is None else options.seed
+    out = options.out or new_folder(seed)
+    done, folders, codes = [], {}, []
+    for value in values:
+        folder = folders[value] = folder_of(out, name, value)
+        output.say(f"{name} {value}")
+        subject = pipeline_called(options, **{name: value})
+        run = argparse.Namespace(**{**vars(options), "seed": seed, "out": folder, "subject": subject})
+        verified = verify(run, output)
+        done.append(variant_of(value, folder, int(verified.exit_code), verified.summary))
+        codes.append(verified.exit_code)
+        output.say()
+        if verified.exit_code == ExitCode.INTERRUPTED:
+            break
+    compared = {one.value: folders[one.value] for one in done}
+    found = Variants(
+        version=__version__,
+        pipeline=options.pipeline,
+        parameter=name,
+        seed=seed,
+        variants=done,
+        differences=differences(compared),
+    )
+    page = out / PAGE
+    write_whole(page, render_variants(found).encode())
+    write_whole(out / DATA, msgspec.json.format(msgspec.json.encode(found), indent=1))
+    if options.out is None:
+        point_latest(out)
+    lines = [(invariant, *(cell.word for cell in cells)) for invariant, cells in table(found)]
+    output.table((name, *(one.value for one in done)), lines)
+    for one in found.differences:
+        output.say(in_words(one))
+    output.say(f"{headline(found)}. Side by side: {page}")
+    output.result(found)
+    return next(code for code in WORST_FIRST if code in codes)
+
+
+def _split(text: str, option: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise UsageError(f"{option} {text}: it takes NAME=VALUE")
+    return name, value
+
+
+def folder_of(out: Path, name: str, value: str) -> Path:
+    """The run folder of one value."""
+    return out / re.sub(r"[^\w.=-]", "_", f"{name}={value}")

@@ -1,0 +1,1 @@
+"""Spark writes a stream into an Iceberg table, with a version of Iceberg's choosing."""

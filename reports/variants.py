@@ -1,0 +1,113 @@
+"""The page that sets variants of one pipeline side by side: the same scenarios, each with another version, say."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import msgspec
+from jinja2 import Template
+
+from ..properties.model.verdict import INVARIANTS
+from .model import InvariantCounts, ScenarioCounts
+from .render import environment
+from .words import in_a_row, plural
+
+VARIANTS_FORMAT = "cutproof-variants/1"
+
+
+class Variant(msgspec.Struct, frozen=True, kw_only=True):
+    """A run with one value of the parameter."""
+
+    value: str
+    folder: str
+    """the run's own folder, below that of all variants"""
+    exit_code: int
+    scenarios: ScenarioCounts
+    invariants: dict[str, InvariantCounts] = {}
+    violated: list[str] = []
+    """the invariants that are violated, each with what was found first, in one sentence"""
+    replays: list[str] = []
+    """for each counterexample, the command that runs it again"""
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """A scenario that violates an invariant with some values of the parameter, and not with others."""
+
+    index: int
+    """its number among the scenarios of the seed"""
+    invariant: str
+    violated: list[str]
+    held: list[str]
+    """the values with which it held; with values that are in neither list it was unknown, or was not run"""
+
+
+class Variants(msgspec.Struct, frozen=True, kw_only=True):
+    """The runs of all values, with the same seed."""
+
+    format: str = VARIANTS_FORMAT
+    version: str = ""
+    """of cutproof"""
+    pipeline: str
+    parameter: str
+    seed: int
+    variants: list[Variant]
+    differences: list[Difference] = []
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """What a table says of one invariant with one value: a word, and a mark for its colour."""
+
+    word: str
+    mark: str
+
+
+def headline(found: Variants) -> str:
+    """What one value violates and another does not, in one sentence."""
+    violating = [one.value for one in found.variants if one.scenarios.violated]
+    others = [one.value for one in found.variants if not one.scenarios.violated]
+    name = found.parameter
+    if not violating:
+        return f"No invariant is violated with {name} {in_a_row(others)}"
+    said = f"Violated with {name} {in_a_row(violating)}"
+    return f"{said}, not with {in_a_row(others)}" if others else said
+
+
+def table(found: Variants) -> list[tuple[str, list[Cell]]]:
+    """For each invariant that was exercised or violated with any value: how often, with each value."""
+    lines = []
+    for name in INVARIANTS:
+        counts = [one.invariants.get(name, InvariantCounts()) for one in found.variants]
+        if any(one.holds or one.violated for one in counts):
+            lines.append((name, [_cell(one) for one in counts]))
+    return lines
+
+
+def _cell(counts: InvariantCounts) -> Cell:
+    if counts.violated:
+        return Cell(f"violated in {counts.violated} of {counts.holds + counts.violated}", "violated")
+    return Cell(f"holds in {counts.holds}", "held") if counts.holds else Cell("not exercised", "unknown")
+
+
+def in_words(one: Difference) -> str:
+    """A difference in one sentence."""
+    return f"scenario {one.index}: {one.invariant} is violated with {in_a_row(one.violated)}" + (
+        f", and holds with {in_a_row(one.held)}" if one.held else ""
+    )
+
+
+def render_variants(found: Variants) -> str:
+    """The whole page."""
+    page = _template().render(
+        found=found,
+        headline=headline(found),
+        outcome="violated" if any(one.scenarios.violated for one in found.variants) else "held",
+        lines=table(found),
+        differences=[in_words(one) for one in found.differences],
+        ran=[plural(one.scenarios.run, "scenario") for one in found.variants],
+    )
+    return page.encode("utf-8", "replace").decode("utf-8")
+
+
+@cache
+def _template() -> Template:
+    return environment().get_template("variants.html.j2")
