@@ -83,6 +83,8 @@ class Program(Value, frozen=True, kw_only=True):
     """scenarios kill it"""
     paused: bool = False
     """scenarios stop it for a while (SIGSTOP), and let it go on"""
+    busy: Aim | None = None
+    """what shows that this process has a part in the work just now; a fault of it waits for that"""
 
 
 class Role(Program, frozen=True, kw_only=True):

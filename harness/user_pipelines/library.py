@@ -19,7 +19,8 @@ class Shipped(msgspec.Struct, frozen=True, kw_only=True):
     """A pipeline of the package: its file, and the module without which its engine is not installed."""
 
     file: str
-    module: str
+    module: str = ""
+    """empty if the engine is fetched when the pipeline is first used"""
     extra: str = ""
     """of the package, that installs the engine; empty if the package itself needs it"""
 
@@ -29,11 +30,15 @@ class Shipped(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_installed(self) -> bool:
-        return importlib.util.find_spec(self.module) is not None
+        """Whether the engine is there; one that is fetched counts as there once all of it is."""
+        if self.module:
+            return importlib.util.find_spec(self.module) is not None
+        return not missing(read_pipeline(self.path))
 
 
 SHIPPED: dict[str, Shipped] = {
     "bytewax-count": Shipped(file="bytewax_count/pipeline.toml", module="bytewax", extra="bytewax"),
+    "flink-count": Shipped(file="flink/count.toml"),
     "iceberg-spark": Shipped(file="iceberg_spark/pipeline.toml", module="pyiceberg", extra="iceberg"),
     "kafka-no-transaction": Shipped(file="kafka/no_transaction.toml", module="confluent_kafka", extra="kafka"),
     "kafka-offsets-outside": Shipped(file="kafka/offsets_outside.toml", module="confluent_kafka", extra="kafka"),
@@ -70,7 +75,7 @@ def path_of(name: str) -> Path:
     """
     if name in SHIPPED:
         shipped = SHIPPED[name]
-        if not shipped.is_installed:
+        if shipped.module and not shipped.is_installed:
             raise UsageError(f"{name} needs {shipped.module}; install it: pip install 'cutproof[{shipped.extra}]'")
         return shipped.path
     path = Path(name)

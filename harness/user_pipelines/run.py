@@ -115,6 +115,9 @@ class PipelineRun:
         self._attempt: AttemptStarted | None = None
         self._stored = Lookout(self._file.stored, self._places) if self._file.stored is not None else None
         self._recovery: Recovery | None = None
+        self._paused: tuple[str, Recovery] | None = None
+        """the process that was paused last, and what shows that the pipeline has taken it for lost"""
+        self._busy = {one.name: Lookout(one.program.busy, self._places) for one in self._processes if one.program.busy}
         self._cause = ""
         self._rows: list[Row] = []
         self._changed_at = self._began = time.monotonic()
@@ -235,6 +238,9 @@ class PipelineRun:
             self._rows, self._changed_at = rows, self._read_at
 
     def _look_for_recovery(self) -> None:
+        if self._paused is not None and self._paused[1].is_seen():
+            self._next_attempt(f"{self._paused[0]} was paused").restores = self._attempts - 1
+            self._paused = None
         attempt, recovery = self._attempt, self._recovery
         if attempt is None or recovery is None or attempt.restores is not None:
             return
@@ -256,17 +262,19 @@ class PipelineRun:
         if not self._holds_work() or not isinstance(fault, KillNode | PauseNode):
             return False
         struck = self._processes[fault.node]
+        if struck.name in self._busy and not self._sees(self._busy[struck.name]):
+            return False
         watched = self._recovery_from(struck)  # the log is marked before the process can print anything more
         if not (struck.kill() if isinstance(fault, KillNode) else struck.pause(fault.for_us / 1e6)):
             return False
         self._watches.remove(due)
         which = f"{struck.name}: " if self._roles else ""
         detail = f"{which}{self._feeder.given} records had been given, {len(self._rows)} rows were visible"
-        attempt = self._attempt.attempt if self._attempt is not None else 1
-        self._journal.fired(due.number, kind_of(fault), due.name, detail, attempt)
+        self._journal.fired(due.number, kind_of(fault), due.name, detail, self._attempts)
         if isinstance(fault, PauseNode):
+            self._paused = None if watched is None else (struck.name, watched)
             return False
-        self._recovery = watched
+        self._recovery, self._paused = watched, None
         if struck is self._own:
             self._cause = "it was killed"
             return True
@@ -336,9 +344,13 @@ class PipelineRun:
         if self._recovery is not None:
             self._recovery = Recovery(self._recovery.lookout, self._heard(self._recovery.lookout.aim))
 
-    def _next_attempt(self, cause: str) -> None:
-        number = self._attempt.attempt + 1 if self._attempt is not None else 1
-        self._attempt = self._journal.attempt(number, cause)
+    def _next_attempt(self, cause: str) -> AttemptStarted:
+        self._attempt = self._journal.attempt(self._attempts + 1, cause)
+        return self._attempt
+
+    @property
+    def _attempts(self) -> int:
+        return self._attempt.attempt if self._attempt is not None else 0
 
     def _start_role(self, role: Process) -> None:
         """Start a process beside the pipeline's own, and wait until it is ready."""

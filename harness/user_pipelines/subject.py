@@ -63,7 +63,7 @@ class PipelineSubject:
     def capabilities(self) -> Capabilities:
         promises = self.pipeline.file.promises
         return Capabilities(
-            faults=frozenset(kind for kind, hit in (("kill-node", self._killed), ("pause-node", self._paused)) if hit),
+            faults=frozenset(kind for kind, hit in (("kill-node", self.killed), ("pause-node", self.paused)) if hit),
             sources=frozenset({"bounded"}),
             guarantees=frozenset({promises.guarantee}),
             sinks=frozenset({promises.sink}),
@@ -71,12 +71,12 @@ class PipelineSubject:
         )
 
     @property
-    def _killed(self) -> list[int]:
-        """The numbers of the processes that are killed."""
+    def killed(self) -> list[int]:
+        """The numbers of the processes that are killed: places in `Pipeline.programs`."""
         return [number for number, one in enumerate(self.pipeline.programs.values()) if one.killed]
 
     @property
-    def _paused(self) -> list[int]:
+    def paused(self) -> list[int]:
         return [number for number, one in enumerate(self.pipeline.programs.values()) if one.paused]
 
     def check(self) -> None:
@@ -121,9 +121,9 @@ class PipelineSubject:
     def _fault(self, dice: random.Random, records: int) -> KillNode | PauseNode:
         """A kill of one of the processes, or rarely a pause."""
         trigger = self._trigger(dice, records)
-        if self._paused and (not self._killed or dice.random() < PAUSES):
-            return PauseNode(node=dice.choice(self._paused), for_us=dice.choice(FOR_US), trigger=trigger)
-        return KillNode(node=dice.choice(self._killed) if len(self._killed) > 1 else self._killed[0], trigger=trigger)
+        if self.paused and (not self.killed or dice.random() < PAUSES):
+            return PauseNode(node=dice.choice(self.paused), for_us=dice.choice(FOR_US), trigger=trigger)
+        return KillNode(node=dice.choice(self.killed) if len(self.killed) > 1 else self.killed[0], trigger=trigger)
 
     def _trigger(self, dice: random.Random, records: int) -> AtTime | AtAim:
         """An aim: the aims of the file are as likely together as that of all pipelines; rarely a time."""

@@ -87,7 +87,7 @@ def _restored(subject: PipelineSubject, progress: Callable[[str], None]) -> Chec
     if subject.pipeline.file.restored is None:
         return Check(entry=entry, ok=False, seen="it is not in the file, so no kill will count as exercise")
     progress("killing the pipeline once")
-    kill = KillNode(node=0, trigger=AtAim(aim=HALFWAY))
+    kill = KillNode(node=subject.killed[0], trigger=AtAim(aim=HALFWAY))
     scenario = msgspec.structs.replace(subject.without_faults(AMID_RECORDS), faults=(kill,))
     run = subject.new_run(scenario)
     try:

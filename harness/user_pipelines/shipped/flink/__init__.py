@@ -1,0 +1,1 @@
+"""Apache Flink: a cluster of one job manager and two task managers, and a small job."""

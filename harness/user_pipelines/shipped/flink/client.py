@@ -1,0 +1,246 @@
+"""Builds a job of Flink, submits it through REST, and watches it: `client.py build|run|stop|drain …`.
+
+`client.py build SOURCE JAVA VENV` compiles the job into a jar, beside the distribution, once.
+`client.py run …` submits the job, says what becomes of it, and ends when it has ended.  There is no
+high availability: a job manager that was killed knows no job any more.  Then the client submits the
+job again, with the newest complete checkpoint.  `client.py stop …` and `drain …` stop the job with a
+savepoint, from which the next `run` continues.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import http.client
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import uuid
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from cluster import classpath
+
+POLL_S = 0.05
+STARTS_WITHIN_S = 60.0
+ANSWERS_WITHIN_S = 10.0
+JOB = {
+    "execution.checkpointing.interval": "250 ms",
+    "execution.checkpointing.min-pause": "20 ms",
+    "execution.checkpointing.timeout": "5 s",
+    "execution.checkpointing.tolerable-failed-checkpoints": "1000",
+    "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+    "execution.buffer-timeout.interval": "5 ms",
+    "restart-strategy.type": "fixed-delay",
+    "restart-strategy.fixed-delay.attempts": "1000",
+    "restart-strategy.fixed-delay.delay": "50 ms",
+}
+ALIGNMENT = {
+    "aligned": {"execution.checkpointing.unaligned.enabled": "false"},
+    "unaligned": {
+        "execution.checkpointing.unaligned.enabled": "true",
+        "execution.checkpointing.aligned-checkpoint-timeout": "0 ms",
+    },
+    "timeout": {
+        "execution.checkpointing.unaligned.enabled": "true",
+        "execution.checkpointing.aligned-checkpoint-timeout": "50 ms",
+    },
+}
+BACKEND = {
+    "hashmap": {"state.backend.type": "hashmap"},
+    "rocksdb": {"state.backend.type": "rocksdb", "execution.checkpointing.incremental": "true"},
+}
+ENDED = ("FINISHED", "FAILED", "CANCELED")
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
+
+
+class Unreachable(Exception):
+    """The job manager does not answer, or does not know the job."""
+
+
+class Rest:
+    """The REST interface of a job manager."""
+
+    def __init__(self, port: str) -> None:
+        self._url = f"http://127.0.0.1:{port}"
+
+    def get(self, path: str) -> Any:
+        return self._ask(urllib.request.Request(self._url + path))
+
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        data = json.dumps(body).encode()
+        return self._ask(urllib.request.Request(self._url + path, data, {"Content-Type": "application/json"}))
+
+    def upload(self, jar: Path) -> str:
+        """Upload a jar; returns its name for `run`."""
+        mark = uuid.uuid4().hex
+        head = f'--{mark}\r\nContent-Disposition: form-data; name="jarfile"; filename="{jar.name}"\r\n'
+        kind = "Content-Type: application/x-java-archive\r\n\r\n"
+        data = (head + kind).encode() + jar.read_bytes() + f"\r\n--{mark}--\r\n".encode()
+        headers = {"Content-Type": f"multipart/form-data; boundary={mark}"}
+        answer = self._ask(urllib.request.Request(self._url + "/jars/upload", data, headers))
+        return str(answer["filename"]).rpartition("/")[2]
+
+    def _ask(self, request: urllib.request.Request) -> Any:
+        try:
+            with urllib.request.urlopen(request, timeout=ANSWERS_WITHIN_S) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise Unreachable(f"{error.code}: {error.read().decode(errors='replace')}") from error
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            raise Unreachable(str(error)) from error
+
+
+class Job:
+    """A job of a cluster, and the snapshots that it has left in the run's folder."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._rest = Rest(options.rest)
+        self._state = Path(options.state)
+        self._current = self._state / "job"
+        """a file: the id of the job that runs"""
+
+    @property
+    def id(self) -> str:
+        return self._current.read_text()
+
+    def snapshot(self) -> Path | None:
+        """The newest complete checkpoint or savepoint: one that has its metadata."""
+        found = [*self._state.glob("checkpoints/*/chk-*/_metadata"), *self._state.glob("savepoints/*/_metadata")]
+        return max(found, key=lambda path: path.stat().st_mtime_ns).parent if found else None
+
+    def submit(self) -> None:
+        """Submit the job, with its newest snapshot if there is one."""
+        options = self._options
+        checkpoints = {"execution.checkpointing.dir": f"file://{self._state}/checkpoints"}
+        body: dict[str, Any] = {
+            "entryClass": "Job",
+            "programArgsList": options.program,
+            "parallelism": options.parallelism,
+            "flinkConfiguration": {**JOB, **checkpoints, **ALIGNMENT[options.alignment], **BACKEND[options.backend]},
+        }
+        snapshot = self.snapshot()
+        if snapshot is not None:
+            body |= {"savepointPath": f"file://{snapshot}", "claimMode": "NO_CLAIM"}
+        jar = self._rest.upload(Path(options.jar))
+        self._current.write_text(self._rest.post(f"/jars/{jar}/run", body)["jobid"])
+        say(f"submitted, {f'with {snapshot.name}' if snapshot is not None else 'without a snapshot'}")
+
+    def run(self) -> int:
+        """Submit the job and watch it until it has ended; returns the exit code."""
+        code = None
+        while code is None:
+            self._wait_for_slots()
+            try:
+                self.submit()
+                code = self._watch()
+            except Unreachable as error:
+                say(f"the job manager has lost the job: {error}")
+                time.sleep(POLL_S)
+        return code
+
+    def _wait_for_slots(self) -> None:
+        deadline = time.monotonic() + STARTS_WITHIN_S
+        problem = ""
+        while time.monotonic() < deadline:
+            try:
+                if self._rest.get("/overview")["slots-available"] >= self._options.parallelism:
+                    return
+                problem = "too few slots"
+            except Unreachable as error:
+                problem = str(error)
+            time.sleep(POLL_S)
+        sys.exit(f"the cluster was not there within {STARTS_WITHIN_S:g} s: {problem}")
+
+    def _watch(self) -> int:
+        """Say what the job does, until it has ended; raises Unreachable if it is lost."""
+        restored, completed = 0, None
+        while True:
+            state = self._rest.get(f"/jobs/{self.id}")["state"]
+            found = self._rest.get(f"/jobs/{self.id}/checkpoints")
+            if found["counts"]["restored"] > restored:
+                restored = found["counts"]["restored"]
+                what = "savepoint" if found["latest"]["restored"]["is_savepoint"] else "checkpoint"
+                say(f"restored from {what} {found['latest']['restored']['id']}")
+            if (latest := found["latest"]["completed"]) is not None and latest["id"] != completed:
+                completed = latest["id"]
+                say(f"checkpoint {completed} completed")
+            if state in ENDED:
+                return self._ended(state)
+            time.sleep(POLL_S)
+
+    def _ended(self, state: str) -> int:
+        say(f"the job is {state}")
+        if state == "FINISHED":
+            return 0
+        entries = self._rest.get(f"/jobs/{self.id}/exceptions")["exceptionHistory"]["entries"]
+        say(" ".join(entries[0]["stacktrace"].split())[:500] if entries else "it has no exception")
+        return 1
+
+    def stop(self, drain: bool) -> int:
+        """Stop the job with a savepoint; with `drain` all input ends before it."""
+        job = self.id
+        body = {"targetDirectory": f"file://{self._state}/savepoints", "drain": drain, "formatType": "CANONICAL"}
+        trigger = self._rest.post(f"/jobs/{job}/stop", body)["request-id"]
+        while (found := self._rest.get(f"/jobs/{job}/savepoints/{trigger}"))["status"]["id"] != "COMPLETED":
+            time.sleep(POLL_S)
+        if "location" not in found["operation"]:
+            say(" ".join(found["operation"]["failure-cause"]["stack-trace"].split())[:500])
+            return 1
+        say(f"stopped with {found['operation']['location'].rpartition('/')[2]}")
+        return 0
+
+
+def build(source: str, java: str, venv: str) -> Path:
+    """The job's jar: it is beside the distribution that it was compiled against, and is made once."""
+    text = Path(source).read_bytes()
+    jar = Path(venv) / f"{Path(source).stem}-{hashlib.sha256(text).hexdigest()[:16]}.jar"
+    if jar.exists():
+        return jar
+    with tempfile.TemporaryDirectory(dir=venv) as folder:
+        compiler = [f"{java}/bin/java", "-m", "jdk.compiler/com.sun.tools.javac.Main"]
+        done = subprocess.run(
+            [*compiler, "-nowarn", "--release", "17", "-cp", classpath(venv), "-d", folder, source],
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            sys.exit(f"Java cannot compile {Path(source).name}: {done.stderr or done.stdout}")
+        made = Path(folder, "job.jar")
+        with zipfile.ZipFile(made, "w") as archive:
+            for path in sorted(Path(folder).glob("*.class")):
+                archive.write(path, path.name)
+        os.replace(made, jar)
+    return jar
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("action", choices=("build", "run", "stop", "drain"))
+    for name in ("source", "java", "venv", "state", "rest"):
+        parser.add_argument(f"--{name}", default="")
+    parser.add_argument("--parallelism", type=int, default=2)
+    parser.add_argument("--alignment", choices=ALIGNMENT, default="aligned")
+    parser.add_argument("--backend", choices=BACKEND, default="hashmap")
+    parser.add_argument("program", nargs="*", help="the arguments of the job itself")
+    options = parser.parse_intermixed_args(arguments)
+    if options.action in ("build", "run"):
+        options.jar = str(build(options.source, options.java, options.venv))
+    if options.action == "build":
+        return 0
+    job = Job(options)
+    return job.run() if options.action == "run" else job.stop(options.action == "drain")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
