@@ -83,6 +83,8 @@ class Program(Value, frozen=True, kw_only=True):
     """scenarios kill it"""
     paused: bool = False
     """scenarios stop it for a while (SIGSTOP), and let it go on"""
+    paused_for_ms: tuple[int, ...] = (200, 1000, 4000)
+    """for how long"""
     busy: Aim | None = None
     """what shows that this process has a part in the work just now; a fault of it waits for that"""
 
@@ -112,6 +114,25 @@ class Run(Program, frozen=True, kw_only=True):
     """how long the pipeline may go on without a change of its output, once it is started and fed"""
     settle_s: float = 1.0
     """how long a pipeline that does not end is watched for repeated rows, once its output is complete"""
+
+
+class Commands(Value, frozen=True, kw_only=True):
+    """What a user can request of the pipeline's job while it runs: each a command that is run to its end.
+
+    Once the job has been stopped, the pipeline's own process ends by itself (if `run.ends`) or is stopped.
+    """
+
+    stop_with_savepoint: tuple[str, ...] = ()
+    """stops the job with a savepoint"""
+    drain: tuple[str, ...] = ()
+    """stops it with a savepoint before which all input ends, so that windows are emitted"""
+    resume: tuple[str, ...] = ()
+    """in place of `run.start`, starts the pipeline from its savepoint"""
+    parallelism: tuple[int, ...] = ()
+    """the numbers of subtasks that jobs are resumed with: {parallelism} in `resume`"""
+    covers: str = ""
+    """a regular expression with one group: how many records, in the order in which they were given, the stopped job
+    had processed, in a line that a command which stops it prints.  Without it each stopped job is resumed"""
 
 
 class Feed(Value, frozen=True, kw_only=True):
@@ -168,6 +189,10 @@ class Computes(Value, frozen=True, kw_only=True):
 
     steps: tuple[AnyOperator, ...] = ()
     """operators as in a scenario file; none: the records themselves"""
+    time: str = ""
+    """the column of a record, value or tag, that is its event time; windows need one"""
+    delay: int = 0
+    """the watermark is the greatest event time so far, minus this, minus 1"""
 
 
 class Promises(Value, frozen=True, kw_only=True):
@@ -190,6 +215,7 @@ class PipelineFile(Value, frozen=True, kw_only=True):
     roles: dict[str, Role] = {}
     """the processes beside the pipeline's own, in the order in which they are started"""
     run: Run
+    commands: Commands = Commands()
     feed: Feed = Feed()
     read: Read
     computes: Computes = Computes()
@@ -237,6 +263,8 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
 
     def workload(self, records: tuple[tuple[int | None, int | None, int], ...]) -> tuple[Workload, Topology]:
         """The workload of one run; the harness feeds the records in their order, as one split."""
-        source = Input(name=SOURCE, splits=(records,), bounded=True)
+        computes = self.file.computes
+        times = (tuple(record[RECORD.index(computes.time)] or 0 for record in records),) if computes.time else ()
+        source = Input(name=SOURCE, splits=(records,), bounded=True, times=times, delay=computes.delay)
         workload = Workload(name=self.name, inputs=(source,), nodes=self.nodes())
         return workload, lay_out(workload, dict.fromkeys([SOURCE, *(node.name for node in workload.nodes), "sink"], 1))

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import time
 
-from ...properties.model.history import AnyJournalEntry, AttemptStarted, FaultFired, JobEnded, Read
+from ...properties.model.history import (
+    AnyJournalEntry,
+    AttemptStarted,
+    CommandIssued,
+    CommandReturned,
+    FaultFired,
+    JobEnded,
+    Read,
+)
 from ...properties.model.workload import Row
+from ..scenario.model import AnyCommand, Resume, StopWithSavepoint, kind_of
 
 
 class Journal:
@@ -14,6 +23,8 @@ class Journal:
     def __init__(self) -> None:
         self._began = time.monotonic()
         self._order = 0
+        self.job = 1
+        """the number of the present job: a job that is resumed has the next one"""
         self.entries: list[AnyJournalEntry] = []
         self.reads: list[Read] = []
 
@@ -23,7 +34,7 @@ class Journal:
 
     def attempt(self, number: int, cause: str) -> AttemptStarted:
         """The process is started; `restores` is set once it is seen that it continued from something of its own."""
-        entry = AttemptStarted(order=self.next(), at_us=self._at_us(), attempt=number, job=1, cause=cause)
+        entry = AttemptStarted(order=self.next(), at_us=self._at_us(), attempt=number, job=self.job, cause=cause)
         self.entries.append(entry)
         return entry
 
@@ -40,8 +51,30 @@ class Journal:
             )
         )
 
-    def ended(self, status: str, reason: str = "") -> None:
-        self.entries.append(JobEnded(order=self.next(), at_us=self._at_us(), job=1, status=status, reason=reason))
+    def ended(self, status: str, reason: str = "", covers: dict[int, int] | None = None) -> None:
+        """The job has ended; `covers` is what a stopped one had processed, if it says so."""
+        self.entries.append(
+            JobEnded(order=self.next(), at_us=self._at_us(), job=self.job, status=status, reason=reason, covers=covers)
+        )
+
+    def issued(self, number: int, command: AnyCommand) -> None:
+        """A command of the scenario is requested."""
+        drain = isinstance(command, StopWithSavepoint) and command.drain
+        parallelism = command.parallelism if isinstance(command, Resume) else {}
+        self.entries.append(
+            CommandIssued(
+                order=self.next(),
+                at_us=self._at_us(),
+                command=number,
+                kind=kind_of(command),
+                drain=drain,
+                parallelism=parallelism,
+            )
+        )
+
+    def returned(self, number: int, error: str = "") -> None:
+        """The command has returned; with an error it had no effect."""
+        self.entries.append(CommandReturned(order=self.next(), at_us=self._at_us(), command=number, error=error))
 
     def read(self, began: int, rows: list[Row]) -> None:
         """A reader has read; `began` is the order at which it began."""

@@ -39,6 +39,7 @@ class Shipped(msgspec.Struct, frozen=True, kw_only=True):
 SHIPPED: dict[str, Shipped] = {
     "bytewax-count": Shipped(file="bytewax_count/pipeline.toml", module="bytewax", extra="bytewax"),
     "flink-count": Shipped(file="flink/count.toml"),
+    "flink-windows": Shipped(file="flink/windows.toml"),
     "iceberg-spark": Shipped(file="iceberg_spark/pipeline.toml", module="pyiceberg", extra="iceberg"),
     "kafka-no-transaction": Shipped(file="kafka/no_transaction.toml", module="confluent_kafka", extra="kafka"),
     "kafka-offsets-outside": Shipped(file="kafka/offsets_outside.toml", module="confluent_kafka", extra="kafka"),

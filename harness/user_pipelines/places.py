@@ -7,10 +7,11 @@ import secrets
 import socket
 from collections.abc import Iterable, Mapping
 
-PLACES = ("input", "output", "state", "run", "pipeline", "python", "venv", "jars", "java_home")
+PLACES = ("input", "output", "state", "run", "pipeline", "python", "venv", "jars", "java_home", "parallelism")
 """{input}, {output} and {state} are folders of their own for each run; {run} is a word of letters and digits that no
 other run has, for the name of a table or a topic; {pipeline} is the folder of the file; {python} is the interpreter
-that runs cutproof; {venv}, {jars} and {java_home} are folders of what the file needs.  Beside these there are ports
+that runs cutproof; {venv}, {jars} and {java_home} are folders of what the file needs; {parallelism} is a number of
+subtasks, in the command that resumes a job.  Beside these there are ports
 ({port1} to {port9}), and the file's own parameters."""
 PORTS = tuple(f"port{number}" for number in range(1, 10))
 _LISTENED = range(10_000, 32_768)

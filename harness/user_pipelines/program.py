@@ -39,11 +39,14 @@ class Process:
     def runs(self) -> bool:
         return self.pid is not None
 
-    def start(self) -> None:
-        """Start it, or start it again; raises SubjectFailed if there is no such program."""
+    def start(self, command: tuple[str, ...] = ()) -> None:
+        """Start it, or start it again; raises SubjectFailed if there is no such program.
+
+        `command` is run in place of the program's own.
+        """
         again = self.was_killed and self.program.restart is not None
-        command = self.program.restart if again and self.program.restart is not None else self.program.start
-        self.pid = self.launch(command)
+        own = self.program.restart if again and self.program.restart is not None else self.program.start
+        self.pid = self.launch(command or own)
         self.restart_at, self.started_at = None, time.monotonic()
 
     def launch(self, command: tuple[str, ...], output: Path | None = None) -> int:

@@ -20,6 +20,7 @@ from .description import (
     RECORD,
     ROW,
     Aim,
+    Commands,
     Feed,
     Needs,
     Pipeline,
@@ -97,7 +98,7 @@ def _problems(pipeline: Pipeline) -> list[str]:
     found += [f"read.columns.{name}: a row has {', '.join(ROW)}" for name in file.read.columns if name not in ROW]
     found += [f"{where} is empty" for where, command in commands_of(file) if not command]
     found += _feed_problems(file.feed) + _read_problems(file.read)
-    found += [*_name_problems(file), *_needs_problems(file.needs)]
+    found += [*_name_problems(file), *_needs_problems(file.needs), *_command_problems(file.commands)]
     if not any(program.killed or program.paused for _, program in _programs(file)):
         found.append("run.killed: no process of the pipeline is killed or paused, so nothing would be tried")
     for name, aim in _aims_of(file):
@@ -137,7 +138,9 @@ def commands_of(file: PipelineFile) -> list[tuple[str, tuple[str, ...]]]:
         found += [] if program.restart is None else [(f"{where}.restart", program.restart)]
         found += [(f"{where}.before[{number}]", command) for number, command in enumerate(program.before)]
     found += [("read.command", file.read.command)] if file.read.format == "command" else []
-    return found + [(f"run.after[{number}]", command) for number, command in enumerate(file.run.after)]
+    found += [(f"run.after[{number}]", command) for number, command in enumerate(file.run.after)]
+    given = {name: getattr(file.commands, name) for name in ("stop_with_savepoint", "drain", "resume")}
+    return found + [(f"commands.{name}", command) for name, command in given.items() if command]
 
 
 def _unknown_places(pipeline: Pipeline) -> list[str]:
@@ -187,6 +190,34 @@ def _needs_problems(needs: Needs) -> list[str]:
     return [f"needs.jars: {one!r} is not group:name:version" for one in needs.jars if not ARTIFACT.fullmatch(one)]
 
 
+def _command_problems(commands: Commands) -> list[str]:
+    """Commands of which another has no use, and places that nothing could be filled in for."""
+    found = []
+    stops = commands.stop_with_savepoint or commands.drain
+    if commands.resume and not commands.stop_with_savepoint:
+        found.append("commands.resume: no job is stopped with a savepoint that it could be resumed from")
+    if stops and not commands.covers and not commands.resume:
+        found.append("commands.covers is missing: nothing would say what a stopped job has to have put out")
+    if commands.drain and not commands.covers:
+        found.append("commands.covers is missing: nothing would say what a drained job has to have put out")
+    used = any("parallelism" in places_in(argument) for argument in commands.resume)
+    if used is not bool(commands.parallelism):
+        found.append("commands.parallelism goes with {parallelism} in commands.resume, and the other way round")
+    if any(number < 1 for number in commands.parallelism):
+        found.append("commands.parallelism: a job has one subtask at least")
+    return found + [f"commands{problem}" for problem in _pattern_problems("covers", commands.covers, groups=1)]
+
+
+def _pattern_problems(field: str, pattern: str, *, groups: int = 0) -> list[str]:
+    """What is wrong with a regular expression that has to have so many groups at least."""
+    try:
+        if pattern and re.compile(pattern).groups < groups:
+            return [f".{field} has no group: what is looked for has to be in parentheses"]
+    except re.error as error:
+        return [f".{field} is no regular expression: {error}"]
+    return []
+
+
 def _read_problems(read: Read) -> list[str]:
     return _missing_and_spare("read", read, read.format, READ_FIELDS)
 
@@ -219,9 +250,4 @@ def _aim_problems(aim: Aim, roles: Mapping[str, Role]) -> list[str]:
         return [".role goes with log"]
     if aim.role and aim.role not in roles:
         return [f".role: there is no role {aim.role!r}{nearest(aim.role, roles)}"]
-    if aim.log:
-        try:
-            re.compile(aim.log)
-        except re.error as error:
-            return [f".log is no regular expression: {error}"]
-    return []
+    return _pattern_problems("log", aim.log)

@@ -7,6 +7,7 @@ reader had seen.
 
 from __future__ import annotations
 
+import re
 import secrets
 import sys
 import time
@@ -14,12 +15,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from ...faults.plan import AtAim, AtTime, KillNode, PauseNode, kind_of
+from ...faults.plan import AnyFault, AtAim, AtTime, KillNode, PauseNode, kind_of
 from ...properties.model.history import AttemptStarted, History, JobEnded
 from ...properties.model.workload import Row
 from ...properties.quick_checker.from_outside import OutsideView
+from ...properties.reconstruct.commands import STOPS
 from ...properties.reconstruct.lineage import INFINITE
-from ..scenario.model import Scenario
+from ..scenario.model import AnyCommand, Resume, Scenario, StopWithSavepoint
 from ..subject.port import SubjectFailed
 from .aims import Lookout
 from .description import HALFWAY, Aim, Pipeline, Role
@@ -79,6 +81,14 @@ class Recovery(NamedTuple):
         return self.lookout.sees(self.printed)
 
 
+class Stopped(NamedTuple):
+    """The end of a job that a command has stopped."""
+
+    status: str
+    covers: dict[int, int] | None
+    """split: how many records it had processed, if the command has told it"""
+
+
 class PipelineRun:
     """One run in a folder of its own.  `close` ends its processes and deletes the folder."""
 
@@ -119,6 +129,13 @@ class PipelineRun:
         """the process that was paused last, and what shows that the pipeline has taken it for lost"""
         self._busy = {one.name: Lookout(one.program.busy, self._places) for one in self._processes if one.program.busy}
         self._cause = ""
+        self._commands = list(enumerate(scenario.commands))
+        """the commands that have not been requested yet, with their numbers"""
+        self._stop = self._watch_of_stop()
+        self._requests = Process("commands", self._file.run, self._keeper, self._places)
+        """runs the commands of users: what they print is kept apart from the pipeline's own lines"""
+        self._stopped: Stopped | None = None
+        """how the job was stopped, if it was and has not been resumed"""
         self._rows: list[Row] = []
         self._changed_at = self._began = time.monotonic()
         self._read_at = self._fed_at = self._given_at = 0.0
@@ -181,10 +198,10 @@ class PipelineRun:
     def _demand_output(self) -> None:
         """Raise SubjectFailed if a pipeline that did not fail could not be fed, or has left nothing that could be read:
         then the file names the wrong place."""
-        failed = any(isinstance(entry, JobEnded) and entry.status == "failed" for entry in self._journal.entries)
-        if not failed and not self._feeder.is_over and self._feeder.problem:
+        ends = {entry.status for entry in self._journal.entries if isinstance(entry, JobEnded)}
+        if not ends.intersection(("failed", *STOPS)) and not self._feeder.is_over and self._feeder.problem:
             raise SubjectFailed(f"{self._feeder.problem}; so it was until the end of the run")
-        if self._output.absent and self.expected and not failed:
+        if self._output.absent and self.expected and not ends.intersection(("failed", *STOPS)):
             raise SubjectFailed(f"{self._output.absent}; it was not there until the end of the run")
 
     # -- the course of a run ----------------------------------------------------------
@@ -203,10 +220,11 @@ class PipelineRun:
             self._keep_up(role, now)
         if not self._own.runs:
             if self._own.restart_at is not None and now >= self._own.restart_at:
-                self._start(self._cause)
+                self._start_again()
             return False
         if self._strike(now):
             return False
+        self._request_stop(now)
         code = self._own.exit_code()
         if code is not None:
             return self._has_ended(code)
@@ -307,6 +325,8 @@ class PipelineRun:
         if code != 0:
             self._journal.ended("failed", f"it ended with {_code_in_words(code)}: {self._own.last_words()}")
             return True
+        if self._stopped is not None:
+            return self._has_stopped(self._stopped)
         if not self._file.run.ends:
             self._journal.ended("failed", f"it ended by itself, though `run.ends` is false: {self._own.last_words()}")
             return True
@@ -330,6 +350,58 @@ class PipelineRun:
         self._cut_short = now - self._started_at >= TIMEOUTS * run.timeout_s
         return self._cut_short or still_s >= run.timeout_s
 
+    # -- the commands of a user -------------------------------------------------------
+
+    def _watch_of_stop(self) -> Watch | None:
+        """What the first stop of the scenario waits for."""
+        stop = next((one for _, one in self._commands if isinstance(one, StopWithSavepoint)), None)
+        return None if stop is None else Watch(0, *self._trigger_of(stop))
+
+    def _request_stop(self, now: float) -> None:
+        """Stop the job with a savepoint, if that is due and the pipeline holds work."""
+        if not self._commands or self._stop is None or not self._holds_work() or not self._is_up():
+            return
+        number, command = self._commands[0]
+        if not isinstance(command, StopWithSavepoint) or not self._stop.is_due(now - self._began):
+            return
+        del self._commands[0]
+        commands = self._file.commands
+        self._journal.issued(number, command)
+        code = self._ran(self._requests, commands.drain if command.drain else commands.stop_with_savepoint)
+        if code != 0:
+            self._journal.returned(number, f"it {_end_in_words(code)}: {self._requests.last_words()}")
+            return
+        self._journal.returned(number)
+        found = re.search(commands.covers, self._requests.printed(), re.MULTILINE) if commands.covers else None
+        self._stopped = Stopped(STOPS[command.drain], {0: int(found[1])} if found else None)
+        if not self._file.run.ends:
+            self._own.stop()
+            if not self._has_stopped(self._stopped):
+                self._start_again()
+
+    def _has_stopped(self, stopped: Stopped) -> bool:
+        """The job has ended as a command required; whether the run is over: no command resumes it."""
+        self._journal.ended(stopped.status, covers=stopped.covers)
+        if not self._commands:
+            return True
+        trigger = self._commands[0][1].trigger
+        self._own.restart_at = time.monotonic() + (trigger.at_us / 1e6 if isinstance(trigger, AtTime) else 0)
+        return False
+
+    def _resume(self) -> None:
+        """Start the pipeline from its savepoint, as a job of its own."""
+        number, command = self._commands.pop(0)
+        given = command.parallelism.values() if isinstance(command, Resume) else ()
+        wanted = max(given, default=next(iter(self._file.commands.parallelism), 1))
+        self._places["parallelism"] = str(wanted)
+        self._journal.issued(number, command)
+        self._journal.job += 1
+        self._stopped = None
+        aim = self._file.restored
+        self._recovery = None if aim is None else Recovery(Lookout(aim, self._places), self._heard(aim))
+        self._start("it was resumed", self._file.commands.resume)
+        self._journal.returned(number)
+
     # -- its processes ----------------------------------------------------------------
 
     @property
@@ -337,10 +409,17 @@ class PipelineRun:
         """When the last of them was started."""
         return max(one.started_at for one in self._processes)
 
-    def _start(self, cause: str) -> None:
+    def _start_again(self) -> None:
+        """Start the pipeline's own process after a kill, or after a stop."""
+        if self._stopped is not None:
+            self._resume()
+        else:
+            self._start(self._cause)
+
+    def _start(self, cause: str, command: tuple[str, ...] = ()) -> None:
         """Start the pipeline's own process."""
         self._next_attempt(cause)
-        self._own.start()
+        self._own.start(command)
         if self._recovery is not None:
             self._recovery = Recovery(self._recovery.lookout, self._heard(self._recovery.lookout.aim))
 
@@ -389,9 +468,8 @@ class PipelineRun:
         code = self._exit_code_of(pid := self._own.launch(command, output))
         self._keeper.end(pid)
         if code != 0:
-            how = "did not end" if code is None else f"ended with {_code_in_words(code)}"
             said = self._own.printed(since).strip().splitlines()[-1:] or ["it has printed nothing"]
-            raise NotReadable(f"read.command: {command[0]} {how}: {said[0]}")
+            raise NotReadable(f"read.command: {command[0]} {_end_in_words(code)}: {said[0]}")
         return output.read_text(encoding="utf-8", errors="replace")
 
     def _exit_code_of(self, pid: int) -> int | None:
@@ -402,11 +480,15 @@ class PipelineRun:
         return code
 
     def _run_to_the_end(self, process: Process, where: str, command: tuple[str, ...]) -> None:
+        code = self._ran(process, command)
+        if code != 0:
+            raise SubjectFailed(f"{where}: {command[0]} {_end_in_words(code)}: {process.last_words()}")
+
+    def _ran(self, process: Process, command: tuple[str, ...]) -> int | None:
+        """Run a command with a process's environment and log; how it ended, None if it took too long."""
         code = self._exit_code_of(pid := process.launch(command))
         self._keeper.end(pid)
-        if code != 0:
-            how = "did not end" if code is None else f"ended with {_code_in_words(code)}"
-            raise SubjectFailed(f"{where}: {command[0]} {how}: {process.last_words()}")
+        return code
 
     def _sees(self, lookout: Lookout) -> bool:
         return lookout.sees(self._named(lookout.aim.role).printed)
@@ -423,15 +505,19 @@ class PipelineRun:
     # -- from the scenario ------------------------------------------------------------
 
     def _watch(self, number: int) -> Watch:
-        trigger = self._scenario.faults[number].trigger
+        return Watch(number, *self._trigger_of(self._scenario.faults[number]))
+
+    def _trigger_of(self, one: AnyFault | AnyCommand) -> tuple[AtTime | AtAim, Callable[[], bool]]:
+        """When a fault or a command is due, and what looks whether its aim is met."""
+        trigger = one.trigger
         if isinstance(trigger, AtAim) and trigger.aim == HALFWAY:
-            return Watch(number, trigger, self._halfway())
+            return trigger, self._halfway()
         if isinstance(trigger, AtAim):
             lookout = Lookout(self._file.aims[trigger.aim], self._places)
-            return Watch(number, trigger, lambda: self._sees(lookout))
+            return trigger, lambda: self._sees(lookout)
         if isinstance(trigger, AtTime):
-            return Watch(number, trigger, lambda: False)
-        raise SubjectFailed("a fault of a pipeline has a time or an aim")
+            return trigger, lambda: False
+        raise SubjectFailed("a fault or a command of a pipeline has a time or an aim")
 
     def _halfway(self) -> Callable[[], bool]:
         """Whether more rows are visible than before, and others are not."""
@@ -453,6 +539,10 @@ class PipelineRun:
             rows = view.last_rows.values() if promises.identity == "key" else view.rows_until(INFINITE)
             return Counter(set(rows))
         return view.rows_until(INFINITE)
+
+
+def _end_in_words(code: int | None) -> str:
+    return "did not end" if code is None else f"ended with {_code_in_words(code)}"
 
 
 def _code_in_words(code: int) -> str:

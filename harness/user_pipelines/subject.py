@@ -14,7 +14,7 @@ from ...faults.plan import AtAim, AtTime, KillNode, PauseNode
 from ...properties.model.history import History
 from ..runtime.exit_codes import UsageError
 from ..runtime.progress import Progress
-from ..scenario.model import Engine, Scenario
+from ..scenario.model import AnyCommand, Engine, Resume, Scenario, StopWithSavepoint, kind_of
 from ..subject.port import Capabilities, SubjectFailed
 from .description import HALFWAY, PIPELINE, Pipeline
 from .extras import demand, modules_of
@@ -30,8 +30,8 @@ OCCURRENCES = (1, 1, 1, 2, 2, 3)
 """of `halfway`; an aim of the file may be met only once"""
 PAUSES = 0.2
 """how often a fault is a pause, if a process may be both killed and paused"""
-FOR_US = (200_000, 1_000_000, 4_000_000)
-"""how long a pause takes"""
+STOPS, RESUMES = 0.4, 0.7
+"""how often the job is stopped with a savepoint, if the file says how, and how often a stopped one is resumed"""
 AT_A_TIME, AT_OWN_AIM = 0.1, 0.5
 """how often a kill has a time, and how often the others have an aim of the file"""
 
@@ -61,9 +61,13 @@ class PipelineSubject:
 
     @property
     def capabilities(self) -> Capabilities:
-        promises = self.pipeline.file.promises
+        promises, commands = self.pipeline.file.promises, self.pipeline.file.commands
         return Capabilities(
             faults=frozenset(kind for kind, hit in (("kill-node", self.killed), ("pause-node", self.paused)) if hit),
+            commands=frozenset(
+                kind for kind, given in (("stop-with-savepoint", self._stops), ("resume", commands.resume)) if given
+            ),
+            rescales=bool(commands.parallelism),
             sources=frozenset({"bounded"}),
             guarantees=frozenset({promises.guarantee}),
             sinks=frozenset({promises.sink}),
@@ -105,7 +109,8 @@ class PipelineSubject:
         count = dice.randint(max(1, max_records // 2), max_records)
         kills = dice.randint(1, min(max_faults, MOST_KILLS))
         scenario = self._with_records(dice, count)
-        return replace(scenario, faults=tuple(self._fault(dice, count) for _ in range(kills)), seed=f"{seed} {index}")
+        faults = tuple(self._fault(dice, count) for _ in range(kills))
+        return replace(scenario, faults=faults, commands=self._commands(dice, scenario), seed=f"{seed} {index}")
 
     def without_faults(self, records: int) -> Scenario:
         """A scenario of so many records, in which nothing is killed."""
@@ -122,8 +127,36 @@ class PipelineSubject:
         """A kill of one of the processes, or rarely a pause."""
         trigger = self._trigger(dice, records)
         if self.paused and (not self.killed or dice.random() < PAUSES):
-            return PauseNode(node=dice.choice(self.paused), for_us=dice.choice(FOR_US), trigger=trigger)
+            node = dice.choice(self.paused)
+            for_ms = dice.choice([*self.pipeline.programs.values()][node].paused_for_ms)
+            return PauseNode(node=node, for_us=for_ms * 1_000, trigger=trigger)
         return KillNode(node=dice.choice(self.killed) if len(self.killed) > 1 else self.killed[0], trigger=trigger)
+
+    @property
+    def _stops(self) -> list[bool]:
+        """The ways to stop the job, each by whether it drains."""
+        commands = self.pipeline.file.commands
+        return [drain for drain, given in ((False, commands.stop_with_savepoint), (True, commands.drain)) if given]
+
+    def _can(self, command: AnyCommand) -> bool:
+        """Whether the file says how a command is requested."""
+        if isinstance(command, StopWithSavepoint):
+            return command.drain in self._stops
+        return isinstance(command, Resume) and bool(self.pipeline.file.commands.resume)
+
+    def _commands(self, dice: random.Random, scenario: Scenario) -> tuple[AnyCommand, ...]:
+        """A stop, and what comes after it: a drained job is not resumed."""
+        commands = self.pipeline.file.commands
+        if not self._stops or dice.random() >= STOPS:
+            return ()
+        records = len(scenario.workload.inputs[0].splits[0])
+        stop = StopWithSavepoint(drain=dice.choice(self._stops), trigger=self._trigger(dice, records))
+        resumed = bool(commands.resume) and not stop.drain and (not commands.covers or dice.random() < RESUMES)
+        if not resumed:
+            return (stop,)
+        number = dice.choice(commands.parallelism or (0,))
+        parallelism = dict.fromkeys(scenario.topology.parallelism, number) if number else {}
+        return stop, Resume(trigger=AtTime(at_us=0), parallelism=parallelism)
 
     def _trigger(self, dice: random.Random, records: int) -> AtTime | AtAim:
         """An aim: the aims of the file are as likely together as that of all pipelines; rarely a time."""
@@ -141,9 +174,13 @@ class PipelineSubject:
         workload = scenario.workload
         if workload.nodes != self.pipeline.nodes() or [len(one.splits) for one in workload.inputs] != [1]:
             raise SubjectFailed(f"the scenario is not one of {self.pipeline.path.name}: its workload is another")
+        for one in (*scenario.faults, *scenario.commands):
+            if isinstance(one.trigger, AtAim) and one.trigger.aim not in (HALFWAY, *self.pipeline.file.aims):
+                raise SubjectFailed(f"{self.pipeline.path.name} has no aim {one.trigger.aim!r}")
+        for command in scenario.commands:
+            if not self._can(command):
+                raise SubjectFailed(f"{self.pipeline.path.name} has no command for {kind_of(command)}")
         for fault in scenario.faults:
-            if isinstance(fault.trigger, AtAim) and fault.trigger.aim not in (HALFWAY, *self.pipeline.file.aims):
-                raise SubjectFailed(f"{self.pipeline.path.name} has no aim {fault.trigger.aim!r}")
             if isinstance(fault, KillNode | PauseNode) and fault.node >= len(self.pipeline.programs):
                 raise SubjectFailed(f"{self.pipeline.path.name} has no process {fault.node}")
         run = self.new_run(scenario)

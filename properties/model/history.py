@@ -412,6 +412,9 @@ class JobEnded(JournalEntry, kw_only=True, tag="job-ended"):
     status: str
     checkpoint: int | None = None
     reason: str = ""
+    covers: dict[int, int] | None = None
+    """of a stopped or drained job that was seen from outside, by split: the next offset behind the records that it had
+    processed; 0 for a split that is left out"""
 
 
 AnyJournalEntry = (

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import msgspec
 
-from ..model.history import AttemptStarted, Commit, History, JobEnded
+from ..model.history import AttemptStarted, CommandIssued, CommandReturned, Commit, History, JobEnded
 from ..model.workload import Row, Topology, Workload, window_of
 from ..reconstruct.lineage import INFINITE
 from ..semantics.classes import FOLLOWING, class_of
@@ -65,9 +65,9 @@ class OutsideView:
         """What the output covers; None if no witness says it."""
         status = self.ended.status if self.ended is not None else ""
         if status == "finished":
-            return Cover(epoch=INFINITE)
-        if status in ("stopped", "drained") and self.commits:
-            return Cover(epoch=len(self.commits) - 1, drained=status == "drained")
+            return None if self._drains_windows else Cover(epoch=INFINITE)
+        if status in ("stopped", "drained") and self.cuts:
+            return Cover(epoch=len(self.cuts) - 1, drained=status == "drained")
         return None
 
     @property
@@ -80,10 +80,18 @@ class OutsideView:
         """All rows that the input can yield.  None if a drain may have emitted windows with a part of their records."""
         if self.cover is not None and self.cover.drained:
             return self.covered
-        drains = any(getattr(entry, "drain", False) for entry in self._history.journal)
-        if drains and window_of(self.workload) is not None:
-            return None
-        return self.rows_until(INFINITE)
+        return None if self._drains_windows else self.rows_until(INFINITE)
+
+    @property
+    def _drains_windows(self) -> bool:
+        """Whether a drain was requested of a job with windows, and not refused: they may be emitted with a part of
+        their records."""
+        journal = self._history.journal
+        refused = {entry.command for entry in journal if isinstance(entry, CommandReturned) and entry.error}
+        drains = any(
+            isinstance(entry, CommandIssued) and entry.drain and entry.command not in refused for entry in journal
+        )
+        return drains and window_of(self.workload) is not None
 
     @cached_property
     def covered(self) -> Counter[Row]:
@@ -103,11 +111,13 @@ class OutsideView:
 
     @cached_property
     def cuts(self) -> tuple[tuple[int, dict[int, int]], ...]:
-        """(epoch, the next offset of every split) of each commit."""
+        """(epoch, the next offset of every split) of each commit, and of what a stopped job had processed."""
         splits = [split for split, _, _ in self.workload.splits()]
-        return tuple(
-            (epoch, {split: one.positions.get(split, 0) for split in splits}) for epoch, one in enumerate(self.commits)
-        )
+        positions = [one.positions for one in self.commits]
+        stopped = self.ended.covers if self.ended is not None else None
+        if stopped is not None and positions[-1:] != [stopped]:
+            positions.append(stopped)
+        return tuple((epoch, {split: one.get(split, 0) for split in splits}) for epoch, one in enumerate(positions))
 
     @cached_property
     def drained(self) -> frozenset[int]:

@@ -1,31 +1,22 @@
-"""Builds a job of Flink, submits it through REST, and watches it: `client.py build|run|stop|drain …`.
+"""Submits a job to a Flink cluster through REST, watches it, and stops it: `client.py run|stop|drain STATE REST …`.
 
-`client.py build SOURCE JAVA VENV` compiles the job into a jar, beside the distribution, once.
-`client.py run …` submits the job, says what becomes of it, and ends when it has ended.  There is no
-high availability: a job manager that was killed knows no job any more.  Then the client submits the
-job again, with the newest complete checkpoint.  `client.py stop …` and `drain …` stop the job with a
-savepoint, from which the next `run` continues.
+`run` submits the job, says what becomes of it, and ends when it has ended.  There is no high availability: a job
+manager that was killed knows no job any more.  Then the client submits the job again, with its newest complete
+checkpoint.  `stop` and `drain` stop the job with a savepoint, with which the next `run` begins.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import http.client
 import json
-import os
-import subprocess
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
 import uuid
-import zipfile
 from pathlib import Path
 from typing import Any
-
-from cluster import classpath
 
 POLL_S = 0.05
 STARTS_WITHIN_S = 60.0
@@ -56,6 +47,8 @@ BACKEND = {
     "hashmap": {"state.backend.type": "hashmap"},
     "rocksdb": {"state.backend.type": "rocksdb", "execution.checkpointing.incremental": "true"},
 }
+LONGEST = 500
+"""how many characters of an exception are said"""
 ENDED = ("FINISHED", "FAILED", "CANCELED")
 
 
@@ -124,15 +117,15 @@ class Job:
         options = self._options
         checkpoints = {"execution.checkpointing.dir": f"file://{self._state}/checkpoints"}
         body: dict[str, Any] = {
-            "entryClass": "Job",
-            "programArgsList": options.program,
+            "entryClass": options.job[0],
+            "programArgsList": options.job[1:],
             "parallelism": options.parallelism,
             "flinkConfiguration": {**JOB, **checkpoints, **ALIGNMENT[options.alignment], **BACKEND[options.backend]},
         }
         snapshot = self.snapshot()
         if snapshot is not None:
             body |= {"savepointPath": f"file://{snapshot}", "claimMode": "NO_CLAIM"}
-        jar = self._rest.upload(Path(options.jar))
+        jar = self._rest.upload(self._state / "jobs.jar")
         self._current.write_text(self._rest.post(f"/jars/{jar}/run", body)["jobid"])
         say(f"submitted, {f'with {snapshot.name}' if snapshot is not None else 'without a snapshot'}")
 
@@ -184,62 +177,45 @@ class Job:
         if state == "FINISHED":
             return 0
         entries = self._rest.get(f"/jobs/{self.id}/exceptions")["exceptionHistory"]["entries"]
-        say(" ".join(entries[0]["stacktrace"].split())[:500] if entries else "it has no exception")
+        say(" ".join(entries[0]["stacktrace"].split())[:LONGEST] if entries else "it has no exception")
         return 1
 
-    def stop(self, drain: bool) -> int:
-        """Stop the job with a savepoint; with `drain` all input ends before it."""
+    def stop(self, *, drain: bool) -> int:
+        """Stop the job with a savepoint; with `drain` all input ends before it.  Returns the exit code."""
         job = self.id
         body = {"targetDirectory": f"file://{self._state}/savepoints", "drain": drain, "formatType": "CANONICAL"}
         trigger = self._rest.post(f"/jobs/{job}/stop", body)["request-id"]
         while (found := self._rest.get(f"/jobs/{job}/savepoints/{trigger}"))["status"]["id"] != "COMPLETED":
             time.sleep(POLL_S)
-        if "location" not in found["operation"]:
-            say(" ".join(found["operation"]["failure-cause"]["stack-trace"].split())[:500])
+        operation = found["operation"]
+        if "location" not in operation:
+            say(" ".join(operation["failure-cause"]["stack-trace"].split())[:LONGEST])
             return 1
-        say(f"stopped with {found['operation']['location'].rpartition('/')[2]}")
+        while self._rest.get(f"/jobs/{job}")["state"] not in ENDED:
+            time.sleep(POLL_S)
+        say(f"stopped with {operation['location'].rpartition('/')[2]}")
+        # A job that counts its records tells how many the savepoint covers.
+        for one in self._rest.get(f"/jobs/{job}/accumulators")["user-task-accumulators"]:
+            if one["name"] == "position":
+                say(f"covers {one['value']} records")
         return 0
-
-
-def build(source: str, java: str, venv: str) -> Path:
-    """The job's jar: it is beside the distribution that it was compiled against, and is made once."""
-    text = Path(source).read_bytes()
-    jar = Path(venv) / f"{Path(source).stem}-{hashlib.sha256(text).hexdigest()[:16]}.jar"
-    if jar.exists():
-        return jar
-    with tempfile.TemporaryDirectory(dir=venv) as folder:
-        compiler = [f"{java}/bin/java", "-m", "jdk.compiler/com.sun.tools.javac.Main"]
-        done = subprocess.run(
-            [*compiler, "-nowarn", "--release", "17", "-cp", classpath(venv), "-d", folder, source],
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode:
-            sys.exit(f"Java cannot compile {Path(source).name}: {done.stderr or done.stdout}")
-        made = Path(folder, "job.jar")
-        with zipfile.ZipFile(made, "w") as archive:
-            for path in sorted(Path(folder).glob("*.class")):
-                archive.write(path, path.name)
-        os.replace(made, jar)
-    return jar
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser()
-    parser.add_argument("action", choices=("build", "run", "stop", "drain"))
-    for name in ("source", "java", "venv", "state", "rest"):
-        parser.add_argument(f"--{name}", default="")
+    parser.add_argument("action", choices=("run", "stop", "drain"))
+    parser.add_argument("state", help="the folder of the run's state")
+    parser.add_argument("rest", help="the port of the job manager's REST interface")
+    parser.add_argument("job", nargs="*", help="the job's class, and its arguments")
     parser.add_argument("--parallelism", type=int, default=2)
     parser.add_argument("--alignment", choices=ALIGNMENT, default="aligned")
     parser.add_argument("--backend", choices=BACKEND, default="hashmap")
-    parser.add_argument("program", nargs="*", help="the arguments of the job itself")
     options = parser.parse_intermixed_args(arguments)
-    if options.action in ("build", "run"):
-        options.jar = str(build(options.source, options.java, options.venv))
-    if options.action == "build":
-        return 0
     job = Job(options)
-    return job.run() if options.action == "run" else job.stop(options.action == "drain")
+    try:
+        return job.run() if options.action == "run" else job.stop(drain=options.action == "drain")
+    except Unreachable as error:
+        sys.exit(f"the job manager does not answer: {error}")
 
 
 if __name__ == "__main__":

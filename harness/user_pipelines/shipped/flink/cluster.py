@@ -1,16 +1,25 @@
-"""Becomes a process of a Flink cluster, with little memory: `cluster.py jobmanager|taskmanager NAME JAVA VENV STATE REST RPC`.
+"""The processes of a Flink cluster, with little memory, and the jar of its jobs.
 
-Arguments: what it is, its name, the home of Java, the virtual environment that the distribution is
-in (`apache-flink-libraries`), the folder of the run's state, and the ports of the job manager's
-REST interface and of its RPC.  Flink's own scripts are not used: they compute memory settings with
-a JVM of their own, and leave the JVM in another process than the one that was started.
+`cluster.py jobmanager|taskmanager NAME STATE REST RPC` becomes a process of a cluster: it has a name, a folder below
+the run's state, and the ports of the job manager's REST interface and of its RPC.  `cluster.py jar STATE` compiles the
+jobs into STATE/jobs.jar.  FLINK is the virtual environment that Flink is in (`apache-flink-libraries`), JAVA the home
+of Java.  Flink's own scripts are not used: they start a JVM only to compute memory settings.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
+import subprocess
 import sys
+import tempfile
+import zipfile
 from pathlib import Path
+from typing import NoReturn
+
+FLINK = Path(os.environ.get("FLINK", ""))
+JAVA = f"{os.environ.get('JAVA', '')}/bin/java"
 
 OPENED = ("lang", "lang.reflect", "io", "net", "nio", "text", "time", "util", "util.concurrent")
 SMALL = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xss512k")
@@ -68,17 +77,11 @@ appender.console.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c{1} %m%n%throwable{12}
 """
 
 
-def distribution(venv: str) -> Path:
-    """The folder of Flink's distribution in a virtual environment."""
-    found = sorted(Path(venv).glob("lib/python*/site-packages/pyflink"))
-    if not found:
-        sys.exit(f"there is no Flink in {venv}")
-    return found[0]
-
-
-def classpath(venv: str) -> str:
+def classpath() -> str:
     """The jars of the distribution that a job of DataStreams uses."""
-    jars = sorted(distribution(venv).glob("lib/*.jar"))
+    jars = sorted(FLINK.glob("lib/python*/site-packages/pyflink/lib/*.jar"))
+    if not jars:
+        sys.exit(f"there is no Flink in {FLINK}")
     return ":".join(str(jar) for jar in jars if not jar.name.startswith(("flink-table", "flink-scala", "flink-cep")))
 
 
@@ -88,16 +91,51 @@ def settings(kind: str, name: str, folder: Path, rest: str, rpc: str) -> dict[st
     return {**EVERYWHERE, **own, **places, "io.tmp.dirs": str(folder / "tmp"), "web.tmpdir": str(folder / "tmp")}
 
 
-def main(kind: str, name: str, java: str, venv: str, state: str, rest: str, rpc: str) -> None:
+def become(kind: str, name: str, state: str, rest: str, rpc: str) -> NoReturn:
+    """Become a process of the cluster."""
     folder = Path(state, name)
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
     (folder / "log4j2.properties").write_text(LOG)
     (folder / "config.yaml").touch()
-    opened = [f"--add-opens=java.base/java.{one}=ALL-UNNAMED" for one in OPENED]
-    command = [f"{java}/bin/java", *HEAP[kind], *SMALL, *opened, f"-Dlog4j.configurationFile={folder}/log4j2.properties"]
-    command += ["-Djava.io.tmpdir=" + str(folder / "tmp"), "-cp", classpath(venv), MAIN[kind], "--configDir", str(folder)]
+    command = [JAVA, *HEAP[kind], *SMALL, *(f"--add-opens=java.base/java.{one}=ALL-UNNAMED" for one in OPENED)]
+    command += [f"-Dlog4j.configurationFile={folder}/log4j2.properties", f"-Djava.io.tmpdir={folder}/tmp"]
+    command += ["-cp", classpath(), MAIN[kind], "--configDir", str(folder)]
     command += [f"-D{key}={value}" for key, value in settings(kind, name, folder, rest, rpc).items()]
     os.execv(command[0], command)
+
+
+def jar(state: str) -> None:
+    """Compile the jobs.  Their jar is kept beside the distribution that they were compiled against."""
+    sources = sorted(Path(__file__).parent.glob("*.java"))
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    kept = FLINK / f"jobs-{digest}.jar"
+    if not kept.exists():
+        with tempfile.TemporaryDirectory(dir=FLINK) as folder:
+            _compile(sources, folder)
+            made = Path(folder, "jobs.jar")
+            with zipfile.ZipFile(made, "w") as archive:
+                for path in sorted(Path(folder).glob("*.class")):
+                    archive.write(path, path.name)
+            os.replace(made, kept)
+    shutil.copy(kept, Path(state, "jobs.jar"))
+
+
+def _compile(sources: list[Path], folder: str) -> None:
+    compiler = [JAVA, "-m", "jdk.compiler/com.sun.tools.javac.Main", "--release", "17"]
+    done = subprocess.run(
+        [*compiler, "-cp", classpath(), "-d", folder, *map(str, sources)], capture_output=True, text=True
+    )
+    if done.returncode:
+        sys.exit(
+            f"the jobs cannot be compiled; it takes a Java with its compiler (a JDK): {done.stderr or done.stdout}"
+        )
+
+
+def main(what: str, *arguments: str) -> None:
+    if what == "jar":
+        jar(*arguments)
+    else:
+        become(what, *arguments)
 
 
 if __name__ == "__main__":
