@@ -257,7 +257,8 @@ class PipelineRun:
 
     def _look_for_recovery(self) -> None:
         if self._paused is not None and self._paused[1].is_seen():
-            self._next_attempt(f"{self._paused[0]} was paused").restores = self._attempts - 1
+            attempt = self._next_attempt(f"{self._paused[0]} was paused")
+            attempt.restores = attempt.attempt - 1
             self._paused = None
         attempt, recovery = self._attempt, self._recovery
         if attempt is None or recovery is None or attempt.restores is not None:
@@ -363,6 +364,8 @@ class PipelineRun:
             return
         number, command = self._commands[0]
         if not isinstance(command, StopWithSavepoint) or not self._stop.is_due(now - self._began):
+            return
+        if self._stored is not None and not self._sees(self._stored):
             return
         del self._commands[0]
         commands = self._file.commands

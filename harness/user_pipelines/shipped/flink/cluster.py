@@ -30,7 +30,7 @@ MAIN = {
 }
 EVERYWHERE = {
     # How soon the loss of a process is noticed.
-    "heartbeat.interval": "500 ms",
+    "heartbeat.interval": "300 ms",
     "heartbeat.timeout": "2500 ms",
     # How soon a process looks again for a job manager that was not there.
     "cluster.registration.initial-timeout": "100 ms",
