@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from ...properties.model.history import WITNESSES, History
+from ...properties.model.history import WITNESSES, History, JobEnded
+from ...properties.reconstruct.commands import STOPS
 
 REQUIRED = {
     "tasks": ("runs",),
@@ -58,17 +59,23 @@ def commit_problems(history: History, lengths: Mapping[int, int]) -> Iterator[st
     """What is wrong with the markers and reads of a run that was seen from outside; `lengths` are those of splits."""
     outside = bool(history.lacks(WITNESSES))
     before: dict[int, int] = {}
-    for place, commit in enumerate([] if isinstance(history.commits, msgspec.UnsetType) else history.commits):
-        where = f"commits[{place}]"
+    commits = [] if isinstance(history.commits, msgspec.UnsetType) else history.commits
+    marks = [(f"commits[{place}]", "positions", commit.positions) for place, commit in enumerate(commits)]
+    for place, entry in enumerate(history.journal):
+        if isinstance(entry, JobEnded) and entry.covers is not None:
+            marks.append((f"journal[{place}]", "covers", entry.covers))
+            if entry.status not in STOPS:
+                yield f"journal[{place}].covers: a job that is {entry.status} covers all of its input, or nothing"
+    for where, field, positions in marks:
         if not outside:
-            yield f"{where}: commits are markers that are seen from outside, and `witnesses` lacks none"
-        for split, offset in commit.positions.items():
+            yield f"{where}: {field} are seen from outside, and `witnesses` lacks none"
+        for split, offset in positions.items():
             if split not in lengths or not 0 <= offset <= lengths[split]:
-                yield f"{where}.positions: the scenario has no offset {offset} of split {split}"
-        back = [split for split, offset in before.items() if commit.positions.get(split, 0) < offset]
+                yield f"{where}.{field}: the scenario has no offset {offset} of split {split}"
+        back = [split for split, offset in before.items() if positions.get(split, 0) < offset]
         if back:
-            yield f"{where}.positions: split {back[0]} goes back; commits are in order, each with all records before"
-        before = commit.positions
+            yield f"{where}.{field}: split {back[0]} goes back; commits are in order, each with all records before"
+        before = positions
     for place, read in enumerate(history.reads):
         if read.seen is not None and not outside:
             yield f"reads[{place}].seen: in a history with all witnesses a read counts its `rows`"

@@ -224,7 +224,8 @@ class PipelineRun:
             return False
         if self._strike(now):
             return False
-        self._request_stop(now)
+        if self._request_stop(now):
+            return True
         code = self._own.exit_code()
         if code is not None:
             return self._has_ended(code)
@@ -358,29 +359,35 @@ class PipelineRun:
         stop = next((one for _, one in self._commands if isinstance(one, StopWithSavepoint)), None)
         return None if stop is None else Watch(0, *self._trigger_of(stop))
 
-    def _request_stop(self, now: float) -> None:
-        """Stop the job with a savepoint, if that is due and the pipeline holds work."""
-        if not self._commands or self._stop is None or not self._holds_work() or not self._is_up():
-            return
+    def _request_stop(self, now: float) -> bool:
+        """Stop the job with a savepoint, if that is due and the pipeline holds work; whether the run is over.
+
+        A stop waits until a fault has struck: it would take the work away that the fault needs.
+        """
+        faults = self._scenario.faults
+        if not self._commands or self._stop is None or len(self._watches) == len(faults) > 0:
+            return False
+        if not self._holds_work() or not self._is_up():
+            return False
         number, command = self._commands[0]
         if not isinstance(command, StopWithSavepoint) or not self._stop.is_due(now - self._began):
-            return
+            return False
         if self._stored is not None and not self._sees(self._stored):
-            return
+            return False
         del self._commands[0]
         commands = self._file.commands
         self._journal.issued(number, command)
         code = self._ran(self._requests, commands.drain if command.drain else commands.stop_with_savepoint)
         if code != 0:
             self._journal.returned(number, f"it {_end_in_words(code)}: {self._requests.last_words()}")
-            return
+            return False
         self._journal.returned(number)
         found = re.search(commands.covers, self._requests.printed(), re.MULTILINE) if commands.covers else None
         self._stopped = Stopped(STOPS[command.drain], {0: int(found[1])} if found else None)
-        if not self._file.run.ends:
-            self._own.stop()
-            if not self._has_stopped(self._stopped):
-                self._start_again()
+        if self._file.run.ends:  # then the process sees that its job has ended
+            return False
+        self._own.stop()
+        return self._has_stopped(self._stopped)
 
     def _has_stopped(self, stopped: Stopped) -> bool:
         """The job has ended as a command required; whether the run is over: no command resumes it."""

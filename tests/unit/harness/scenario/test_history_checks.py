@@ -353,6 +353,9 @@ def from_outside() -> tuple[Scenario, Any]:
     return read_scenario(OUTSIDE / "scenario.json"), json.loads((OUTSIDE / "history.json").read_bytes())
 
 
+STOPPED = {"event": "job-ended", "order": 4, "at_us": 0, "job": 1, "status": "stopped"}
+
+
 def test_a_history_of_twenty_lines_is_whole() -> None:
     scenario, raw = from_outside()
     assert refusal(scenario, raw) == ""
@@ -375,6 +378,10 @@ def test_a_history_of_twenty_lines_is_whole() -> None:
             "commits[1].positions: split 0 goes back",
         ),
         (("commits",), [{"commit": 1, "order": 2, "positions": {"0": 4}}], ""),
+        (("journal", 3), STOPPED | {"covers": {"0": 3}}, ""),
+        (("journal", 3), STOPPED | {"covers": {"0": 5}}, "journal[3].covers: the scenario has no offset 5 of split 0"),
+        (("journal", 3), STOPPED | {"covers": {"1": 0}}, "journal[3].covers"),
+        (("journal", 3), STOPPED | {"status": "finished", "covers": {"0": 4}}, "journal[3].covers: a job that is fin"),
     ],
 )
 def test_a_history_reports_only_of_the_witnesses_that_it_names(place: Place, new: Any, named: str) -> None:

@@ -3,6 +3,9 @@
 Arguments: the folder of the input, the database, and how it works.  `careful` keeps counts, rows and
 the file's name in one transaction.  `repeating` writes rows at once, and a file's name when all
 its records are counted.  `losing` writes the file's name first.
+
+`toy.py stop DATABASE`, or `drain`, stops it behind a file, and says how many records it has counted.
+It does so by a file beside the database.
 """
 
 from __future__ import annotations
@@ -24,11 +27,25 @@ def main(records: str, database: str, how: str) -> None:
     store.execute("CREATE TABLE IF NOT EXISTS rows (key INT, n INT)")
     if store.execute("SELECT count(*) FROM done").fetchone()[0]:
         print("restored", flush=True)
+    stop = Path(database).with_name("stop")
     while True:
         for path in sorted(Path(records).glob("*.jsonl")):
+            if stop.exists():
+                counted = store.execute("SELECT count(*) FROM rows").fetchone()[0]
+                stop.write_text(f"covers {counted} records")
+                return
             if not store.execute("SELECT 1 FROM done WHERE file = ?", (path.name,)).fetchone():
                 process(store, path, how)
         time.sleep(READ_INTERVAL_S)
+
+
+def request_stop(database: str) -> None:
+    stop = Path(database).with_name("stop")
+    stop.touch()
+    while not stop.read_text():
+        time.sleep(READ_INTERVAL_S)
+    print(stop.read_text())
+    stop.unlink()
 
 
 def process(store: sqlite3.Connection, path: Path, how: str) -> None:
@@ -48,4 +65,7 @@ def process(store: sqlite3.Connection, path: Path, how: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if sys.argv[1] in ("stop", "drain"):
+        request_stop(sys.argv[2])
+    else:
+        main(*sys.argv[1:])

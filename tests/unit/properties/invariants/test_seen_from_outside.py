@@ -240,22 +240,61 @@ def test_the_last_commit_says_what_a_stopped_job_has_to_have_put_out() -> None:
     assert difference(verdicts(ROWS, *stopped, commits=commits)["exactly-once"]) == "unexpected row"
 
 
-def test_a_drain_emits_open_windows_and_a_stop_does_not() -> None:
+@pytest.mark.parametrize("told", ["commits", "covers", "both"])
+def test_a_drain_emits_open_windows_and_a_stop_does_not(told: str) -> None:
     window, times = Tumbling(size=10), ((1, 2, 13),)
     closed, opened = [(7, 1, 1, 0), (8, 1, 2, 0)], [(7, 1, 3, 10)]
 
     def ended(status: str, rows: list[Row]) -> Verdict:
         command = CommandIssued(order=8, at_us=0, command=0, kind="stop-with-savepoint", drain=status == "drained")
         returned = CommandReturned(order=12, at_us=0, command=0, checkpoint=2)
-        end = JobEnded(order=20, at_us=0, job=1, status=status)
-        journal, commits = (START, FAULT, AGAIN, command, returned, end), [Commit(commit=1, order=9, positions={0: 3})]
-        found = verdicts(rows, *journal, operator=window, times=times, bounded=False, commits=commits)
+        covers = {0: 3} if told != "commits" else None
+        end = JobEnded(order=20, at_us=0, job=1, status=status, covers=covers)
+        journal = (START, FAULT, AGAIN, command, returned, end)
+        marks = {"commits": [Commit(commit=1, order=9, positions={0: 3})]} if told != "covers" else {}
+        found = verdicts(rows, *journal, operator=window, times=times, bounded=False, **marks)
         return found["exactly-once"]
 
     assert reason(ended("stopped", closed)) == "holds"
     assert reason(ended("drained", closed + opened)) == "holds"
     assert difference(ended("stopped", closed + opened)) == "unexpected row"
     assert difference(ended("drained", closed)) == "lost row"
+
+
+def test_a_stopped_job_covers_what_its_end_says_and_reads_need_no_markers() -> None:
+    command = CommandIssued(order=8, at_us=0, command=0, kind="stop-with-savepoint")
+    returned = CommandReturned(order=10, at_us=0, command=0)
+    end = JobEnded(order=20, at_us=0, job=1, status="stopped", covers={0: 2})
+    stopped = (START, FAULT, AGAIN, command, returned, end)
+    reads = [saw(3, 4, ROWS[:1])]
+    found = verdicts(ROWS[:2], *stopped, reads=reads)
+    assert {reason(found[name]) for name in ("exactly-once", "no-data-loss", "visibility", "progress")} == {"holds"}
+    assert difference(verdicts(ROWS[:1], *stopped)["exactly-once"]) == "lost row"
+    assert difference(verdicts(ROWS, *stopped)["exactly-once"]) == "unexpected row"
+    unsaid = msgspec.structs.replace(end, covers=None)
+    assert reason(verdicts(ROWS[:2], *stopped[:-1], unsaid)["exactly-once"]) == "not observable"
+
+
+def test_a_stopped_job_that_was_resumed_covers_what_the_last_one_does() -> None:
+    stop = CommandIssued(order=8, at_us=0, command=0, kind="stop-with-savepoint")
+    end = JobEnded(order=10, at_us=0, job=1, status="stopped", covers={0: 1})
+    resume = CommandIssued(order=11, at_us=0, command=1, kind="resume", parallelism={"op": 3})
+    again = AttemptStarted(order=12, at_us=0, attempt=3, job=2, restores=2)
+    returned = [CommandReturned(order=order, at_us=0, command=number) for number, order in ((0, 9), (1, 13))]
+    finished = JobEnded(order=20, at_us=0, job=2, status="finished")
+    journal = (START, FAULT, AGAIN, stop, returned[0], end, resume, again, returned[1], finished)
+    assert reason(verdicts(ROWS, *journal)["exactly-once"]) == "holds"
+    assert difference(verdicts(ROWS[:1], *journal)["exactly-once"]) == "lost row"
+
+
+@pytest.mark.parametrize(("error", "found"), [("", "not observable"), ("it was refused", "holds")])
+def test_windows_that_a_drain_may_have_emitted_are_not_judged_unless_it_was_refused(error: str, found: str) -> None:
+    """The job finished all the same: nothing says which records the emitted windows had."""
+    drain = CommandIssued(order=8, at_us=0, command=0, kind="stop-with-savepoint", drain=True)
+    returned = CommandReturned(order=10, at_us=0, command=0, error=error)
+    rows: list[Row] = [(7, 1, 1, 0), (8, 1, 2, 0), (7, 1, 3, 10)]
+    journal = (START, FAULT, AGAIN, drain, returned, FINISHED)
+    assert reason(verdicts(rows, *journal, operator=Tumbling(size=10), times=((1, 2, 13),))["exactly-once"]) == found
 
 
 def test_rows_that_follow_an_order_that_nobody_saw_are_not_observable() -> None:
