@@ -14,7 +14,7 @@ from cutproof.harness.scenario.files import read_scenario
 from cutproof.harness.scenario.model import Engine, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.scenario.topologies import lay_out
 from cutproof.harness.subject.run import run as run_scenario
-from cutproof.properties.model.history import Commit, History, JobEnded
+from cutproof.properties.model.history import CommandIssued, Commit, History, JobEnded
 from cutproof.properties.model.workload import SINK, Input, Node, Tumbling, Workload
 from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.reconstruct.lineage import INFINITE
@@ -163,3 +163,25 @@ def test_the_rows_of_a_run_seen_from_outside_are_asked_commit_by_commit() -> Non
         (one.job.id, "", one.job.id.endswith("short")) for one in asked
     ]
     assert len(asked) > 20
+
+
+@pytest.mark.usefixtures("spark")
+def test_of_a_job_that_was_stopped_both_judges_know_which_windows_were_open() -> None:
+    """Of a run seen from outside, by the position that the end of the job tells, drained and not."""
+    workload = drained(resumed=False).workload
+    topology = lay_out(workload, dict.fromkeys(("source", "window", SINK), 1))
+    history = History(subject="", guarantee="exactly-once", sink="transactional", witnesses=["reader", "journal"])
+    asked: list[Question] = []
+    for status in ("stopped", "drained"):
+        drain = CommandIssued(order=2, at_us=0, command=0, kind="stop-with-savepoint", drain=status == "drained")
+        end = JobEnded(order=9, at_us=0, job=1, status=status, covers={0: 17})
+        case = Case(workload, topology, replace(history, journal=[drain, end]))
+        (question,) = questions_of(case, status)
+        assert [*question.quick.rows] == ([0] if status == "drained" else [0, INFINITE])
+        rows = question.quick.rows[0]
+        assert len(rows) == (8 if status == "drained" else 6), "two keys; 17 records are in four windows"
+        assert sorted(rows) == sorted(case.from_outside.covered.elements())
+        short = replace(question.quick, rows={**question.quick.rows, 0: rows[1:]})
+        asked += [question, replace(question, job=replace(question.job, id=f"{status}, short"), quick=short)]
+    answers = Oracle().judge_batch([one.job for one in asked], {one.job.id: one.quick for one in asked})
+    assert [(answer.problem, len(answer.disagreements)) for answer in answers] == [("", 0), ("", 1)] * 2

@@ -1,0 +1,93 @@
+"""Flink's pipelines on a real cluster: killed, paused, stopped, drained and resumed.
+
+They run where Flink has been fetched (`cutproof pipeline try flink-count` does that once), since the
+tests do not fetch 330 MB.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from cutproof.faults.plan import AtAim, AtTime, KillNode, PauseNode
+from cutproof.harness.scenario.model import Resume, StopWithSavepoint
+from cutproof.harness.subject.run import Result
+from cutproof.harness.subject.run import run as run_on
+from cutproof.harness.user_pipelines.library import SHIPPED
+from cutproof.harness.user_pipelines.subject import PipelineSubject
+from cutproof.properties.invariants.judge import judge
+from cutproof.properties.model.history import AttemptStarted, JobEnded
+from cutproof.properties.model.verdict import Holds, Violated
+
+pytestmark = pytest.mark.skipif(
+    not SHIPPED["flink-count"].is_installed,
+    reason="Flink has not been fetched: `cutproof pipeline try flink-count` fetches it, 330 MB",
+)
+
+JOB_MANAGER, TASK_MANAGER = 1, 2
+"""numbers of processes, in the order of the file"""
+STORED = AtAim(aim="written-and-not-committed", after_us=50_000)
+
+
+def ran(name: str, *faults: Any, commands: tuple[Any, ...] = (), records: int = 40, **parameters: str) -> Result:
+    subject = PipelineSubject(SHIPPED[name].path, parameters)
+    result = run_on(subject, replace(subject.without_faults(records), faults=faults, commands=commands))
+    assert result.history.unapplied == []
+    return result
+
+
+def entries(result: Result, kind: type[Any]) -> list[Any]:
+    return [entry for entry in result.history.journal if isinstance(entry, kind)]
+
+
+def held(result: Result) -> None:
+    verdicts = result.judgement.verdicts
+    for name in ("exactly-once", "no-data-loss", "progress"):
+        assert isinstance(verdicts[name], Holds), verdicts[name]
+
+
+@pytest.mark.parametrize("alignment", ["aligned", "unaligned"])
+def test_a_job_goes_on_from_its_checkpoint_when_a_task_manager_is_killed(alignment: str) -> None:
+    held(ran("flink-count", KillNode(node=TASK_MANAGER, trigger=STORED), alignment=alignment))
+
+
+def test_a_job_is_given_its_checkpoint_when_the_job_manager_is_killed() -> None:
+    held(ran("flink-count", KillNode(node=JOB_MANAGER, trigger=STORED), backend="rocksdb"))
+
+
+def test_a_task_manager_that_comes_back_as_a_zombie_changes_nothing() -> None:
+    result = ran("flink-count", PauseNode(node=TASK_MANAGER, for_us=4_000_000, trigger=STORED))
+    held(result)
+    assert entries(result, AttemptStarted)[-1].cause == "taskmanager1 was paused"
+
+
+KILL = KillNode(node=TASK_MANAGER, trigger=STORED)
+
+
+def test_a_job_is_resumed_from_its_savepoint_with_more_subtasks() -> None:
+    parallelism = dict.fromkeys(("input", "count1", "sink"), 3)
+    commands = (StopWithSavepoint(trigger=STORED), Resume(trigger=AtTime(at_us=0), parallelism=parallelism))
+    result = ran("flink-count", KILL, commands=commands, records=60)
+    held(result)
+    assert [entry.status for entry in entries(result, JobEnded)] == ["stopped", "finished"]
+
+
+@pytest.mark.parametrize(
+    ("drain", "status", "other", "difference"),
+    [(False, "stopped", "drained", "lost row"), (True, "drained", "stopped", "unexpected row")],
+)
+def test_a_drained_job_puts_out_its_open_windows_and_a_stopped_one_does_not(
+    drain: bool, status: str, other: str, difference: str
+) -> None:
+    """And its rows, held against those of the other end, are found to be others: a window was open."""
+    stop = StopWithSavepoint(trigger=AtAim(aim="halfway"), drain=drain)
+    result = ran("flink-windows", KILL, commands=(stop,), records=60)
+    held(result)
+    (end,) = entries(result, JobEnded)
+    assert end.status == status
+    end.status = other
+    found = judge(result.scenario.workload, result.scenario.topology, result.history).verdicts["exactly-once"]
+    assert isinstance(found, Violated)
+    assert found.difference == difference
