@@ -43,6 +43,7 @@ LONG = (
     "tests/end_to_end/test_interruption.py",
     "tests/end_to_end/test_processes.py",
     "tests/unit/harness/user_pipelines/test_shipped.py",
+    "tests/unit/harness/user_pipelines/test_shipped_flink.py",
     "tests/unit/harness/user_pipelines/test_shipped_kafka.py",
     ARITHMETIC,
 )

@@ -7,7 +7,8 @@ import secrets
 import socket
 from collections.abc import Iterable, Mapping
 
-PLACES = ("input", "output", "state", "run", "pipeline", "python", "venv", "jars", "java_home", "parallelism")
+PARALLELISM = "parallelism"
+PLACES = ("input", "output", "state", "run", "pipeline", "python", "venv", "jars", "java_home", PARALLELISM)
 """{input}, {output} and {state} are folders of their own for each run; {run} is a word of letters and digits that no
 other run has, for the name of a table or a topic; {pipeline} is the folder of the file; {python} is the interpreter
 that runs cutproof; {venv}, {jars} and {java_home} are folders of what the file needs; {parallelism} is a number of

@@ -29,7 +29,7 @@ from .description import (
     Read,
     Role,
 )
-from .places import PLACES, is_port, places_in
+from .places import PARALLELISM, PLACES, is_port, places_in
 
 WHAT = "a pipeline file"
 READ_FIELDS: dict[str, tuple[str, ...]] = {
@@ -152,12 +152,12 @@ def _unknown_places(pipeline: Pipeline) -> list[str]:
     texts += [(f"feed.{field}", value) for field, value in _texts_of(file.feed)]
     for where, aim in _aims_of(file):
         texts += [(f"{where}.{field}", value) for field, value in _texts_of(aim) if field != "log"]
-    known = [*PLACES, *pipeline.parameters]
+    known = [*(place for place in PLACES if place != PARALLELISM), *pipeline.parameters]
     found = [
         f"{where}: {{{place}}} is none of {', '.join(f'{{{one}}}' for one in known)}"
         for where, text in texts
         for place in places_in(text)
-        if place not in known and not is_port(place)
+        if place not in known and not is_port(place) and (place, where) != (PARALLELISM, "commands.resume")
     ]
     # What is needed is fetched before there is a run: nothing but parameters is known then.
     needed = (*file.needs.python, *file.needs.jars)
@@ -200,7 +200,7 @@ def _command_problems(commands: Commands) -> list[str]:
         found.append("commands.covers is missing: nothing would say what a stopped job has to have put out")
     if commands.drain and not commands.covers:
         found.append("commands.covers is missing: nothing would say what a drained job has to have put out")
-    used = any("parallelism" in places_in(argument) for argument in commands.resume)
+    used = any(PARALLELISM in places_in(argument) for argument in commands.resume)
     if used is not bool(commands.parallelism):
         found.append("commands.parallelism goes with {parallelism} in commands.resume, and the other way round")
     if any(number < 1 for number in commands.parallelism):

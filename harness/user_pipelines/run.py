@@ -258,8 +258,8 @@ class PipelineRun:
 
     def _look_for_recovery(self) -> None:
         if self._paused is not None and self._paused[1].is_seen():
-            attempt = self._next_attempt(f"{self._paused[0]} was paused")
-            attempt.restores = attempt.attempt - 1
+            after = self._next_attempt(f"{self._paused[0]} was paused")
+            after.restores = after.attempt - 1
             self._paused = None
         attempt, recovery = self._attempt, self._recovery
         if attempt is None or recovery is None or attempt.restores is not None:
@@ -382,12 +382,21 @@ class PipelineRun:
             self._journal.returned(number, f"it {_end_in_words(code)}: {self._requests.last_words()}")
             return False
         self._journal.returned(number)
-        found = re.search(commands.covers, self._requests.printed(), re.MULTILINE) if commands.covers else None
-        self._stopped = Stopped(STOPS[command.drain], {0: int(found[1])} if found else None)
+        self._stopped = Stopped(STOPS[command.drain], self._told_cover() if commands.covers else None)
         if self._file.run.ends:  # then the process sees that its job has ended
             return False
         self._own.stop()
         return self._has_stopped(self._stopped)
+
+    def _told_cover(self) -> dict[int, int]:
+        """What the command that has stopped the job says of the records that it had processed."""
+        printed = self._requests.printed()
+        found = re.search(self._file.commands.covers, printed, re.MULTILINE)
+        if found is None:
+            raise SubjectFailed(f"commands.covers: no such line was printed: {self._requests.last_words()}")
+        if not (found[1] or "").isdecimal() or int(found[1]) > self._feeder.given:
+            raise SubjectFailed(f"commands.covers: {found[1]!r} of {self._feeder.given} records that were given")
+        return {0: int(found[1])}
 
     def _has_stopped(self, stopped: Stopped) -> bool:
         """The job has ended as a command required; whether the run is over: no command resumes it."""

@@ -74,6 +74,22 @@ def test_rows_that_a_stopped_job_has_too_many_are_seen(tmp_path: Path) -> None:
     assert isinstance(result.judgement.verdicts["exactly-once"], Violated)
 
 
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ("stopped", "commands.covers: no such line was printed: stopped"),
+        ("covers 61 records", "commands.covers: '61' of 60 records that were given"),
+        ("covers some records", "commands.covers: 'some' of 60 records"),
+    ],
+)
+def test_a_command_that_does_not_say_what_the_job_covers_is_told(told: str, said: str, tmp_path: Path) -> None:
+    text = ALL[1].replace(STOP, f'["echo", "{told}"]').replace("([0-9]+)", "([a-z0-9]+)")
+    one = subject(tmp_path, ("[computes]", text), ("[feed]", "[feed]\nat_once = true"))
+    with pytest.raises(SubjectFailed) as raised:
+        ran(one, 60, commands=(StopWithSavepoint(trigger=LATER),))
+    assert said in str(raised.value)
+
+
 def test_a_resumed_job_goes_on_to_the_end_of_the_input(tmp_path: Path) -> None:
     commands = (StopWithSavepoint(trigger=LATER), Resume(trigger=AtTime(at_us=0)))
     result = ran(subject(tmp_path, ALL), 60, faults=(KILL,), commands=commands)
@@ -147,6 +163,10 @@ def test_what_a_file_has_no_command_for_is_refused(tmp_path: Path) -> None:
         (
             f'stop_with_savepoint = {STOP}\nresume = ["a", "{{parallelism}}"]\nparallelism = [0]',
             "a job has one subtask at least",
+        ),
+        (
+            'stop_with_savepoint = ["{parallelism}"]\ncovers = "(x)"',
+            "commands.stop_with_savepoint: {parallelism} is none of",
         ),
         ('stop_with_savepoint = ["{nowhere}"]\ncovers = "(x)"', "commands.stop_with_savepoint: {nowhere} is none of"),
     ],
