@@ -167,7 +167,8 @@ class Job:
                 say(f"restored from {what} {found['latest']['restored']['id']}")
             if (latest := found["latest"]["completed"]) is not None and latest["id"] != completed:
                 completed = latest["id"]
-                say(f"checkpoint {completed} completed")
+                in_flight = latest.get("persisted_data", 0)
+                say(f"checkpoint {completed} completed" + (f", {in_flight} bytes in flight" if in_flight else ""))
             if state in ENDED:
                 return self._ended(state)
             time.sleep(POLL_S)

@@ -72,12 +72,17 @@ def played() -> Iterator[Played]:
 
 
 def seen(
-    restored: int | None = None, completed: int | None = None, *, times: int = 0, savepoint: bool = False
+    restored: int | None = None,
+    completed: int | None = None,
+    *,
+    times: int = 0,
+    savepoint: bool = False,
+    in_flight: int = 0,
 ) -> Answer:
     """The answer about checkpoints: the one that was restored last, and the newest that is complete."""
     latest = {
         "restored": None if restored is None else {"id": restored, "is_savepoint": savepoint},
-        "completed": None if completed is None else {"id": completed},
+        "completed": None if completed is None else {"id": completed, "persisted_data": in_flight},
     }
     return {"counts": {"restored": times}, "latest": latest}
 
@@ -102,7 +107,7 @@ def test_a_job_is_submitted_and_watched_until_it_has_finished(
         seen(),
         seen(completed=1),
         seen(completed=1, restored=1, times=1),
-        seen(completed=2, restored=1, times=1),
+        seen(completed=2, restored=1, times=1, in_flight=80),
     ]
     assert (
         run("run", "Count", "in", "out", "--alignment", "unaligned", "--backend", "rocksdb", "--parallelism", "3") == 0
@@ -111,7 +116,7 @@ def test_a_job_is_submitted_and_watched_until_it_has_finished(
         "submitted, without a snapshot",
         "checkpoint 1 completed",
         "restored from checkpoint 1",
-        "checkpoint 2 completed",
+        "checkpoint 2 completed, 80 bytes in flight",
         "the job is FINISHED",
     ]
     (body,) = played.posted_to("/jars/7f_jobs.jar/run")
