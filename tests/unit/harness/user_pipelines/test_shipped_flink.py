@@ -6,6 +6,8 @@ tests do not fetch 330 MB.
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,6 +57,20 @@ def test_a_job_goes_on_from_its_checkpoint_when_a_task_manager_is_killed(alignme
 
 def test_a_job_is_given_its_checkpoint_when_the_job_manager_is_killed() -> None:
     held(ran("flink-count", KillNode(node=JOB_MANAGER, trigger=STORED), backend="rocksdb"))
+
+
+def test_a_job_that_begins_again_from_nothing_is_seen_to_repeat_rows(tmp_path: Path) -> None:
+    """A client that forgets the checkpoints when the job manager is killed."""
+    folder = tmp_path / "flink"
+    shutil.copytree(SHIPPED["flink-count"].path.parent, folder)
+    client, remembers = folder / "client.py", "snapshot = self.snapshot()"
+    assert remembers in client.read_text()
+    client.write_text(client.read_text().replace(remembers, "snapshot = None"))
+    subject = PipelineSubject(folder / "count.toml")
+    kill = KillNode(node=JOB_MANAGER, trigger=STORED)
+    found = run_on(subject, replace(subject.without_faults(40), faults=(kill,))).judgement.verdicts["exactly-once"]
+    assert isinstance(found, Violated)
+    assert found.difference == "repeated row"
 
 
 def test_a_task_manager_that_comes_back_as_a_zombie_changes_nothing() -> None:
