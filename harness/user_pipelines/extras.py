@@ -16,7 +16,7 @@ EXTRAS = {"confluent_kafka": "kafka", "deltalake": "delta", "pyiceberg": "iceber
 
 def module(name: str) -> Any:
     """A module; raises UsageError, in one line, if it is not installed."""
-    demand(name)
+    demand(name.partition(".")[0])
     return importlib.import_module(name)
 
 

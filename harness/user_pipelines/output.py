@@ -109,7 +109,9 @@ class Output:
         if not versions:
             return []
         try:
-            rows: list[dict[str, Any]] = table.StaticTable.from_metadata(str(versions[-1])).scan().to_arrow().to_pylist()
+            rows: list[dict[str, Any]] = (
+                table.StaticTable.from_metadata(str(versions[-1])).scan().to_arrow().to_pylist()
+            )
         except (ValueError, OSError) as error:  # of pyiceberg and pyarrow: a file is missing or not whole
             raise NotReadable(f"{folder.name} cannot be read: {' '.join(str(error).split())}") from error
         return rows
