@@ -9,18 +9,26 @@ as a whole, it is there once.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+MORE_TO_DO_S = 0.2
 Write = Callable[[DataFrame, int], None]
+
+
+def tell(batch: int) -> None:
+    """Say that a micro-batch is written, and take as long as a sink that has more to do before Spark may commit."""
+    print(f"batch {batch} is written", flush=True)
+    time.sleep(MORE_TO_DO_S)
 
 
 def appending(output: str) -> Write:
     def write(rows: DataFrame, batch: int) -> None:
         rows.coalesce(1).write.mode("append").json(f"{output}/rows")
-        print(f"batch {batch} is written", flush=True)
+        tell(batch)
 
     return write
 
@@ -28,7 +36,7 @@ def appending(output: str) -> Write:
 def replacing(output: str) -> Write:
     def write(rows: DataFrame, batch: int) -> None:
         rows.coalesce(1).write.mode("overwrite").json(f"{output}/rows/batch-{batch}")
-        print(f"batch {batch} is written", flush=True)
+        tell(batch)
 
     return write
 
