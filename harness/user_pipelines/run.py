@@ -24,61 +24,21 @@ from ...properties.reconstruct.lineage import INFINITE
 from ..scenario.model import AnyCommand, Resume, Scenario, StopWithSavepoint
 from ..subject.port import SubjectFailed
 from .aims import Lookout
-from .description import HALFWAY, Aim, Pipeline, Role
+from .description import HALFWAY, Pipeline, Role
 from .feeding.kinds import feeder_of
 from .journal import Journal
 from .output import NotReadable, Output
 from .places import PORTS, free_ports
 from .processes import Keeper
 from .program import Process
+from .programs import POLL_S, Programs, code_in_words, end_in_words
+from .watches import Recovery, Watch
 
-POLL_S = 0.01
-COMMAND_S = 120.0
-"""how long a command before or after the run may take"""
 READABLE_WITHIN_S = 30.0
 """how long the output may be out of reach in the end"""
 TIMEOUTS = 20
 """after so many times `timeout_s` a pipeline whose output goes on changing is cut off"""
 WITNESSES = ("reader", "journal")
-
-
-class Watch:
-    """A fault that waits for its trigger; `predicate` looks whether its aim is met just now."""
-
-    def __init__(self, number: int, trigger: AtTime | AtAim, predicate: Callable[[], bool]) -> None:
-        self.number = number
-        self.trigger = trigger
-        self._predicate = predicate
-        self._met = 0
-        self._holds = False
-        self._due: float | None = None
-
-    def is_due(self, now_s: float) -> bool:
-        """Whether the fault has to strike now; `now_s` is the time since the run began."""
-        if isinstance(self.trigger, AtTime):
-            return now_s * 1e6 >= self.trigger.at_us
-        if self._due is None:
-            holds = self._predicate()
-            self._met += holds and not self._holds
-            self._holds = holds
-            if self._met >= self.trigger.occurrence:
-                self._due = now_s + self.trigger.after_us / 1e6
-        return self._due is not None and now_s >= self._due
-
-    @property
-    def name(self) -> str:
-        return self.trigger.aim if isinstance(self.trigger, AtAim) else "at a time"
-
-
-class Recovery(NamedTuple):
-    """What shows that the pipeline continued after a kill."""
-
-    lookout: Lookout
-    printed: Callable[[], str]
-    """the lines since the kill, of the process that the aim names"""
-
-    def is_seen(self) -> bool:
-        return self.lookout.sees(self.printed)
 
 
 class Stopped(NamedTuple):
@@ -111,10 +71,10 @@ class PipelineRun:
         for name in ("input", "output", "state"):
             (self._folder / name).mkdir()
             self._places[name] = str(self._folder / name)
-        self._processes = [Process(*one, self._keeper, self._places) for one in pipeline.programs.items()]
-        self._own, *self._roles = self._processes
+        self._programs = Programs(pipeline, self._keeper, self._places)
+        self._own = self._programs.own
         self._journal = Journal()
-        self._output = Output(self._file.read, self._places, self._printed_rows)
+        self._output = Output(self._file.read, self._places, self._programs.printed_rows)
         (records,) = scenario.workload.inputs[0].splits
         self._feeder = feeder_of(self._file, records, self._folder / "input", self._places)
         self.expected = self._expected_rows()
@@ -127,13 +87,13 @@ class PipelineRun:
         self._recovery: Recovery | None = None
         self._paused: tuple[str, Recovery] | None = None
         """the process that was paused last, and what shows that the pipeline has taken it for lost"""
-        self._busy = {one.name: Lookout(one.program.busy, self._places) for one in self._processes if one.program.busy}
+        self._busy = {
+            one.name: Lookout(one.program.busy, self._places) for one in self._programs.all if one.program.busy
+        }
         self._cause = ""
         self._commands = list(enumerate(scenario.commands))
         """the commands that have not been requested yet, with their numbers"""
         self._stop = self._watch_of_stop()
-        self._requests = Process("commands", self._file.run, self._keeper, self._places)
-        """runs the commands of users: what they print is kept apart from the pipeline's own lines"""
         self._stopped: Stopped | None = None
         """how the job was stopped, if it was and has not been resumed"""
         self._rows: list[Row] = []
@@ -152,9 +112,9 @@ class PipelineRun:
     def history(self) -> History:
         """Run to the end; raises SubjectFailed if the pipeline cannot be started, fed or read."""
         self._feeder.open()
-        for role in self._roles:
-            self._start_role(role)
-        self._prepare(self._own)
+        for role in self._programs.roles:
+            self._programs.start_role(role)
+        self._programs.prepare(self._own)
         try:
             if self._file.feed.at_once:
                 self._feeder.give_all()
@@ -166,7 +126,7 @@ class PipelineRun:
             self._demand_output()
         finally:
             for number, command in enumerate(self._file.run.after):
-                self._run_to_the_end(self._own, f"run.after[{number}]", command)
+                self._programs.run_to_the_end(self._own, f"run.after[{number}]", command)
         ended = any(isinstance(entry, JobEnded) for entry in self._journal.entries)
         return History(
             subject=self._file.name,
@@ -191,8 +151,7 @@ class PipelineRun:
             except NotReadable:
                 if time.monotonic() > deadline:
                     raise
-            for role in self._roles:
-                self._keep_up(role, time.monotonic())
+            self._programs.keep_up(time.monotonic())
             time.sleep(POLL_S)
 
     def _demand_output(self) -> None:
@@ -212,12 +171,8 @@ class PipelineRun:
         self._read(now)
         self._look_for_recovery()
         for name, lookout in self._aims.items():
-            self.aims_met[name] = self.aims_met[name] or self._sees(lookout)
-        for process in self._processes:
-            if process.resumes_at is not None and now >= process.resumes_at:
-                process.resume()
-        for role in self._roles:
-            self._keep_up(role, now)
+            self.aims_met[name] = self.aims_met[name] or self._programs.sees(lookout)
+        self._programs.keep_up(now)
         if not self._own.runs:
             if self._own.restart_at is not None and now >= self._own.restart_at:
                 self._start_again()
@@ -272,23 +227,23 @@ class PipelineRun:
 
         Whether the pipeline's own process was killed.
         """
-        if not self._holds_work() or not self._is_up():
+        if self._stopped is not None or not self._holds_work() or not self._is_up():
             return False
         due = next((one for one in self._watches if one.is_due(now - self._began)), None)
-        if due is None or (self._stored is not None and not self._sees(self._stored)):
+        if due is None or (self._stored is not None and not self._programs.sees(self._stored)):
             return False
         self._read_now()  # the last read may be older than the last rows
         fault = self._scenario.faults[due.number]
         if not self._holds_work() or not isinstance(fault, KillNode | PauseNode):
             return False
-        struck = self._processes[fault.node]
-        if struck.name in self._busy and not self._sees(self._busy[struck.name]):
+        struck = self._programs.all[fault.node]
+        if struck.name in self._busy and not self._programs.sees(self._busy[struck.name]):
             return False
         watched = self._recovery_from(struck)  # the log is marked before the process can print anything more
         if not (struck.kill() if isinstance(fault, KillNode) else struck.pause(fault.for_us / 1e6)):
             return False
         self._watches.remove(due)
-        which = f"{struck.name}: " if self._roles else ""
+        which = f"{struck.name}: " if self._programs.roles else ""
         detail = f"{which}{self._feeder.given} records had been given, {len(self._rows)} rows were visible"
         self._journal.fired(due.number, kind_of(fault), due.name, detail, self._attempts)
         if isinstance(fault, PauseNode):
@@ -306,16 +261,16 @@ class PipelineRun:
         aim = self._file.restored
         if isinstance(struck.program, Role) and struck.program.restored is not None:
             aim = struck.program.restored
-        return None if aim is None else Recovery(Lookout(aim, self._places), self._heard(aim))
+        return None if aim is None else self._programs.recovery(aim)
 
     def _is_up(self) -> bool:
         """Whether every process runs, and the pipeline is seen to have continued: another fault waits for that."""
-        if any(not one.runs or one.resumes_at is not None for one in self._processes):
+        if any(not one.runs or one.resumes_at is not None for one in self._programs.all):
             return False
         attempt = self._attempt
         if self._recovery is None or attempt is None:
             return True
-        return attempt.restores is not None or self._changed_at > self._started_at
+        return attempt.restores is not None or self._changed_at > self._programs.started_at
 
     def _holds_work(self) -> bool:
         """Whether the pipeline was given records whose rows no reader has seen yet."""
@@ -325,7 +280,7 @@ class PipelineRun:
         self._look_for_recovery()  # the process may have printed its last lines since
         self._own.forget()
         if code != 0:
-            self._journal.ended("failed", f"it ended with {_code_in_words(code)}: {self._own.last_words()}")
+            self._journal.ended("failed", f"it ended with {code_in_words(code)}: {self._own.last_words()}")
             return True
         if self._stopped is not None:
             return self._has_stopped(self._stopped)
@@ -344,12 +299,12 @@ class PipelineRun:
         An output that never stops changing is cut off.
         """
         run = self._file.run
-        still_s = now - max(self._given_at, self._began, self._started_at, self._changed_at)
+        still_s = now - max(self._given_at, self._began, self._programs.started_at, self._changed_at)
         complete = self._feeder.is_over and not self._holds_work()
         if not run.ends and (still_s >= run.timeout_s or (complete and now - self._changed_at >= run.settle_s)):
             self._journal.ended("finished")
             return True
-        self._cut_short = now - self._started_at >= TIMEOUTS * run.timeout_s
+        self._cut_short = now - self._programs.started_at >= TIMEOUTS * run.timeout_s
         return self._cut_short or still_s >= run.timeout_s
 
     # -- the commands of a user -------------------------------------------------------
@@ -372,14 +327,16 @@ class PipelineRun:
         number, command = self._commands[0]
         if not isinstance(command, StopWithSavepoint) or not self._stop.is_due(now - self._began):
             return False
-        if self._stored is not None and not self._sees(self._stored):
+        if self._stored is not None and not self._programs.sees(self._stored):
             return False
         del self._commands[0]
         commands = self._file.commands
         self._journal.issued(number, command)
-        code = self._ran(self._requests, commands.drain if command.drain else commands.stop_with_savepoint)
+        code = self._programs.ran(
+            self._programs.requests, commands.drain if command.drain else commands.stop_with_savepoint
+        )
         if code != 0:
-            self._journal.returned(number, f"it {_end_in_words(code)}: {self._requests.last_words()}")
+            self._journal.returned(number, f"it {end_in_words(code)}: {self._programs.requests.last_words()}")
             return False
         self._journal.returned(number)
         self._stopped = Stopped(STOPS[command.drain], self._told_cover() if commands.covers else None)
@@ -390,10 +347,10 @@ class PipelineRun:
 
     def _told_cover(self) -> dict[int, int]:
         """What the command that has stopped the job says of the records that it had processed."""
-        printed = self._requests.printed()
+        printed = self._programs.requests.printed()
         found = re.search(self._file.commands.covers, printed, re.MULTILINE)
         if found is None:
-            raise SubjectFailed(f"commands.covers: no such line was printed: {self._requests.last_words()}")
+            raise SubjectFailed(f"commands.covers: no such line was printed: {self._programs.requests.last_words()}")
         if not (found[1] or "").isdecimal() or int(found[1]) > self._feeder.given:
             raise SubjectFailed(f"commands.covers: {found[1]!r} of {self._feeder.given} records that were given")
         return {0: int(found[1])}
@@ -417,16 +374,11 @@ class PipelineRun:
         self._journal.job += 1
         self._stopped = None
         aim = self._file.restored
-        self._recovery = None if aim is None else Recovery(Lookout(aim, self._places), self._heard(aim))
+        self._recovery = None if aim is None else self._programs.recovery(aim)
         self._start("it was resumed", self._file.commands.resume)
         self._journal.returned(number)
 
     # -- its processes ----------------------------------------------------------------
-
-    @property
-    def _started_at(self) -> float:
-        """When the last of them was started."""
-        return max(one.started_at for one in self._processes)
 
     def _start_again(self) -> None:
         """Start the pipeline's own process after a kill, or after a stop."""
@@ -440,7 +392,7 @@ class PipelineRun:
         self._next_attempt(cause)
         self._own.start(command)
         if self._recovery is not None:
-            self._recovery = Recovery(self._recovery.lookout, self._heard(self._recovery.lookout.aim))
+            self._recovery = self._programs.recovery(self._recovery.lookout.aim)
 
     def _next_attempt(self, cause: str) -> AttemptStarted:
         self._attempt = self._journal.attempt(self._attempts + 1, cause)
@@ -449,77 +401,6 @@ class PipelineRun:
     @property
     def _attempts(self) -> int:
         return self._attempt.attempt if self._attempt is not None else 0
-
-    def _start_role(self, role: Process) -> None:
-        """Start a process beside the pipeline's own, and wait until it is ready."""
-        self._prepare(role)
-        role.start()
-        if not isinstance(role.program, Role) or role.program.ready is None:
-            return
-        ready = Lookout(role.program.ready, self._places)
-        deadline = time.monotonic() + role.program.ready_within_s
-        while not ready.sees(role.printed):
-            if role.exit_code() is not None:
-                raise SubjectFailed(f"roles.{role.name}: it ended before it was ready: {role.last_words()}")
-            if time.monotonic() > deadline:
-                within = f"{role.program.ready_within_s:g} s"
-                raise SubjectFailed(f"roles.{role.name}.ready: it was not seen within {within}: {role.last_words()}")
-            time.sleep(POLL_S)
-
-    def _keep_up(self, role: Process, now: float) -> None:
-        """Start a role again that was killed, or that has ended by itself."""
-        if role.runs and role.exit_code() is not None:
-            role.forget()
-            role.restart_later()
-        if not role.runs and role.restart_at is not None and now >= role.restart_at:
-            role.start()
-
-    def _prepare(self, process: Process) -> None:
-        """Run the commands that come before the first start of a process."""
-        where = "run" if process is self._own else f"roles.{process.name}"
-        for number, command in enumerate(process.program.before):
-            self._run_to_the_end(process, f"{where}.before[{number}]", command)
-
-    def _printed_rows(self) -> str:
-        """What the command that prints the rows has printed; raises NotReadable if it fails."""
-        output, command = self._keeper.folder / "rows", self._file.read.command
-        since = self._own.end_of_log()
-        code = self._exit_code_of(pid := self._own.launch(command, output))
-        self._keeper.end(pid)
-        if code != 0:
-            said = self._own.printed(since).strip().splitlines()[-1:] or ["it has printed nothing"]
-            raise NotReadable(f"read.command: {command[0]} {_end_in_words(code)}: {said[0]}")
-        return output.read_text(encoding="utf-8", errors="replace")
-
-    def _exit_code_of(self, pid: int) -> int | None:
-        """How a command ended; None if it takes too long."""
-        deadline = time.monotonic() + COMMAND_S
-        while (code := self._keeper.exit_code(pid)) is None and time.monotonic() < deadline:
-            time.sleep(POLL_S)
-        return code
-
-    def _run_to_the_end(self, process: Process, where: str, command: tuple[str, ...]) -> None:
-        code = self._ran(process, command)
-        if code != 0:
-            raise SubjectFailed(f"{where}: {command[0]} {_end_in_words(code)}: {process.last_words()}")
-
-    def _ran(self, process: Process, command: tuple[str, ...]) -> int | None:
-        """Run a command with a process's environment and log; how it ended, None if it took too long."""
-        code = self._exit_code_of(pid := process.launch(command))
-        self._keeper.end(pid)
-        return code
-
-    def _sees(self, lookout: Lookout) -> bool:
-        return lookout.sees(self._named(lookout.aim.role).printed)
-
-    def _heard(self, aim: Aim) -> Callable[[], str]:
-        """What the process that an aim names prints from now on."""
-        process = self._named(aim.role)
-        since = process.end_of_log()
-        return lambda: process.printed(since)
-
-    def _named(self, role: str) -> Process:
-        return next((one for one in self._roles if one.name == role), self._own)
 
     # -- from the scenario ------------------------------------------------------------
 
@@ -533,7 +414,7 @@ class PipelineRun:
             return trigger, self._halfway()
         if isinstance(trigger, AtAim):
             lookout = Lookout(self._file.aims[trigger.aim], self._places)
-            return trigger, lambda: self._sees(lookout)
+            return trigger, lambda: self._programs.sees(lookout)
         if isinstance(trigger, AtTime):
             return trigger, lambda: False
         raise SubjectFailed("a fault or a command of a pipeline has a time or an aim")
@@ -558,11 +439,3 @@ class PipelineRun:
             rows = view.last_rows.values() if promises.identity == "key" else view.rows_until(INFINITE)
             return Counter(set(rows))
         return view.rows_until(INFINITE)
-
-
-def _end_in_words(code: int | None) -> str:
-    return "did not end" if code is None else f"ended with {_code_in_words(code)}"
-
-
-def _code_in_words(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -218,3 +218,20 @@ def test_a_pause_that_nobody_noticed_is_no_exercise(tmp_path: Path) -> None:
     result = ran(one, 40, faults=(PauseNode(node=1, for_us=50_000, trigger=AtAim(aim="halfway")),))
     assert len(entries(result, FaultFired)) == len(entries(result, AttemptStarted)) == 1
     assert isinstance(result.judgement.verdicts["exactly-once"], Unknown)
+
+
+def test_no_fault_strikes_a_process_whose_job_was_stopped(tmp_path: Path) -> None:
+    """The process notices the end of its job a second later; killed until then, it would be started again."""
+    waiting = '"$0" "$@" & until [ -e $STOPPED ]; do sleep 0.02; done; sleep 1'
+    one = subject(
+        tmp_path,
+        ('start = ["{python}"', f"start = [\"sh\", \"-c\", '{waiting}', \"{{python}}\""),
+        ("ends = false", 'environment = { STOPPED = "{state}/stopped" }'),
+        ("[computes]", '[aims.stopped]\nfiles = "{state}/stopped"\n[commands]\n'
+         'stop_with_savepoint = ["sh", "-c", "touch {state}/stopped; echo covers 9 records"]\n'
+         f"{COVERS}\n[computes]"),
+    )  # fmt: skip
+    late = KillNode(node=0, trigger=AtAim(aim="stopped"))
+    result = ran(one, 60, faults=(KILL, late), commands=(StopWithSavepoint(trigger=LATER),))
+    assert result.history.unapplied == ["kill-node, stopped"]
+    assert [entry.status for entry in entries(result, JobEnded)] == ["stopped"]

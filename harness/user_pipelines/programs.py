@@ -1,0 +1,124 @@
+"""The processes of a pipeline in one run: its own, those of its roles, and commands that run to their end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from ..subject.port import SubjectFailed
+from .aims import Lookout
+from .description import Aim, Pipeline, Role
+from .output import NotReadable
+from .processes import Keeper
+from .program import Process
+from .watches import Recovery
+
+POLL_S = 0.01
+COMMAND_S = 120.0
+"""how long a command that runs to its end may take"""
+
+
+class Programs:
+    """All processes of a run; each is started when the run asks for it."""
+
+    def __init__(self, pipeline: Pipeline, keeper: Keeper, places: Mapping[str, str]) -> None:
+        self._file = pipeline.file
+        self._keeper = keeper
+        self._places = places
+        self.all = [Process(*one, keeper, places) for one in pipeline.programs.items()]
+        """by the number of the node that a fault hits"""
+        self.own, *self.roles = self.all
+        self.requests = Process("commands", self._file.run, keeper, places)
+        """runs the commands of users: what they print is kept apart from the pipeline's own lines"""
+
+    @property
+    def started_at(self) -> float:
+        """When the last of them was started."""
+        return max(one.started_at for one in self.all)
+
+    def start_role(self, role: Process) -> None:
+        """Start a process beside the pipeline's own, and wait until it is ready."""
+        self.prepare(role)
+        role.start()
+        if not isinstance(role.program, Role) or role.program.ready is None:
+            return
+        ready = Lookout(role.program.ready, self._places)
+        deadline = time.monotonic() + role.program.ready_within_s
+        while not ready.sees(role.printed):
+            if role.exit_code() is not None:
+                raise SubjectFailed(f"roles.{role.name}: it ended before it was ready: {role.last_words()}")
+            if time.monotonic() > deadline:
+                within = f"{role.program.ready_within_s:g} s"
+                raise SubjectFailed(f"roles.{role.name}.ready: it was not seen within {within}: {role.last_words()}")
+            time.sleep(POLL_S)
+
+    def keep_up(self, now: float) -> None:
+        """Let go on what was paused for long enough; start roles again that were killed, or ended by themselves."""
+        for process in self.all:
+            if process.resumes_at is not None and now >= process.resumes_at:
+                process.resume()
+        for role in self.roles:
+            if role.runs and role.exit_code() is not None:
+                role.forget()
+                role.restart_later()
+            if not role.runs and role.restart_at is not None and now >= role.restart_at:
+                role.start()
+
+    def prepare(self, process: Process) -> None:
+        """Run the commands that come before the first start of a process."""
+        where = "run" if process is self.own else f"roles.{process.name}"
+        for number, command in enumerate(process.program.before):
+            self.run_to_the_end(process, f"{where}.before[{number}]", command)
+
+    def printed_rows(self) -> str:
+        """What the command that prints the rows has printed; raises NotReadable if it fails."""
+        output, command = self._keeper.folder / "rows", self._file.read.command
+        since = self.own.end_of_log()
+        code = self._exit_code_of(pid := self.own.launch(command, output))
+        self._keeper.end(pid)
+        if code != 0:
+            said = self.own.printed(since).strip().splitlines()[-1:] or ["it has printed nothing"]
+            raise NotReadable(f"read.command: {command[0]} {end_in_words(code)}: {said[0]}")
+        return output.read_text(encoding="utf-8", errors="replace")
+
+    def _exit_code_of(self, pid: int) -> int | None:
+        """How a command ended; None if it takes too long."""
+        deadline = time.monotonic() + COMMAND_S
+        while (code := self._keeper.exit_code(pid)) is None and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+        return code
+
+    def run_to_the_end(self, process: Process, where: str, command: tuple[str, ...]) -> None:
+        code = self.ran(process, command)
+        if code != 0:
+            raise SubjectFailed(f"{where}: {command[0]} {end_in_words(code)}: {process.last_words()}")
+
+    def ran(self, process: Process, command: tuple[str, ...]) -> int | None:
+        """Run a command with a process's environment and log; how it ended, None if it took too long."""
+        code = self._exit_code_of(pid := process.launch(command))
+        self._keeper.end(pid)
+        return code
+
+    def sees(self, lookout: Lookout) -> bool:
+        return lookout.sees(self._named(lookout.aim.role).printed)
+
+    def recovery(self, aim: Aim) -> Recovery:
+        """What shows, from now on, that the pipeline continued."""
+        return Recovery(Lookout(aim, self._places), self.heard(aim))
+
+    def heard(self, aim: Aim) -> Callable[[], str]:
+        """What the process that an aim names prints from now on."""
+        process = self._named(aim.role)
+        since = process.end_of_log()
+        return lambda: process.printed(since)
+
+    def _named(self, role: str) -> Process:
+        return next((one for one in self.roles if one.name == role), self.own)
+
+
+def end_in_words(code: int | None) -> str:
+    return "did not end" if code is None else f"ended with {code_in_words(code)}"
+
+
+def code_in_words(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"

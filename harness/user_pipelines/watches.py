@@ -1,0 +1,48 @@
+"""What a run of a pipeline waits for: the moment of a fault, and what shows that the pipeline continued behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ...faults.plan import AtAim, AtTime
+from .aims import Lookout
+
+
+class Watch:
+    """A fault that waits for its trigger; `predicate` looks whether its aim is met just now."""
+
+    def __init__(self, number: int, trigger: AtTime | AtAim, predicate: Callable[[], bool]) -> None:
+        self.number = number
+        self.trigger = trigger
+        self._predicate = predicate
+        self._met = 0
+        self._holds = False
+        self._due: float | None = None
+
+    def is_due(self, now_s: float) -> bool:
+        """Whether the fault has to strike now; `now_s` is the time since the run began."""
+        if isinstance(self.trigger, AtTime):
+            return now_s * 1e6 >= self.trigger.at_us
+        if self._due is None:
+            holds = self._predicate()
+            self._met += holds and not self._holds
+            self._holds = holds
+            if self._met >= self.trigger.occurrence:
+                self._due = now_s + self.trigger.after_us / 1e6
+        return self._due is not None and now_s >= self._due
+
+    @property
+    def name(self) -> str:
+        return self.trigger.aim if isinstance(self.trigger, AtAim) else "at a time"
+
+
+class Recovery(NamedTuple):
+    """What shows that the pipeline continued after a kill."""
+
+    lookout: Lookout
+    printed: Callable[[], str]
+    """the lines since the kill, of the process that the aim names"""
+
+    def is_seen(self) -> bool:
+        return self.lookout.sees(self.printed)
