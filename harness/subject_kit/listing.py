@@ -21,10 +21,32 @@ PER_MINUTE: dict[str, int] = {
     "simulated": 2_400,
     "processes": 48,
     "bytewax-count": 25,
-    "spark-foreachbatch-append": 3,
-    "spark-foreachbatch-idempotent": 3,
+    "flink-count": 4,
+    "flink-windows": 4,
+    "iceberg-spark": 10,
+    "kafka-no-transaction": 6,
+    "kafka-offsets-outside": 6,
+    "kafka-transactions": 6,
+    "spark-foreachbatch-append": 6,
+    "spark-foreachbatch-idempotent": 6,
 }
-"""about how many scenarios `cutproof verify` runs and judges in a minute, measured on `MACHINE`"""
+"""about how many scenarios `cutproof verify` runs and judges in a minute, measured on `MACHINE`, if all hold: to shrink a
+counterexample on a subject in real time takes up to two minutes"""
+LIMITED_BY: dict[str, str] = {
+    "simulated": "PySpark, and the scenarios' virtual time",
+    "processes": "the real time of checkpoints, timeouts and restarts",
+    "bytewax-count": "the start of Python, and the flow's own slowness",
+    "flink": "the start of four Javas, and the wait for checkpoints",
+    "iceberg": "a Java for each start of the driver",
+    "kafka": "the start of the broker",
+    "spark": "a Java for each start of the driver",
+}
+"""by a subject's name, or by its beginning: what takes most of the time"""
+
+
+def limit_of(name: str) -> str:
+    """What limits the speed of a subject."""
+    return LIMITED_BY.get(name) or LIMITED_BY[name.partition("-")[0]]
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):

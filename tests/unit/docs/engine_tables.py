@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cutproof.faults.points import POINTS
-from cutproof.harness.subject_kit.listing import PER_MINUTE
+from cutproof.harness.subject_kit.listing import PER_MINUTE, limit_of
 from cutproof.properties.invariants.seen_from_outside import ENOUGH, NEEDED
 from cutproof.properties.model import operators as ops
 from cutproof.properties.model.verdict import INVARIANTS
@@ -15,6 +15,7 @@ from cutproof.properties.model.workload import Input, Node, Row, Workload
 from cutproof.properties.quick_checker.expected import compute
 
 PAGE = Path(__file__).parents[3] / "docs" / "your-engine.md"
+README = PAGE.parents[1] / "README.md"
 
 Example = tuple[str, ops.Operator | None, str]
 """(capabilities, an operator that needs them, what it emits)"""
@@ -111,7 +112,8 @@ def points() -> str:
 
 
 def speed() -> str:
-    lines = ["| Subject | A minute |", "|---|---|", *(f"| `{name}` | {each:,} |" for name, each in PER_MINUTE.items())]
+    lines = ["| Subject | Scenarios a minute | Limited by |", "|---|---|---|"]
+    lines += [f"| `{name}` | {each:,} | {limit_of(name)} |" for name, each in PER_MINUTE.items()]
     return "\n".join(lines)
 
 
@@ -134,4 +136,5 @@ def renewed(page: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for one in (PAGE, README):
+        one.write_text(renewed(one.read_text(encoding="utf-8")), encoding="utf-8")

@@ -150,6 +150,9 @@ def test_the_methods_that_the_page_names_are_there() -> None:
 
 def test_the_tables_are_those_of_the_code() -> None:
     assert engine_tables.renewed(TEXT) == TEXT
+    readme = engine_tables.README.read_text(encoding="utf-8")
+    assert "<!-- speed: begin -->" in readme
+    assert engine_tables.renewed(readme) == readme
 
 
 def test_every_capability_of_an_operator_has_a_row_and_an_example() -> None:
