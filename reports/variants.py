@@ -13,6 +13,10 @@ from .render import environment
 from .words import in_a_row, plural
 
 VARIANTS_FORMAT = "cutproof-variants/1"
+HELD, VIOLATED = 0, 1
+"""exit codes"""
+OUTCOMES = {"violated": "violated with", "short": "not shown with", "held": "held with"}
+"""the worst first"""
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,15 +65,24 @@ class Cell(msgspec.Struct, frozen=True):
     mark: str
 
 
+def outcome(one: Variant) -> str:
+    """held, violated, or short: nothing was violated, and not all was shown that had to be."""
+    if one.exit_code == VIOLATED:
+        return "violated"
+    return "held" if one.exit_code == HELD and one.scenarios.held else "short"
+
+
 def headline(found: Variants) -> str:
     """What one value violates and another does not, in one sentence."""
-    violating = [one.value for one in found.variants if one.scenarios.violated]
-    others = [one.value for one in found.variants if not one.scenarios.violated]
-    name = found.parameter
-    if not violating:
-        return f"No invariant is violated with {name} {in_a_row(others)}"
-    said = f"Violated with {name} {in_a_row(violating)}"
-    return f"{said}, not with {in_a_row(others)}" if others else said
+    by_outcome = {word: [one.value for one in found.variants if outcome(one) == word] for word in OUTCOMES}
+    said = [f"{OUTCOMES[word]} {in_a_row(values)}" for word, values in by_outcome.items() if values]
+    return f"{found.parameter}: {'; '.join(said)}"
+
+
+def worst(found: Variants) -> str:
+    """The outcome of all: held only if each value held."""
+    words = {outcome(one) for one in found.variants}
+    return next(word for word in OUTCOMES if word in words)
 
 
 def table(found: Variants) -> list[tuple[str, list[Cell]]]:
@@ -100,7 +113,7 @@ def render_variants(found: Variants) -> str:
     page = _template().render(
         found=found,
         headline=headline(found),
-        outcome="violated" if any(one.scenarios.violated for one in found.variants) else "held",
+        outcome=worst(found),
         lines=table(found),
         differences=[in_words(one) for one in found.differences],
         ran=[plural(one.scenarios.run, "scenario") for one in found.variants],

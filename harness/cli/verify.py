@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -155,7 +155,7 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
     if options.pipeline is None and (options.vary or options.set):
         raise UsageError("--set and --vary give values to the parameters of a pipeline's file; name it with --pipeline")
     if options.vary is not None:
-        return verify_variants(options, output, _verify_one)
+        return verify_variants(options, output, lambda names: _prepare(names, options), _verify_one)
     if options.pipeline is not None:
         options.subject = pipeline_called(options)
     with _subject(options) as subject:
@@ -170,6 +170,14 @@ def _subject(options: argparse.Namespace) -> Iterator[Subject]:
         with progress_of(options) as progress:
             prepare(subject, progress)
         yield subject
+
+
+def _prepare(names: Iterable[str], options: argparse.Namespace) -> None:
+    """Check all subjects, and fetch what they need, before any of them is verified."""
+    for name in names:
+        with closing(subject_called(name, options.defect)) as subject, progress_of(options) as progress:
+            check(subject)
+            prepare(subject, progress)
 
 
 def _verify_one(options: argparse.Namespace, output: Output) -> Verified:

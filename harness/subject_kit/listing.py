@@ -30,8 +30,8 @@ PER_MINUTE: dict[str, int] = {
     "spark-foreachbatch-append": 6,
     "spark-foreachbatch-idempotent": 6,
 }
-"""about how many scenarios `cutproof verify` runs and judges in a minute, measured on `MACHINE`, if all hold: to shrink a
-counterexample on a subject in real time takes up to two minutes"""
+"""about how many scenarios `cutproof verify` runs and judges in a minute, measured on `MACHINE`, if all hold: to shrink
+a counterexample in real time takes up to two minutes"""
 LIMITED_BY: dict[str, str] = {
     "simulated": "PySpark, and the scenarios' virtual time",
     "processes": "the real time of checkpoints, timeouts and restarts",

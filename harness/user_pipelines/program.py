@@ -34,6 +34,8 @@ class Process:
         self.resumes_at: float | None = None
         """when it is to go on, while it is paused"""
         self.was_killed = False
+        """and not started again since"""
+        self._command = program.start
 
     @property
     def runs(self) -> bool:
@@ -42,11 +44,12 @@ class Process:
     def start(self, command: tuple[str, ...] = ()) -> None:
         """Start it, or start it again; raises SubjectFailed if there is no such program.
 
-        `command` is run in place of the program's own.
+        `command` is run in place of the program's own, now and after kills, unless the program has one for these.
         """
-        again = self.was_killed and self.program.restart is not None
-        own = self.program.restart if again and self.program.restart is not None else self.program.start
-        self.pid = self.launch(command or own)
+        self._command = command or self._command
+        again = self.program.restart if self.was_killed and not command else None
+        self.was_killed = False
+        self.pid = self.launch(again or self._command)
         self.restart_at, self.started_at = None, time.monotonic()
 
     def launch(self, command: tuple[str, ...], output: Path | None = None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from ..subject.port import SubjectFailed
@@ -16,6 +17,8 @@ from .watches import Recovery
 POLL_S = 0.01
 COMMAND_S = 120.0
 """how long a command that runs to its end may take"""
+ENDS_AT_MOST = 20
+"""so often a role may end by itself in one run"""
 
 
 class Programs:
@@ -29,12 +32,9 @@ class Programs:
         """by the number of the node that a fault hits"""
         self.own, *self.roles = self.all
         self.requests = Process("commands", self._file.run, keeper, places)
-        """runs the commands of users: what they print is kept apart from the pipeline's own lines"""
-
-    @property
-    def started_at(self) -> float:
-        """When the last of them was started."""
-        return max(one.started_at for one in self.all)
+        """runs the commands of users, and the one that prints the rows: their log is not the pipeline's own"""
+        self._ends = Counter[str]()
+        """how often each role has ended by itself"""
 
     def start_role(self, role: Process) -> None:
         """Start a process beside the pipeline's own, and wait until it is ready."""
@@ -59,10 +59,19 @@ class Programs:
                 process.resume()
         for role in self.roles:
             if role.runs and role.exit_code() is not None:
+                self._ends[role.name] += 1
+                if self._ends[role.name] > ENDS_AT_MOST:
+                    words = f"it has ended by itself {self._ends[role.name]} times: {role.last_words()}"
+                    raise SubjectFailed(f"roles.{role.name}: {words}")
                 role.forget()
                 role.restart_later()
             if not role.runs and role.restart_at is not None and now >= role.restart_at:
                 role.start()
+
+    def resume_all(self) -> None:
+        """Let go on whatever is paused."""
+        for process in self.all:
+            process.resume()
 
     def prepare(self, process: Process) -> None:
         """Run the commands that come before the first start of a process."""
@@ -73,11 +82,11 @@ class Programs:
     def printed_rows(self) -> str:
         """What the command that prints the rows has printed; raises NotReadable if it fails."""
         output, command = self._keeper.folder / "rows", self._file.read.command
-        since = self.own.end_of_log()
-        code = self._exit_code_of(pid := self.own.launch(command, output))
+        since = self.requests.end_of_log()
+        code = self._exit_code_of(pid := self.requests.launch(command, output))
         self._keeper.end(pid)
         if code != 0:
-            said = self.own.printed(since).strip().splitlines()[-1:] or ["it has printed nothing"]
+            said = self.requests.printed(since).strip().splitlines()[-1:] or ["it has printed nothing"]
             raise NotReadable(f"read.command: {command[0]} {end_in_words(code)}: {said[0]}")
         return output.read_text(encoding="utf-8", errors="replace")
 

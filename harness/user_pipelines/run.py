@@ -7,6 +7,7 @@ reader had seen.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import secrets
 import sys
@@ -53,12 +54,18 @@ class PipelineRun:
     """One run in a folder of its own.  `close` ends its processes and deletes the folder."""
 
     def __init__(
-        self, pipeline: Pipeline, scenario: Scenario, supplies: Mapping[str, str], *, watches_aims: bool = False
+        self,
+        pipeline: Pipeline,
+        scenario: Scenario,
+        keeper: Keeper,
+        supplies: Mapping[str, str],
+        *,
+        watches_aims: bool = False,
     ) -> None:
-        """`supplies` are the places of what the pipeline needs (`supplies.supplied`)."""
+        """`supplies` are the places of what the pipeline needs (`supplies.supplied`); the run closes the keeper."""
         self._file = pipeline.file
         self._scenario = scenario
-        self._keeper = Keeper()
+        self._keeper = keeper
         self._folder = self._keeper.folder
         self._places = {
             "pipeline": str(pipeline.folder),
@@ -99,6 +106,10 @@ class PipelineRun:
         self._rows: list[Row] = []
         self._changed_at = self._began = time.monotonic()
         self._read_at = self._fed_at = self._given_at = 0.0
+        self._struck_at = 0.0
+        """when the last fault struck"""
+        self._refused = ""
+        """what the last stop said that had failed"""
         self._cut_short = False
 
     def close(self) -> None:
@@ -111,22 +122,13 @@ class PipelineRun:
 
     def history(self) -> History:
         """Run to the end; raises SubjectFailed if the pipeline cannot be started, fed or read."""
-        self._feeder.open()
-        for role in self._programs.roles:
-            self._programs.start_role(role)
-        self._programs.prepare(self._own)
         try:
-            if self._file.feed.at_once:
-                self._feeder.give_all()
-            self._start(self._cause)
-            while not self._is_over():
-                time.sleep(POLL_S)
-            self._own.stop()
-            committed = self._final_rows()
-            self._demand_output()
-        finally:
-            for number, command in enumerate(self._file.run.after):
-                self._programs.run_to_the_end(self._own, f"run.after[{number}]", command)
+            committed = self._run()
+        except BaseException:
+            with contextlib.suppress(SubjectFailed):  # what went wrong first is what is told
+                self._clean_up()
+            raise
+        self._clean_up()
         ended = any(isinstance(entry, JobEnded) for entry in self._journal.entries)
         return History(
             subject=self._file.name,
@@ -141,6 +143,27 @@ class PipelineRun:
             cut_short=self._cut_short,
             unapplied=[f"{kind_of(self._scenario.faults[one.number])}, {one.name}" for one in self._watches],
         )
+
+    def _run(self) -> list[Row]:
+        """Run to the end; returns the committed rows."""
+        self._feeder.open()
+        for role in self._programs.roles:
+            self._programs.start_role(role)
+        self._programs.prepare(self._own)
+        if self._file.feed.at_once:
+            self._feeder.give_all()
+        self._start(self._cause)
+        while not self._is_over():
+            time.sleep(POLL_S)
+        self._own.stop()
+        self._programs.resume_all()
+        committed = self._final_rows()
+        self._demand_output()
+        return committed
+
+    def _clean_up(self) -> None:
+        for number, command in enumerate(self._file.run.after):
+            self._programs.run_to_the_end(self._own, f"run.after[{number}]", command)
 
     def _final_rows(self) -> list[Row]:
         """The committed rows in the end; an output that cannot be read just now is read again for a while."""
@@ -212,6 +235,8 @@ class PipelineRun:
             self._rows, self._changed_at = rows, self._read_at
 
     def _look_for_recovery(self) -> None:
+        if not self._own.runs:  # nothing has continued yet
+            return
         if self._paused is not None and self._paused[1].is_seen():
             after = self._next_attempt(f"{self._paused[0]} was paused")
             after.restores = after.attempt - 1
@@ -243,6 +268,7 @@ class PipelineRun:
         if not (struck.kill() if isinstance(fault, KillNode) else struck.pause(fault.for_us / 1e6)):
             return False
         self._watches.remove(due)
+        self._struck_at = now
         which = f"{struck.name}: " if self._programs.roles else ""
         detail = f"{which}{self._feeder.given} records had been given, {len(self._rows)} rows were visible"
         self._journal.fired(due.number, kind_of(fault), due.name, detail, self._attempts)
@@ -270,7 +296,7 @@ class PipelineRun:
         attempt = self._attempt
         if self._recovery is None or attempt is None:
             return True
-        return attempt.restores is not None or self._changed_at > self._programs.started_at
+        return attempt.restores is not None or self._changed_at > self._own.started_at
 
     def _holds_work(self) -> bool:
         """Whether the pipeline was given records whose rows no reader has seen yet."""
@@ -288,8 +314,13 @@ class PipelineRun:
             self._journal.ended("failed", f"it ended by itself, though `run.ends` is false: {self._own.last_words()}")
             return True
         if not self._feeder.is_over:  # what it had not been given is left
-            self._own.restart_at, self._cause = time.monotonic(), "it had processed what it had been given"
-            return False
+            self._own.restart_later()
+            self._cause = "it had processed what it had been given"
+            still_s = time.monotonic() - max(self._given_at, self._began, self._struck_at, self._changed_at)
+            return still_s >= self._file.run.timeout_s
+        self._read_now()
+        if self._refused and self._holds_work():
+            raise SubjectFailed(f"commands: a stop has failed, and the job has ended nevertheless: {self._refused}")
         self._journal.ended("finished")
         return True
 
@@ -299,12 +330,12 @@ class PipelineRun:
         An output that never stops changing is cut off.
         """
         run = self._file.run
-        still_s = now - max(self._given_at, self._began, self._programs.started_at, self._changed_at)
+        still_s = now - max(self._given_at, self._began, self._own.started_at, self._struck_at, self._changed_at)
         complete = self._feeder.is_over and not self._holds_work()
         if not run.ends and (still_s >= run.timeout_s or (complete and now - self._changed_at >= run.settle_s)):
             self._journal.ended("finished")
             return True
-        self._cut_short = now - self._programs.started_at >= TIMEOUTS * run.timeout_s
+        self._cut_short = now - self._own.started_at >= TIMEOUTS * run.timeout_s
         return self._cut_short or still_s >= run.timeout_s
 
     # -- the commands of a user -------------------------------------------------------
@@ -332,11 +363,13 @@ class PipelineRun:
         del self._commands[0]
         commands = self._file.commands
         self._journal.issued(number, command)
-        code = self._programs.ran(
-            self._programs.requests, commands.drain if command.drain else commands.stop_with_savepoint
-        )
+        request = commands.drain if command.drain else commands.stop_with_savepoint
+        code = self._programs.ran(self._programs.requests, request)
+        if code is None:
+            raise SubjectFailed(f"commands: {request[0]} did not end: {self._programs.requests.last_words()}")
         if code != 0:
-            self._journal.returned(number, f"it {end_in_words(code)}: {self._programs.requests.last_words()}")
+            self._refused = f"it {end_in_words(code)}: {self._programs.requests.last_words()}"
+            self._journal.returned(number, self._refused)
             return False
         self._journal.returned(number)
         self._stopped = Stopped(STOPS[command.drain], self._told_cover() if commands.covers else None)
@@ -390,9 +423,10 @@ class PipelineRun:
     def _start(self, cause: str, command: tuple[str, ...] = ()) -> None:
         """Start the pipeline's own process."""
         self._next_attempt(cause)
-        self._own.start(command)
-        if self._recovery is not None:
+        self._paused = None
+        if self._recovery is not None:  # marked before the process can print anything
             self._recovery = self._programs.recovery(self._recovery.lookout.aim)
+        self._own.start(command)
 
     def _next_attempt(self, cause: str) -> AttemptStarted:
         self._attempt = self._journal.attempt(self._attempts + 1, cause)

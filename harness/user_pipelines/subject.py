@@ -19,6 +19,7 @@ from ..subject.port import Capabilities, SubjectFailed
 from .description import HALFWAY, PIPELINE, Pipeline
 from .extras import demand, modules_of
 from .places import filled
+from .processes import Keeper
 from .reading import commands_of, read_pipeline
 from .run import PipelineRun
 from .supplies import supplied
@@ -43,7 +44,10 @@ def name_of_pipeline(path: Path, parameters: Mapping[str, str]) -> str:
 
 def pipeline_called(name: str) -> PipelineSubject:
     """The pipeline of such a name; raises UsageError for a file that cannot be used."""
-    path, _, parameters = name.removeprefix(PIPELINE).partition("?")
+    whole = name.removeprefix(PIPELINE)
+    path, sign, parameters = whole.rpartition("?")
+    if not sign or Path(whole).is_file():
+        return PipelineSubject(Path(whole))
     return PipelineSubject(Path(path), dict(parse_qsl(parameters, keep_blank_values=True)))
 
 
@@ -101,7 +105,12 @@ class PipelineSubject:
         """A run of a scenario, in a folder of its own; whoever asked for it closes it."""
         if self._supplies is None:
             self._supplies = supplied(self.pipeline)
-        return PipelineRun(self.pipeline, scenario, self._supplies, watches_aims=watches_aims)
+        keeper = Keeper()
+        try:
+            return PipelineRun(self.pipeline, scenario, keeper, self._supplies, watches_aims=watches_aims)
+        except BaseException:
+            keeper.close()
+            raise
 
     def draw(self, seed: int, index: int, *, max_records: int, max_faults: int) -> Scenario:
         """Scenario i of a seed."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from ...faults.plan import AtAim, AtTime
 from .aims import Lookout
@@ -37,12 +36,22 @@ class Watch:
         return self.trigger.aim if isinstance(self.trigger, AtAim) else "at a time"
 
 
-class Recovery(NamedTuple):
-    """What shows that the pipeline continued after a kill."""
+class Recovery:
+    """What shows that the pipeline continued after a kill.
 
-    lookout: Lookout
-    printed: Callable[[], str]
-    """the lines since the kill, of the process that the aim names"""
+    Lines of a log are those since the kill.  Anything else (files, a query, a URL) has to begin to show behind the
+    kill: what was there before shows nothing of what came after.
+    """
+
+    def __init__(self, lookout: Lookout, printed: Callable[[], str]) -> None:
+        """`printed` gives the lines since the kill of the process that the aim names."""
+        self.lookout = lookout
+        self._printed = printed
+        self._was_there = not lookout.aim.log and lookout.sees(printed)
 
     def is_seen(self) -> bool:
-        return self.lookout.sees(self.printed)
+        there = self.lookout.sees(self._printed)
+        if self._was_there:
+            self._was_there = there
+            return False
+        return there

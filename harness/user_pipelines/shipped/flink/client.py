@@ -8,6 +8,7 @@ checkpoint.  `stop` and `drain` stop the job with a savepoint, with which the ne
 from __future__ import annotations
 
 import argparse
+import contextlib
 import http.client
 import json
 import sys
@@ -15,6 +16,7 @@ import time
 import urllib.error
 import urllib.request
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +104,8 @@ class Job:
         self._state = Path(options.state)
         self._current = self._state / "job"
         """a file: the id of the job that runs"""
+        self._submitted = ""
+        """the id of the job that this client has submitted"""
 
     @property
     def id(self) -> str:
@@ -126,21 +130,33 @@ class Job:
         if snapshot is not None:
             body |= {"savepointPath": f"file://{snapshot}", "claimMode": "NO_CLAIM"}
         jar = self._rest.upload(self._state / "jobs.jar")
-        self._current.write_text(self._rest.post(f"/jars/{jar}/run", body)["jobid"])
+        self._submitted = self._rest.post(f"/jars/{jar}/run", body)["jobid"]
+        self._current.write_text(self._submitted)
         say(f"submitted, {f'with {snapshot.name}' if snapshot is not None else 'without a snapshot'}")
 
     def run(self) -> int:
         """Submit the job and watch it until it has ended; returns the exit code."""
-        code = None
-        while code is None:
-            self._wait_for_slots()
+        tried = False
+        while True:
             try:
-                self.submit()
-                code = self._watch()
+                if not tried or not self._is_known():
+                    self._wait_for_slots()
+                    tried = True
+                    self.submit()
+                return self._watch()
             except Unreachable as error:
-                say(f"the job manager has lost the job: {error}")
+                say(f"the job manager does not answer: {error}")
                 time.sleep(POLL_S)
-        return code
+
+    def _is_known(self) -> bool:
+        """Whether the job manager knows the job.  One that was started anew does not.  One that was only slow does,
+        even if it has not answered when the job was submitted."""
+        jobs = self._rest.get("/jobs/overview")["jobs"]
+        own = [one["jid"] for one in jobs if one["jid"] == self._submitted or one["state"] not in ENDED]
+        if own:
+            self._submitted = own[0]
+            self._current.write_text(own[0])
+        return bool(own)
 
     def _wait_for_slots(self) -> None:
         deadline = time.monotonic() + STARTS_WITHIN_S
@@ -192,14 +208,23 @@ class Job:
         if "location" not in operation:
             say(" ".join(operation["failure-cause"]["stack-trace"].split())[:LONGEST])
             return 1
-        while self._rest.get(f"/jobs/{job}")["state"] not in ENDED:
-            time.sleep(POLL_S)
+        self._until(lambda: self._rest.get(f"/jobs/{job}")["state"] in ENDED)
         say(f"stopped with {operation['location'].rpartition('/')[2]}")
         # A job that counts its records tells how many the savepoint covers.
-        for one in self._rest.get(f"/jobs/{job}/accumulators")["user-task-accumulators"]:
+        told = self._until(lambda: self._rest.get(f"/jobs/{job}/accumulators"))["user-task-accumulators"]
+        for one in told:
             if one["name"] == "position":
                 say(f"covers {one['value']} records")
         return 0
+
+    @staticmethod
+    def _until(asked: Callable[[], Any]) -> Any:
+        """What a question is answered with, once that is something.  A job manager that is silent is asked again."""
+        while True:
+            with contextlib.suppress(Unreachable):
+                if answer := asked():
+                    return answer
+            time.sleep(POLL_S)
 
 
 def main(arguments: list[str]) -> int:

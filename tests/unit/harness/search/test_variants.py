@@ -77,10 +77,23 @@ def both(tmp_path: Path) -> Variants:
 
 def test_the_table_sets_both_side_by_side(tmp_path: Path) -> None:
     found = both(tmp_path)
-    assert headline(found) == "Violated with version 1.4, not with 1.5"
+    assert headline(found) == "version: violated with 1.4; held with 1.5"
     assert [(name, [cell.word for cell in cells]) for name, cells in table(found)] == [
         ("exactly-once", ["violated in 1 of 2", "holds in 2"])
     ]
+
+
+def test_what_was_not_shown_is_not_called_held(tmp_path: Path) -> None:
+    """A value whose scenarios could not be run, or exercised nothing, has shown nothing."""
+    nothing = Summary(scenarios=ScenarioCounts(run=3, unknown=3))
+    found = Variants(
+        pipeline="queue",
+        parameter="how",
+        seed=1,
+        variants=[variant_of("a", tmp_path / "a", 3, nothing), variant_of("b", tmp_path / "b", 4, Summary())],
+    )
+    assert headline(found) == "how: not shown with a and b"
+    assert '<header class="short">' in render_variants(found)
 
 
 def test_the_page_has_what_differs_and_the_command_and_escapes_what_it_quotes(tmp_path: Path) -> None:

@@ -220,18 +220,66 @@ def test_a_pause_that_nobody_noticed_is_no_exercise(tmp_path: Path) -> None:
     assert isinstance(result.judgement.verdicts["exactly-once"], Unknown)
 
 
+AFTER_THE_STOP = f"""
+[aims.stopped]
+files = "{{state}}/stopped"
+
+[commands]
+stop_with_savepoint = ["sh", "-c", "touch {{state}}/stopped; echo covers 9 records"]
+{COVERS}
+
+[computes]"""
+
+
 def test_no_fault_strikes_a_process_whose_job_was_stopped(tmp_path: Path) -> None:
     """The process notices the end of its job a second later; killed until then, it would be started again."""
     waiting = '"$0" "$@" & until [ -e $STOPPED ]; do sleep 0.02; done; sleep 1'
     one = subject(
         tmp_path,
-        ('start = ["{python}"', f"start = [\"sh\", \"-c\", '{waiting}', \"{{python}}\""),
+        ('start = ["{python}"', f'start = ["sh", "-c", \'{waiting}\', "{{python}}"'),
         ("ends = false", 'environment = { STOPPED = "{state}/stopped" }'),
-        ("[computes]", '[aims.stopped]\nfiles = "{state}/stopped"\n[commands]\n'
-         'stop_with_savepoint = ["sh", "-c", "touch {state}/stopped; echo covers 9 records"]\n'
-         f"{COVERS}\n[computes]"),
-    )  # fmt: skip
+        ("[computes]", AFTER_THE_STOP),
+    )
     late = KillNode(node=0, trigger=AtAim(aim="stopped"))
     result = ran(one, 60, faults=(KILL, late), commands=(StopWithSavepoint(trigger=LATER),))
     assert result.history.unapplied == ["kill-node, stopped"]
     assert [entry.status for entry in entries(result, JobEnded)] == ["stopped"]
+
+
+def test_what_was_there_before_a_kill_shows_no_recovery(tmp_path: Path) -> None:
+    """The database of the toy is there at the kill, and behind it: that says nothing of what the process has read."""
+    one = subject(tmp_path, ('log = "^restored"', 'files = "{state}/toy.db"'))
+    result = ran(one, 40, faults=(KILL,))
+    assert [start.restores for start in entries(result, AttemptStarted)] == [None, None]
+    assert isinstance(result.judgement.verdicts["exactly-once"], Unknown)
+
+
+def test_a_resumed_job_that_is_killed_is_resumed_again(tmp_path: Path) -> None:
+    """Started as at first, it would begin anew."""
+    again = ALL[1].replace(RESUME, RESUME.replace('"careful"', '"careful", "resumed"'))
+    one = subject(tmp_path, ("[computes]", again), ('"careful"]', '"careful", "anew"]'))
+    commands = (StopWithSavepoint(trigger=LATER), Resume(trigger=AtTime(at_us=0)))
+    later = KillNode(node=0, trigger=AtAim(aim="halfway", occurrence=6))
+    run = one.new_run(replace(one.without_faults(90), faults=(KILL, later), commands=commands))
+    try:
+        history = run.history()
+        lines = (run._folder / "log-pipeline").read_text().splitlines()
+    finally:
+        run.close()
+    assert history.unapplied == []
+    assert [line for line in lines if line.startswith("begun")] == ["begun anew"] * 2 + ["begun resumed"] * 2
+
+
+def test_a_role_that_cannot_stay_is_told(tmp_path: Path) -> None:
+    broker = '[roles.broker]\nstart = ["sh", "-c", "echo no disk; exit 1"]\nrestart_after_ms = 1\n[computes]'
+    one = subject(tmp_path, ("[computes]", broker))
+    with pytest.raises(SubjectFailed, match=r"roles\.broker: it has ended by itself 21 times: no disk"):
+        ran(one, 90)
+
+
+def test_what_comes_after_is_done_also_if_what_comes_before_has_failed(tmp_path: Path) -> None:
+    mark = tmp_path / "cleaned"
+    one = subject(tmp_path, ("ends = false", f'ends = false\nbefore = [["false"]]\nafter = [["touch", "{mark}"]]'))
+    with pytest.raises(SubjectFailed, match=r"run\.before\[0\]: false ended with exit code 1"):
+        ran(one, 10)
+    assert mark.exists()

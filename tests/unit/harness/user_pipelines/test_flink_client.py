@@ -65,6 +65,7 @@ def played() -> Iterator[Played]:
         "/overview": [{"slots-available": 0}, {"slots-available": 4}],
         "/jars/upload": [{"filename": "/tmp/web/7f_jobs.jar"}],
         "/jars/7f_jobs.jar/run": [{"jobid": "a"}, {"jobid": "b"}],
+        "/jobs/overview": [{"jobs": []}],
     }
     yield one
     one.server.shutdown()
@@ -158,10 +159,23 @@ def test_a_new_job_manager_is_given_the_newest_complete_checkpoint(
     assert run("run", "Count") == 0
     printed = capsys.readouterr().out.splitlines()
     assert printed[0] == "submitted, with chk-10"
-    assert printed[2].startswith("the job manager has lost the job: 404")
+    assert printed[2].startswith("the job manager does not answer: 404")
     assert printed[3:] == ["submitted, with chk-10", "restored from checkpoint 10", "the job is FINISHED"]
     bodies = played.posted_to("/jars/7f_jobs.jar/run")
     assert [body["savepointPath"] for body in bodies] == [f"file://{tmp_path}/checkpoints/a/chk-10"] * 2
+
+
+def test_a_job_manager_that_was_only_slow_gets_no_second_job(
+    played: Played, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two jobs would write the same rows.  The answer to the submission is lost, and later one about the job."""
+    played.answers["/jars/7f_jobs.jar/run"] = [None]
+    played.answers["/jobs/overview"] = [{"jobs": [{"jid": "a", "state": "RUNNING"}]}]
+    played.answers["/jobs/a"] = [{"state": "RUNNING"}, None, {"state": "RUNNING"}, {"state": "FINISHED"}]
+    played.answers["/jobs/a/checkpoints"] = [seen()]
+    assert run("run", "Count") == 0
+    assert len(played.posted_to("/jars/7f_jobs.jar/run")) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "the job is FINISHED"
 
 
 def test_a_savepoint_that_is_newer_than_all_checkpoints_is_continued_from(

@@ -2,7 +2,7 @@
 
 Arguments: the folder of the input, the database, and how it works.  `careful` keeps counts, rows and
 the file's name in one transaction.  `repeating` writes rows at once, and a file's name when all
-its records are counted.  `losing` writes the file's name first.
+its records are counted.  `losing` writes the file's name first.  A fourth argument is printed.
 
 `toy.py stop DATABASE`, or `drain`, stops it behind a file, and says how many records it has counted.
 It does so by a file beside the database.
@@ -19,7 +19,8 @@ from pathlib import Path
 READ_INTERVAL_S = 0.004
 
 
-def main(records: str, database: str, how: str) -> None:
+def main(records: str, database: str, how: str, begun: str = "") -> None:
+    print(f"begun {begun}", flush=True)
     store = sqlite3.connect(database, isolation_level=None, timeout=10)
     store.execute("PRAGMA journal_mode = wal")
     store.execute("CREATE TABLE IF NOT EXISTS done (file TEXT PRIMARY KEY)")
