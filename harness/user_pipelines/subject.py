@@ -18,6 +18,7 @@ from ..scenario.model import AnyCommand, Engine, Resume, Scenario, StopWithSavep
 from ..subject.port import Capabilities, SubjectFailed
 from .description import HALFWAY, PIPELINE, Pipeline
 from .extras import demand, modules_of
+from .library import path_of
 from .places import filled
 from .processes import Keeper
 from .reading import commands_of, read_pipeline
@@ -43,12 +44,15 @@ def name_of_pipeline(path: Path, parameters: Mapping[str, str]) -> str:
 
 
 def pipeline_called(name: str) -> PipelineSubject:
-    """The pipeline of such a name; raises UsageError for a file that cannot be used."""
+    """The pipeline of such a name, or of one in which a pipeline of the package stands in place of the path.
+
+    Raises UsageError for a file that cannot be used.
+    """
     whole = name.removeprefix(PIPELINE)
     path, sign, parameters = whole.rpartition("?")
     if not sign or Path(whole).is_file():
-        return PipelineSubject(Path(whole))
-    return PipelineSubject(Path(path), dict(parse_qsl(parameters, keep_blank_values=True)))
+        return PipelineSubject(path_of(whole))
+    return PipelineSubject(path_of(path), dict(parse_qsl(parameters, keep_blank_values=True)))
 
 
 class PipelineSubject:

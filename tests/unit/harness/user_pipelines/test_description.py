@@ -12,7 +12,7 @@ from cutproof.harness.user_pipelines import extras
 from cutproof.harness.user_pipelines.library import SHIPPED, listed, path_of
 from cutproof.harness.user_pipelines.places import PORTS, filled, free_ports
 from cutproof.harness.user_pipelines.reading import read_pipeline
-from cutproof.harness.user_pipelines.subject import PipelineSubject
+from cutproof.harness.user_pipelines.subject import PipelineSubject, pipeline_called
 from unit.harness.user_pipelines.toys import FILE, toy
 
 REFUSED = {
@@ -120,3 +120,14 @@ def test_a_file_whose_client_is_not_installed_is_refused_with_the_extra(
 def test_a_name_that_is_misspelt_has_the_nearest_name() -> None:
     with pytest.raises(UsageError, match="did you mean 'bytewax-count'"):
         path_of("bytewax-cont")
+
+
+def test_a_subject_may_name_a_pipeline_of_the_package_and_a_path_may_have_a_question_mark(tmp_path: Path) -> None:
+    assert (
+        pipeline_called("pipeline:spark-foreachbatch-append").pipeline.path
+        == SHIPPED["spark-foreachbatch-append"].path.resolve()
+    )
+    folder = tmp_path / "a?b=c"
+    folder.mkdir()
+    name = f"pipeline:{toy(folder)}"
+    assert pipeline_called(name).name == name
