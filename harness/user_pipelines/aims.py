@@ -11,11 +11,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..subject.port import SubjectFailed
 from .description import Aim
 from .output import NotReadable, NotThere, query
 from .places import filled
 
 ANSWERS_WITHIN_S = 1.0
+_DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""The servers of a pipeline run on this machine: what the environment says of proxies is not for them."""
 
 
 class Lookout:
@@ -41,6 +44,8 @@ class Lookout:
             rows = query(filled(self.aim.database, self._places), filled(self.aim.query, self._places))
         except (NotReadable, NotThere):
             return False
+        except SubjectFailed as error:
+            raise SubjectFailed(f"aims: the query {self.aim.query!r}: {error}") from None
         return bool(next(iter(rows[0].values()), None) if rows else None)
 
     def _files(self) -> bool:
@@ -54,7 +59,7 @@ class Lookout:
 def answer_of(url: str) -> Any:
     """The JSON that a URL answers with; None if it cannot be had just now."""
     try:
-        with urllib.request.urlopen(url, timeout=ANSWERS_WITHIN_S) as answer:
+        with _DIRECTLY.open(url, timeout=ANSWERS_WITHIN_S) as answer:
             return json.load(answer)
     except (OSError, ValueError, http.client.HTTPException):
         return None

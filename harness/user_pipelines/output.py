@@ -9,18 +9,20 @@ from __future__ import annotations
 import csv
 import glob
 import json
-import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...properties.model.workload import Row
 from ..subject.port import SubjectFailed
 from .description import ROW, Read
 from .extras import module
-from .places import filled
+from .places import expanded, filled
 from .topic import TopicReader
+
+if TYPE_CHECKING:
+    from .postgres import Postgres
 
 LINE = 200
 """how many characters of a row a message has"""
@@ -160,8 +162,13 @@ class Output:
         return self._queried(lambda text: query_sqlite(path, text))
 
     def _postgres(self) -> list[dict[str, Any]]:
-        dsn = filled(self._read.dsn, self._places)
-        return self._queried(lambda text: query_postgres(dsn, text))
+        from .postgres import Postgres
+
+        try:
+            server = Postgres(filled(self._read.dsn, self._places))
+        except SubjectFailed as error:
+            raise SubjectFailed(f"read.dsn: {error}") from None
+        return self._queried(lambda text: query_postgres(server, text))
 
     def _queried(self, ask: Callable[[str], list[dict[str, Any]]]) -> list[dict[str, Any]]:
         self.absent = ""
@@ -170,39 +177,43 @@ class Output:
         except NotThere as error:
             self.absent = f"read.query: {error}"
             return []
-        except NotReadable:
-            raise
+        except NotReadable as error:
+            raise NotReadable(f"read.query: {error}") from None
         except SubjectFailed as error:
             raise SubjectFailed(f"read.query: {error}") from None
 
 
-def is_postgres(database: str) -> bool:
+def is_postgres(known: str) -> bool:
     """Whether this is the URL of a PostgreSQL, and not a file of SQLite."""
-    return os.path.expandvars(database).startswith(("postgresql://", "postgres://"))
+    return known.startswith(("postgresql://", "postgres://"))
 
 
 def query(database: str, text: str) -> list[dict[str, Any]]:
-    """The rows of a query to a PostgreSQL by its URL, or to a file of SQLite."""
-    if is_postgres(database):
-        return query_postgres(database, text)
-    return query_sqlite(Path(database), text)
+    """The rows of a query to a PostgreSQL by its URL, or to a file of SQLite; either may have variables."""
+    known = expanded(database)
+    if not is_postgres(known):
+        return query_sqlite(Path(known), text)
+    from .postgres import Postgres
+
+    return query_postgres(Postgres(database), text)
 
 
-def query_postgres(dsn: str, text: str) -> list[dict[str, Any]]:
-    """The rows of a query.  Raises NotThere if its table does not exist, SubjectFailed for any other error."""
+def query_postgres(server: Postgres, text: str) -> list[dict[str, Any]]:
+    """The rows of a query.  Raises NotThere if its table does not exist, NotReadable if the server cannot be reached or
+    does not answer in time, SubjectFailed for any other error."""
     import psycopg
     from psycopg.rows import dict_row
 
-    known = os.path.expandvars(dsn)
-    if "$" in known:
-        raise SubjectFailed(f"{dsn} names a variable that the environment of cutproof does not have")
     try:
-        with psycopg.connect(known, autocommit=True, row_factory=dict_row) as connection:
-            return list(connection.execute(text.encode()))
+        with server.connect() as session:
+            session.autocommit = True
+            return list(session.cursor(row_factory=dict_row).execute(text.encode()))
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
-        raise NotThere(f"PostgreSQL says: {str(error).splitlines()[0]}") from error
+        raise NotThere(server.said(error).partition(" LINE ")[0]) from None
+    except psycopg.OperationalError as error:
+        raise NotReadable(server.said(error)) from None
     except psycopg.Error as error:
-        raise SubjectFailed(f"PostgreSQL says: {' '.join(str(error).split())}") from error
+        raise SubjectFailed(server.said(error)) from None
 
 
 def query_sqlite(path: Path, query: str) -> list[dict[str, Any]]:
@@ -210,7 +221,7 @@ def query_sqlite(path: Path, query: str) -> list[dict[str, Any]]:
     keeps the database locked, SubjectFailed for any other error."""
     if not path.exists():
         raise NotThere(f"there is no file {path.name}")
-    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=0.2)
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=0.2)
     try:
         connection.row_factory = sqlite3.Row
         return [dict(row) for row in connection.execute(query)]

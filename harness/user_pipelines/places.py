@@ -1,11 +1,14 @@
-"""The places of a pipeline's file, such as {input}: what is filled in for them, in one run."""
+"""The places of a pipeline's file, such as {input}, and variables of the environment: what is filled in for them."""
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import socket
 from collections.abc import Iterable, Mapping
+
+from ..subject.port import SubjectFailed
 
 PARALLELISM = "parallelism"
 PLACES = ("input", "output", "state", "run", "pipeline", "python", "venv", "jars", "java_home", PARALLELISM)
@@ -18,6 +21,7 @@ PORTS = tuple(f"port{number}" for number in range(1, 10))
 _LISTENED = range(10_000, 32_768)
 """ports that are not those of outgoing connections, which begin at the end on Linux"""
 _PLACE = re.compile(r"\{(\w+)\}")
+_VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 
 
 def places_in(text: str) -> list[str]:
@@ -33,6 +37,19 @@ def is_port(name: str) -> bool:
 def filled(text: str, places: Mapping[str, str]) -> str:
     """A text with its places filled in; what is not one of them stays as it is."""
     return _PLACE.sub(lambda found: places.get(found[1], found[0]), text)
+
+
+def variables_in(text: str) -> list[str]:
+    """The variables of the environment that a text names, as it names them: `$NAME` or `${NAME}`."""
+    return [found[0] for found in _VARIABLE.finditer(text)]
+
+
+def expanded(text: str) -> str:
+    """A text with its variables filled in; raises SubjectFailed, in one line, for one that is not set."""
+    for found in _VARIABLE.finditer(text):
+        if (found[1] or found[2]) not in os.environ:
+            raise SubjectFailed(f"the environment of cutproof has no variable {found[0]}")
+    return _VARIABLE.sub(lambda found: os.environ[found[1] or found[2]], text)
 
 
 def free_ports(names: Iterable[str]) -> dict[str, str]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import sqlite3
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from ....properties.model.workload import InputRecord
 from ...subject.port import SubjectFailed
 from ..description import RECORD, Feed
 from ..output import is_postgres
+from ..places import expanded
 from .feeder import Feeder
 
 _NAMED = re.compile(rf"(?<![:\w]):({'|'.join(RECORD)})\b")
@@ -25,20 +26,35 @@ class ToTable(Feeder):
         super().__init__(feed, records)
         self._database = database
         self._insert = insert
-        self._put_into = self._into_postgres if is_postgres(database) else self._into_sqlite
+
+    def open(self) -> None:
+        self._known()
 
     def _put(self, rows: Sequence[dict[str, Any]]) -> bool:
         self.problem = ""
-        self._put_into(rows)
+        known = self._known()
+        if is_postgres(known):
+            self._into_postgres(rows)
+        else:
+            self._into_sqlite(Path(known), rows)
         return not self.problem
+
+    def _known(self) -> str:
+        """The database with its variables filled in."""
+        try:
+            return expanded(self._database)
+        except SubjectFailed as error:
+            raise SubjectFailed(f"feed.database: {error}") from None
 
     def _row(self, record: InputRecord) -> dict[str, Any]:
         """The statement has names of its own for the columns, so all three values are there."""
         return dict(zip(RECORD, record, strict=True))
 
-    def _into_sqlite(self, rows: Sequence[dict[str, Any]]) -> None:
+    def _into_sqlite(self, path: Path, rows: Sequence[dict[str, Any]]) -> None:
+        """The database is the pipeline's to make: one that is not there yet is not made here."""
+        name = f"{path.absolute().as_uri()}?mode=rw"
         try:
-            with contextlib.closing(sqlite3.connect(self._database, timeout=0.2)) as connection, connection:
+            with contextlib.closing(sqlite3.connect(name, uri=True, timeout=0.2)) as connection, connection:
                 connection.executemany(self._insert, rows)
         except sqlite3.OperationalError as error:
             if "syntax error" in str(error):
@@ -50,16 +66,22 @@ class ToTable(Feeder):
     def _into_postgres(self, rows: Sequence[dict[str, Any]]) -> None:
         import psycopg
 
+        from ..postgres import Postgres
+
+        try:
+            server = Postgres(self._database)
+        except SubjectFailed as error:
+            raise SubjectFailed(f"feed.database: {error}") from None
         statement = _NAMED.sub(r"%(\1)s", self._insert.replace("%", "%%"))
         commits = False
         try:
-            with psycopg.connect(os.path.expandvars(self._database)) as connection:
-                connection.cursor().executemany(statement.encode(), rows)
+            with server.connect() as session:
+                session.cursor().executemany(statement.encode(), rows)
                 commits = True
         except (psycopg.OperationalError, psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
-            said = f"feed.insert: PostgreSQL says: {' '.join(str(error).split())}"
+            said = f"feed.insert: {server.said(error)}"
             if commits:
-                raise SubjectFailed(f"{said}: whether it has stored the records cannot be known") from error
+                raise SubjectFailed(f"{said}: whether it has stored the records cannot be known") from None
             self.problem = said
         except psycopg.Error as error:
-            raise SubjectFailed(f"feed.insert: PostgreSQL says: {' '.join(str(error).split())}") from error
+            raise SubjectFailed(f"feed.insert: {server.said(error)}") from None

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+
+import pytest
 
 from cutproof.harness.user_pipelines.aims import Lookout, tail
 from cutproof.harness.user_pipelines.description import Aim
@@ -54,3 +58,28 @@ def test_a_query(tmp_path: Path) -> None:
     writer.execute("BEGIN EXCLUSIVE")
     assert not sees(tmp_path, aim), "who cannot look does not see"
     writer.close()
+
+
+class Counts(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"counts": {"restored": 1}}')
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        return
+
+
+def test_a_url_is_asked_without_the_proxies_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    with HTTPServer(("127.0.0.1", 0), Counts) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}/"
+            assert sees(tmp_path, Aim(url=url, json="counts.restored"))
+            assert not sees(tmp_path, Aim(url=url, json="counts.completed"))
+        finally:
+            server.shutdown()

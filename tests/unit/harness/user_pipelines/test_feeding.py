@@ -76,8 +76,12 @@ def test_records_wait_for_their_table_and_while_it_is_locked(tmp_path: Path) -> 
     path = tmp_path / "a.db"
     feed = ToTable(Feed(records_per_file=2), RECORDS, str(path), INSERT)
     feed.give()
-    assert (feed.given, feed.problem) == (0, "feed.insert: SQLite says: no such table: input")
+    assert (feed.given, feed.problem) == (0, "feed.insert: SQLite says: unable to open database file")
+    assert not path.exists(), "the pipeline makes its database"
     pipeline = sqlite3.connect(path, isolation_level=None)
+    pipeline.execute("PRAGMA user_version = 1")
+    feed.give()
+    assert (feed.given, feed.problem) == (0, "feed.insert: SQLite says: no such table: input")
     pipeline.execute("CREATE TABLE input (key INT, value INT, tag INT)")
     feed.give()
     assert (feed.given, feed.problem) == (2, "")

@@ -104,7 +104,7 @@ def test_a_row_that_cannot_be_one_is_said_in_one_line(line: str, said: str, tmp_
 
 
 def test_a_variable_that_the_environment_does_not_have_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SubjectFailed, match=r"read\.query: \$NOWHERE names a variable"):
+    with pytest.raises(SubjectFailed, match=r"read\.dsn: the environment of cutproof has no variable \$NOWHERE"):
         Output(Read(format="postgres", dsn="$NOWHERE", query="SELECT 1"), {}).rows()
     monkeypatch.setenv("NOWHERE", "postgresql://nobody@127.0.0.1:1/nothing")
     with pytest.raises(SubjectFailed, match=r"read\.query: PostgreSQL says: .*onnection"):
