@@ -51,6 +51,11 @@ FEED_FIELDS: dict[str, tuple[str, ...]] = {
     "table": ("database", "insert"),
 }
 """what each kind of feed needs"""
+PROVIDED_BY = {"venv": "python", "jars": "jars", "java_home": "java"}
+"""which list of needs a place is a folder of"""
+ROLE = re.compile(r"[A-Za-z0-9_-]+")
+COMMANDS = "commands"
+"""the name under which the commands of a job are logged, beside the processes"""
 ARTIFACT = re.compile(r"[\w.{}-]+:[\w.{}-]+:[\w.{}-]+")
 
 
@@ -143,8 +148,8 @@ def commands_of(file: PipelineFile) -> list[tuple[str, tuple[str, ...]]]:
     return found + [(f"commands.{name}", command) for name, command in given.items() if command]
 
 
-def _unknown_places(pipeline: Pipeline) -> list[str]:
-    file = pipeline.file
+def _texts(file: PipelineFile) -> list[tuple[str, str]]:
+    """Every text of the file in which places are filled in for a run, with its place."""
     texts = [(where, argument) for where, command in commands_of(file) for argument in command]
     for where, program in _programs(file):
         texts += [(f"{where}.environment.{name}", value) for name, value in program.environment.items()]
@@ -152,12 +157,23 @@ def _unknown_places(pipeline: Pipeline) -> list[str]:
     texts += [(f"feed.{field}", value) for field, value in _texts_of(file.feed)]
     for where, aim in _aims_of(file):
         texts += [(f"{where}.{field}", value) for field, value in _texts_of(aim) if field != "log"]
+    return texts
+
+
+def _unknown_places(pipeline: Pipeline) -> list[str]:
+    file = pipeline.file
     known = [*(place for place in PLACES if place != PARALLELISM), *pipeline.parameters]
     found = [
         f"{where}: {{{place}}} is none of {', '.join(f'{{{one}}}' for one in known)}"
-        for where, text in texts
+        for where, text in _texts(file)
         for place in places_in(text)
         if place not in known and not is_port(place) and (place, where) != (PARALLELISM, "commands.resume")
+    ]
+    found += [
+        f"{where}: {{{place}}} is not there, since needs.{PROVIDED_BY[place]} is empty"
+        for where, text in _texts(file)
+        for place in places_in(text)
+        if place in PROVIDED_BY and not getattr(file.needs, PROVIDED_BY[place])
     ]
     # What is needed is fetched before there is a run: nothing but parameters is known then.
     needed = (*file.needs.python, *file.needs.jars)
@@ -178,6 +194,12 @@ def _name_problems(file: PipelineFile) -> list[str]:
     """Names that mean something else already, or that nothing could be filled in for."""
     found = [f"aims.{HALFWAY}: every pipeline has an aim of this name already"] if HALFWAY in file.aims else []
     found += [f"roles.{OWN}: this is the name of the pipeline's own process"] if OWN in file.roles else []
+    found += [f"roles.{COMMANDS}: the commands of a job have this name"] if COMMANDS in file.roles else []
+    found += [
+        f"roles.{name}: a name has letters, digits, underscores and hyphens"
+        for name in file.roles
+        if not ROLE.fullmatch(name)
+    ]
     for name in file.parameters:
         if name in PLACES or is_port(name):
             found.append(f"parameters.{name}: a place has this name already")

@@ -1,24 +1,28 @@
-"""A pipeline is tried: each entry of its file by itself, and what is missing.  Only at the end it is killed once."""
+"""A pipeline is tried: each entry of its file by itself, and what is missing.  Only at the end it is killed once,
+or paused if no process is killed."""
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Callable
 
 import msgspec
 
-from ...faults.plan import AtAim, KillNode
-from ...properties.model.history import AttemptStarted, History, JobEnded
+from ...faults.plan import AtAim, KillNode, PauseNode
+from ...properties.model.history import AttemptStarted, FaultFired, History, JobEnded
 from ...properties.model.words import plural, row_in_words
 from ..scenario.model import Scenario
 from ..subject.port import SubjectFailed
-from .description import HALFWAY
+from .description import HALFWAY, OWN
 from .run import PipelineRun
 from .subject import PipelineSubject
 
 RECORDS = 10
 AMID_RECORDS = 60
-"""of the run in which the pipeline is killed"""
+"""of the run in which the pipeline is killed or paused"""
+ENTRIES = ("run", "read", "feed", "roles", "commands", "aims", "restored", "stored", "needs")
+"""the parts of the file that an error's message may begin with"""
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +36,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 def tried(subject: PipelineSubject, progress: Callable[[str], None] = lambda _: None) -> list[Check]:
     """Start the pipeline, feed it ten records, and read their rows, without any fault.
 
-    If all is well, the pipeline is started again, and killed once.
+    If all is well, the pipeline is started again, and killed once, or paused if no process is killed.
     """
     scenario = subject.without_faults(RECORDS)
     progress("starting the pipeline")
@@ -50,7 +54,7 @@ def tried(subject: PipelineSubject, progress: Callable[[str], None] = lambda _: 
 def _entry_of(message: str) -> str:
     """The entry that an error is about: the one that its message begins with, or the command."""
     first = message.split(":")[0]
-    return first if first.startswith(("run.", "read.", "feed.")) else "run"
+    return first if first.partition(".")[0] in ENTRIES and " " not in first else "run"
 
 
 def _course(subject: PipelineSubject, history: History) -> list[Check]:
@@ -82,25 +86,60 @@ def _rows(scenario: Scenario, run: PipelineRun, history: History) -> list[Check]
 
 
 def _restored(subject: PipelineSubject, progress: Callable[[str], None]) -> Check:
-    """Whether `restored` is seen once the pipeline was killed."""
+    """Whether `restored` is seen once the pipeline was killed, or paused if none of its processes is killed."""
     entry = "restored"
     if subject.pipeline.file.restored is None:
         return Check(entry=entry, ok=False, seen="it is not in the file, so no kill will count as exercise")
-    progress("killing the pipeline once")
-    kill = KillNode(node=subject.killed[0], trigger=AtAim(aim=HALFWAY))
-    scenario = msgspec.structs.replace(subject.without_faults(AMID_RECORDS), faults=(kill,))
-    run = subject.new_run(scenario)
+    fault = _fault(subject)
+    struck, what = ("killed", "kill") if isinstance(fault, KillNode) else ("paused", "pause")
+    progress(f"{'killing' if struck == 'killed' else 'pausing'} the pipeline once")
+    scenario = msgspec.structs.replace(subject.without_faults(AMID_RECORDS), faults=(fault,))
+    run = _watching(subject, fault).new_run(scenario, watches_aims=True)
     try:
-        starts = [entry for entry in run.history().journal if isinstance(entry, AttemptStarted)]
+        history = run.history()
     except SubjectFailed as error:
-        return Check(entry=entry, ok=False, seen=f"after a kill: {error}")
+        return Check(entry=entry, ok=False, seen=f"after a {what}: {error}")
     finally:
         run.close()
-    if len(starts) == 1:
-        return Check(entry=entry, ok=False, seen="its output was complete before it could be killed: feed it slower")
-    if all(start.restores is None for start in starts):
-        return Check(entry=entry, ok=False, seen="it was not seen after a kill, so no kill will count as exercise")
-    return Check(entry=entry, ok=True, seen="it was seen after a kill")
+    if not any(isinstance(entry, FaultFired) for entry in history.journal):
+        return Check(entry=entry, ok=False, seen=_why_not(run, struck))
+    if all(start.restores is None for start in history.journal if isinstance(start, AttemptStarted)):
+        return Check(entry=entry, ok=False, seen=f"it was not seen after a {what}, so no {what} will count as exercise")
+    return Check(entry=entry, ok=True, seen=f"it was seen after a {what}")
+
+
+def _fault(subject: PipelineSubject) -> KillNode | PauseNode:
+    """A kill of the first process that is killed; if none is, the longest pause of the first that is paused."""
+    trigger = AtAim(aim=HALFWAY)
+    if subject.killed:
+        return KillNode(node=subject.killed[0], trigger=trigger)
+    node = subject.paused[0]
+    for_ms = max([*subject.pipeline.programs.values()][node].paused_for_ms)
+    return PauseNode(node=node, for_us=for_ms * 1_000, trigger=trigger)
+
+
+def _watching(subject: PipelineSubject, fault: KillNode | PauseNode) -> PipelineSubject:
+    """The same pipeline with what a fault waits for, `stored` and the process's `busy`, in place of its aims."""
+    pipeline = subject.pipeline
+    name = [*pipeline.programs][fault.node]
+    awaited = {"stored": pipeline.file.stored, f"{_place_of(name)}.busy": pipeline.programs[name].busy}
+    aims = {where: aim for where, aim in awaited.items() if aim is not None}
+    watching = copy.copy(subject)
+    watching.pipeline = msgspec.structs.replace(pipeline, file=msgspec.structs.replace(pipeline.file, aims=aims))
+    return watching
+
+
+def _place_of(name: str) -> str:
+    """Where a process is in the file."""
+    return "run" if name == OWN else f"roles.{name}"
+
+
+def _why_not(run: PipelineRun, struck: str) -> str:
+    """Why no process was killed or paused."""
+    unseen = [where for where, met in run.aims_met.items() if not met]
+    if unseen:
+        return f"no process was {struck}: {' and '.join(unseen)} {'was' if len(unseen) == 1 else 'were'} never seen"
+    return f"its output was complete before it could be {struck}: feed it slower"
 
 
 def _aims(run: PipelineRun) -> list[Check]:

@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,7 +67,7 @@ class Counts(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(b'{"counts": {"restored": 1}}')
 
-    def log_message(self, format: str, *arguments: object) -> None:
+    def log_message(self, *_: Any, **__: Any) -> None:
         return
 
 

@@ -49,6 +49,22 @@ REFUSED = {
         ('start = ["{python}", "TOY", "{input}", "{state}/toy.db", "careful"]', "start = []"),
         "run.start is empty",
     ),
+    "role of its own": (("[feed]", '[roles.pipeline]\nstart = ["x"]\n[feed]'), "roles.pipeline: this is the name"),
+    "role of commands": (
+        ("[feed]", '[roles.commands]\nstart = ["x"]\n[feed]'),
+        "roles.commands: the commands of a job",
+    ),
+    "role elsewhere": (("[feed]", '[roles."../a"]\nstart = ["x"]\n[feed]'), "roles.../a: a name has letters, digits"),
+    "role of nothing": (("[feed]", '[roles.""]\nstart = ["x"]\n[feed]'), "roles.: a name has letters, digits"),
+    "venv": (('["{python}"', '["{venv}/bin/python"'), "run.start: {venv} is not there, since needs.python is empty"),
+    "jars": (
+        ("[feed]", '[needs]\npython = ["x"]\n[roles.a]\nstart = ["x", "{jars}/*"]\n[feed]'),
+        "roles.a.start: {jars} is not there, since needs.jars is empty",
+    ),
+    "java": (
+        ("ends = false", 'ends = false\nenvironment = { JAVA_HOME = "{java_home}" }'),
+        "run.environment.JAVA_HOME: {java_home} is not there, since needs.java is empty",
+    ),
     "promise": (("[computes]", '[promises]\nguarantee = "once"\n[computes]'), "promises.guarantee: 'once' is none of"),
 }
 

@@ -14,7 +14,7 @@ from cutproof.harness.subject.run import Result
 from cutproof.harness.subject.run import run as run_on
 from cutproof.harness.user_pipelines import run
 from cutproof.harness.user_pipelines.subject import PipelineSubject
-from cutproof.harness.user_pipelines.trial import tried
+from cutproof.harness.user_pipelines.trial import _entry_of, tried
 from cutproof.properties.model.history import AttemptStarted, FaultFired, JobEnded
 from cutproof.properties.model.verdict import Holds, Unknown, Violated
 from unit.harness.user_pipelines.toys import toy
@@ -255,10 +255,37 @@ def test_a_trial_says_of_each_entry_whether_it_works(tmp_path: Path) -> None:
         (("SELECT key, n AS", "SELEKT key, n AS"), "read.query", "syntax error"),
         (('"{python}"', '"no-such-program"'), "run", "the command no-such-program cannot be started"),
         (("SELECT count(*) FROM done", "SELECT 0"), "aims.a-file-is-done", "it was never met"),
+        (
+            ("[restored]", '[stored]\nlog = "^never printed"\n\n[restored]'),
+            "restored",
+            "no process was killed: stored was never seen",
+        ),
+        (
+            ("ends = false", 'busy = { log = "^never printed" }\nends = false'),
+            "restored",
+            "no process was killed: run.busy was never seen",
+        ),
+        (
+            ("ends = false", "killed = false\npaused = true\npaused_for_ms = [50]\nends = false"),
+            "restored",
+            "it was not seen after a pause, so no pause will count as exercise",
+        ),
     ],
-    ids=["computes", "column", "table", "restored", "none", "query", "program", "aim"],
+    ids=["computes", "column", "table", "restored", "none", "query", "program", "aim", "stored", "busy", "pause"],
 )
 def test_a_trial_names_what_does_not_work(change: tuple[str, str], entry: str, seen: str, tmp_path: Path) -> None:
     checks = tried(subject(tmp_path, change, ("timeout_s = 5", "timeout_s = 1")))
     wrong = {check.entry: check.seen for check in checks if not check.ok}
     assert seen in wrong[entry], checks
+
+
+def test_an_error_is_about_the_entry_that_its_message_begins_with() -> None:
+    said = {
+        "roles.queue.ready: it was not seen within 1 s": "roles.queue.ready",
+        "commands.covers: no such line was printed": "commands.covers",
+        "aims: the query 'SELECT 1': there is no such column": "aims",
+        "restored: it has no such name": "restored",
+        "the command sums.sh cannot be started: it is not there": "run",
+        "feed: the records cannot be given": "feed",
+    }
+    assert {message: _entry_of(message) for message in said} == said
