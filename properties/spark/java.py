@@ -12,6 +12,7 @@ keeps a file of performance data in /tmp, which remains if Java is killed.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import re
@@ -100,6 +101,12 @@ def cache_folder() -> Path:
             return folder
     except (OSError, RuntimeError):  # no home folder, or it cannot be written
         pass
+    return _temporary_folder(base)
+
+
+@functools.cache
+def _temporary_folder(_: str | None) -> Path:
+    """In place of a cache that cannot be written: one for each in a process, so that nothing is fetched twice."""
     return Path(tempfile.mkdtemp(prefix="cutproof-java-"))
 
 

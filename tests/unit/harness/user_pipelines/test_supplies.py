@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import subprocess
+import tempfile
 import threading
 from pathlib import Path
 
@@ -57,6 +58,20 @@ def test_what_is_needed_is_fetched_once(fetching: Fetching, tmp_path: Path) -> N
     assert supplied(pipeline(tmp_path)) == places
     assert len(fetching.commands) == 1
     assert fetching.commands[0][-1] == "some.group:broker:3.9"
+
+
+def test_without_a_cache_that_can_be_written_it_is_fetched_once_in_a_process(
+    fetching: Fetching, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    (temporary := tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    places = supplied(pipeline(tmp_path))
+    assert missing(pipeline(tmp_path)) == []
+    assert supplied(pipeline(tmp_path)) == places
+    assert len(fetching.commands) == 1
+    assert len(list(temporary.iterdir())) == 1
 
 
 def test_another_version_is_kept_beside_it(fetching: Fetching, tmp_path: Path) -> None:
