@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import urllib.request
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,7 @@ def test_a_url_is_asked_without_the_proxies_of_the_environment(tmp_path: Path, m
         monkeypatch.delenv(name, raising=False)
     for name in ("http_proxy", "HTTP_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
+    monkeypatch.setattr(urllib.request, "_opener", None)  # it remembers the proxies of its first use
     with HTTPServer(("127.0.0.1", 0), Counts) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         try:
