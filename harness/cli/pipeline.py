@@ -31,13 +31,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
     if options.action == "list":
-        return _list(output)
+        return list_pipelines(output)
     if options.pipeline is None:
         raise UsageError("name the pipeline to try: a file, or a name that `cutproof pipeline list` shows")
     return _try(options, output)
 
 
-def _list(output: Output) -> ExitCode:
+def list_pipelines(output: Output) -> ExitCode:
+    """Print the pipelines of the package, and what each needs."""
     from ..user_pipelines.library import listed
 
     found = listed()

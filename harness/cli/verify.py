@@ -95,8 +95,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_subject(tested)
     tested.add_argument(
         "--pipeline",
-        metavar="FILE|NAME",
-        help="a pipeline, run from outside: one that `cutproof pipeline list` names, or a file "
+        metavar="FILE|NAME|list",
+        help="a pipeline, run from outside: one that `list` names, or a file "
         "(cutproof-pipeline/1) that says how it is started, fed, "
         "read and killed",
     )
@@ -152,6 +152,10 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
         from .subject import list_subjects
 
         return list_subjects(output)
+    if options.pipeline == "list":
+        from .pipeline import list_pipelines
+
+        return list_pipelines(output)
     if options.pipeline is None and (options.vary or options.set):
         raise UsageError("--set and --vary give values to the parameters of a pipeline's file; name it with --pipeline")
     if options.vary is not None:

@@ -29,6 +29,7 @@ AMID_A_FILE = (
 
 def test_the_pipelines_of_the_package_are_listed(command_inside: Command) -> None:
     done = command_inside("pipeline", "list", "--json")
+    assert command_inside("verify", "--pipeline", "list", "--json").stdout == done.stdout
     assert done.returncode == 0
     listed = {one["name"]: one["installed"] for one in json.loads(done.stdout)["pipelines"]}
     assert set(listed) == set(SHIPPED)
