@@ -69,6 +69,7 @@ def examine(out: Path, *, start_spark: bool = True) -> Iterator[Finding]:
         yield _spark()
     yield _folder(out)
     yield from (_service(what, module) for what, module in SERVICES.items())
+    yield from _pipelines()
     yield _runs_kept()
     yield _bequests()
     yield _browser()
@@ -136,6 +137,21 @@ def _service(what: str, module: str) -> Finding:
         return Finding(what=what, found=describe(), needed=False)
     except CutproofError as error:
         return Finding(what=what, found="", needed=False, advice=f"only runs on real processes: {one_line(error)}")
+
+
+def _pipelines() -> Iterator[Finding]:
+    """The pipelines of the package: whether their engines are there, and what a first run fetches."""
+    from ..user_pipelines.library import SHIPPED, listed, path_of
+
+    for one in listed():
+        try:
+            path_of(one.name)
+        except CutproofError as error:
+            yield Finding(what=one.name, found="", needed=False, advice=f"only this pipeline: {one_line(error)}")
+            continue
+        there = SHIPPED[one.name].is_installed and not one.fetches
+        found = "its engine is there" if there else f"its first run fetches {', '.join(one.fetches)}"
+        yield Finding(what=one.name, found=found, needed=False)
 
 
 def _runs_kept() -> Finding:

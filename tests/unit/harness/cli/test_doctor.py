@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from cutproof.harness.cli import main
 from cutproof.harness.cli.machine import Finding, Kept, examine, health, kept, prune
 from cutproof.harness.reference_engine.services import ServiceMissing, places, toxiproxy
+from cutproof.harness.user_pipelines.library import SHIPPED
 
 
 @pytest.fixture(autouse=True)
@@ -135,3 +137,16 @@ def test_installing_states_what_is_there(
     server.write_text("#!/bin/sh\nexit 1\n")
     assert main(["doctor", "--install", "toxiproxy", "--json"]) == 4
     assert "no Toxiproxy server" in json.loads(capsys.readouterr().out)["error"]
+
+
+def test_each_pipeline_of_the_package_is_found_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pyiceberg" else find_spec(name))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    findings = list(examine(tmp_path, start_spark=False))
+    assert set(SHIPPED) <= {one.what for one in findings}
+    assert _find(findings, "spark-foreachbatch-append").found == "its engine is there"
+    assert _find(findings, "flink-count").found == "its first run fetches apache-flink-libraries==2.3.0"
+    refused = _find(findings, "iceberg-spark")
+    assert (refused.missing, refused.needed) == (True, False)
+    assert "pip install 'cutproof[iceberg]'" in refused.advice
