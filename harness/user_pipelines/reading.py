@@ -106,7 +106,7 @@ def _problems(pipeline: Pipeline) -> list[str]:
     found += [*_name_problems(file), *_needs_problems(file.needs), *_command_problems(file.commands)]
     if not any(program.killed or program.paused for _, program in _programs(file)):
         found.append("run.killed: no process of the pipeline is killed or paused, so nothing would be tried")
-    for name, aim in _aims_of(file):
+    for name, aim in aims_of(file):
         found += [f"{name}{problem}" for problem in _aim_problems(aim, file.roles)]
     if found:
         return found
@@ -119,7 +119,7 @@ def _problems(pipeline: Pipeline) -> list[str]:
     return found
 
 
-def _aims_of(file: PipelineFile) -> list[tuple[str, Aim]]:
+def aims_of(file: PipelineFile) -> list[tuple[str, Aim]]:
     """Every aim of the file, with its place."""
     found = {f"aims.{name}": aim for name, aim in file.aims.items()}
     single: dict[str, Aim | None] = {"stored": file.stored, "restored": file.restored}
@@ -128,6 +128,12 @@ def _aims_of(file: PipelineFile) -> list[tuple[str, Aim]]:
     for name, role in file.roles.items():
         single |= {f"roles.{name}.ready": role.ready, f"roles.{name}.restored": role.restored}
     return [*found.items(), *((where, aim) for where, aim in single.items() if aim is not None)]
+
+
+def databases_of(file: PipelineFile) -> list[tuple[str, str]]:
+    """Every database that the file names, with its place."""
+    found = [("read.dsn", file.read.dsn), ("feed.database", file.feed.database)]
+    return [*found, *((f"{where}.database", aim.database) for where, aim in aims_of(file))]
 
 
 def _programs(file: PipelineFile) -> list[tuple[str, Program]]:
@@ -155,7 +161,7 @@ def _texts(file: PipelineFile) -> list[tuple[str, str]]:
         texts += [(f"{where}.environment.{name}", value) for name, value in program.environment.items()]
     texts += [(f"read.{field}", value) for field, value in _texts_of(file.read)]
     texts += [(f"feed.{field}", value) for field, value in _texts_of(file.feed)]
-    for where, aim in _aims_of(file):
+    for where, aim in aims_of(file):
         texts += [(f"{where}.{field}", value) for field, value in _texts_of(aim) if field != "log"]
     return texts
 

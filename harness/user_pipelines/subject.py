@@ -19,9 +19,9 @@ from ..subject.port import Capabilities, SubjectFailed
 from .description import HALFWAY, PIPELINE, Pipeline
 from .extras import demand, modules_of
 from .library import path_of
-from .places import filled
+from .places import expanded, filled
 from .processes import Keeper
-from .reading import commands_of, read_pipeline
+from .reading import commands_of, databases_of, read_pipeline
 from .run import PipelineRun
 from .supplies import supplied
 
@@ -92,7 +92,13 @@ class PipelineSubject:
         return [number for number, one in enumerate(self.pipeline.programs.values()) if one.paused]
 
     def check(self) -> None:
-        """Raise UsageError if the program of a command, or the client of a format, is not installed."""
+        """Raise UsageError if the program of a command, or the client of a format, is not installed, or if a variable
+        of a database is not set."""
+        for where, database in databases_of(self.pipeline.file):
+            try:
+                expanded(database)
+            except SubjectFailed as error:
+                raise UsageError(f"{self.pipeline.path}: {where}: {error}") from error
         for name in modules_of(self.pipeline.file):
             demand(name)
         places = {"python": "python3", "pipeline": str(self.pipeline.folder)}

@@ -147,3 +147,14 @@ def test_a_subject_may_name_a_pipeline_of_the_package_and_a_path_may_have_a_ques
     folder.mkdir()
     name = f"pipeline:{toy(folder)}"
     assert pipeline_called(name).name == name
+
+
+def test_a_variable_that_is_not_set_is_refused_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NOT_SET_URL", raising=False)
+    path = toy(tmp_path, ('database = "{state}/toy.db"', 'database = "$NOT_SET_URL"'))
+    with pytest.raises(
+        UsageError, match=r"aims\.a-file-is-done\.database: the environment .* no variable \$NOT_SET_URL"
+    ):
+        pipeline_called(f"pipeline:{path}").check()
