@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import msgspec
 
+from ...properties.invariants import seen_from_outside
 from ...properties.model.history import (
     AttemptRunning,
     AttemptStarted,
@@ -194,7 +195,7 @@ def measure(scenario: Scenario, history: History) -> Measured:
     return Measured(
         completed=len(history.completed),
         aborted=aborted,
-        recoveries=len(recovered),
+        recoveries=seen_from_outside.recoveries(history) if history.lacks(("tasks",)) else len(recovered),
         read=sum(len(run.reads) for run in history.runs),
         committed=len(history.committed),
         fired=tuple(fired.values()),

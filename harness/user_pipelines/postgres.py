@@ -6,16 +6,16 @@ locked, must not keep it.
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Generator
-from time import monotonic
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from ...properties.checking.postgres_link import Link
 from ..subject.port import SubjectFailed
 from .places import expanded, variables_in
 
@@ -25,31 +25,6 @@ LOCK_TIMEOUT_MS = 500
 SILENCE_S = 3.0
 """how long a server may say nothing: one that is paused does not end a statement after its time"""
 HIDDEN = "***"
-
-Answer = TypeVar("Answer")
-
-
-class Session(psycopg.Connection[tuple[Any, ...]]):
-    """A connection that waits for no answer longer than SILENCE_S, unless its user has set a `statement_timeout`."""
-
-    patient = False
-
-    def wait(self, gen: Generator[Any, Any, Answer], *arguments: Any, **options: Any) -> Answer:
-        return super().wait(gen if self.patient else self._bounded(gen), *arguments, **options)
-
-    def _bounded(self, gen: Generator[Any, Any, Answer]) -> Generator[Any, Any, Answer]:
-        deadline = monotonic() + SILENCE_S
-        try:
-            wanted = next(gen)
-            while True:
-                ready = yield wanted
-                if not ready and monotonic() > deadline:
-                    self.pgconn.finish()
-                    raise psycopg.OperationalError(f"it has said nothing for {SILENCE_S:g} s")
-                wanted = gen.send(ready)
-        except StopIteration as end:
-            answer: Answer = end.value
-            return answer
 
 
 class Postgres:
@@ -67,15 +42,18 @@ class Postgres:
         if not _is_well_formed(self._parameters):
             raise SubjectFailed(f"{malformed}: in a password, / is %2F and @ is %40")
 
-    def connect(self) -> Session:
-        """A session; raises psycopg.Error."""
+    def connect(self) -> Link:
+        """A session; raises psycopg.Error.
+
+        It waits for no answer longer than SILENCE_S, unless its user has set a `statement_timeout`.
+        """
         own = str(self._parameters.get("options") or os.environ.get("PGOPTIONS", ""))
         limits = f"-c statement_timeout={STATEMENT_TIMEOUT_MS} -c lock_timeout={LOCK_TIMEOUT_MS}"
         added = {"options": f"{limits} {own}".strip()}  # of two settings the last one counts
         if not self._parameters.get("connect_timeout") and "PGCONNECT_TIMEOUT" not in os.environ:
             added["connect_timeout"] = str(CONNECT_TIMEOUT_S)
-        session = Session.connect(make_conninfo(self._known, **added))
-        session.patient = "statement_timeout" in own
+        session = Link.connect(make_conninfo(self._known, **added))
+        session.silence_s = math.inf if "statement_timeout" in own else SILENCE_S
         return session
 
     def said(self, error: psycopg.Error) -> str:

@@ -71,20 +71,22 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Link(psycopg.Connection[tuple[Any, ...]]):
-    """A connection that waits for no answer longer than SILENCE_S."""
+    """A connection that waits for no answer longer than `silence_s`."""
+
+    silence_s = SILENCE_S
 
     def wait(self, gen: Generator[Any, Any, Answer], *arguments: Any, **options: Any) -> Answer:
         return super().wait(self._bounded(gen), *arguments, **options)
 
     def _bounded(self, gen: Generator[Any, Any, Answer]) -> Generator[Any, Any, Answer]:
-        deadline = monotonic() + SILENCE_S
+        deadline = monotonic() + self.silence_s
         try:
             wanted = next(gen)
             while True:
                 ready = yield wanted
                 if not ready and monotonic() > deadline:
                     self.pgconn.finish()
-                    raise psycopg.OperationalError(f"it has said nothing for {SILENCE_S:g} s")
+                    raise psycopg.OperationalError(f"it has said nothing for {self.silence_s:g} s")
                 wanted = gen.send(ready)
         except StopIteration as end:
             answer: Answer = end.value

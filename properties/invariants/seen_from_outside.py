@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from ..model.history import AttemptStarted, CommandIssued, FaultFired, Read
+from ..model.history import AttemptStarted, CommandIssued, FaultFired, History, Read
 from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..model.words import LIMIT, journal_until, plural, row_in_words
 from ..model.workload import STATEFUL, Row
@@ -87,10 +87,10 @@ def _not_observable(detail: str) -> Unknown:
     return Unknown(reason="not observable", detail=detail)
 
 
-def recoveries(case: Case) -> int:
+def recoveries(history: History) -> int:
     """How many attempts began with a snapshot or a commit of the engine's own after a fault had fired."""
     found, has_fired = 0, False
-    for entry in case.history.journal:
+    for entry in history.journal:
         if isinstance(entry, FaultFired):
             has_fired = True
         elif isinstance(entry, AttemptStarted):
@@ -208,7 +208,7 @@ def _held(case: Case, view: OutsideView) -> Verdict:
 def _exercised(case: Case, otherwise: str) -> Verdict:
     if otherwise:
         return Unknown(reason="not exercised", detail=otherwise)
-    found = recoveries(case)
+    found = recoveries(case.history)
     if not found:
         detail = "after no fault did an attempt begin with a snapshot or a commit of the engine's own"
         return Unknown(reason="not exercised", detail=detail)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from cutproof.faults.plan import AtAim, AtTime, KillNode
 from cutproof.harness.scenario.model import Scenario
+from cutproof.harness.search.outcome import measure
 from cutproof.harness.subject.port import SubjectFailed
 from cutproof.harness.subject.run import Result
 from cutproof.harness.subject.run import run as run_on
@@ -57,6 +58,7 @@ def test_a_careful_pipeline_that_is_killed_halfway_holds_and_is_exercised(tmp_pa
     assert isinstance(verdicts["no-data-loss"], Holds)
     assert isinstance(verdicts["progress"], Holds)
     assert [start.restores is not None for start in starts(result)] == [False, True, True]
+    assert measure(result.scenario, result.history).recoveries == 2
     assert [entry.phase for entry in result.history.journal if isinstance(entry, FaultFired)] in (
         ["halfway", "a-file-is-done"],
         ["a-file-is-done", "halfway"],
