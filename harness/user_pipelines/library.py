@@ -9,8 +9,8 @@ import msgspec
 
 from ..runtime.config import nearest
 from ..runtime.exit_codes import UsageError
+from .needs.supplies import missing
 from .reading import read_pipeline
-from .supplies import missing
 
 FOLDER = Path(__file__).with_name("shipped")
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ...properties.model.workload import Row
 from ..subject.port import SubjectFailed
 from .description import ROW, Read
-from .extras import module
+from .needs.extras import module
 from .places import expanded, filled
 from .topic import TopicReader
 

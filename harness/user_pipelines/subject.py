@@ -17,13 +17,13 @@ from ..runtime.progress import Progress
 from ..scenario.model import AnyCommand, Engine, Resume, Scenario, StopWithSavepoint, kind_of
 from ..subject.port import Capabilities, SubjectFailed
 from .description import HALFWAY, PIPELINE, Pipeline
-from .extras import demand, modules_of
 from .library import path_of
+from .needs.extras import demand, modules_of
+from .needs.supplies import supplied
 from .places import expanded, filled
 from .processes import Keeper
 from .reading import commands_of, databases_of, read_pipeline
 from .run import PipelineRun
-from .supplies import supplied
 
 MOST_KILLS = 2
 AFTER_US = (0, 0, 1_000, 10_000, 50_000)

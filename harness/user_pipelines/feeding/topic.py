@@ -13,7 +13,7 @@ from typing import Any
 from ....properties.model.workload import InputRecord
 from ...subject.port import SubjectFailed
 from ..description import Feed
-from ..extras import module
+from ..needs.extras import module
 from .feeder import Feeder
 
 ACKNOWLEDGED_WITHIN_S = 0.02

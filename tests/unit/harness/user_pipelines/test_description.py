@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cutproof.harness.runtime.exit_codes import UsageError
-from cutproof.harness.user_pipelines import extras
 from cutproof.harness.user_pipelines.library import SHIPPED, listed, path_of
+from cutproof.harness.user_pipelines.needs import extras
 from cutproof.harness.user_pipelines.places import PORTS, filled, free_ports
 from cutproof.harness.user_pipelines.reading import read_pipeline
 from cutproof.harness.user_pipelines.subject import PipelineSubject, pipeline_called

@@ -13,7 +13,6 @@ import pytest
 
 from cutproof.harness.runtime.exit_codes import UsageError
 from cutproof.harness.subject.port import SubjectFailed
-from cutproof.harness.user_pipelines import extras
 from cutproof.harness.user_pipelines.description import Feed
 from cutproof.harness.user_pipelines.feeding import feeder, topic
 from cutproof.harness.user_pipelines.feeding.feeder import Feeder
@@ -22,6 +21,7 @@ from cutproof.harness.user_pipelines.feeding.kinds import feeder_of
 from cutproof.harness.user_pipelines.feeding.lines import Lines
 from cutproof.harness.user_pipelines.feeding.table import ToTable
 from cutproof.harness.user_pipelines.feeding.topic import ToTopic
+from cutproof.harness.user_pipelines.needs import extras
 from cutproof.harness.user_pipelines.places import free_ports
 from cutproof.harness.user_pipelines.reading import read_pipeline
 from unit.harness.user_pipelines.toys import toy

@@ -7,8 +7,8 @@ import importlib.util
 from collections.abc import Iterator
 from typing import Any
 
-from ..runtime.exit_codes import UsageError
-from .description import PipelineFile
+from ...runtime.exit_codes import UsageError
+from ..description import PipelineFile
 
 EXTRAS = {"confluent_kafka": "kafka", "deltalake": "delta", "pyiceberg": "iceberg"}
 """the extra that installs a module"""

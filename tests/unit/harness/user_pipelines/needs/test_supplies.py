@@ -12,10 +12,10 @@ import pytest
 
 from cutproof.harness.runtime.exit_codes import HarnessFailed
 from cutproof.harness.runtime.progress import Silent
-from cutproof.harness.user_pipelines import supplies
 from cutproof.harness.user_pipelines.description import Pipeline
+from cutproof.harness.user_pipelines.needs import supplies
+from cutproof.harness.user_pipelines.needs.supplies import COMPLETE, missing, supplied
 from cutproof.harness.user_pipelines.reading import read_pipeline
-from cutproof.harness.user_pipelines.supplies import COMPLETE, missing, supplied
 from unit.harness.user_pipelines.toys import toy
 
 NEEDS = '[parameters]\nversion = "3.9"\n\n[needs]\njars = ["some.group:broker:{version}"]\n\n[computes]'

@@ -22,11 +22,11 @@ from pathlib import Path
 
 import msgspec
 
-from ...properties.spark.java import cache_folder, java_of, wrapper_home
-from ..runtime.exit_codes import HarnessFailed, one_line
-from ..runtime.progress import Progress, Silent
-from .description import Needs, Pipeline
-from .places import filled
+from ....properties.spark.java import cache_folder, java_of, wrapper_home
+from ...runtime.exit_codes import HarnessFailed, one_line
+from ...runtime.progress import Progress, Silent
+from ..description import Needs, Pipeline
+from ..places import filled
 
 FOLDER = "supplies"
 COMPLETE = "complete"
