@@ -24,6 +24,7 @@ from ...properties.model.history import (
 from ...properties.model.verdict import Verdict, Violated
 from ...properties.model.workload import Row
 from ...properties.quick_checker.case import Case
+from ...properties.quick_checker.from_outside import OutsideView
 from ..scenario.model import Scenario
 from ..shrink.reductions import replace, with_fault
 from .words import (
@@ -199,7 +200,20 @@ def _entry(scenario: Scenario, entry: object) -> str:
     return ""
 
 
+def _cover(view: OutsideView) -> str:
+    """What the output of a run that was seen from outside has to cover."""
+    if view.cover is None:
+        return "no witness says which records the output has to cover."
+    if view.covers_all:
+        return "all input ended, so every row is expected."
+    _, positions = view.cuts[view.cover.epoch]
+    records = ", ".join(f"split {split} before record {at}" for split, at in sorted(positions.items()))
+    return f"the job was {'drained' if view.cover.drained else 'stopped with a savepoint'}: {records}."
+
+
 def _cut(case: Case) -> str:
+    if case.is_black_box:
+        return _cover(case.from_outside)
     closing = case.closing
     if closing.checkpoint is None and closing.kind != "end":
         return "no checkpoint completed, so no row is expected."
@@ -215,7 +229,10 @@ def _cut(case: Case) -> str:
 
 
 def expected_rows(case: Case) -> Counter[Row]:
-    """The rows that an independent reader should see at the closing cut, as the quick checker computes them."""
+    """The rows that an independent reader should see at the closing cut, as the quick checker computes them, or as
+    PySpark has computed them of a query."""
+    if case.is_black_box and case.from_outside.follows_input:
+        return case.from_outside.due
     epoch = case.closing.epoch
     if case.history.sink == "idempotent":
         return Counter(case.expected.last_rows(epoch).values())

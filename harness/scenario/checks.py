@@ -122,7 +122,7 @@ def _names(scenario: Scenario) -> Iterator[str]:
         if name in COMMITTERS:
             yield f"the name {name!r} is reserved for a stage behind the sink"
     labels = {"name": scenario.name, "workload": workload.name, "defect": scenario.defect}
-    labels |= {"seed": scenario.seed, "expects": scenario.expects}
+    labels |= {"seed": scenario.seed, "expects": scenario.expects, "query": workload.query}
     for what, label in labels.items():
         if not _LABEL.fullmatch(label) or ".." in label:
             yield f"{label!r} cannot be its {what} (plain text without slashes)"
@@ -153,6 +153,8 @@ def _workload(scenario: Scenario) -> Iterator[str]:
     workload: Workload = scenario.workload
     topology: Topology = scenario.topology
     yield from problems(workload, topology)
+    if workload.query and not scenario.pipeline:
+        yield "workload.query: only a scenario of a pipeline has one, whose file has the text"
     yield from user_problems(workload)
     if not 1 <= topology.key_groups <= 32_768:
         yield f"{topology.key_groups} key groups; there can be 1 to 32,768"

@@ -39,7 +39,7 @@ from ...properties.model.workload import BEGINNING, SINK
 from ...properties.reconstruct.commands import Commands
 from ...properties.reconstruct.in_flight import records
 from ...properties.reconstruct.layouts import layouts
-from .history_witnesses import OF_SINK, commit_problems, witness_problems
+from .history_witnesses import OF_SINK, commit_problems, computed_problems, witness_problems
 from .model import Scenario
 
 HOW = ("alive", "finished", "cancelled", "failed", "killed")
@@ -60,6 +60,7 @@ def history_problems(
     yield from _words(history)
     yield from witness_problems(history)
     yield from commit_problems(history, known.lengths)
+    yield from computed_problems(history, scenario.workload.query, known.lengths)
     yield from _attempts(history, known)
     for place, run in enumerate(history.runs):
         yield from (f"runs[{place}].{problem}" for problem in _run(run, known))

@@ -79,3 +79,25 @@ def commit_problems(history: History, lengths: Mapping[int, int]) -> Iterator[st
     for place, read in enumerate(history.reads):
         if read.seen is not None and not outside:
             yield f"reads[{place}].seen: in a history with all witnesses a read counts its `rows`"
+
+
+def computed_problems(history: History, query: str, lengths: Mapping[int, int]) -> Iterator[str]:
+    """What is wrong with the expected rows of a workload with a query, which nobody but its pipeline can compute."""
+    if isinstance(history.computed, msgspec.UnsetType):
+        if query:
+            yield "computed is missing: the scenario's workload has a query, and only its pipeline's file has the text"
+        return
+    if not query:
+        yield "computed: the scenario's workload has no query, so its rows are computed here"
+    elif not history.lacks(WITNESSES):
+        yield "computed: what a query yields is judged from outside, and `witnesses` lacks none"
+    given = [_whole(one.positions, lengths) for one in history.computed.until]
+    commits = [] if isinstance(history.commits, msgspec.UnsetType) else history.commits
+    covers = [one.covers for one in history.journal if isinstance(one, JobEnded) and one.covers is not None]
+    for positions in (dict(lengths), *(one.positions for one in commits), *covers):
+        if _whole(positions, lengths) not in given:
+            yield f"computed.until: the rows of the records below {positions} are missing"
+
+
+def _whole(positions: Mapping[int, int], lengths: Mapping[int, int]) -> dict[int, int]:
+    return {split: positions.get(split, 0) for split in lengths}

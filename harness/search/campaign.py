@@ -22,7 +22,7 @@ from ..scenario.by_number import place_of
 from ..subject.names import check_capabilities, subject_called
 from ..subject.not_run import in_sentences, with_commands
 from ..subject.not_tried import not_tried
-from ..subject.port import Capabilities, Subject, close
+from ..subject.port import Capabilities, Subject, asks_pyspark, close
 from . import known_failures
 from .coverage import in_words, possible_targets
 from .known_failures import KnownFailures
@@ -108,7 +108,8 @@ class _Work:
         check_given(plan, self._subject.capabilities)
         self._real_time = self._subject.capabilities.real_time
         workers = campaign.workers or (REAL_TIME_WORKERS if self._real_time else WORKERS)
-        self._pool: Pool = Processes(plan, workers) if subject is None else Here(plan, subject)
+        here = self._subject if subject is not None or asks_pyspark(self._subject) else None
+        self._pool: Pool = Processes(plan, workers) if here is None else Here(plan, here)
 
     def verified(self, interruption: Interruption, on_outcome: Callable[[ScenarioOutcome], None] | None) -> Verified:
         """Everything; or after an interruption what was done by then.  Both are written and reported."""

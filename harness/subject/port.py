@@ -135,6 +135,19 @@ class DrawingItself(Protocol):
 
 
 @runtime_checkable
+class AskingPySpark(Protocol):
+    """A subject whose expected rows only PySpark can compute.  It is run in the process that has the Spark session."""
+
+    @property
+    def asks_pyspark(self) -> bool: ...
+
+
+def asks_pyspark(subject: Subject) -> bool:
+    """Whether a subject's runs need PySpark's rows."""
+    return isinstance(subject, AskingPySpark) and subject.asks_pyspark
+
+
+@runtime_checkable
 class Needing(Protocol):
     """A subject that needs other programs, such as servers."""
 

@@ -13,7 +13,7 @@ from ...properties.invariants.judge import Judgement, judge_case
 from ...properties.model.history import History
 from ...properties.quick_checker.case import Case
 from ..scenario.model import Scenario
-from .port import Subject, SubjectFailed, forget
+from .port import ScenarioRefused, Subject, SubjectFailed, asks_pyspark, forget
 
 Keep = Literal["nothing", "violated", "everything"]
 """which saved runs of a subject stay when they have been judged"""
@@ -57,6 +57,10 @@ def run(subject: Subject, scenario: Scenario, *, timeline: bool = False, keep: K
 
 def history_of(subject: Subject, scenario: Scenario, *, timeline: bool = False) -> History:
     """The history that a subject returns for a scenario; raises `SubjectFailed` if it returns no history."""
+    if scenario.workload.query and not asks_pyspark(subject):
+        raise ScenarioRefused(
+            "what it computes is a query in a pipeline's file: name the file with --subject pipeline:FILE"
+        )
     history: object = subject.run(scenario, timeline=timeline)
     if not isinstance(history, History):
         raise SubjectFailed(f"run returned a {type(history).__name__}; it has to return a cutproof.History")

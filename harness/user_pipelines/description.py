@@ -7,6 +7,7 @@ filled in: `places` lists them.
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import msgspec
@@ -185,7 +186,10 @@ class Read(Value, frozen=True, kw_only=True):
 
 
 class Computes(Value, frozen=True, kw_only=True):
-    """What the output has to be: the operators of the workload, in order."""
+    """What the output has to be: the operators of the workload, in order, or a query."""
+
+    sql: str = ""
+    """a query that PySpark runs on the view `input`; its columns are those of `feed`, and it yields those of `read`"""
 
     steps: tuple[AnyOperator, ...] = ()
     """operators as in a scenario file; none: the records themselves"""
@@ -261,10 +265,15 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
             before = name
         return tuple(found)
 
+    def query(self) -> str:
+        """The digest of the query; empty if operators say what is computed."""
+        text = self.file.computes.sql
+        return f"sha256 {hashlib.sha256(text.encode()).hexdigest()}" if text else ""
+
     def workload(self, records: tuple[tuple[int | None, int | None, int], ...]) -> tuple[Workload, Topology]:
         """The workload of one run; the harness feeds the records in their order, as one split."""
         computes = self.file.computes
         times = (tuple(record[RECORD.index(computes.time)] or 0 for record in records),) if computes.time else ()
         source = Input(name=SOURCE, splits=(records,), bounded=True, times=times, delay=computes.delay)
-        workload = Workload(name=self.name, inputs=(source,), nodes=self.nodes())
+        workload = Workload(name=self.name, inputs=(source,), nodes=self.nodes(), query=self.query())
         return workload, lay_out(workload, dict.fromkeys([SOURCE, *(node.name for node in workload.nodes), "sink"], 1))

@@ -21,6 +21,7 @@ from .description import (
     ROW,
     Aim,
     Commands,
+    Computes,
     Feed,
     Needs,
     Pipeline,
@@ -102,7 +103,7 @@ def _problems(pipeline: Pipeline) -> list[str]:
     ]
     found += [f"read.columns.{name}: a row has {', '.join(ROW)}" for name in file.read.columns if name not in ROW]
     found += [f"{where} is empty" for where, command in commands_of(file) if not command]
-    found += _feed_problems(file.feed) + _read_problems(file.read)
+    found += _feed_problems(file.feed) + _read_problems(file.read) + _sql_problems(file.computes)
     found += [*_name_problems(file), *_needs_problems(file.needs), *_command_problems(file.commands)]
     if not any(program.killed or program.paused for _, program in _programs(file)):
         found.append("run.killed: no process of the pipeline is killed or paused, so nothing would be tried")
@@ -255,6 +256,12 @@ def _feed_problems(feed: Feed) -> list[str]:
     if feed.to != "files" and feed.format != "json-lines":
         found.append(f"feed.format does not go with {feed.to}")
     return found
+
+
+def _sql_problems(computes: Computes) -> list[str]:
+    """What does not go with a query; PySpark says later whether the query itself can be used."""
+    given = {"steps": bool(computes.steps), "time": bool(computes.time), "delay": bool(computes.delay)}
+    return [f"computes.{name} does not go with sql" for name, there in given.items() if there and computes.sql]
 
 
 def _missing_and_spare(where: str, value: Feed | Read, kind: str, fields: Mapping[str, tuple[str, ...]]) -> list[str]:

@@ -16,8 +16,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from ...faults.plan import AnyFault, AtAim, AtTime, KillNode, PauseNode, kind_of
-from ...properties.model.history import AttemptStarted, History, JobEnded
+from ...properties.model.history import AttemptStarted, Computed, History, JobEnded
 from ...properties.model.workload import Row
 from ...properties.quick_checker.from_outside import OutsideView
 from ...properties.reconstruct.commands import STOPS
@@ -25,6 +27,7 @@ from ...properties.reconstruct.lineage import INFINITE
 from ..scenario.model import AnyCommand, Resume, Scenario, StopWithSavepoint
 from ..subject.port import SubjectFailed
 from .aims import Lookout
+from .answers import Answers
 from .description import HALFWAY, Pipeline, Role
 from .feeding.kinds import feeder_of
 from .journal import Journal
@@ -61,8 +64,12 @@ class PipelineRun:
         supplies: Mapping[str, str],
         *,
         watches_aims: bool = False,
+        answers: Answers | None = None,
     ) -> None:
-        """`supplies` are the places of what the pipeline needs (`supplies.supplied`); the run closes the keeper."""
+        """`supplies` are the places of what the pipeline needs (`supplies.supplied`); the run closes the keeper.
+
+        `answers` are the rows of a pipeline whose file has an SQL text.
+        """
         self._file = pipeline.file
         self._scenario = scenario
         self._keeper = keeper
@@ -84,6 +91,7 @@ class PipelineRun:
         self._output = Output(self._file.read, self._places, self._programs.printed_rows)
         (records,) = scenario.workload.inputs[0].splits
         self._feeder = feeder_of(self._file, records, self._folder / "input", self._places)
+        self._answers = answers
         self.expected = self._expected_rows()
         self.aims_met = dict.fromkeys(self._file.aims if watches_aims else (), False)
         """of each aim of the file, whether it was met; empty if aims are not watched"""
@@ -138,6 +146,7 @@ class PipelineRun:
             witnesses=list(WITNESSES),
             committed=committed,
             reads=self._journal.reads,
+            computed=self._computed(),
             journal=self._journal.entries,
             quiet=ended,
             cut_short=self._cut_short,
@@ -454,20 +463,34 @@ class PipelineRun:
         raise SubjectFailed("a fault or a command of a pipeline has a time or an aim")
 
     def _halfway(self) -> Callable[[], bool]:
-        """Whether more rows are visible than before, and others are not."""
-        before = 0
+        """Whether rows are visible that were not, and others are not yet."""
+        before: list[Row] = []
 
         def is_met() -> bool:
             nonlocal before
-            grew, before = len(self._rows) > before, len(self._rows)
-            return grew
+            new = self._rows is not before and bool(Counter(self._rows) - Counter(before))
+            before = self._rows
+            return new
 
         return is_met
+
+    def _computed(self) -> Computed | msgspec.UnsetType:
+        """What PySpark computes of the run's query: the rows of all records, and of those that a stopped job covers."""
+        if self._answers is None:
+            return msgspec.UNSET
+        ends = [entry for entry in self._journal.entries if isinstance(entry, JobEnded)]
+        return self._answers.computed([entry.covers for entry in ends if entry.covers is not None])
 
     def _expected_rows(self) -> Counter[Row]:
         """The rows that the output has to hold in the end: what a run without any fault would leave."""
         promises = self._file.promises
-        stub = History(subject="", guarantee=promises.guarantee, sink=promises.sink, identity=promises.identity)
+        stub = History(
+            subject="",
+            guarantee=promises.guarantee,
+            sink=promises.sink,
+            identity=promises.identity,
+            computed=self._computed(),
+        )
         view = OutsideView(self._scenario.workload, self._scenario.topology, stub)
         if promises.sink == "idempotent":
             rows = view.last_rows.values() if promises.identity == "key" else view.rows_until(INFINITE)

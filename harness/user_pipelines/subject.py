@@ -6,6 +6,7 @@ import random
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode
 
 from msgspec.structs import replace
@@ -16,6 +17,7 @@ from ..runtime.exit_codes import UsageError
 from ..runtime.progress import Progress
 from ..scenario.model import AnyCommand, Engine, Resume, Scenario, StopWithSavepoint, kind_of
 from ..subject.port import Capabilities, SubjectFailed
+from .answers import Answers, query_of
 from .description import HALFWAY, PIPELINE, Pipeline
 from .library import path_of
 from .needs.extras import demand, modules_of
@@ -25,6 +27,11 @@ from .processes import Keeper
 from .reading import commands_of, databases_of, read_pipeline
 from .run import PipelineRun
 
+if TYPE_CHECKING:
+    from ...properties.spark.query import Query
+
+SAMPLE = 60
+"""records on which a query is tried before anything runs"""
 MOST_KILLS = 2
 AFTER_US = (0, 0, 1_000, 10_000, 50_000)
 """how long after its aim is met a kill comes"""
@@ -62,6 +69,7 @@ class PipelineSubject:
         self.pipeline: Pipeline = read_pipeline(path, parameters)
         self._given = dict(parameters or {})
         self._supplies: dict[str, str] | None = None
+        self._query: Query | None = None
 
     @property
     def name(self) -> str:
@@ -107,17 +115,42 @@ class PipelineSubject:
             if not program.startswith("{") and shutil.which(program) is None:
                 raise UsageError(f"{self.pipeline.path}: there is no program {program!r}; {where} starts it")
 
+    @property
+    def asks_pyspark(self) -> bool:
+        """Whether an SQL text says what the pipeline computes."""
+        return bool(self.pipeline.file.computes.sql)
+
     def prepare(self, progress: Progress) -> None:
-        """Fetch what the pipeline needs and is not there yet; raises HarnessFailed if it cannot be had."""
+        """Fetch what the pipeline needs and is not there yet, and have PySpark check the file's SQL text.
+
+        Raises HarnessFailed if something cannot be had, UsageError if the text cannot be used.
+        """
+        if self.asks_pyspark:
+            progress.step("asking PySpark what the pipeline computes")
+            try:
+                self._answers(self.without_faults(SAMPLE))
+            except SubjectFailed as error:
+                raise UsageError(f"{self.pipeline.path}: {error}") from error
         self._supplies = supplied(self.pipeline, progress)
+
+    def _answers(self, scenario: Scenario) -> Answers | None:
+        """The rows that PySpark computes of a scenario's records; None if operators say what is computed."""
+        if not self.asks_pyspark:
+            return None
+        if self._query is None:
+            self._query = query_of(self.pipeline)
+        return Answers(self._query, scenario.workload.inputs[0].splits[0], self.pipeline.file.promises)
 
     def new_run(self, scenario: Scenario, *, watches_aims: bool = False) -> PipelineRun:
         """A run of a scenario, in a folder of its own; whoever asked for it closes it."""
         if self._supplies is None:
             self._supplies = supplied(self.pipeline)
+        answers = self._answers(scenario)
         keeper = Keeper()
         try:
-            return PipelineRun(self.pipeline, scenario, keeper, self._supplies, watches_aims=watches_aims)
+            return PipelineRun(
+                self.pipeline, scenario, keeper, self._supplies, watches_aims=watches_aims, answers=answers
+            )
         except BaseException:
             keeper.close()
             raise
@@ -191,7 +224,8 @@ class PipelineSubject:
         """Run a scenario; raises SubjectFailed if it is not one of this pipeline, or if the pipeline cannot be
         started, fed or read."""
         workload = scenario.workload
-        if workload.nodes != self.pipeline.nodes() or [len(one.splits) for one in workload.inputs] != [1]:
+        mine = (self.pipeline.nodes(), self.pipeline.query(), [1])
+        if (workload.nodes, workload.query, [len(one.splits) for one in workload.inputs]) != mine:
             raise SubjectFailed(f"the scenario is not one of {self.pipeline.path.name}: its workload is another")
         for one in (*scenario.faults, *scenario.commands):
             if isinstance(one.trigger, AtAim) and one.trigger.aim not in (HALFWAY, *self.pipeline.file.aims):

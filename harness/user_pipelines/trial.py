@@ -21,7 +21,7 @@ from .subject import PipelineSubject
 RECORDS = 10
 AMID_RECORDS = 60
 """of the run in which the pipeline is killed or paused"""
-ENTRIES = ("run", "read", "feed", "roles", "commands", "aims", "restored", "stored", "needs")
+ENTRIES = ("run", "read", "feed", "roles", "commands", "aims", "restored", "stored", "needs", "computes")
 """the parts of the file that an error's message may begin with"""
 
 
@@ -47,7 +47,8 @@ def tried(subject: PipelineSubject, progress: Callable[[str], None] = lambda _: 
         return [Check(entry=_entry_of(str(error)), ok=False, seen=str(error))]
     finally:
         run.close()
-    checks = [*_course(subject, history), *_rows(scenario, run, history), *_aims(run)]
+    what = "query yields" if subject.pipeline.file.computes.sql else "steps yield"
+    checks = [*_course(subject, history), *_rows(scenario, run, history, what), *_aims(run)]
     return [*checks, _restored(subject, progress)] if all(check.ok for check in checks) else checks
 
 
@@ -69,7 +70,8 @@ def _course(subject: PipelineSubject, history: History) -> list[Check]:
     return [Check(entry=entry, ok=True, seen=how)]
 
 
-def _rows(scenario: Scenario, run: PipelineRun, history: History) -> list[Check]:
+def _rows(scenario: Scenario, run: PipelineRun, history: History, what: str) -> list[Check]:
+    """Whether the rows are those that were expected; `what` says what yields these."""
     given, found = plural(len(scenario.workload.inputs[0].splits[0]), "record"), Counter(history.committed)
     lost, extra = run.expected - found, found - run.expected
     checks = [Check(entry="feed, read", ok=bool(found), seen=f"{given} given, {plural(found.total(), 'row')} read")]
@@ -81,7 +83,7 @@ def _rows(scenario: Scenario, run: PipelineRun, history: History) -> list[Check]
         word = "found" if extra else "missing"
         checks.append(Check(entry="computes", ok=False, seen=f"{missing}; {word}: ({row_in_words(first)}){instead}"))
     else:
-        checks.append(Check(entry="computes", ok=True, seen="the rows are those that the steps yield"))
+        checks.append(Check(entry="computes", ok=True, seen=f"the rows are those that the {what}"))
     return checks
 
 

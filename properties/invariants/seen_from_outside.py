@@ -152,13 +152,15 @@ def _view(case: Case) -> OutsideView | Unknown:
             "its rows follow the order in which its operators took their records, and no witness saw this order"
         )
     repeats = case.history.guarantee != "exactly-once"
-    if repeats and any(isinstance(node.operator, STATEFUL) for node in case.workload.nodes):
+    if repeats and (view.replaces_rows or any(isinstance(node.operator, STATEFUL) for node in case.workload.nodes)):
         return _not_observable(
             f"in {case.history.guarantee} mode its state follows the records that its operators took, and no witness"
             " saw these"
         )
     if any(isinstance(entry, CommandIssued) and entry.checkpoint is not None for entry in case.history.journal):
         return _not_observable("a job was resumed from a named snapshot, and no witness says which records it holds")
+    if case.history.sink == "idempotent" and view.replaces_rows and not view.covers_all:
+        return _not_observable("the table may be ahead of what the job covers, and more records replace rows of it")
     return view
 
 
@@ -219,6 +221,8 @@ def _exercised(case: Case, otherwise: str) -> Verdict:
 
 
 def _visibility(case: Case) -> Verdict:
+    if case.from_outside.replaces_rows:
+        return _not_observable("more records may replace a row of its query, so a row may rightly vanish")
     vanished = _vanished(case)
     if vanished is not None:
         return vanished

@@ -307,6 +307,23 @@ class Commit(Entry, kw_only=True):
     """split: the next offset; 0 for a split that is left out"""
 
 
+class RowsBelow(Entry, kw_only=True):
+    """The rows of all records below `positions`."""
+
+    positions: dict[int, int]
+    """split: the next offset; 0 for a split that is left out"""
+    rows: list[Row]
+
+
+class Computed(Entry, kw_only=True):
+    """What PySpark computed, when the run was recorded, of a workload whose SQL text stands in a pipeline's file."""
+
+    by_record: bool = False
+    """each record yields its rows by itself, so that no row changes when more records come"""
+    until: list[RowsBelow] = []
+    """for the end of all input, each marker of a commit, and what a stopped job had processed"""
+
+
 class JournalEntry(Entry, kw_only=True, tag_field="event"):
     """Base of the rare, ordered events of a run."""
 
@@ -508,6 +525,8 @@ class History(Entry, kw_only=True, omit_defaults=False):
     reads: list[Read] = []
     commits: list[Commit] | msgspec.UnsetType = msgspec.UNSET
     """of an engine that is seen from outside alone"""
+    computed: Computed | msgspec.UnsetType = msgspec.UNSET
+    """the expected rows of a workload with a query; no witness: it did not see the run"""
     journal: list[AnyJournalEntry] = []
     residue: Residue = msgspec.field(default_factory=Residue)
     restart_attempts: int = -1

@@ -141,6 +141,9 @@ class Workload(Value, kw_only=True):
     name: str
     inputs: tuple[Input, ...]
     nodes: tuple[Node, ...] = ()
+    query: str = ""
+    """in place of nodes: the digest of an SQL text that says what is computed.  The text itself stands in the
+    pipeline's file alone, so nothing of a scenario is executed"""
 
     def splits(self) -> Iterator[tuple[int, Input, tuple[InputRecord, ...]]]:
         """(split number, input, records) of every split, numbered through all inputs."""
@@ -219,6 +222,8 @@ def problems(workload: Workload, topology: Topology) -> list[str]:
     if not workload.inputs:
         found.append("the workload has no input")
         return found
+    if workload.query and workload.nodes:
+        found.append("the workload has a query and nodes: it has one or the other")
     for name in names:
         if names.count(name) > 1 or name == SINK:
             found.append(f"the name {name!r} is used twice or reserved")

@@ -4,6 +4,9 @@ A run that was seen from outside has no witness of what its tasks took, or of wh
 snapshots hold.  Its rows can still be compared with the workload if they depend on the
 input alone (classes M and S, see `classes`): the end of the job, or the markers of its
 commits, say which records the output covers.
+
+The rows of a workload with a query are given with the history (`Computed`): PySpark has
+computed them, and they are only compared here.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from functools import cached_property
 
 import msgspec
 
-from ..model.history import AttemptStarted, CommandIssued, CommandReturned, Commit, History, JobEnded
+from ..model.history import AttemptStarted, CommandIssued, CommandReturned, Commit, Computed, History, JobEnded
 from ..model.workload import Row, Topology, Workload, window_of
 from ..reconstruct.lineage import INFINITE
 from ..semantics.classes import FOLLOWING, class_of
@@ -77,9 +80,15 @@ class OutsideView:
 
     @cached_property
     def everything(self) -> Counter[Row] | None:
-        """All rows that the input can yield.  None if a drain may have emitted windows with a part of their records."""
+        """All rows that the input can yield.
+
+        None if a drain may have emitted windows with a part of their records, or if more records may replace rows and
+        the output does not cover all of them.
+        """
         if self.cover is not None and self.cover.drained:
             return self.covered
+        if self.replaces_rows and not self.covers_all:
+            return None
         return None if self._drains_windows else self.rows_until(INFINITE)
 
     @property
@@ -100,24 +109,59 @@ class OutsideView:
             raise ValueError("no witness says what the output covers")
         return self.rows_until(self.cover.epoch)
 
+    @property
+    def due(self) -> Counter[Row]:
+        """The rows that the output has to hold in the end; none if no witness says what it covers, and more records
+        may replace rows."""
+        rows = self.covered if self.cover is not None else self.everything or Counter()
+        if self._history.sink != "idempotent":
+            return rows
+        by_key = self._history.identity == "key" and rows
+        return Counter(self.last_rows.values()) if by_key else Counter(set(rows))
+
     def rows_until(self, epoch: int) -> Counter[Row]:
-        """The rows of all records up to an epoch: the place of a commit in `commits`, or `INFINITE`."""
+        """The rows of all records up to an epoch: the place of a commit in `commits`, or `INFINITE`.
+
+        Raises LookupError if the workload has a query and its rows were not given for this epoch.
+        """
+        if self.workload.query:
+            return self._given(self._ends if epoch == INFINITE else dict(self.cuts)[epoch])
         return Counter(row for at, rows in self.rows.items() if at <= epoch for row in rows)
 
     @property
     def rows(self) -> dict[int, list[Row]]:
-        """The rows by epoch."""
+        """The rows by epoch; a workload with a query has none."""
         return self._computation.rows
+
+    @property
+    def replaces_rows(self) -> bool:
+        """Whether a row may change, or go, when more records come: a query says so, operators only add rows."""
+        return bool(self.workload.query) and not self._computed.by_record
+
+    @property
+    def _computed(self) -> Computed:
+        given = self._history.computed
+        return Computed() if isinstance(given, msgspec.UnsetType) else given
+
+    def _given(self, positions: dict[int, int]) -> Counter[Row]:
+        for one in self._computed.until:
+            if {split: one.positions.get(split, 0) for split in positions} == positions:
+                return Counter(one.rows)
+        raise LookupError(f"the history does not say which rows the query yields below {positions}")
 
     @cached_property
     def cuts(self) -> tuple[tuple[int, dict[int, int]], ...]:
         """(epoch, the next offset of every split) of each commit, and of what a stopped job had processed."""
-        splits = [split for split, _, _ in self.workload.splits()]
+        splits = list(self._ends)
         positions = [one.positions for one in self.commits]
         stopped = self.ended.covers if self.ended is not None else None
         if stopped is not None and positions[-1:] != [stopped]:
             positions.append(stopped)
         return tuple((epoch, {split: one.get(split, 0) for split in splits}) for epoch, one in enumerate(positions))
+
+    @cached_property
+    def _ends(self) -> dict[int, int]:
+        return {split: len(records) for split, _, records in self.workload.splits()}
 
     @cached_property
     def drained(self) -> frozenset[int]:
@@ -132,4 +176,6 @@ class OutsideView:
     def last_rows(self) -> dict[int | None, Row]:
         """By key, the last row of what the output covers, in one of the orders that the run may have had."""
         epoch = self.cover.epoch if self.cover is not None else INFINITE
+        if self.workload.query:
+            return {row[0]: row for row in self.rows_until(epoch)}
         return {row[0]: row for at in sorted(self.rows) if at <= epoch for row in self.rows[at]}

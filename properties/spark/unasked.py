@@ -25,6 +25,7 @@ from ..semantics.user_functions import user_nodes
 from .bounds import beyond_64_bits
 
 UNDESCRIBED = "a job began with operators that the workload does not describe"
+GIVEN = "PySpark gave the expected rows, and the quick checker compared them"
 TOO_LARGE = "its numbers may leave 64 bits"
 UNSEEN = "no witness saw in which order its operators took their records"
 OUT_OF_ORDER = "a task took its snapshots in another order than that of their numbers"
@@ -45,6 +46,7 @@ QUICK = "only the quick checker was asked for"
 
 REASONS = (
     UNDESCRIBED,
+    GIVEN,
     TOO_LARGE,
     UNSEEN,
     OUT_OF_ORDER,
@@ -65,8 +67,9 @@ REASONS = (
 )
 """All reasons.  Each completes "PySpark was not asked, because …", or is one of `WHOLE_SENTENCES`."""
 
-WHOLE_SENTENCES = (NEITHER, SPARK_FAILED, ENDED)
-"""Reasons that are whole sentences.  PySpark may have been asked: it did not answer, or its answer does not decide."""
+WHOLE_SENTENCES = (GIVEN, NEITHER, SPARK_FAILED, ENDED)
+"""Reasons that are whole sentences.  PySpark may have been asked: it did not answer, or its answer does not decide.  Or
+it had been asked before the run."""
 
 
 def in_words(reason: str) -> str:
@@ -91,6 +94,8 @@ ASKED = Unasked()
 
 def nothing_asked(case: Case) -> str:
     """Why there is no question about a case at all; empty if there may be one."""
+    if case.workload.query:
+        return GIVEN
     if beyond_64_bits(case.workload):
         return TOO_LARGE
     if case.is_black_box:
