@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ..faults.plan import KINDS
 from ..properties.model.verdict import INVARIANTS
-from ..properties.spark.unasked import IN_ROWS, IN_STATE
+from ..properties.spark.unasked import GIVEN, IN_ROWS, IN_STATE
 from .model import FaultCounts, InvariantCounts, NotRun, Summary, Value
 from .words import PROMISES, foreign_in_words, plural
 
@@ -100,14 +100,18 @@ def by_reason(not_run: list[NotRun]) -> dict[str, list[NotRun]]:
 
 def asked_lead(summary: Summary) -> str:
     """For how many scenarios PySpark computed the expected rows; empty if that was not counted."""
-    asked = summary.oracle.asked
-    run = asked + sum(summary.oracle.not_asked.values())
-    return f"PySpark computed the expected rows in {asked:,} of {plural(run, 'scenario')}." if run else ""
+    asked, not_asked = summary.oracle.asked, summary.oracle.not_asked
+    run, given = asked + sum(not_asked.values()), not_asked.get(GIVEN, 0)
+    alone = ", and the quick checker only compared them" if given else ""
+    return (
+        f"PySpark computed the expected rows in {asked + given:,} of {plural(run, 'scenario')}{alone}." if run else ""
+    )
 
 
 def oracle_lead(summary: Summary) -> str:
     """The same, and why PySpark was not asked in the others."""
-    sentence, why = asked_lead(summary), summary.oracle.not_asked
+    sentence = asked_lead(summary)
+    why = {reason: number for reason, number in summary.oracle.not_asked.items() if reason != GIVEN}
     return f"{sentence[:-1]}; it was not asked in the others: {reasons(why)}." if any(why.values()) else sentence
 
 

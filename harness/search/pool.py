@@ -26,6 +26,8 @@ class Pool(Protocol):
     """Runs chunks and shrinks, at once or later."""
 
     workers: int
+    starts: bool
+    """it has to start interpreters before it runs anything"""
 
     def chunk(self, first: int, end: int) -> Future[Encoded]:
         """Scenarios `first` to `end` - 1; `chunk_of` decodes the result."""
@@ -47,6 +49,8 @@ def chunk_of(done: Encoded) -> Chunk:
 
 class Processes:
     """Worker processes; they are spawned, so they inherit no lock and no thread of this process."""
+
+    starts = True
 
     def __init__(self, plan: Plan, workers: int) -> None:
         self.workers = workers
@@ -77,9 +81,11 @@ class Processes:
 
 
 class Here:
-    """This process: for a subject that has no name under which a worker could import it, and for tests."""
+    """This process: for a subject that has no name under which a worker could import it, for one that asks PySpark
+    itself, and for tests."""
 
     workers = 1
+    starts = False
 
     def __init__(self, plan: Plan, subject: Subject | None = None) -> None:
         self._worker = Worker(plan, subject)

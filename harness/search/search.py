@@ -216,7 +216,7 @@ class Search:
         found = self._found
         if chunk.wrong:
             raise UsageError(chunk.wrong)
-        if not found.tally.run and not found.tally.undriven:
+        if self._pool.starts and not found.tally.run and not found.tally.undriven:
             found.start_s += time.perf_counter() - self._began
         scenarios = [one for one in chunk.undriven if one.kind == ScenarioOutcome.kind]
         found.tally.undriven += len(scenarios)

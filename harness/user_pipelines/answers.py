@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...properties.model.history import Computed, RowsBelow
@@ -15,6 +15,7 @@ from .description import Pipeline, Promises
 if TYPE_CHECKING:
     from ...properties.spark.query import Query
 
+Positions = Sequence[Mapping[int, int]]
 WHERE = "computes.sql"
 
 
@@ -54,9 +55,13 @@ class Answers:
             if most > 1:
                 raise SubjectFailed(f"promises.identity: the query yields {most} rows of one key; it has to be 'row'")
 
-    def computed(self, positions: Iterable[Mapping[int, int]] = ()) -> Computed:
-        """The rows below each of these positions, and those of all records; raises SubjectFailed as above."""
-        numbers = dict.fromkeys((len(self._records), *(one.get(0, 0) for one in positions)))
+    def computed(self, covers: Positions = (), commits: Positions = ()) -> Computed:
+        """The rows below each of these positions, and those of all records; raises SubjectFailed as above.
+
+        Where more records may replace rows, the rows below a commit are compared with nothing but the last output.
+        """
+        judged = commits if self._query.by_record else commits[-1:]
+        numbers = dict.fromkeys((len(self._records), *(one.get(0, 0) for one in (*covers, *judged))))
         until = [RowsBelow(positions={0: number}, rows=self._until(number)) for number in numbers]
         return Computed(by_record=self._query.by_record, until=until)
 

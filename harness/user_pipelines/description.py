@@ -185,6 +185,14 @@ class Read(Value, frozen=True, kw_only=True):
     """how often a reader reads on the way"""
 
 
+class Commits(Value, frozen=True, kw_only=True):
+    """What the pipeline itself has recorded as committed, in the database of its output."""
+
+    query: str = ""
+    """SQL, asked in the snapshot in which the rows are read: of how many records, in the order in which they were
+    given, the visible rows may be"""
+
+
 class Computes(Value, frozen=True, kw_only=True):
     """What the output has to be: the operators of the workload, in order, or a query."""
 
@@ -222,6 +230,7 @@ class PipelineFile(Value, frozen=True, kw_only=True):
     commands: Commands = Commands()
     feed: Feed = Feed()
     read: Read
+    commits: Commits = Commits()
     computes: Computes = Computes()
     promises: Promises = Promises()
     aims: dict[str, Aim] = {}

@@ -9,6 +9,7 @@ from ...properties.model.history import (
     AttemptStarted,
     CommandIssued,
     CommandReturned,
+    Commit,
     FaultFired,
     JobEnded,
     Read,
@@ -27,6 +28,7 @@ class Journal:
         """the number of the present job: a job that is resumed has the next one"""
         self.entries: list[AnyJournalEntry] = []
         self.reads: list[Read] = []
+        self.commits: list[Commit] = []
 
     def next(self) -> int:
         self._order += 1
@@ -76,8 +78,16 @@ class Journal:
         """The command has returned; with an error it had no effect."""
         self.entries.append(CommandReturned(order=self.next(), at_us=self._at_us(), command=number, error=error))
 
-    def read(self, began: int, rows: list[Row]) -> None:
-        """A reader has read; `began` is the order at which it began."""
+    def read(self, began: int, rows: list[Row], marker: int = 0) -> None:
+        """A reader has read; `began` is the order at which it began.
+
+        `marker` says of how many records the rows may be that were visible then.  The commits that it tells of came
+        before the end of the read: when they were made, and whether others came between, nobody saw.
+        """
+        before = self.commits[-1].positions[0] if self.commits else 0
+        if marker > before:
+            commit = Commit(commit=len(self.commits) + 1, order=self.next(), positions={0: marker})
+            self.commits.append(commit)
         self.reads.append(Read(began=began, ended=self.next(), rows=len(rows), seen=rows))
 
     def _at_us(self) -> int:

@@ -6,6 +6,7 @@ of Spark that has a `_spark_metadata` log holds the files that the log names, an
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import glob
 import json
@@ -24,6 +25,9 @@ from .topic import TopicReader
 if TYPE_CHECKING:
     from .postgres import Postgres
 
+Found = list[dict[str, Any]]
+"""the rows of a query"""
+READ, COMMITS = "read.query", "commits.query"
 LINE = 200
 """how many characters of a row a message has"""
 
@@ -39,9 +43,14 @@ class NotReadable(SubjectFailed):
 class Output:
     """Where a pipeline's output is, in one run."""
 
-    def __init__(self, read: Read, places: Mapping[str, str], printed_by: Callable[[], str] = str) -> None:
-        """`printed_by` runs the command that prints the rows."""
+    def __init__(
+        self, read: Read, places: Mapping[str, str], printed_by: Callable[[], str] = str, commits: str = ""
+    ) -> None:
+        """`printed_by` runs the command that prints the rows; `commits` is the query of the marker of commits."""
         self._read = read
+        self._commits = commits
+        self.marker = 0
+        """the marker of commits in the snapshot of the last read: of how many records the rows may be"""
         self._places = places
         self._printed_by = printed_by
         self._topic: TopicReader | None = None
@@ -159,7 +168,7 @@ class Output:
 
     def _sqlite(self) -> list[dict[str, Any]]:
         path = Path(filled(self._read.path, self._places))
-        return self._queried(lambda text: query_sqlite(path, text))
+        return self._queried(lambda texts: snapshot_of_sqlite(path, texts))
 
     def _postgres(self) -> list[dict[str, Any]]:
         from .postgres import Postgres
@@ -168,19 +177,20 @@ class Output:
             server = Postgres(filled(self._read.dsn, self._places))
         except SubjectFailed as error:
             raise SubjectFailed(f"read.dsn: {error}") from None
-        return self._queried(lambda text: query_postgres(server, text))
+        return self._queried(lambda texts: snapshot_of_postgres(server, texts))
 
-    def _queried(self, ask: Callable[[str], list[dict[str, Any]]]) -> list[dict[str, Any]]:
-        self.absent = ""
+    def _queried(self, ask: Callable[[Mapping[str, str]], list[Found]]) -> Found:
+        """The rows; the marker of commits is of the same snapshot."""
+        self.absent, self.marker = "", 0
+        texts = {READ: self._read.query} | ({COMMITS: self._commits} if self._commits else {})
         try:
-            return ask(filled(self._read.query, self._places))
+            rows, *markers = ask({where: filled(text, self._places) for where, text in texts.items()})
         except NotThere as error:
-            self.absent = f"read.query: {error}"
+            self.absent = str(error)
             return []
-        except NotReadable as error:
-            raise NotReadable(f"read.query: {error}") from None
-        except SubjectFailed as error:
-            raise SubjectFailed(f"read.query: {error}") from None
+        if markers:
+            self.marker = _marker(markers[0])
+        return rows
 
 
 def is_postgres(known: str) -> bool:
@@ -188,7 +198,7 @@ def is_postgres(known: str) -> bool:
     return known.startswith(("postgresql://", "postgres://"))
 
 
-def query(database: str, text: str) -> list[dict[str, Any]]:
+def query(database: str, text: str) -> Found:
     """The rows of a query to a PostgreSQL by its URL, or to a file of SQLite; either may have variables."""
     known = expanded(database)
     if not is_postgres(known):
@@ -198,43 +208,92 @@ def query(database: str, text: str) -> list[dict[str, Any]]:
     return query_postgres(Postgres(database), text)
 
 
-def query_postgres(server: Postgres, text: str) -> list[dict[str, Any]]:
+def query_postgres(server: Postgres, text: str) -> Found:
     """The rows of a query.  Raises NotThere if its table does not exist, NotReadable if the server cannot be reached or
     does not answer in time, SubjectFailed for any other error."""
+    return snapshot_of_postgres(server, {"": text})[0]
+
+
+def query_sqlite(path: Path, text: str) -> Found:
+    """The rows of a query.  Raises NotThere if its database or table does not exist, NotReadable if another process
+    keeps the database locked, SubjectFailed for any other error."""
+    return snapshot_of_sqlite(path, {"": text})[0]
+
+
+def snapshot_of_postgres(server: Postgres, texts: Mapping[str, str]) -> list[Found]:
+    """The rows of queries to one snapshot, by what stands before the message of an error.
+
+    Raises as `query_postgres` does; a query behind the first whose table does not exist has no rows.
+    """
     import psycopg
     from psycopg.rows import dict_row
 
+    found: list[Found] = []
     try:
         with server.connect() as session:
-            session.autocommit = True
-            return list(session.cursor(row_factory=dict_row).execute(text.encode()))
+            if len(texts) == 1:
+                session.autocommit = True
+            else:
+                session.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            for text in texts.values():
+                found.append(list(session.cursor(row_factory=dict_row).execute(text.encode())))
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
-        raise NotThere(server.said(error).partition(" LINE ")[0]) from None
+        if not found:
+            raise NotThere(_about(texts, found, server.said(error).partition(" LINE ")[0])) from None
+        found.append([])
     except psycopg.OperationalError as error:
-        raise NotReadable(server.said(error)) from None
+        raise NotReadable(_about(texts, found, server.said(error))) from None
     except psycopg.Error as error:
-        raise SubjectFailed(server.said(error)) from None
+        raise SubjectFailed(_about(texts, found, server.said(error))) from None
+    return found
 
 
-def query_sqlite(path: Path, query: str) -> list[dict[str, Any]]:
-    """The rows of a query.  Raises NotThere if its database or table does not exist, NotReadable if another process
-    keeps the database locked, SubjectFailed for any other error."""
+def snapshot_of_sqlite(path: Path, texts: Mapping[str, str]) -> list[Found]:
+    """The rows of queries to one snapshot, by what stands before the message of an error.
+
+    Raises as `query_sqlite` does; a query behind the first whose table does not exist has no rows.
+    """
+    found: list[Found] = []
     if not path.exists():
-        raise NotThere(f"there is no file {path.name}")
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=0.2)
+        raise NotThere(_about(texts, found, f"there is no file {path.name}"))
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=0.2, isolation_level=None)
     try:
         connection.row_factory = sqlite3.Row
-        return [dict(row) for row in connection.execute(query)]
+        if len(texts) > 1:
+            connection.execute("BEGIN")
+        for text in texts.values():
+            found.append([dict(row) for row in connection.execute(text)])
     except sqlite3.OperationalError as error:
         if "no such table" in str(error) or "unable to open" in str(error):
-            raise NotThere(f"SQLite says: {error}") from error
+            if not found:
+                raise NotThere(_about(texts, found, f"SQLite says: {error}")) from error
+            return [*found, []]
         if "locked" in str(error) or "busy" in str(error):
-            raise NotReadable(f"the database {path.name} is locked") from error
-        raise SubjectFailed(f"the query {query!r} fails: {error}") from error
+            raise NotReadable(_about(texts, found, f"the database {path.name} is locked")) from error
+        raise SubjectFailed(
+            _about(texts, found, f"the query {[*texts.values()][len(found)]!r} fails: {error}")
+        ) from error
     except sqlite3.Error as error:
-        raise SubjectFailed(f"{path.name} cannot be read: {error}") from error
+        raise SubjectFailed(_about(texts, found, f"{path.name} cannot be read: {error}")) from error
     finally:
         connection.close()
+    return found
+
+
+def _about(texts: Mapping[str, str], found: Sequence[Found], message: str) -> str:
+    """The message, behind the place of the query that was asked last; `found` are the answers to those before it."""
+    where = [*texts, ""][len(found)]
+    return f"{where}: {message}" if where else message
+
+
+def _marker(rows: Found) -> int:
+    """How many records a marker of commits says; 0 if there is none yet."""
+    value = next(iter(rows[0].values()), None) if rows else None
+    with contextlib.suppress(SubjectFailed):
+        number = _whole(value, COMMITS) or 0
+        if number >= 0:
+            return number
+    raise SubjectFailed(f"{COMMITS}: {str(value)[:LINE]!r} is no number of records")
 
 
 def _version(metadata: Path) -> int:

@@ -103,7 +103,9 @@ def _problems(pipeline: Pipeline) -> list[str]:
     ]
     found += [f"read.columns.{name}: a row has {', '.join(ROW)}" for name in file.read.columns if name not in ROW]
     found += [f"{where} is empty" for where, command in commands_of(file) if not command]
-    found += _feed_problems(file.feed) + _read_problems(file.read) + _sql_problems(file.computes)
+    found += (
+        _feed_problems(file.feed) + _read_problems(file.read) + _sql_problems(file.computes) + _commits_problems(file)
+    )
     found += [*_name_problems(file), *_needs_problems(file.needs), *_command_problems(file.commands)]
     if not any(program.killed or program.paused for _, program in _programs(file)):
         found.append("run.killed: no process of the pipeline is killed or paused, so nothing would be tried")
@@ -161,6 +163,7 @@ def _texts(file: PipelineFile) -> list[tuple[str, str]]:
     for where, program in _programs(file):
         texts += [(f"{where}.environment.{name}", value) for name, value in program.environment.items()]
     texts += [(f"read.{field}", value) for field, value in _texts_of(file.read)]
+    texts.append(("commits.query", file.commits.query))
     texts += [(f"feed.{field}", value) for field, value in _texts_of(file.feed)]
     for where, aim in aims_of(file):
         texts += [(f"{where}.{field}", value) for field, value in _texts_of(aim) if field != "log"]
@@ -256,6 +259,12 @@ def _feed_problems(feed: Feed) -> list[str]:
     if feed.to != "files" and feed.format != "json-lines":
         found.append(f"feed.format does not go with {feed.to}")
     return found
+
+
+def _commits_problems(file: PipelineFile) -> list[str]:
+    if file.commits.query and "query" not in READ_FIELDS.get(file.read.format, ()):
+        return [f"commits.query: it is asked of the database that the rows are in, and {file.read.format} is none"]
+    return []
 
 
 def _sql_problems(computes: Computes) -> list[str]:

@@ -88,7 +88,7 @@ class PipelineRun:
         self._programs = Programs(pipeline, self._keeper, self._places)
         self._own = self._programs.own
         self._journal = Journal()
-        self._output = Output(self._file.read, self._places, self._programs.printed_rows)
+        self._output = Output(self._file.read, self._places, self._programs.printed_rows, self._file.commits.query)
         (records,) = scenario.workload.inputs[0].splits
         self._feeder = feeder_of(self._file, records, self._folder / "input", self._places)
         self._answers = answers
@@ -146,6 +146,7 @@ class PipelineRun:
             witnesses=list(WITNESSES),
             committed=committed,
             reads=self._journal.reads,
+            commits=self._journal.commits if self._file.commits.query else msgspec.UNSET,
             computed=self._computed(),
             journal=self._journal.entries,
             quiet=ended,
@@ -239,7 +240,10 @@ class PipelineRun:
             rows = self._output.rows()
         except NotReadable:
             return
-        self._journal.read(began, rows)
+        marker, records = self._output.marker, len(self._scenario.workload.inputs[0].splits[0])
+        if marker > records:
+            raise SubjectFailed(f"commits.query: it says {marker}, and there are {records} records")
+        self._journal.read(began, rows, marker)
         if rows != self._rows:
             self._rows, self._changed_at = rows, self._read_at
 
@@ -475,11 +479,13 @@ class PipelineRun:
         return is_met
 
     def _computed(self) -> Computed | msgspec.UnsetType:
-        """What PySpark computes of the run's query: the rows of all records, and of those that a stopped job covers."""
+        """What PySpark computes of the run's query: the rows of all records, and of those that a stopped job covers or
+        that a marker of a commit tells of."""
         if self._answers is None:
             return msgspec.UNSET
         ends = [entry for entry in self._journal.entries if isinstance(entry, JobEnded)]
-        return self._answers.computed([entry.covers for entry in ends if entry.covers is not None])
+        covers = [entry.covers for entry in ends if entry.covers is not None]
+        return self._answers.computed(covers, [one.positions for one in self._journal.commits])
 
     def _expected_rows(self) -> Counter[Row]:
         """The rows that the output has to hold in the end: what a run without any fault would leave."""

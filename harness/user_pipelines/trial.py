@@ -10,8 +10,11 @@ from collections.abc import Callable
 import msgspec
 
 from ...faults.plan import AtAim, KillNode, PauseNode
+from ...properties.invariants.judge import verdict_of
 from ...properties.model.history import AttemptStarted, FaultFired, History, JobEnded
+from ...properties.model.verdict import Violated
 from ...properties.model.words import plural, row_in_words
+from ...properties.quick_checker.case import Case
 from ..scenario.model import Scenario
 from ..subject.port import SubjectFailed
 from .description import HALFWAY, OWN
@@ -49,6 +52,7 @@ def tried(subject: PipelineSubject, progress: Callable[[str], None] = lambda _: 
         run.close()
     what = "query yields" if subject.pipeline.file.computes.sql else "steps yield"
     checks = [*_course(subject, history), *_rows(scenario, run, history, what), *_aims(run)]
+    checks += _commits(subject, scenario, history)
     return [*checks, _restored(subject, progress)] if all(check.ok for check in checks) else checks
 
 
@@ -85,6 +89,18 @@ def _rows(scenario: Scenario, run: PipelineRun, history: History, what: str) -> 
     else:
         checks.append(Check(entry="computes", ok=True, seen=f"the rows are those that the {what}"))
     return checks
+
+
+def _commits(subject: PipelineSubject, scenario: Scenario, history: History) -> list[Check]:
+    """Whether the markers of commits tell of all records in the end, and no row was visible before its own."""
+    if not subject.pipeline.file.commits.query:
+        return []
+    given, commits = scenario.workload.records(), history.commits or []
+    last = commits[-1].positions[0] if commits else 0
+    verdict = verdict_of(Case(scenario.workload, scenario.topology, history), "visibility")
+    if isinstance(verdict, Violated):
+        return [Check(entry="commits", ok=False, seen=f"{verdict.message}: ({verdict.records[0]})")]
+    return [Check(entry="commits", ok=last == given, seen=f"in the end it said {last} of {plural(given, 'record')}")]
 
 
 def _restored(subject: PipelineSubject, progress: Callable[[str], None]) -> Check:

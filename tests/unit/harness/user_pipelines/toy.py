@@ -23,7 +23,7 @@ def main(records: str, database: str, how: str, begun: str = "") -> None:
     print(f"begun {begun}", flush=True)
     store = sqlite3.connect(database, isolation_level=None, timeout=10)
     store.execute("PRAGMA journal_mode = wal")
-    store.execute("CREATE TABLE IF NOT EXISTS done (file TEXT PRIMARY KEY)")
+    store.execute("CREATE TABLE IF NOT EXISTS done (file TEXT PRIMARY KEY, records INT)")
     store.execute("CREATE TABLE IF NOT EXISTS counts (key INT PRIMARY KEY, n INT)")
     store.execute("CREATE TABLE IF NOT EXISTS rows (key INT, n INT)")
     if store.execute("SELECT count(*) FROM done").fetchone()[0]:
@@ -50,17 +50,18 @@ def request_stop(database: str) -> None:
 
 
 def process(store: sqlite3.Connection, path: Path, how: str) -> None:
+    lines = path.read_text().splitlines()
     if how == "careful":
         store.execute("BEGIN IMMEDIATE")
     if how == "losing":
-        store.execute("INSERT INTO done VALUES (?)", (path.name,))
-    for line in path.read_text().splitlines():
+        store.execute("INSERT INTO done VALUES (?, ?)", (path.name, len(lines)))
+    for line in lines:
         key = json.loads(line)["key"]
         store.execute("INSERT INTO counts VALUES (?, 1) ON CONFLICT (key) DO UPDATE SET n = n + 1", (key,))
         store.execute("INSERT INTO rows SELECT key, n FROM counts WHERE key = ?", (key,))
         time.sleep(READ_INTERVAL_S)
     if how != "losing":
-        store.execute("INSERT INTO done VALUES (?)", (path.name,))
+        store.execute("INSERT INTO done VALUES (?, ?)", (path.name, len(lines)))
     if how == "careful":
         store.execute("COMMIT")
 
