@@ -16,6 +16,7 @@ from cutproof.faults.plan import AtAim, KillNode
 from cutproof.harness.scenario.files import read_scenario, write_scenario
 from cutproof.harness.user_pipelines.library import SHIPPED, path_of
 from cutproof.harness.user_pipelines.subject import PipelineSubject
+from cutproof.properties.spark.unasked import GIVEN
 from end_to_end.command_line import TIMEOUT_S, Command, command, environment
 from unit.harness.user_pipelines.toys import NEEDS_BYTEWAX, toy
 
@@ -25,6 +26,7 @@ AMID_A_FILE = (
     "SELECT count(*) FROM done",
     "SELECT (SELECT count(*) FROM rows) > 8 * (SELECT count(*) FROM done) + 2",
 )
+SOME_COUNTED = "SELECT (SELECT sum(n) FROM counts) > 2 + (SELECT coalesce(sum(records), 0) FROM done)"
 
 
 def test_the_pipelines_of_the_package_are_listed(command_inside: Command) -> None:
@@ -74,6 +76,41 @@ def test_a_scenario_of_a_pipeline_that_repeats_rows_replays(command_here: Comman
     refused = command_here("replay", "scenario.json")
     assert refused.returncode == 2
     assert "the aim 'a-file-is-done' belongs to a pipeline's file" in refused.stderr
+
+
+BY_SQL = ('steps = [{ kind = "count" }]', 'sql = "SELECT key, count(*) AS value, 0 AS tag FROM input GROUP BY key"')
+TABLE = ("n AS value, 0 AS tag FROM rows", "n AS value, 0 AS tag FROM counts")
+
+
+@pytest.mark.spark
+def test_pyspark_computes_the_rows_of_a_pipeline_with_an_sql_text(command_here: Command, tmp_path: Path) -> None:
+    toy(tmp_path, BY_SQL, TABLE)
+    done = command_here("verify", "--pipeline", "toy.toml", "--seed", "1", "--scenarios", "1", "--out", "run", "--json")
+    summary = json.loads(done.stdout)
+    assert (done.returncode, summary["scenarios"]["held"], summary["oracle"]["not_asked"]) == (0, 1, {GIVEN: 1})
+    lead = "PySpark computed the expected rows in 1 of 1 scenario, and the quick checker only compared them."
+    assert lead in " ".join(done.stderr.split())
+    subject = PipelineSubject(toy(tmp_path, BY_SQL, TABLE, REPEATING, ("SELECT count(*) FROM done", SOME_COUNTED)))
+    kill = KillNode(node=0, trigger=AtAim(aim="a-file-is-done"))
+    write_scenario(tmp_path / "scenario.json", replace(subject.without_faults(30), faults=(kill,)))
+    again = command_here("replay", "scenario.json", "--subject", subject.name, "--out", "again")
+    assert again.returncode == 1, again.stdout + again.stderr
+    assert "exactly-once is violated: wrong row" in again.stdout
+    assert f"One judge saw it: {GIVEN}" in again.stdout
+    judged = command_here("judge", "again/history.json", "--scenario", "scenario.json")
+    assert judged.returncode == 1, judged.stdout + judged.stderr
+
+
+@pytest.mark.spark
+def test_a_text_that_is_not_allowed_is_refused_before_anything_runs(command_here: Command, tmp_path: Path) -> None:
+    begun = ("[run]", '[run]\nbefore = [["touch", "{pipeline}/begun"]]')
+    toy(tmp_path, (BY_SQL[0], "sql = 'SELECT * FROM csv.`/etc/passwd`'"), begun)
+    for words in (("pipeline", "try", "toy.toml"), (*VERIFY, "--pipeline", "toy.toml")):
+        done = command_here(*words)
+        assert done.returncode == 2, done.stdout + done.stderr
+        assert "computes.sql: it reads csv./etc/passwd; it can read the view 'input' alone" in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "begun").exists()
 
 
 @NEEDS_BYTEWAX

@@ -17,7 +17,7 @@ SAME = "SELECT key, value, tag FROM input"
     [
         (SAME, [(0, 5, 1, 0), (1, 7, 2, 0), (0, None, 3, 0), (None, 4, 4, 0)]),
         ("SELECT key, value % 2 AS value, tag, key AS tag2 FROM INPUT WHERE value > 4", [(0, 1, 1, 0), (1, 1, 2, 1)]),
-        (f"WITH a AS ({SAME}) SELECT * FROM a WHERE tag < 2 UNION ALL SELECT * FROM a WHERE tag < 2", [(0, 5, 1, 0)] * 2),
+        (f"WITH a AS ({SAME} WHERE tag < 2) SELECT * FROM a UNION ALL SELECT * FROM a", [(0, 5, 1, 0)] * 2),
         ("SELECT key, v AS value, tag FROM input LATERAL VIEW explode(array(1, 2)) AS v WHERE key = 1",
          [(1, 1, 2, 0), (1, 2, 2, 0)]),
     ],
@@ -32,7 +32,8 @@ def test_rows_that_each_record_yields_by_itself(text: str, rows: list[object], s
 @pytest.mark.parametrize(
     ("text", "rows"),
     [
-        ("SELECT key, count(*) AS value, 0 AS tag FROM input GROUP BY key", {(0, 2, 0, 0), (1, 1, 0, 0), (None, 1, 0, 0)}),
+        ("SELECT key, count(*) AS value, 0 AS tag FROM input GROUP BY key",
+         {(0, 2, 0, 0), (1, 1, 0, 0), (None, 1, 0, 0)}),
         ("SELECT key, row_number() OVER (PARTITION BY key ORDER BY tag) AS value, tag FROM input WHERE key = 0",
          {(0, 1, 1, 0), (0, 2, 3, 0)}),
         ("SELECT key, (SELECT max(value) FROM input) AS value, tag FROM input WHERE tag = 1", {(0, 7, 1, 0)}),
@@ -71,14 +72,14 @@ def test_the_columns_are_those_of_the_file(spark: SparkSession) -> None:
         ("BEGIN SELECT 1; END", "CompoundBody is not allowed"),
         ("SELECT TRANSFORM (key) USING 'cat' AS (key) FROM input", "ScriptTransformation is not allowed"),
         ("SELECT * FROM range(3)", "UnresolvedTableValuedFunction is not allowed"),
-        ("SELECT * FROM IDENTIFIER('input')", "PlanWithUnresolvedIdentifier is not allowed"),
+        ("SELECT * FROM IDENTIFIER('text.`/etc/passwd`')", "it reads text./etc/passwd"),
         ("SELECT * FROM csv.`/etc/passwd`", "it reads csv./etc/passwd; it can read the view 'input' alone"),
         ("SELECT * FROM input WHERE key IN (SELECT _c0 FROM text.`/etc/passwd`)", "it reads text./etc/passwd"),
         ("WITH a AS (SELECT * FROM text.`/etc/passwd`) SELECT * FROM a", "it reads text./etc/passwd"),
         ("SELECT * FROM spark_catalog.default.t", "it reads spark_catalog.default.t"),
         ("SELECT * FROM records", "it reads records"),
-        ("SELECT reflect('java.lang.System', 'lineSeparator') AS key FROM input", "the function reflect is not allowed"),
-        ("SELECT key FROM input WHERE EXISTS (SELECT java_method('a.B', 'c') FROM input)", "java_method is not allowed"),
+        ("SELECT reflect('java.lang.System', 'lineSeparator') AS key FROM input", "function reflect is not allowed"),
+        ("SELECT key FROM input WHERE EXISTS (SELECT java_method('a.B', 'c'))", "java_method is not allowed"),
         ("SELECT transform(array(1), x -> TRY_REFLECT('a.B', 'c')) AS key FROM input", "try_reflect is not allowed"),
         ("SELECT system.builtin.reflect('a.B', 'c') AS key FROM input", "system.builtin.reflect is not allowed"),
         ("SELECT input_file_name() AS key FROM input", "input_file_name is not allowed"),
@@ -88,7 +89,7 @@ def test_the_columns_are_those_of_the_file(spark: SparkSession) -> None:
         ("SELECT key, value FROM input", "it yields no column 'tag': its columns are key, value"),
         ("SELECT key, value, tag, 1 AS more FROM input", "its column 'more' is none of a row: key, value, tag, tag2"),
         ("SELECT key, value, tag, tag FROM input", "it yields the column 'tag' twice"),
-        ("SELECT key, value / 2 AS value, tag FROM input", "its column 'value' is double, and has to be a whole number"),
+        ("SELECT key, value / 2 AS value, tag FROM input", "its column 'value' is double, and has to be"),
     ],
 )  # fmt: skip
 def test_a_text_that_is_no_query_on_the_view_is_refused_in_one_line(text: str, said: str, spark: SparkSession) -> None:

@@ -68,6 +68,15 @@ def test_a_locked_table_is_fed_and_read_later(url: str, writer: psycopg.Connecti
     assert Lookout(aim, {}).sees(str)
 
 
+def test_rows_and_marker_are_of_one_snapshot(url: str, writer: psycopg.Connection) -> None:
+    writer.execute("INSERT INTO input VALUES (1, 2, 3)")
+    read = Read(format="postgres", dsn=url, query=ROWS)
+    snapshot = "SELECT (current_setting('transaction_isolation') = 'repeatable read')::int"
+    with_marker, without = Output(read, {}, commits=snapshot), Output(read, {}, commits="SELECT n FROM nowhere")
+    assert (with_marker.rows(), with_marker.marker) == ([(1, 2, 3, 0)], 1)
+    assert (without.rows(), without.marker, without.absent) == ([(1, 2, 3, 0)], 0, "")
+
+
 def test_a_server_that_listens_and_says_nothing_is_out_of_reach() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         where = f"postgresql://somebody@127.0.0.1:{silent.getsockname()[1]}/nothing"
