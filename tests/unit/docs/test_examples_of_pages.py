@@ -179,13 +179,14 @@ def test_the_pipeline_file_of_its_page_can_be_used_and_every_entry_is_explained(
     for text in _blocks(page, "toml"):
         (tmp_path / "pipeline.toml").write_text(text)
         names.append(read_pipeline(tmp_path / "pipeline.toml").name)
-    assert names == ["counts", "sums", "through-a-queue"]
+    assert names == ["counts", "sums", "orders", "through-a-queue"]
     parts = (
         description.PipelineFile,
         description.Needs,
         description.Role,
         description.Run,
         description.Commands,
+        description.Commits,
         description.Computes,
         description.Feed,
         description.Read,

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
+from pathlib import Path
+
 import pytest
 from pyspark.sql import SparkSession
 
@@ -55,6 +59,14 @@ def test_the_columns_are_those_of_the_file(spark: SparkSession) -> None:
     assert set(one.rows(RECORDS[:3])) == {(0, 5, 0, 0), (1, 7, 0, 0)}
     with pytest.raises(QueryRefused, match="`tag` cannot be resolved"):
         Query(SAME, {"tag": ""}, {})
+
+
+def test_the_query_of_the_page_about_pipelines_can_be_used(spark: SparkSession) -> None:
+    page = Path(__file__).parents[3] / "docs" / "pipelines.md"
+    (text,) = [one for one in re.findall(r"```toml\n(.*?)```", page.read_text(), re.DOTALL) if "sql = " in one]
+    file = tomllib.loads(text)
+    one = Query(file["computes"]["sql"], file["feed"]["columns"], file["read"]["columns"])
+    assert set(one.rows(RECORDS[:3])) == {(0, 5, 0, 0), (1, 7, 0, 0)}
 
 
 @pytest.mark.parametrize(
