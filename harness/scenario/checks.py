@@ -122,7 +122,7 @@ def _names(scenario: Scenario) -> Iterator[str]:
         if name in COMMITTERS:
             yield f"the name {name!r} is reserved for a stage behind the sink"
     labels = {"name": scenario.name, "workload": workload.name, "defect": scenario.defect}
-    labels |= {"seed": scenario.seed, "expects": scenario.expects, "query": workload.query}
+    labels |= {"seed": scenario.seed, "expects": scenario.expects, "query": workload.query or ""}
     for what, label in labels.items():
         if not _LABEL.fullmatch(label) or ".." in label:
             yield f"{label!r} cannot be its {what} (plain text without slashes)"

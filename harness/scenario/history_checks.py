@@ -60,7 +60,7 @@ def history_problems(
     yield from _words(history)
     yield from witness_problems(history)
     yield from commit_problems(history, known.lengths)
-    yield from computed_problems(history, scenario.workload.query, known.lengths)
+    yield from computed_problems(history, known.lengths, has_query=bool(scenario.workload.query))
     yield from _attempts(history, known)
     for place, run in enumerate(history.runs):
         yield from (f"runs[{place}].{problem}" for problem in _run(run, known))

@@ -81,13 +81,13 @@ def commit_problems(history: History, lengths: Mapping[int, int]) -> Iterator[st
             yield f"reads[{place}].seen: in a history with all witnesses a read counts its `rows`"
 
 
-def computed_problems(history: History, query: str, lengths: Mapping[int, int]) -> Iterator[str]:
+def computed_problems(history: History, lengths: Mapping[int, int], *, has_query: bool) -> Iterator[str]:
     """What is wrong with the expected rows of a workload with a query, which nobody but its pipeline can compute."""
     if isinstance(history.computed, msgspec.UnsetType):
-        if query:
+        if has_query:
             yield "computed is missing: the scenario's workload has a query, and only its pipeline's file has the text"
         return
-    if not query:
+    if not has_query:
         yield "computed: the scenario's workload has no query, so its rows are computed here"
     elif not history.lacks(WITNESSES):
         yield "computed: what a query yields is judged from outside, and `witnesses` lacks none"

@@ -274,10 +274,10 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
             before = name
         return tuple(found)
 
-    def query(self) -> str:
-        """The digest of the query; empty if operators say what is computed."""
+    def query(self) -> str | msgspec.UnsetType:
+        """The digest of the query; unset if operators say what is computed."""
         text = self.file.computes.sql
-        return f"sha256 {hashlib.sha256(text.encode()).hexdigest()}" if text else ""
+        return f"sha256 {hashlib.sha256(text.encode()).hexdigest()}" if text else msgspec.UNSET
 
     def workload(self, records: tuple[tuple[int | None, int | None, int], ...]) -> tuple[Workload, Topology]:
         """The workload of one run; the harness feeds the records in their order, as one split."""

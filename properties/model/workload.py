@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from .operators import KEYED as KEYED
 from .operators import ORDERED as ORDERED
 from .operators import STATEFUL as STATEFUL
@@ -141,7 +143,7 @@ class Workload(Value, kw_only=True):
     name: str
     inputs: tuple[Input, ...]
     nodes: tuple[Node, ...] = ()
-    query: str = ""
+    query: str | msgspec.UnsetType = msgspec.UNSET
     """in place of nodes: the digest of an SQL text that says what is computed.  The text itself stands in the
     pipeline's file alone, so nothing of a scenario is executed"""
 

@@ -105,6 +105,9 @@ def _expected_once(case: Case) -> list[int]:
     """The indices in `committed` of rows that do not show more often than expected; in at-most-once mode all rows."""
     if case.history.guarantee == "at-most-once":
         return list(range(len(case.history.committed)))
+    if case.is_black_box:
+        seen_from_outside = case.from_outside.due
+        return [at for at, row in enumerate(case.history.committed) if case.committed[row] <= seen_from_outside[row]]
     if case.history.sink == "idempotent":
         due = {identity_of(case, row) for row in case.expected.rows_up_to(case.closing.epoch)}
         return [at for at, row in enumerate(case.history.committed) if identity_of(case, row) in due]

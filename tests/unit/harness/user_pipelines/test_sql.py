@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from cutproof.faults.plan import AtAim, KillNode
@@ -130,7 +131,7 @@ def test_no_scenario_and_no_history_has_the_text_and_a_history_needs_the_rows(tm
     assert list(history_problems(scenario, result.history)) == []
     (without, *_) = history_problems(scenario, replace(result.history, computed=Computed()))
     assert without.startswith("computed.until: the rows of the records below {0: 16} are missing")
-    steps = replace(scenario, workload=replace(scenario.workload, query=""))
+    steps = replace(scenario, workload=replace(scenario.workload, query=UNSET))
     (spare, *_) = history_problems(steps, result.history)
     assert spare == "computed: the scenario's workload has no query, so its rows are computed here"
 
