@@ -150,6 +150,8 @@ def _value(row: T.Row, name: str, column: str) -> int | None:
 
 def _demand_query(spark: SparkSession, text: str) -> None:
     """Raise QueryRefused unless the text is one query on the view, with functions that compute values from values."""
+    if "${" in text:
+        raise QueryRefused("it has a variable, ${…}; nothing is filled in")
     plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(text)
     nodes = list(_nodes(plan))
     for node in nodes:

@@ -90,6 +90,7 @@ def test_the_query_of_the_page_about_pipelines_can_be_used(spark: SparkSession) 
         ("WITH a AS (SELECT * FROM text.`/etc/passwd`) SELECT * FROM a", "it reads text./etc/passwd"),
         ("SELECT * FROM spark_catalog.default.t", "it reads spark_catalog.default.t"),
         ("SELECT * FROM records", "it reads records"),
+        ("SELECT key, value, ${env:UID} AS tag FROM input", "it has a variable"),
         ("SELECT reflect('java.lang.System', 'lineSeparator') AS key FROM input", "function reflect is not allowed"),
         ("SELECT key FROM input WHERE EXISTS (SELECT java_method('a.B', 'c'))", "java_method is not allowed"),
         ("SELECT transform(array(1), x -> TRY_REFLECT('a.B', 'c')) AS key FROM input", "try_reflect is not allowed"),

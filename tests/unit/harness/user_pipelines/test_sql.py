@@ -108,12 +108,13 @@ def test_rows_that_each_record_yields_by_itself_may_not_vanish(tmp_path: Path) -
 def test_a_stopped_job_is_judged_by_the_rows_of_what_it_covers(tmp_path: Path) -> None:
     stop = f'["{{python}}", "{TOY}", "stop", "{{state}}/toy.db"]'
     covers = 'covers = "^covers ([0-9]+) records"'
-    one = subject(tmp_path, TABLE, ("[computes]", f"[commands]\nstop_with_savepoint = {stop}\n{covers}\n[computes]"))
-    commands = (StopWithSavepoint(trigger=AtAim(aim="halfway", occurrence=3)),)
-    result = ran(one, 60, faults=(KILL,), commands=commands)
+    commands = ("[computes]", f"[commands]\nstop_with_savepoint = {stop}\n{covers}\n[computes]")
+    one = subject(tmp_path, TABLE, commands, ("every_ms = 20", "every_ms = 100"))
+    requested = (StopWithSavepoint(trigger=AtAim(aim="halfway")),)
+    result = ran(one, 200, faults=(KILL,), commands=requested)
     verdicts = result.judgement.verdicts
     covered = result.case.from_outside.cuts[-1][1][0]
-    assert 0 < covered < 60
+    assert 0 < covered < 200
     records = result.scenario.workload.inputs[0].splits[0]
     assert Counter(result.history.committed) == Counter(counts(records[:covered]))
     assert {type(verdicts[name]) for name in ("exactly-once", "no-data-loss")} == {Holds}, verdicts
