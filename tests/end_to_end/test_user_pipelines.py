@@ -90,7 +90,8 @@ def test_pyspark_computes_the_rows_of_a_pipeline_with_an_sql_text(command_here: 
     assert (done.returncode, summary["scenarios"]["held"], summary["oracle"]["not_asked"]) == (0, 1, {GIVEN: 1})
     lead = "PySpark computed the expected rows in 1 of 1 scenario, and the quick checker only compared them."
     assert lead in " ".join(done.stderr.split())
-    subject = PipelineSubject(toy(tmp_path, BY_SQL, TABLE, REPEATING, ("SELECT count(*) FROM done", SOME_COUNTED)))
+    wrong = (REPEATING, ("SELECT count(*) FROM done", SOME_COUNTED), ("timeout_s = 5", "timeout_s = 1"))
+    subject = PipelineSubject(toy(tmp_path, BY_SQL, TABLE, *wrong))
     kill = KillNode(node=0, trigger=AtAim(aim="a-file-is-done"))
     write_scenario(tmp_path / "scenario.json", replace(subject.without_faults(30), faults=(kill,)))
     again = command_here("replay", "scenario.json", "--subject", subject.name, "--out", "again")
