@@ -84,7 +84,7 @@ def test_the_query_of_the_page_about_pipelines_can_be_used(spark: SparkSession) 
         ("BEGIN SELECT 1; END", "CompoundBody is not allowed"),
         ("SELECT TRANSFORM (key) USING 'cat' AS (key) FROM input", "ScriptTransformation is not allowed"),
         ("SELECT * FROM range(3)", "UnresolvedTableValuedFunction is not allowed"),
-        ("SELECT * FROM IDENTIFIER('text.`/etc/passwd`')", "it reads text./etc/passwd"),
+        ("SELECT * FROM IDENTIFIER('text.`/etc/passwd`')", "it reads text./etc/passwd|Identifier is not allowed"),
         ("SELECT * FROM csv.`/etc/passwd`", "it reads csv./etc/passwd; it can read the view 'input' alone"),
         ("SELECT * FROM input WHERE key IN (SELECT _c0 FROM text.`/etc/passwd`)", "it reads text./etc/passwd"),
         ("WITH a AS (SELECT * FROM text.`/etc/passwd`) SELECT * FROM a", "it reads text./etc/passwd"),
