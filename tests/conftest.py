@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import tempfile
 from collections.abc import Iterator
@@ -26,6 +27,10 @@ settings.register_profile("tests", deadline=None, derandomize=True, database=Non
 settings.load_profile("tests")
 
 
+GARBAGE = 20_000
+"""objects that are made until garbage is collected (Python: 700): what tests share is visited seldom"""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A test that uses the Spark session carries the marker; among several workers what takes long comes first."""
     for item in items:
@@ -35,6 +40,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 raise pytest.UsageError(f"{item.nodeid} uses the fixture `spark`: name its file in tests/sharing.py")
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: sharing.rank(item.nodeid))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Thousands of tests and all modules stay to the end: no collection of garbage visits them again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE, 20, 20)
 
 
 def pytest_configure(config: pytest.Config) -> None:
