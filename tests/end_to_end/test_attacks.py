@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ import pytest
 from cutproof.harness.reference_engine.orchestrator.services import MODULE
 from cutproof.reference_impl.processes.entrance import MOST_CALLERS
 from end_to_end.attacker import LEAK, Attacker
-from end_to_end.command_line import command, environment
+from end_to_end.command_line import environment
 from end_to_end.test_nothing_left import processes_of, sockets_of
 
+ONE_JUDGE = str(Path(__file__).with_name("one_judge.py"))
+VERIFY = ("verify", "--subject", "processes", "--workers", "1", "--out", "run")
 POLL_S = 0.15
 ENDS_WITHIN_S = 500
 """Half a minute where nobody else wants the machine."""
@@ -84,7 +87,7 @@ class Attacked:
         try:
             with printed_file.open("wb") as to:
                 running = subprocess.Popen(
-                    command("verify", "--subject", "processes", "--workers", "1", "--out", "run", *words),
+                    [sys.executable, ONE_JUDGE, *VERIFY, *words],
                     cwd=folder,
                     env=environment(TMPDIR=str(temporary), CUTPROOF_NETWORK=network),
                     stdin=subprocess.DEVNULL,
