@@ -13,7 +13,7 @@ from cutproof.harness.subject.run import Result
 from cutproof.properties.model.history import CommandIssued, FaultFired
 from defects.drawn import accused, first_runs, times_held
 
-RUNS = 250
+RUNS = 160
 
 
 @pytest.fixture(scope="module")

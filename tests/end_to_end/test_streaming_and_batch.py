@@ -19,7 +19,7 @@ from cutproof.properties.spark.oracle import Oracle
 from cutproof.reference_impl.batch.execution import Batch
 from cutproof.reference_impl.core import operators
 
-SCENARIOS = 300
+SCENARIOS = 200
 FEW = 40
 
 pytestmark = pytest.mark.usefixtures("spark")

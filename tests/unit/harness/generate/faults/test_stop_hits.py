@@ -23,7 +23,7 @@ from unit.harness.scenarios import chain
 
 replace = msgspec.structs.replace
 TEMPLATES = ("S4", "S5", "S9", "part-finished", "laid-out-anew")
-SCENARIOS = 240
+SCENARIOS = 200
 
 
 def drawn(many: int, **how: object) -> list[Scenario]:

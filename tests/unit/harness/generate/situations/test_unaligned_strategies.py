@@ -16,7 +16,7 @@ from cutproof.properties.model.history import History
 from cutproof.properties.model.workload import Batch, Rules, Tally
 
 DRAWN = 200
-RUNS = 60
+RUNS = 40
 
 
 @cache
