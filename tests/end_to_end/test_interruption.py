@@ -65,7 +65,7 @@ MOMENTS = {
 )
 def test_an_interruption_at_any_moment_leaves_a_report(moment: str, number: str, tmp_path: Path) -> None:
     script = [sys.executable, str(Path(__file__).with_name("interrupted.py")), number, MOMENTS[moment]]
-    words = ["verify", "--scenarios", "40", "--seed", "1", "--defect", "A01", "--out", "run", "--quiet", "--json"]
+    words = ["verify", "--scenarios", "12", "--seed", "1", "--defect", "A01", "--out", "run", "--quiet", "--json"]
     done = subprocess.run(
         [*script, *words], cwd=tmp_path, env=without_java(tmp_path), capture_output=True, text=True, timeout=TIMEOUT_S
     )
