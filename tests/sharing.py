@@ -42,9 +42,6 @@ LONG = (
     "tests/end_to_end/test_attacks.py",
     "tests/end_to_end/test_interruption.py",
     "tests/end_to_end/test_processes.py",
-    "tests/unit/harness/user_pipelines/test_shipped.py",
-    "tests/unit/harness/user_pipelines/test_shipped_flink.py",
-    "tests/unit/harness/user_pipelines/test_shipped_kafka.py",
     ARITHMETIC,
 )
 """What takes a worker longest comes first, so that no worker is left with it when the others are done."""
