@@ -39,6 +39,10 @@ class Diagram(msgspec.Struct, frozen=True, kw_only=True):
     """The two pictures of one diagram, and its text.  The names of the lanes are a picture of their own, which stays
     visible when the other is scrolled."""
 
+    what: str
+    """what kind of picture it is, in words"""
+    key: str
+    """the id of the part of the page that says how to read it"""
     names: str
     picture: str
     names_width: int
@@ -81,10 +85,12 @@ def diagram_of(view: CounterexampleView, prefix: str = "") -> Diagram | None:
     names_width = max(len(name) for name in drawing.lanes) * 7 + 22
     names = [label(name, 10, grid.y(row) + 4, class_="lane-name") for row, name in enumerate(drawing.lanes)]
     return Diagram(
-        names=_picture(
+        what="Space-time diagram",
+        key="key",
+        names=picture_of(
             element("g", *names, id=f"{prefix}names", class_="drawing"), names_width, grid.height, aria_hidden="true"
         ),
-        picture=_picture(
+        picture=picture_of(
             "".join(_title(view, drawing))
             + element("g", *_layers(drawing, grid), id=f"{prefix}lanes", class_="drawing"),
             grid.width,
@@ -100,7 +106,8 @@ def diagram_of(view: CounterexampleView, prefix: str = "") -> Diagram | None:
     )
 
 
-def _picture(content: str, width: int, height: int, **attributes: str) -> str:
+def picture_of(content: str, width: int, height: int, **attributes: str) -> str:
+    """A picture of a fixed size."""
     return element("svg", content, viewBox=f"0 0 {width} {height}", width=width, height=height, **attributes)
 
 

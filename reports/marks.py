@@ -12,8 +12,12 @@ Sign = Callable[[float, float, str], str]
 
 def mark_of(entry: Timed, x: float, y: float) -> str:
     """The sign of an entry at its place; empty if the entry needs none, such as the ends of a message."""
-    sign = SIGNS.get(entry.what)
-    number = "" if entry.checkpoint is None else str(entry.checkpoint)
+    return mark_at(entry.what, x, y, "" if entry.checkpoint is None else str(entry.checkpoint))
+
+
+def mark_at(what: str, x: float, y: float, number: str = "") -> str:
+    """The sign of a kind of event, with the number of its checkpoint; empty if it needs none."""
+    sign = SIGNS.get(what)
     return sign(x, y, number) if sign else ""
 
 
@@ -87,6 +91,32 @@ def _flag(x: float, y: float, _number: str) -> str:
     return element("path", d=path([(x, y), (x, y - 12), (x + 8, y - 9), (x, y - 6)]))
 
 
+def _thin_bar(x: float, y: float, _number: str) -> str:
+    return element("path", d=path([(x, y - 5), (x, y + 5)]))
+
+
+def _pause(x: float, y: float, _number: str) -> str:
+    return element("path", d=path([(x - 3, y - 7), (x - 3, y + 7)]) + path([(x + 3, y - 7), (x + 3, y + 7)]))
+
+
+def _play(x: float, y: float, _number: str) -> str:
+    return element("path", class_="hollow", d=path([(x - 4, y - 6), (x + 6, y), (x - 4, y + 6)]) + "Z")
+
+
+def _back(x: float, y: float, _number: str) -> str:
+    """An arrow back in a box: what was stored is taken up."""
+    arrow = path([(x + 4, y), (x - 4, y)]) + path([(x, y - 4), (x - 4, y), (x, y + 4)])
+    return element("rect", class_="hollow", x=x - 7, y=y - 7, width=14, height=14) + element("path", d=arrow)
+
+
+def _up(x: float, y: float, _number: str) -> str:
+    return element("path", class_="full", d=path([(x, y - 7), (x + 6, y + 4), (x - 6, y + 4)]) + "Z")
+
+
+def _down(x: float, y: float, _number: str) -> str:
+    return element("path", class_="hollow", d=path([(x, y + 7), (x + 6, y - 4), (x - 6, y - 4)]) + "Z")
+
+
 SIGNS: dict[str, Sign] = {
     "snapshot-taken": _square,
     "snapshot-persisted": _stored,
@@ -109,5 +139,19 @@ SIGNS: dict[str, Sign] = {
     "command-issued": _flag,
     "job-ended": _bar,
     "savepoint-requested": _flag,
+    "process-started": _bar,
+    "process-ready": _thin_bar,
+    "process-killed": _cross,
+    "process-paused": _pause,
+    "process-continued": _play,
+    "process-ended": _bar,
+    "work-stored": _square,
+    "work-restored": _back,
+    "aim-met": _thin_bar,
+    "command-returned": _thin_bar,
+    "command-refused": _cross,
+    "rows-wrong": _up,
+    "rows-vanished": _down,
+    "counted": _thin_bar,
 }
 """the sign of each kind of event; the report has a key for readers"""

@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from . import coverage, overview, palette, words
 from .diagram import SHEET, diagram_of
+from .lives import time_line_of
 from .model import CounterexampleView, ReportView, RowPair, Seconds, Value
 from .plots import histogram
 
@@ -34,6 +35,10 @@ class Gap(Value, kw_only=True):
 def render_html(view: ReportView) -> str:
     """The whole report; the same view gives the same text."""
     summary = view.summary
+    diagrams = [
+        time_line_of(one, f"c{number}-") or diagram_of(one, f"c{number}-")
+        for number, one in enumerate(view.counterexamples, 1)
+    ]
     page = _template().render(
         summary=summary,
         headline=overview.headline(summary),
@@ -51,9 +56,9 @@ def render_html(view: ReportView) -> str:
         coverage_maps=coverage.coverage_maps(summary.coverage),
         targets_not_hit=coverage.targets_not_hit(summary.coverage),
         counterexamples=[
-            (one, diagram_of(one, f"c{number}-"), shortened(one.rows))
-            for number, one in enumerate(view.counterexamples, 1)
+            (one, diagram, shortened(one.rows)) for one, diagram in zip(view.counterexamples, diagrams, strict=True)
         ],
+        keys={diagram.key for diagram in diagrams if diagram is not None},
         found={one.id: one for one in summary.counterexamples},
         violated=view.violated,
         few_violated=FEW_VIOLATED,

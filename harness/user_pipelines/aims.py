@@ -1,13 +1,15 @@
-"""Moments of a pipeline that can be seen from outside."""
+"""Moments and values of a pipeline that can be seen from outside."""
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import http.client
 import json
 import re
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,10 @@ from .output import NotReadable, NotThere, query
 from .places import filled
 
 ANSWERS_WITHIN_S = 1.0
+Value = int | float | str
+"""what a counter may have"""
+LONGEST = 60
+"""how many characters of a text are kept as a value"""
 _DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """The servers of a pipeline run on this machine: what the environment says of proxies is not for them."""
 
@@ -34,26 +40,46 @@ class Lookout:
         if self._pattern is not None:
             return bool(self._pattern.search(printed()))
         if self.aim.query:
-            return self._query()
+            return bool(self._query())
         if self.aim.url:
-            return bool(at_path(answer_of(filled(self.aim.url, self._places)), self.aim.json))
+            return bool(self._answer())
         return self._files()
 
-    def _query(self) -> bool:
+    def value(self, printed: Callable[[], str]) -> Value | None:
+        """What is there now; None if nothing is.  It is the query's first value, the value in the answer of a URL (of a
+        list, how long it is), how many files match (with `without`: those without another of the same name), or what
+        the group of `log` was in the last line that matches (without a group: how many lines match)."""
+        if self._pattern is not None:
+            found = list(self._pattern.finditer(printed()))
+            if not self._pattern.groups:
+                return len(found)
+            return _number(found[-1][1]) if found else None
+        if self.aim.query:
+            return _simple(self._query())
+        if self.aim.url:
+            return _simple(self._answer())
+        return len(_names(self._matching(self.aim.files)) - _names(self._matching(self.aim.without)))
+
+    def _answer(self) -> Any:
+        return at_path(answer_of(filled(self.aim.url, self._places)), self.aim.json)
+
+    def _query(self) -> Any:
         try:
             rows = query(filled(self.aim.database, self._places), filled(self.aim.query, self._places))
         except (NotReadable, NotThere):
-            return False
+            return None
         except SubjectFailed as error:
             raise SubjectFailed(f"aims: the query {self.aim.query!r}: {error}") from None
-        return bool(next(iter(rows[0].values()), None) if rows else None)
+        return next(iter(rows[0].values()), None) if rows else None
 
     def _files(self) -> bool:
-        found = sorted(glob.glob(filled(self.aim.files, self._places), recursive=True), key=_age)
+        found = sorted(self._matching(self.aim.files), key=_age)
         if not found or not self.aim.without:
             return bool(found)
-        others = {Path(one).name for one in glob.glob(filled(self.aim.without, self._places), recursive=True)}
-        return Path(found[-1]).name not in others
+        return Path(found[-1]).name not in _names(self._matching(self.aim.without))
+
+    def _matching(self, pattern: str) -> list[str]:
+        return glob.glob(filled(pattern, self._places), recursive=True) if pattern else []
 
 
 def answer_of(url: str) -> Any:
@@ -75,6 +101,26 @@ def at_path(value: Any, path: str) -> Any:
         else:
             return None
     return value
+
+
+def _names(paths: Iterable[str]) -> set[str]:
+    return {Path(one).name for one in paths}
+
+
+def _simple(found: Any) -> Value | None:
+    """A value of a database or of JSON as a number or a short text."""
+    if found is None or isinstance(found, int | float):
+        return int(found) if isinstance(found, bool) else found
+    return len(found) if isinstance(found, list | dict) else _number(str(found))
+
+
+def _number(text: str | None) -> Value | None:
+    """A text as the number that it writes, if it writes one."""
+    for convert in (int, float):
+        with contextlib.suppress(ValueError, TypeError):
+            if isfinite(found := convert(text or "")):
+                return found
+    return text[:LONGEST] if text else None
 
 
 def _age(name: str) -> tuple[int, str]:

@@ -240,6 +240,8 @@ class PipelineFile(Value, frozen=True, kw_only=True):
     restored: Aim | None = None
     """what shows that the process continued from a snapshot or a commit of its own after a kill; looked at when it is
     started again, and until it ends.  Without it no kill counts as exercise"""
+    counters: dict[str, Aim] = {}
+    """by name: what the pipeline counts itself, written like an aim; its value is kept, and nobody judges it"""
     keys: int = 5
     """how many keys the drawn records have"""
     values: int = 100

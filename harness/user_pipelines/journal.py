@@ -13,6 +13,7 @@ from ...properties.model.history import (
     FaultFired,
     JobEnded,
     Read,
+    Timed,
 )
 from ...properties.model.workload import Row
 from ..scenario.model import AnyCommand, Resume, StopWithSavepoint, kind_of
@@ -29,6 +30,8 @@ class Journal:
         self.entries: list[AnyJournalEntry] = []
         self.reads: list[Read] = []
         self.commits: list[Commit] = []
+        self.timeline: list[Timed] = []
+        """what happened to the processes, what was fed, and what was seen of the pipeline"""
 
     def next(self) -> int:
         self._order += 1
@@ -36,7 +39,7 @@ class Journal:
 
     def attempt(self, number: int, cause: str) -> AttemptStarted:
         """The process is started; `restores` is set once it is seen that it continued from something of its own."""
-        entry = AttemptStarted(order=self.next(), at_us=self._at_us(), attempt=number, job=self.job, cause=cause)
+        entry = AttemptStarted(order=self.next(), at_us=self.at_us(), attempt=number, job=self.job, cause=cause)
         self.entries.append(entry)
         return entry
 
@@ -44,7 +47,7 @@ class Journal:
         self.entries.append(
             FaultFired(
                 order=self.next(),
-                at_us=self._at_us(),
+                at_us=self.at_us(),
                 fault=fault,
                 kind=kind,
                 phase=phase,
@@ -56,7 +59,7 @@ class Journal:
     def ended(self, status: str, reason: str = "", covers: dict[int, int] | None = None) -> None:
         """The job has ended; `covers` is what a stopped one had processed, if it says so."""
         self.entries.append(
-            JobEnded(order=self.next(), at_us=self._at_us(), job=self.job, status=status, reason=reason, covers=covers)
+            JobEnded(order=self.next(), at_us=self.at_us(), job=self.job, status=status, reason=reason, covers=covers)
         )
 
     def issued(self, number: int, command: AnyCommand) -> None:
@@ -66,7 +69,7 @@ class Journal:
         self.entries.append(
             CommandIssued(
                 order=self.next(),
-                at_us=self._at_us(),
+                at_us=self.at_us(),
                 command=number,
                 kind=kind_of(command),
                 drain=drain,
@@ -76,7 +79,7 @@ class Journal:
 
     def returned(self, number: int, error: str = "") -> None:
         """The command has returned; with an error it had no effect."""
-        self.entries.append(CommandReturned(order=self.next(), at_us=self._at_us(), command=number, error=error))
+        self.entries.append(CommandReturned(order=self.next(), at_us=self.at_us(), command=number, error=error))
 
     def read(self, began: int, rows: list[Row], marker: int = 0) -> None:
         """A reader has read; `began` is the order at which it began.
@@ -88,7 +91,16 @@ class Journal:
         if marker > before:
             commit = Commit(commit=len(self.commits) + 1, order=self.next(), positions={0: marker})
             self.commits.append(commit)
-        self.reads.append(Read(began=began, ended=self.next(), rows=len(rows), seen=rows))
+        ended = self.note("output-read", "reader", amount=len(rows))
+        self.reads.append(Read(began=began, ended=ended, rows=len(rows), seen=rows))
 
-    def _at_us(self) -> int:
+    def note(self, what: str, who: str, detail: str = "", *, amount: int = -1) -> int:
+        """Record an event of the time line; `amount` is how many records or rows there are.  Returns its order."""
+        order = self.next()
+        entry = Timed(order=order, at_us=self.at_us(), what=what, task=who, detail=detail, position=amount)
+        self.timeline.append(entry)
+        return order
+
+    def at_us(self) -> int:
+        """The time since the run began."""
         return int((time.monotonic() - self._began) * 1e6)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from .aims import tail
@@ -12,16 +12,19 @@ from .places import filled
 from .processes import Keeper, environment_of
 
 LAST_LINES = 3
+Note = Callable[[str, str, str], object]
+"""records what has happened, to which process, and how"""
 
 
 class Process:
     """A program of a pipeline's file, and its process, if it runs."""
 
-    def __init__(self, name: str, program: Program, keeper: Keeper, places: Mapping[str, str]) -> None:
+    def __init__(self, name: str, program: Program, keeper: Keeper, places: Mapping[str, str], note: Note) -> None:
         self.name = name
         self.program = program
         self._keeper = keeper
         self._places = places
+        self._note = note
         self.log = keeper.folder / f"log-{name}"
         """what it has printed, in all its lives"""
         self.log.touch()
@@ -51,6 +54,8 @@ class Process:
         self.was_killed = False
         self.pid = self.launch(again or self._command)
         self.restart_at, self.started_at = None, time.monotonic()
+        how = "with another command" if command else "by `restart`" if again else ""
+        self._note("process-started", self.name, how)
 
     def launch(self, command: tuple[str, ...], output: Path | None = None) -> int:
         """Start a command with the process's environment and log; standard output may go to a file of its own."""
@@ -63,6 +68,7 @@ class Process:
         """SIGKILL to all of its processes; it is to be started again.  Whether it still ran."""
         if self.pid is None or not self._keeper.kill(self.pid):
             return False
+        self._note("process-killed", self.name, "")
         self._keeper.end(self.pid)
         self.pid, self.was_killed, self.resumes_at = None, True, None
         self.restart_later()
@@ -76,30 +82,33 @@ class Process:
         if self.pid is None or not self._keeper.pause(self.pid):
             return False
         self.resumes_at = time.monotonic() + for_s
+        self._note("process-paused", self.name, "")
         return True
 
     def resume(self) -> None:
         """SIGCONT, if it is paused."""
         if self.pid is not None and self.resumes_at is not None:
             self._keeper.resume(self.pid)
+            self._note("process-continued", self.name, "")
         self.resumes_at = None
 
     def exit_code(self) -> int | None:
         """How it ended; None while it runs."""
         return None if self.pid is None else self._keeper.exit_code(self.pid)
 
-    def forget(self) -> None:
-        """It has ended: kill what it left behind."""
+    def forget(self, how: str) -> None:
+        """It has ended, as `how` says: kill what it left behind."""
         if self.pid is not None:
             self._keeper.end(self.pid)
             self.pid = None
+            self._note("process-ended", self.name, how)
 
     def stop(self) -> None:
         """SIGTERM, then SIGKILL."""
         if self.pid is not None:
             self.resume()
             self._keeper.terminate(self.pid)
-            self.forget()
+            self.forget("stopped by cutproof")
 
     def end_of_log(self) -> int:
         """Where in its log the next line will be."""

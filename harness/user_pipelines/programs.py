@@ -11,7 +11,7 @@ from .aims import Lookout
 from .description import Aim, Pipeline, Role
 from .output import NotReadable
 from .processes import Keeper
-from .program import Process
+from .program import Note, Process
 from .watches import Recovery
 
 POLL_S = 0.01
@@ -24,14 +24,15 @@ ENDS_AT_MOST = 20
 class Programs:
     """All processes of a run; each is started when the run asks for it."""
 
-    def __init__(self, pipeline: Pipeline, keeper: Keeper, places: Mapping[str, str]) -> None:
+    def __init__(self, pipeline: Pipeline, keeper: Keeper, places: Mapping[str, str], note: Note) -> None:
         self._file = pipeline.file
         self._keeper = keeper
         self._places = places
-        self.all = [Process(*one, keeper, places) for one in pipeline.programs.items()]
+        self._note = note
+        self.all = [Process(*one, keeper, places, note) for one in pipeline.programs.items()]
         """by the number of the node that a fault hits"""
         self.own, *self.roles = self.all
-        self.requests = Process("commands", self._file.run, keeper, places)
+        self.requests = Process("commands", self._file.run, keeper, places, note)
         """runs the commands of users, and the one that prints the rows: their log is not the pipeline's own"""
         self._ends = Counter[str]()
         """how often each role has ended by itself"""
@@ -51,6 +52,7 @@ class Programs:
                 within = f"{role.program.ready_within_s:g} s"
                 raise SubjectFailed(f"roles.{role.name}.ready: it was not seen within {within}: {role.last_words()}")
             time.sleep(POLL_S)
+        self._note("process-ready", role.name, "")
 
     def keep_up(self, now: float) -> None:
         """Let go on what was paused for long enough; start roles again that were killed, or ended by themselves."""
@@ -58,12 +60,13 @@ class Programs:
             if process.resumes_at is not None and now >= process.resumes_at:
                 process.resume()
         for role in self.roles:
-            if role.runs and role.exit_code() is not None:
+            code = role.exit_code()
+            if role.runs and code is not None:
                 self._ends[role.name] += 1
                 if self._ends[role.name] > ENDS_AT_MOST:
                     words = f"it has ended by itself {self._ends[role.name]} times: {role.last_words()}"
                     raise SubjectFailed(f"roles.{role.name}: {words}")
-                role.forget()
+                role.forget(f"by itself, with {code_in_words(code)}")
                 role.restart_later()
             if not role.runs and role.restart_at is not None and now >= role.restart_at:
                 role.start()
@@ -110,6 +113,10 @@ class Programs:
 
     def sees(self, lookout: Lookout) -> bool:
         return lookout.sees(self._named(lookout.aim.role).printed)
+
+    def printed_by(self, role: str) -> str:
+        """What a role, or the pipeline's own process, has printed in all its lives."""
+        return self._named(role).printed(0)
 
     def recovery(self, aim: Aim) -> Recovery:
         """What shows, from now on, that the pipeline continued."""

@@ -123,13 +123,14 @@ def _problems(pipeline: Pipeline) -> list[str]:
 
 
 def aims_of(file: PipelineFile) -> list[tuple[str, Aim]]:
-    """Every aim of the file, with its place."""
+    """Every aim and every counter of the file, with its place."""
     found = {f"aims.{name}": aim for name, aim in file.aims.items()}
     single: dict[str, Aim | None] = {"stored": file.stored, "restored": file.restored}
     for where, program in _programs(file):
         single[f"{where}.busy"] = program.busy
     for name, role in file.roles.items():
         single |= {f"roles.{name}.ready": role.ready, f"roles.{name}.restored": role.restored}
+    found |= {f"counters.{name}": counter for name, counter in file.counters.items()}
     return [*found.items(), *((where, aim) for where, aim in single.items() if aim is not None)]
 
 

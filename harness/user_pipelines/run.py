@@ -28,6 +28,7 @@ from ..scenario.model import AnyCommand, Resume, Scenario, StopWithSavepoint
 from ..subject.port import SubjectFailed
 from .aims import Lookout
 from .answers import Answers
+from .counters import Counters
 from .description import HALFWAY, Pipeline, Role
 from .feeding.kinds import feeder_of
 from .journal import Journal
@@ -85,9 +86,9 @@ class PipelineRun:
         for name in ("input", "output", "state"):
             (self._folder / name).mkdir()
             self._places[name] = str(self._folder / name)
-        self._programs = Programs(pipeline, self._keeper, self._places)
-        self._own = self._programs.own
         self._journal = Journal()
+        self._programs = Programs(pipeline, self._keeper, self._places, self._journal.note)
+        self._own = self._programs.own
         self._output = Output(self._file.read, self._places, self._programs.printed_rows, self._file.commits.query)
         (records,) = scenario.workload.inputs[0].splits
         self._feeder = feeder_of(self._file, records, self._folder / "input", self._places)
@@ -99,6 +100,8 @@ class PipelineRun:
         self._watches = [self._watch(number) for number in range(len(scenario.faults))]
         self._attempt: AttemptStarted | None = None
         self._stored = Lookout(self._file.stored, self._places) if self._file.stored is not None else None
+        self._stored_seen = False
+        """whether `stored` was seen when it was looked for last"""
         self._recovery: Recovery | None = None
         self._paused: tuple[str, Recovery] | None = None
         """the process that was paused last, and what shows that the pipeline has taken it for lost"""
@@ -109,6 +112,8 @@ class PipelineRun:
         self._commands = list(enumerate(scenario.commands))
         """the commands that have not been requested yet, with their numbers"""
         self._stop = self._watch_of_stop()
+        self.counters = Counters(self._file.counters, self._places, self._programs.printed_by, self._journal.at_us)
+        """what the pipeline counts itself; nobody judges it"""
         self._stopped: Stopped | None = None
         """how the job was stopped, if it was and has not been resumed"""
         self._rows: list[Row] = []
@@ -123,6 +128,7 @@ class PipelineRun:
     def close(self) -> None:
         """End every process of the run, and delete its folder."""
         try:
+            self.counters.close()
             self._feeder.close()
             self._output.close()
         finally:
@@ -149,6 +155,8 @@ class PipelineRun:
             commits=self._journal.commits if self._file.commits.query else msgspec.UNSET,
             computed=self._computed(),
             journal=self._journal.entries,
+            timeline=self._journal.timeline,
+            counters=self.counters.taken if self._file.counters else msgspec.UNSET,
             quiet=ended,
             cut_short=self._cut_short,
             unapplied=[f"{kind_of(self._scenario.faults[one.number])}, {one.name}" for one in self._watches],
@@ -162,9 +170,12 @@ class PipelineRun:
         self._programs.prepare(self._own)
         if self._file.feed.at_once:
             self._feeder.give_all()
+            self._note_given()
         self._start(self._cause)
+        self.counters.begin()
         while not self._is_over():
             time.sleep(POLL_S)
+        self.counters.finish()  # as long as the pipeline can be asked
         self._own.stop()
         self._programs.resume_all()
         committed = self._final_rows()
@@ -180,7 +191,9 @@ class PipelineRun:
         deadline = time.monotonic() + READABLE_WITHIN_S
         while True:
             try:
-                return self._output.rows()
+                rows = self._output.rows()
+                self._journal.note("output-read", "reader", "in the end", amount=len(rows))
+                return rows
             except NotReadable:
                 if time.monotonic() > deadline:
                     raise
@@ -226,11 +239,17 @@ class PipelineRun:
             self._feeder.give()
             if self._feeder.given > before:
                 self._given_at = now
+                self._note_given()
+
+    def _note_given(self) -> None:
+        self._journal.note("records-given", "feed", amount=self._feeder.given)
 
     def _read(self, now: float) -> None:
         if now - self._read_at < self._file.read.every_ms / 1e3:
             return
         self._read_now()
+        if not self._stored_seen:
+            self._sees_stored()
 
     def _read_now(self) -> None:
         """Read what is visible.  A reader that comes while a file is replaced, or a table is locked, reads again."""
@@ -252,13 +271,27 @@ class PipelineRun:
             return
         if self._paused is not None and self._paused[1].is_seen():
             after = self._next_attempt(f"{self._paused[0]} was paused")
-            after.restores = after.attempt - 1
+            self._restored(after)
             self._paused = None
         attempt, recovery = self._attempt, self._recovery
         if attempt is None or recovery is None or attempt.restores is not None:
             return
         if recovery.is_seen():
-            attempt.restores = attempt.attempt - 1
+            self._restored(attempt)
+
+    def _restored(self, attempt: AttemptStarted) -> None:
+        attempt.restores = attempt.attempt - 1
+        self._journal.note("work-restored", self._own.name)
+
+    def _sees_stored(self) -> bool:
+        """Whether the pipeline has stored something to continue from, as far as its file says how that shows."""
+        if self._stored is None:
+            return True
+        seen = self._programs.sees(self._stored)
+        if seen and not self._stored_seen:
+            self._journal.note("work-stored", self._own.name)
+        self._stored_seen = seen
+        return seen
 
     def _strike(self, now: float) -> bool:
         """Apply a fault that is due; one that would strike while the pipeline holds no work waits.
@@ -268,7 +301,7 @@ class PipelineRun:
         if self._stopped is not None or not self._holds_work() or not self._is_up():
             return False
         due = next((one for one in self._watches if one.is_due(now - self._began)), None)
-        if due is None or (self._stored is not None and not self._programs.sees(self._stored)):
+        if due is None or not self._sees_stored():
             return False
         self._read_now()  # the last read may be older than the last rows
         fault = self._scenario.faults[due.number]
@@ -317,7 +350,7 @@ class PipelineRun:
 
     def _has_ended(self, code: int) -> bool:
         self._look_for_recovery()  # the process may have printed its last lines since
-        self._own.forget()
+        self._own.forget(f"by itself, with {code_in_words(code)}")
         if code != 0:
             self._journal.ended("failed", f"it ended with {code_in_words(code)}: {self._own.last_words()}")
             return True
@@ -356,7 +389,7 @@ class PipelineRun:
     def _watch_of_stop(self) -> Watch | None:
         """What the first stop of the scenario waits for."""
         stop = next((one for _, one in self._commands if isinstance(one, StopWithSavepoint)), None)
-        return None if stop is None else Watch(0, *self._trigger_of(stop))
+        return None if stop is None else Watch(0, *self._trigger_of(stop), self._note_aim)
 
     def _request_stop(self, now: float) -> bool:
         """Stop the job with a savepoint, if that is due and the pipeline holds work; whether the run is over.
@@ -371,7 +404,7 @@ class PipelineRun:
         number, command = self._commands[0]
         if not isinstance(command, StopWithSavepoint) or not self._stop.is_due(now - self._began):
             return False
-        if self._stored is not None and not self._programs.sees(self._stored):
+        if not self._sees_stored():
             return False
         del self._commands[0]
         commands = self._file.commands
@@ -437,6 +470,8 @@ class PipelineRun:
         """Start the pipeline's own process."""
         self._next_attempt(cause)
         self._paused = None
+        if self._file.stored is not None and self._file.stored.log:  # of the lines of this life
+            self._stored_seen = False
         if self._recovery is not None:  # marked before the process can print anything
             self._recovery = self._programs.recovery(self._recovery.lookout.aim)
         self._own.start(command)
@@ -452,7 +487,10 @@ class PipelineRun:
     # -- from the scenario ------------------------------------------------------------
 
     def _watch(self, number: int) -> Watch:
-        return Watch(number, *self._trigger_of(self._scenario.faults[number]))
+        return Watch(number, *self._trigger_of(self._scenario.faults[number]), self._note_aim)
+
+    def _note_aim(self, name: str) -> None:
+        self._journal.note("aim-met", "aim", name)
 
     def _trigger_of(self, one: AnyFault | AnyCommand) -> tuple[AtTime | AtAim, Callable[[], bool]]:
         """When a fault or a command is due, and what looks whether its aim is met."""

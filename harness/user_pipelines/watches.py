@@ -11,10 +11,14 @@ from .aims import Lookout
 class Watch:
     """A fault that waits for its trigger; `predicate` looks whether its aim is met just now."""
 
-    def __init__(self, number: int, trigger: AtTime | AtAim, predicate: Callable[[], bool]) -> None:
+    def __init__(
+        self, number: int, trigger: AtTime | AtAim, predicate: Callable[[], bool], noted: Callable[[str], object]
+    ) -> None:
+        """`noted` is called with the aim's name each time that the aim is met anew."""
         self.number = number
         self.trigger = trigger
         self._predicate = predicate
+        self._noted = noted
         self._met = 0
         self._holds = False
         self._due: float | None = None
@@ -25,7 +29,9 @@ class Watch:
             return now_s * 1e6 >= self.trigger.at_us
         if self._due is None:
             holds = self._predicate()
-            self._met += holds and not self._holds
+            if holds and not self._holds:
+                self._met += 1
+                self._noted(self.name)
             self._holds = holds
             if self._met >= self.trigger.occurrence:
                 self._due = now_s + self.trigger.after_us / 1e6

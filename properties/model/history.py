@@ -324,6 +324,13 @@ class Computed(Entry, kw_only=True):
     """for the end of all input, each marker of a commit, and what a stopped job had processed"""
 
 
+class Counted(Entry, kw_only=True):
+    """What a counter of an engine's own showed from this time on, until the next of its values."""
+
+    at_us: int
+    value: int | float | str
+
+
 class JournalEntry(Entry, kw_only=True, tag_field="event"):
     """Base of the rare, ordered events of a run."""
 
@@ -469,6 +476,12 @@ class Timed(Entry, kw_only=True):
 
     `what` is a protocol point's name, or `record-sent`, `record-applied`, `barrier-sent`,
     `barrier-received`, `killed`, `ended`; `peer` the other task or "coordinator".
+
+    Of a pipeline that is run from outside, `task` is a process, and `what` is
+    `process-started`, `process-ready`, `process-killed`, `process-paused`, `process-continued`,
+    `process-ended`, `work-stored` or `work-restored`.  An `aim-met` has its name in `detail`.
+    `records-given` has in `position` how many were given by then, and `output-read`, whose order is
+    that of the end of the read, how many rows it saw.
     """
 
     order: int
@@ -527,6 +540,8 @@ class History(Entry, kw_only=True, omit_defaults=False):
     """of an engine that is seen from outside alone"""
     computed: Computed | msgspec.UnsetType = msgspec.UNSET
     """the expected rows of a workload with a query; no witness: it did not see the run"""
+    counters: dict[str, list[Counted]] | msgspec.UnsetType = msgspec.UNSET
+    """by name: what an engine that is seen from outside counts itself.  Nobody judges it"""
     journal: list[AnyJournalEntry] = []
     residue: Residue = msgspec.field(default_factory=Residue)
     restart_attempts: int = -1
