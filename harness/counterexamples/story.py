@@ -25,6 +25,7 @@ from ...properties.model.verdict import Verdict, Violated
 from ...properties.model.workload import Row
 from ...properties.quick_checker.case import Case
 from ...properties.quick_checker.from_outside import OutsideView
+from ...properties.quick_checker.idempotent_table import expected_table
 from ..scenario.model import Scenario
 from ..shrink.reductions import replace, with_fault
 from .words import (
@@ -233,10 +234,9 @@ def expected_rows(case: Case) -> Counter[Row]:
     PySpark has computed them of a query."""
     if case.is_black_box and case.from_outside.follows_input:
         return case.from_outside.due
-    epoch = case.closing.epoch
     if case.history.sink == "idempotent":
-        return Counter(case.expected.last_rows(epoch).values())
-    return case.expected.rows_up_to(epoch)
+        return expected_table(case)
+    return case.expected.rows_up_to(case.closing.epoch)
 
 
 def _rows(case: Case) -> Iterator[str]:

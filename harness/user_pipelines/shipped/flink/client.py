@@ -173,7 +173,7 @@ class Job:
 
     def _watch(self) -> int:
         """Say what the job does, until it has ended; raises Unreachable if it is lost."""
-        restored, completed = 0, None
+        restored, completed, failed = 0, None, 0
         while True:
             state = self._rest.get(f"/jobs/{self.id}")["state"]
             found = self._rest.get(f"/jobs/{self.id}/checkpoints")
@@ -185,6 +185,9 @@ class Job:
                 completed = latest["id"]
                 in_flight = latest.get("persisted_data", 0)
                 say(f"checkpoint {completed} completed" + (f", {in_flight} bytes in flight" if in_flight else ""))
+            if found["counts"]["failed"] != failed:
+                failed = found["counts"]["failed"]
+                say(f"checkpoints failed: {failed}")
             if state in ENDED:
                 return self._ended(state)
             time.sleep(POLL_S)

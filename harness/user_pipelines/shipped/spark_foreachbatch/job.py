@@ -14,9 +14,32 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
 
 MORE_TO_DO_S = 0.2
 Write = Callable[[DataFrame, int], None]
+
+
+class Progress(StreamingQueryListener):
+    """Says what Spark's own progress of a micro-batch says: how many rows it read."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        print(f"batch {event.progress.batchId} had {event.progress.numInputRows} input rows", flush=True)
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        pass
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        pass
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        pass
 
 
 def tell(batch: int) -> None:
@@ -62,6 +85,7 @@ def main(records: str, output: str, checkpoints: str, how: str) -> None:
         .config("spark.ui.showConsoleProgress", "false")
     )
     spark = builder.config("spark.sql.shuffle.partitions", "1").getOrCreate()
+    spark.streams.addListener(Progress())
     stream = (
         spark.readStream.schema("key BIGINT, value BIGINT, tag BIGINT").option("maxFilesPerTrigger", 1).json(records)
     )

@@ -79,13 +79,14 @@ def seen(
     times: int = 0,
     savepoint: bool = False,
     in_flight: int = 0,
+    failed: int = 0,
 ) -> Answer:
     """The answer about checkpoints: the one that was restored last, and the newest that is complete."""
     latest = {
         "restored": None if restored is None else {"id": restored, "is_savepoint": savepoint},
         "completed": None if completed is None else {"id": completed, "persisted_data": in_flight},
     }
-    return {"counts": {"restored": times}, "latest": latest}
+    return {"counts": {"restored": times, "failed": failed}, "latest": latest}
 
 
 @pytest.fixture
@@ -103,12 +104,13 @@ def snapshot(path: Path, at: int) -> None:
 def test_a_job_is_submitted_and_watched_until_it_has_finished(
     played: Played, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    played.answers["/jobs/a"] = [{"state": state} for state in ("CREATED", "RUNNING", "RUNNING", "RUNNING", "FINISHED")]
+    played.answers["/jobs/a"] = [{"state": state} for state in ("CREATED", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "FINISHED")]
     played.answers["/jobs/a/checkpoints"] = [
         seen(),
         seen(completed=1),
         seen(completed=1, restored=1, times=1),
-        seen(completed=2, restored=1, times=1, in_flight=80),
+        seen(completed=1, restored=1, times=1, failed=1),
+        seen(completed=2, restored=1, times=1, failed=1, in_flight=80),
     ]
     assert (
         run("run", "Count", "in", "out", "--alignment", "unaligned", "--backend", "rocksdb", "--parallelism", "3") == 0
@@ -117,6 +119,7 @@ def test_a_job_is_submitted_and_watched_until_it_has_finished(
         "submitted, without a snapshot",
         "checkpoint 1 completed",
         "restored from checkpoint 1",
+        "checkpoints failed: 1",
         "checkpoint 2 completed, 80 bytes in flight",
         "the job is FINISHED",
     ]
