@@ -81,7 +81,7 @@ class PipelineSubject:
         return Capabilities(
             faults=frozenset(kind for kind, hit in (("kill-node", self.killed), ("pause-node", self.paused)) if hit),
             commands=frozenset(
-                kind for kind, given in (("stop-with-savepoint", self._stops), ("resume", commands.resume)) if given
+                kind for kind, given in (("stop-with-savepoint", self.stops), ("resume", commands.resume)) if given
             ),
             rescales=bool(commands.parallelism),
             sources=frozenset({"bounded"}),
@@ -185,7 +185,7 @@ class PipelineSubject:
         return KillNode(node=dice.choice(self.killed) if len(self.killed) > 1 else self.killed[0], trigger=trigger)
 
     @property
-    def _stops(self) -> list[bool]:
+    def stops(self) -> list[bool]:
         """The ways to stop the job, each by whether it drains."""
         commands = self.pipeline.file.commands
         return [drain for drain, given in ((False, commands.stop_with_savepoint), (True, commands.drain)) if given]
@@ -193,22 +193,25 @@ class PipelineSubject:
     def _can(self, command: AnyCommand) -> bool:
         """Whether the file says how a command is requested."""
         if isinstance(command, StopWithSavepoint):
-            return command.drain in self._stops
+            return command.drain in self.stops
         return isinstance(command, Resume) and bool(self.pipeline.file.commands.resume)
 
     def _commands(self, dice: random.Random, scenario: Scenario) -> tuple[AnyCommand, ...]:
         """A stop, and what comes after it: a drained job is not resumed."""
         commands = self.pipeline.file.commands
-        if not self._stops or dice.random() >= STOPS:
+        if not self.stops or dice.random() >= STOPS:
             return ()
         records = len(scenario.workload.inputs[0].splits[0])
-        stop = StopWithSavepoint(drain=dice.choice(self._stops), trigger=self._trigger(dice, records))
+        stop = StopWithSavepoint(drain=dice.choice(self.stops), trigger=self._trigger(dice, records))
         resumed = bool(commands.resume) and not stop.drain and (not commands.covers or dice.random() < RESUMES)
         if not resumed:
             return (stop,)
-        number = dice.choice(commands.parallelism or (0,))
-        parallelism = dict.fromkeys(scenario.topology.parallelism, number) if number else {}
-        return stop, Resume(trigger=AtTime(at_us=0), parallelism=parallelism)
+        return stop, self.resume(scenario, dice.choice(commands.parallelism or (0,)))
+
+    def resume(self, scenario: Scenario, subtasks: int) -> Resume:
+        """The command that resumes the job at once, with so many subtasks (0: as many as it had)."""
+        parallelism = dict.fromkeys(scenario.topology.parallelism, subtasks) if subtasks else {}
+        return Resume(trigger=AtTime(at_us=0), parallelism=parallelism)
 
     def _trigger(self, dice: random.Random, records: int) -> AtTime | AtAim:
         """An aim: the aims of the file are as likely together as that of all pipelines; rarely a time."""

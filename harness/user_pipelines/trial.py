@@ -1,22 +1,24 @@
 """A pipeline is tried: each entry of its file by itself, and what is missing.  Only at the end it is killed once,
-or paused if no process is killed."""
+or paused if no process is killed, and its job is stopped by each of its commands."""
 
 from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 from ...faults.plan import AtAim, KillNode, PauseNode
 from ...properties.invariants.judge import verdict_of
-from ...properties.model.history import AttemptStarted, FaultFired, History, JobEnded
+from ...properties.model.history import AttemptStarted, CommandReturned, FaultFired, History, JobEnded
 from ...properties.model.verdict import Violated
 from ...properties.model.words import plural, row_in_words
 from ...properties.quick_checker.case import Case
-from ..scenario.model import Scenario
+from ..scenario.model import AnyCommand, Scenario, StopWithSavepoint
 from ..subject.port import SubjectFailed
+from ..subject.run import Result
+from ..subject.run import run as run_on
 from .description import HALFWAY, OWN
 from .run import PipelineRun
 from .subject import PipelineSubject
@@ -24,7 +26,7 @@ from .subject import PipelineSubject
 RECORDS = 10
 AMID_RECORDS = 60
 """of the run in which the pipeline is killed or paused"""
-ENTRIES = ("run", "read", "feed", "roles", "commands", "aims", "restored", "stored", "needs", "computes")
+ENTRIES = ("run", "read", "feed", "roles", "commands", "aims", "restored", "stored", "needs", "computes", "counters")
 """the parts of the file that an error's message may begin with"""
 
 
@@ -39,7 +41,8 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 def tried(subject: PipelineSubject, progress: Callable[[str], None] = lambda _: None) -> list[Check]:
     """Start the pipeline, feed it ten records, and read their rows, without any fault.
 
-    If all is well, the pipeline is started again, and killed once, or paused if no process is killed.
+    If all is well, the pipeline is started again, and killed once, or paused if no process is killed.  Then each
+    command that stops its job is requested once, in a run without any fault.
     """
     scenario = subject.without_faults(RECORDS)
     progress("starting the pipeline")
@@ -53,7 +56,9 @@ def tried(subject: PipelineSubject, progress: Callable[[str], None] = lambda _: 
     what = "query yields" if subject.pipeline.file.computes.sql else "steps yield"
     checks = [*_course(subject, history), *_rows(scenario, run, history, what), *_aims(run)]
     checks += _commits(subject, scenario, history)
-    return [*checks, _restored(subject, progress)] if all(check.ok for check in checks) else checks
+    works = all(check.ok for check in checks)
+    checks += _counters(subject, run)
+    return [*checks, _restored(subject, progress), *_commands(subject, progress)] if works else checks
 
 
 def _entry_of(message: str) -> str:
@@ -124,6 +129,73 @@ def _restored(subject: PipelineSubject, progress: Callable[[str], None]) -> Chec
     if all(start.restores is None for start in history.journal if isinstance(start, AttemptStarted)):
         return Check(entry=entry, ok=False, seen=f"it was not seen after a {what}, so no {what} will count as exercise")
     return Check(entry=entry, ok=True, seen=f"it was seen after a {what}")
+
+
+def _counters(subject: PipelineSubject, run: PipelineRun) -> list[Check]:
+    """Whether each counter could be read; a line of a log may be one that only a fault brings about."""
+    checks = []
+    for name, counter in subject.pipeline.file.counters.items():
+        taken, problem = run.counters.taken[name], run.counters.problems.get(name, "")
+        if problem:
+            seen = problem.removeprefix("aims: ")
+        elif taken:
+            seen = f"it showed {taken[-1].value} in the end"
+        elif counter.log:
+            seen = "no line matched it in a run without faults"
+        else:
+            seen = "it had no value while the pipeline ran"
+        ok = not problem and bool(taken or counter.log)
+        checks.append(Check(entry=f"counters.{name}", ok=ok, seen=seen))
+    return checks
+
+
+def _commands(subject: PipelineSubject, progress: Callable[[str], None]) -> Iterator[Check]:
+    """Whether each command that stops the job does so, and whether a stopped job is resumed."""
+    for drain in subject.stops:
+        name = "drain" if drain else "stop_with_savepoint"
+        progress(f"requesting commands.{name}")
+        yield from _stopped(subject, name, drain=drain)
+
+
+def _stopped(subject: PipelineSubject, name: str, *, drain: bool) -> list[Check]:
+    """A run in which the job is stopped once, and resumed if the file says how."""
+    file, scenario = subject.pipeline.file, subject.without_faults(AMID_RECORDS)
+    commands: tuple[AnyCommand, ...] = (StopWithSavepoint(drain=drain, trigger=AtAim(aim=HALFWAY)),)
+    if file.commands.resume and not drain:
+        commands += (subject.resume(scenario, max(file.commands.parallelism, default=0)),)
+    entry = f"commands.{name}"
+    try:
+        result = run_on(subject, msgspec.structs.replace(scenario, commands=commands))
+    except SubjectFailed as error:
+        place = _entry_of(str(error))
+        told = place if place.startswith("commands.") else entry
+        return [Check(entry=told, ok=False, seen=str(error))]
+    journal = result.history.journal
+    returned = {one.command: one.error for one in journal if isinstance(one, CommandReturned)}
+    if 0 not in returned:
+        waited = " or `stored` was not seen in time" if file.stored is not None else ""
+        why = f"it was not requested: its output was complete too early: feed it slower{waited}"
+        return [Check(entry=entry, ok=False, seen=why)]
+    if returned[0]:
+        return [Check(entry=entry, ok=False, seen=f"it was refused: {returned[0]}")]
+    ends = [one for one in journal if isinstance(one, JobEnded)]
+    if not ends or ends[0].status == "failed":
+        return [Check(entry=entry, ok=False, seen=f"the job did not stop: {ends[0].reason if ends else 'time is up'}")]
+    return _stop_seen(entry, ends, result, resumed=1 in returned)
+
+
+def _stop_seen(entry: str, ends: list[JobEnded], result: Result, *, resumed: bool) -> list[Check]:
+    """What became of a job that was stopped, and of the one that was resumed from it."""
+    covers = ends[0].covers
+    seen = f"the job was {ends[0].status}" + ("" if covers is None else f", and covers {covers[0]} of {AMID_RECORDS}")
+    wrong = next((one.message for one in result.judgement.verdicts.values() if isinstance(one, Violated)), "")
+    if not resumed:
+        return [Check(entry=entry, ok=not wrong, seen=f"{seen}; {wrong}" if wrong else f"{seen}; its rows are right")]
+    checks = [Check(entry=entry, ok=True, seen=seen)]
+    again = ends[1].status if len(ends) > 1 else "still running when time was up"
+    rows = wrong or "its rows are right"
+    checks.append(Check(entry="commands.resume", ok=not wrong, seen=f"the resumed job: {again}; {rows}"))
+    return checks
 
 
 def _fault(subject: PipelineSubject) -> KillNode | PauseNode:

@@ -104,7 +104,9 @@ def snapshot(path: Path, at: int) -> None:
 def test_a_job_is_submitted_and_watched_until_it_has_finished(
     played: Played, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    played.answers["/jobs/a"] = [{"state": state} for state in ("CREATED", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "FINISHED")]
+    played.answers["/jobs/a"] = [
+        {"state": state} for state in ("CREATED", "RUNNING", "RUNNING", "RUNNING", "RUNNING", "FINISHED")
+    ]
     played.answers["/jobs/a/checkpoints"] = [
         seen(),
         seen(completed=1),
