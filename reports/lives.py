@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import pairwise
 
-from ..properties.model.history import Counted
+from ..properties.model.history import Counted, History
 from .diagram import BOTTOM, SHEET, Diagram, picture_of
 from .labels import HEIGHT, Box
 from .lives_layout import AIMS, COMMANDS, OUTPUT, Happening, Life, Lives, Scale, lives_of
 from .marks import mark_at
-from .model import CounterexampleView
+from .model import RowPair
 from .svg import element, label, path, title
 from .words import duration, plural
 
@@ -36,18 +36,19 @@ FIRST = ("process-killed", "process-paused", "job-ended", "command-issued", "com
 """the words of these signs find their places before all others"""
 
 
-def time_line_of(view: CounterexampleView, prefix: str = "") -> Diagram | None:
+def time_line_of(name: str, history: History | None, rows: Sequence[RowPair], prefix: str = "") -> Diagram | None:
     """The time line of a run; None if the history is not one of a pipeline that was run from outside.
 
-    `prefix` begins the ids of its two pictures, so that a page can have several of them.
+    `rows` are the expected and the committed ones.  `prefix` begins the ids of its two pictures, so that a page can
+    have several of them.
     """
-    lives = lives_of(view)
+    lives = lives_of(history, rows)
     if lives is None:
         return None
     grid = _Grid(lives)
     names = "".join(_names(lives, grid))
     drawing = element("g", *_layers(lives, grid), id=f"{prefix}lanes", class_="drawing")
-    head = title(f"Time line of {view.id}") + element("desc", escape(_description(lives)))
+    head = title(f"Time line of {name}") + element("desc", escape(_description(lives)))
     return Diagram(
         what="Time line",
         key="key-of-lives",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from ..properties.model.history import (
@@ -24,7 +24,7 @@ from ..properties.model.history import (
 )
 from ..properties.model.words import plural, row_in_words
 from ..properties.model.workload import Row
-from .model import CounterexampleView, Value
+from .model import RowPair, Value
 
 AIMS = "aims"
 COMMANDS = "commands"
@@ -86,12 +86,11 @@ class Lives(Value, kw_only=True):
     ends_us: int
 
 
-def lives_of(view: CounterexampleView) -> Lives | None:
-    """The lives in a history; None if it has no process of a pipeline."""
-    history = view.history
+def lives_of(history: History | None, rows: Sequence[RowPair]) -> Lives | None:
+    """The lives in a history; None if it has no process of a pipeline.  `rows` are those of its output."""
     if history is None or not any(entry.what == "process-started" for entry in history.timeline):
         return None
-    expected = Counter(row.expected for row in view.rows if row.expected is not None) if view.rows else None
+    expected = Counter(row.expected for row in rows if row.expected is not None) if rows else None
     happenings = sorted([*_of_pipeline(history), *_of_reader(history, expected)], key=lambda one: one.order)
     counters = {} if not isinstance(history.counters, dict) else history.counters
     # The pipeline's own process is started behind all roles, and drawn above them.

@@ -122,6 +122,16 @@ class Coverage(Value, kw_only=True):
     impossible: list[Impossible] = []
 
 
+class CounterCounts(Value, kw_only=True):
+    """What a counter of a pipeline's own showed at the end of the runs; nobody judges it."""
+
+    read: int = 0
+    """in how many runs it could be read"""
+    least: int | float | None = None
+    most: int | float | None = None
+    """None if it never was a number"""
+
+
 class CheckpointCounts(Value, kw_only=True):
     completed: int = 0
     aborted: int = 0
@@ -268,6 +278,8 @@ class Summary(Value, kw_only=True):
     interrupted: bool = False
     not_tried: list[str] = []
     """the capabilities that the subject does not have, which were not tried"""
+    counters: dict[str, CounterCounts] = {}
+    """of a pipeline that was run from outside: what it counts itself, by name"""
     unapplied: dict[str, int] = {}
     """faults, commands and schedule perturbations that were planned and never applied, by kind"""
     foreign_connections: int = 0
@@ -322,6 +334,17 @@ class CounterexampleView(Value, kw_only=True):
     """as in `Counterexample`"""
 
 
+class ShownRun(Value, kw_only=True):
+    """A run of a pipeline that held, of which the report shows how it went."""
+
+    index: int
+    """the number of its scenario"""
+    history: History
+    rows: tuple[RowPair, ...] = ()
+    replay: str = ""
+    """the command that runs it again"""
+
+
 class ViolatedScenario(Value, kw_only=True):
     """One violated scenario of the run, as it was drawn."""
 
@@ -350,4 +373,6 @@ class ReportView(Value, kw_only=True):
     counterexamples: tuple[CounterexampleView, ...] = ()
     violated: tuple[ViolatedScenario, ...] = ()
     """every violated scenario, in the order in which they were drawn"""
+    shown: ShownRun | None = None
+    """the first run of a pipeline that recovered from a fault, and held"""
     samples: Samples = Samples()

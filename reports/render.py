@@ -36,9 +36,11 @@ def render_html(view: ReportView) -> str:
     """The whole report; the same view gives the same text."""
     summary = view.summary
     diagrams = [
-        time_line_of(one, f"c{number}-") or diagram_of(one, f"c{number}-")
+        time_line_of(one.id, one.history, one.rows, f"c{number}-") or diagram_of(one, f"c{number}-")
         for number, one in enumerate(view.counterexamples, 1)
     ]
+    shown = view.shown
+    held = None if shown is None else time_line_of(f"scenario {shown.index}", shown.history, shown.rows, "held-")
     page = _template().render(
         summary=summary,
         headline=overview.headline(summary),
@@ -59,6 +61,8 @@ def render_html(view: ReportView) -> str:
             (one, diagram, shortened(one.rows)) for one, diagram in zip(view.counterexamples, diagrams, strict=True)
         ],
         keys={diagram.key for diagram in diagrams if diagram is not None},
+        shown=shown,
+        held=held,
         found={one.id: one for one in summary.counterexamples},
         violated=view.violated,
         few_violated=FEW_VIOLATED,

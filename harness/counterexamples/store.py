@@ -58,7 +58,7 @@ class RunFolder:
             for outcome in outcomes:
                 if outcome.history is not None:
                     write_history(self.path / HISTORIES / f"{outcome.index}.json", outcome.history)
-                    outcome = msgspec.structs.replace(outcome, history=None)
+                outcome = msgspec.structs.replace(outcome, history=None, shown=None)
                 self._scenarios.write(_encoder.encode(outcome) + b"\n")
             self._scenarios.flush()
 

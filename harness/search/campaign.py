@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ...properties.spark.unasked import by_both
-from ...reports.model import ReportView, Seconds, Summary, ViolatedScenario
+from ...reports.model import ReportView, Seconds, ShownRun, Summary, ViolatedScenario
 from ..counterexamples.companion_findings import companion_findings
 from ..counterexamples.findings import Finding, FindingBuilder, Keeping
 from ..counterexamples.store import RunFolder
@@ -186,6 +186,12 @@ class _Work:
             replay=replay_command(self._campaign.plan, self._where, place_of(outcome.index)),
         )
 
+    def _shown(self, found: Found) -> ShownRun | None:
+        if found.shown is None:
+            return None
+        command = replay_command(self._campaign.plan, self._where, place_of(found.shown.index))
+        return msgspec.structs.replace(found.shown, replay=command)
+
     @property
     def _where(self) -> Path:
         return self._folder.path if self._folder else Path()
@@ -206,6 +212,7 @@ class _Work:
             summary=summary,
             counterexamples=tuple(finding.view for finding in findings),
             violated=tuple(self._violated(outcome, found) for outcome in found.failing_scenarios),
+            shown=self._shown(found),
             samples=found.tally.samples(),
         )
         if self._folder is not None:

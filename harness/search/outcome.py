@@ -18,6 +18,7 @@ from ...properties.model.history import (
 )
 from ...properties.model.verdict import Verdict, Violated, in_a_word
 from ...properties.spark.unasked import ASKED, Unasked
+from ...reports.model import ShownRun
 from ..reference_engine.graphs.system import System
 from ..scenario.model import Scenario, StopWithSavepoint, kind_of
 from ..scenario.promises import can_show
@@ -64,6 +65,8 @@ class Measured(Value, frozen=True, kw_only=True):
     """recoveries during which the other tasks went on"""
     checkpoint_durations_us: tuple[int, ...] = ()
     recovery_times_us: tuple[int, ...] = ()
+    counters: dict[str, int | float | str] = {}
+    """what a pipeline's own counters showed in the end, by name"""
 
 
 class Outcome(Value, frozen=True, kw_only=True):
@@ -97,6 +100,8 @@ class ScenarioOutcome(Outcome, frozen=True, kw_only=True, tag="scenario"):
     defect_reached: bool = False
     history: History | None = None
     """kept for failures, and for all on request"""
+    shown: ShownRun | None = None
+    """of a pipeline's run that recovered from a fault and held: what the report may show of it"""
     draw_s: float = 0.0
     run_s: float = 0.0
     judge_s: float = 0.0
@@ -219,5 +224,8 @@ def measure(scenario: Scenario, history: History) -> Measured:
         checkpoint_durations_us=tuple(
             done.at_us - triggered_at[done.checkpoint] for done in history.completed if done.checkpoint in triggered_at
         ),
+        counters={}
+        if not isinstance(history.counters, dict)
+        else {name: taken[-1].value for name, taken in history.counters.items() if taken},
         recovery_times_us=tuple(ran.at_us - (began.at_us if began else ran.at_us) for ran, began in recovered),
     )

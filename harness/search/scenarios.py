@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from ...reports.model import ShownRun
+from ...reports.rows import side_by_side
+from ..counterexamples.story import expected_rows
 from ..subject.port import Subject
 from ..subject.run import run
 from .kind import Drawn, Ran
@@ -35,4 +40,8 @@ class Scenarios:
             keep_history=self._keep_histories,
             seconds=(drawn.draw_s, result.run_s, result.judge_s),
         )
+        if drawn.scenario.pipeline and outcome.in_a_word == "held" and outcome.measured.recoveries:
+            rows = side_by_side(expected_rows(result.case).elements(), result.history.committed)
+            shown = ShownRun(index=number, history=result.history, rows=rows)
+            outcome = msgspec.structs.replace(outcome, shown=shown)
         return Ran(outcome=outcome, question=asked.question)

@@ -16,7 +16,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 import msgspec
 
 from ...properties.spark.unasked import ENDED, SPARK_FAILED, Unasked, by_both
-from ...reports.model import NotRun, OracleCounts
+from ...reports.model import NotRun, OracleCounts, ShownRun
 from ..counterexamples.store import RunFolder
 from ..runtime.background import in_background
 from ..runtime.cancellation import WorkCancelled
@@ -61,6 +61,8 @@ class Found(msgspec.Struct, kw_only=True):
     """scenarios that PySpark did not confirm: by index the reason, empty if PySpark judged otherwise"""
     not_run: list[NotRun] = []
     """scenarios that the subject could not run, by number"""
+    shown: ShownRun | None = None
+    """the first run of a pipeline that recovered from a fault and held"""
     failures: list[str] = []
     """of the harness or its environment, each in one sentence"""
     interrupted: bool = False
@@ -233,6 +235,8 @@ class Search:
     def _take_outcome(self, ran: Ran) -> None:
         found, outcome = self._found, ran.outcome
         found.tally.add(outcome)
+        if isinstance(outcome, ScenarioOutcome) and outcome.shown is not None:
+            found.shown = min(filter(None, (found.shown, outcome.shown)), key=lambda one: one.index)
         if outcome.violations:
             if not found.failing:
                 found.first_failure_s = time.perf_counter() - self._began

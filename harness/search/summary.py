@@ -15,6 +15,7 @@ from ...reports.model import (
     BatchCounts,
     CheckpointCounts,
     CommandCounts,
+    CounterCounts,
     FaultCounts,
     InvariantCounts,
     OracleCounts,
@@ -58,6 +59,8 @@ class Tally:
         self._unapplied = Counter[str]()
         self._durations_us: list[int] = []
         self._recoveries_us: list[int] = []
+        self._counters: dict[str, list[int | float | str]] = {}
+        """by name: what a pipeline's own counter showed at the end of each run"""
         self._restarts = Counter[str]()
         self._restarted: dict[str, Counter[str]] = {}
 
@@ -114,6 +117,8 @@ class Tally:
             counts.update(planned=1, finished=int(command.finished), drain=int(command.drain))
         self._stops.add(measured.stops)
         self.coverage.add(measured.targets, len(measured.fired))
+        for name, value in measured.counters.items():
+            self._counters.setdefault(name, []).append(value)
         for name in ("completed", "aborted", "recoveries", "read", "committed", "foreign_connections"):
             self._totals[name] += getattr(measured, name)
         self._unapplied.update(map(kind_of_unapplied, measured.unapplied))
@@ -179,6 +184,7 @@ class Tally:
                 for failover, number in sorted(self._restarts.items())
             },
             records=RecordCounts(read=self._totals["read"], committed=self._totals["committed"]),
+            counters={name: _counter(shown) for name, shown in self._counters.items()},
             unapplied=dict(sorted(self._unapplied.items())),
             foreign_connections=self._totals["foreign_connections"],
             systems=SystemCounts(
@@ -196,6 +202,11 @@ class Tally:
     def _faults_of(self, kind: str) -> FaultCounts:
         phases = self._fired.get(kind, Counter())
         return FaultCounts(planned=self._planned[kind], fired=phases.total(), phases=dict(sorted(phases.items())))
+
+
+def _counter(shown: list[int | float | str]) -> CounterCounts:
+    numbers = [value for value in shown if not isinstance(value, str)]
+    return CounterCounts(read=len(shown), least=min(numbers, default=None), most=max(numbers, default=None))
 
 
 def _asked(counts: Counter[str]) -> Asked:
