@@ -182,13 +182,17 @@ def _counter(taken: Sequence[Counted], y: float, grid: _Grid) -> Iterator[str]:
     """The values of a counter, each where it was first seen; those for which there is no room are ticks."""
     free = 0.0
     for number, one in enumerate(taken):
-        x, text = grid.x(one.at_us), f"{one.value:,}" if isinstance(one.value, int) else str(one.value)
+        x, text = grid.x(one.at_us), _value(one)
         yield element("g", title(f"{text} at {duration(one.at_us)}"), mark_at("counted", x, y), class_="mark counted")
         if x >= free and number < len(taken) - 1:
             yield label(text, x, y - 7, class_="note value")
             free = x + len(text) * 7 + 8
-    text = str(taken[-1].value) if taken else "never seen"
+    text = _value(taken[-1]) if taken else "never seen"
     yield label(text, grid.right + 6, y + 4, class_="note value last")
+
+
+def _value(one: Counted) -> str:
+    return one.value if isinstance(one.value, str) else f"{one.value:,}"
 
 
 def _place(one: Happening, grid: _Grid) -> tuple[float, float]:
@@ -244,7 +248,7 @@ def _words(lives: Lives) -> Iterator[tuple[str, str, str]]:
     who = {AIMS: "aim", COMMANDS: "command", OUTPUT: "reader"}
     found = [(one.at_us, who.get(one.lane, one.lane), one.words) for one in lives.happenings]
     for name, taken in lives.counters.items():
-        found += [(one.at_us, name, f"counter shows {one.value}") for one in taken]
+        found += [(one.at_us, name, f"counter shows {_value(one)}") for one in taken]
         found += [] if taken else [(lives.ends_us, name, "counter was never seen")]
     return ((_time(at_us), name, words) for at_us, name, words in sorted(found, key=lambda one: one[0]))
 

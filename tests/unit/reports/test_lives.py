@@ -1,0 +1,136 @@
+"""The time line of a pipeline: the lives of its processes, what readers saw, and its counters."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import pytest
+
+from cutproof.properties.model.history import History
+from cutproof.reports.diagram import Diagram
+from cutproof.reports.lives import time_line_of
+from cutproof.reports.lives_layout import APART, LONGEST_WAIT, WIDTH, Happening, Lives, Scale, lives_of
+from cutproof.reports.model import RowPair
+from unit.reports import stories
+from unit.reports.pipeline_runs import of_one_event, repeating, restless
+
+Run = tuple[History, tuple[RowPair, ...]]
+RUNS: dict[str, Run] = {"repeating": repeating(), "one": (of_one_event(), ()), "restless": restless()}
+SIGNS = ("process-", "work-", "aim-met", "command-", "job-ended", "rows-")
+
+
+def laid_out(run: Run) -> Lives:
+    found = lives_of(*run)
+    assert found is not None
+    return found
+
+
+def drawn(run: Run) -> Diagram:
+    found = time_line_of("it", *run)
+    assert found is not None
+    return found
+
+
+def of(run: Run, what: str) -> list[Happening]:
+    return [one for one in laid_out(run).happenings if one.what == what]
+
+
+def test_a_history_of_an_engine_has_no_time_line_of_processes() -> None:
+    assert lives_of(stories.premature_snapshot(), ()) is None
+    assert lives_of(None, ()) is None
+
+
+def test_each_process_has_a_lane_with_its_lives() -> None:
+    lives = laid_out(repeating())
+    assert lives.lanes == ("commands", "aims", "pipeline", "broker")
+    in_ms = [
+        (life.lane, life.first_us / 1e3, life.ready_us / 1e3, None if life.last_us is None else life.last_us / 1e3)
+        for life in lives.lives
+    ]
+    assert in_ms == [
+        ("pipeline", 180_002, 180_002, 180_121),
+        ("pipeline", 180_222, 180_222, 180_910),
+        ("broker", 1, 180_000, None),
+    ]
+    assert [life.pauses for life in lives.lives] == [(), (), ((180_450_000, 180_650_000),)]
+
+
+def test_a_kill_and_a_pause_are_told_with_their_aims() -> None:
+    (killed,), (paused,) = of(repeating(), "process-killed"), of(repeating(), "process-paused")
+    assert (killed.label, paused.label) == ("killed: in-a-batch", "paused: halfway")
+    assert killed.words == (
+        "is killed at the aim 'in-a-batch': pipeline: 3 records had been given, 2 rows were visible"
+    )
+
+
+def test_a_row_is_told_in_the_read_in_which_it_vanished_was_repeated_or_is_missing() -> None:
+    told = [
+        (one.at_us // 1_000, one.label, one.words) for one in laid_out(repeating()).happenings if one.lane == "output"
+    ]
+    assert told == [
+        (180_020, "", "0 rows seen"),
+        (180_100, "", "2 rows seen"),
+        (180_180, "1 vanished", "1 row seen; 1 vanished: (key 2, value 1, tag 2)"),
+        (180_400, "1 wrong", "4 rows seen; 3 new; 1 wrong: (key 2, value 1, tag 2), 2 times"),
+        (180_920, "1 missing", "6 rows seen in the end; 2 new; 1 missing: (key 6, value 1, tag 6)"),
+    ]
+
+
+def test_without_the_expected_rows_no_row_is_called_wrong() -> None:
+    assert not of((repeating()[0], ()), "rows-wrong")
+
+
+def test_the_three_minutes_in_which_nothing_happens_are_cut_short() -> None:
+    scale = Scale(laid_out(repeating()))
+    ((_, wait),) = scale.cuts
+    assert wait == 179_999_000
+    assert scale.x(180_000_000) - scale.x(1_000) <= LONGEST_WAIT
+    assert WIDTH / 2 < scale.width < WIDTH * 1.5
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_places_follow_the_clock_and_signs_of_a_lane_are_apart(name: str) -> None:
+    lives = laid_out(RUNS[name])
+    scale = Scale(lives)
+    places = [scale.x(at_us) for at_us in sorted(one.at_us for one in lives.happenings)]
+    assert places == sorted(places)
+    for lane in {one.lane for one in lives.happenings}:
+        signs = {one.at_us for one in lives.happenings if one.lane == lane and one.what.startswith(SIGNS)}
+        assert all(after - before >= APART - 0.01 for before, after in pairwise(map(scale.x, sorted(signs))))
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_all_that_is_drawn_is_inside_the_picture(name: str) -> None:
+    picture = drawn(RUNS[name])
+    inside = picture.picture.partition("<g")[2]
+    xs = [float(x) for x in re.findall(r'[^r]x="(-?[0-9.]+)"', inside)]
+    xs += [float(x) for d in re.findall(r' d="([^"]+)"', inside) for x in re.findall(r"[ML](-?[0-9.]+) ", d)]
+    assert len(xs) > 5
+    assert min(xs) >= 0
+    assert max(xs) <= picture.width
+
+
+def test_the_words_have_everything_that_is_drawn() -> None:
+    lives, words = laid_out(repeating()), drawn(repeating()).words
+    assert len(words) == len(lives.happenings) + 4, "and the values of the counters, one of which has none"
+    assert [(who, what) for _, who, what in words if "counter" in what] == [
+        ("commits", "counter shows 1"),
+        ("state", "counter shows running"),
+        ("commits", "counter shows 12,000"),
+        ("in-flight", "counter was never seen"),
+    ]
+    assert words[0] == ("0.00 s", "broker", "is started")
+
+
+def test_a_picture_says_its_kills_to_whoever_cannot_see_it_and_escapes_what_others_wrote() -> None:
+    picture = drawn(repeating()).picture
+    assert "<desc>Lanes from top to bottom: commands, aims, pipeline, broker, rows seen" in picture
+    assert "At 180.12 s pipeline is killed at the aim" in picture
+    assert "&lt;b&gt;no&lt;/b&gt; slots" in picture
+    assert "<b>" not in picture
+
+
+def test_the_last_value_of_a_counter_stands_at_the_right() -> None:
+    picture = drawn(repeating()).picture
+    assert re.findall(r'class="note value last">([^<]+)<', picture) == ["12,000", "running", "never seen"]
