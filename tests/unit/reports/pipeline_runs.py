@@ -92,7 +92,7 @@ def repeating() -> tuple[History, tuple[RowPair, ...]]:
     run.note(180_310, "records-given", "feed", amount=6)
     run.read(180_400, row(1), row(2), row(2), row(3))
     run.note(180_450, "process-paused", "broker")
-    run.fired(180_451, "pause-node", "halfway", "broker: 6 records had been given, 4 rows were visible")
+    run.fired(180_451, "pause-node", "halfway", "broker: <i>6</i> records had been given")
     run.note(180_650, "process-continued", "broker")
     run.history.journal.append(
         CommandIssued(order=run.order(), at_us=180_700 * MS, command=0, kind="stop-with-savepoint", drain=True)
@@ -116,6 +116,15 @@ def of_one_event() -> History:
     run = RunBuilder()
     run.note(5, "process-started", "pipeline")
     return run.history
+
+
+def late() -> tuple[History, tuple[RowPair, ...]]:
+    """The last that happens to a pipeline is a kill at an aim with a long name."""
+    run = RunBuilder()
+    run.note(0, "process-started", "pipeline")
+    run.note(300, "process-killed", "pipeline")
+    run.fired(301, "kill-node", "the-second-batch-is-written-and-not-committed-yet", "")
+    return run.history, ()
 
 
 def restless(kills: int = 40) -> tuple[History, tuple[RowPair, ...]]:

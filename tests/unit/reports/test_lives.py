@@ -9,14 +9,14 @@ import pytest
 
 from cutproof.properties.model.history import History
 from cutproof.reports.diagram import Diagram
-from cutproof.reports.lives import time_line_of
+from cutproof.reports.lives import CHARACTER, time_line_of
 from cutproof.reports.lives_layout import APART, LONGEST_WAIT, WIDTH, Happening, Lives, Scale, lives_of
 from cutproof.reports.model import RowPair
 from unit.reports import stories
-from unit.reports.pipeline_runs import of_one_event, repeating, restless
+from unit.reports.pipeline_runs import late, of_one_event, repeating, restless
 
 Run = tuple[History, tuple[RowPair, ...]]
-RUNS: dict[str, Run] = {"repeating": repeating(), "one": (of_one_event(), ()), "restless": restless()}
+RUNS: dict[str, Run] = {"repeating": repeating(), "one": (of_one_event(), ()), "restless": restless(), "late": late()}
 SIGNS = ("process-", "work-", "aim-met", "command-", "job-ended", "rows-")
 
 
@@ -109,6 +109,9 @@ def test_all_that_is_drawn_is_inside_the_picture(name: str) -> None:
     assert len(xs) > 5
     assert min(xs) >= 0
     assert max(xs) <= picture.width
+    for x, anchor, text in re.findall(r'<text x="([0-9.]+)"[^>]* text-anchor="(\w+)">([^<]+)<', inside):
+        wide = len(text) * CHARACTER * (1 if anchor == "start" else -1)
+        assert 0 <= float(x) + wide <= picture.width, text
 
 
 def test_the_words_have_everything_that_is_drawn() -> None:
@@ -128,7 +131,9 @@ def test_a_picture_says_its_kills_to_whoever_cannot_see_it_and_escapes_what_othe
     assert "<desc>Lanes from top to bottom: commands, aims, pipeline, broker, rows seen" in picture
     assert "At 180.12 s pipeline is killed at the aim" in picture
     assert "&lt;b&gt;no&lt;/b&gt; slots" in picture
+    assert "&lt;i&gt;6&lt;/i&gt; records" in picture
     assert "<b>" not in picture
+    assert "<i>" not in picture
 
 
 def test_the_last_value_of_a_counter_stands_at_the_right() -> None:

@@ -3,6 +3,7 @@ until they are busy before they are killed."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from cutproof.harness.subject.run import Result
 from cutproof.harness.subject.run import run as run_on
 from cutproof.harness.user_pipelines.reading import read_pipeline
 from cutproof.harness.user_pipelines.subject import PipelineSubject
+from cutproof.harness.user_pipelines.trial import tried
 from cutproof.properties.model.history import (
     AttemptStarted,
     CommandIssued,
@@ -63,6 +65,57 @@ def test_a_stopped_job_is_judged_by_what_its_command_says_that_it_covers(
     assert [entry.error for entry in entries(result, CommandReturned)] == [""]
     verdicts = result.judgement.verdicts
     assert {type(verdicts[name]) for name in ("exactly-once", "no-data-loss", "progress")} == {Holds}
+
+
+COUNTERS = """
+[counters.files]
+query = "SELECT count(*) FROM done"
+database = "{state}/toy.db"
+
+[counters.restores]
+log = "^restored"
+
+[counters.never]
+log = "^never ([0-9]+)"
+
+[counters.nowhere]
+query = "SELECT count(*) FROM nowhere"
+database = "{state}/toy.db"
+
+[counters.wrong]
+query = "SELEKT 1"
+database = "{state}/toy.db"
+
+[computes]"""
+
+
+def test_a_trial_requests_each_command_and_says_what_counters_showed(tmp_path: Path) -> None:
+    checks = tried(subject(tmp_path, ALL, ("[computes]", COUNTERS)))
+    assert [(check.entry, check.ok) for check in checks if check.entry.startswith("commands.")] == [
+        ("commands.stop_with_savepoint", True),
+        ("commands.resume", True),
+        ("commands.drain", True),
+    ]
+    seen = {check.entry: (check.ok, check.seen) for check in checks}
+    assert re.fullmatch("the job was stopped, and covers [0-9]+ of 60", seen["commands.stop_with_savepoint"][1])
+    assert seen["commands.resume"][1] == "the resumed job: finished; its rows are right"
+    assert re.fullmatch("the job was drained, and covers [0-9]+ of 60; its rows are right", seen["commands.drain"][1])
+    assert seen["counters.files"] == (True, "it showed 2 in the end")
+    assert seen["counters.restores"] == (True, "it showed 0 in the end")
+    assert seen["counters.never"] == (True, "no line matched it in a run without faults")
+    assert seen["counters.nowhere"] == (False, "it had no value while the pipeline ran")
+    ok, said = seen["counters.wrong"]
+    assert not ok
+    assert said.startswith("the query 'SELEKT 1': ")
+
+
+def test_a_trial_names_the_commands_that_do_not_work(tmp_path: Path) -> None:
+    wrong = ALL[1].replace(STOP, '["false"]').replace(DRAIN, '["echo", "covers 3 records"]')
+    checks = tried(subject(tmp_path, ("[computes]", wrong), ('[restored]\nlog = "^restored"\n', "")))
+    seen = {check.entry: check.seen for check in checks if not check.ok}
+    assert seen["commands.stop_with_savepoint"].startswith("it was refused: it ended with exit code 1")
+    assert seen["commands.drain"].startswith("the job was drained, and covers 3 of 60; ")
+    assert "more of" in seen["commands.drain"]
 
 
 def test_rows_that_a_stopped_job_has_too_many_are_seen(tmp_path: Path) -> None:

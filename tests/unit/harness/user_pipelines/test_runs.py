@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,8 @@ def starts(result: Result) -> list[AttemptStarted]:
 
 
 def test_a_careful_pipeline_that_is_killed_halfway_holds_and_is_exercised(tmp_path: Path) -> None:
-    one = subject(tmp_path)
+    counter = '[counters.files]\nquery = "SELECT count(*) FROM done"\ndatabase = "{state}/toy.db"\n\n[restored]'
+    one = subject(tmp_path, ("[restored]", counter))
     result = ran(one, killed_at(one, "halfway", "a-file-is-done"))
     verdicts = result.judgement.verdicts
     assert isinstance(verdicts["exactly-once"], Holds), verdicts
@@ -64,6 +66,16 @@ def test_a_careful_pipeline_that_is_killed_halfway_holds_and_is_exercised(tmp_pa
         ["a-file-is-done", "halfway"],
     )
     assert result.history.unapplied == []
+    timeline = result.history.timeline
+    lives = [entry.what.removeprefix("process-") for entry in timeline if entry.what.startswith("process-")]
+    assert lives == ["started", "killed", "started", "killed", "started", "ended"]
+    noted = Counter(entry.what for entry in timeline)
+    assert noted["work-restored"] == 2
+    assert noted["aim-met"] >= 2
+    assert noted["output-read"] == len(result.history.reads) + 1
+    assert [entry.position for entry in timeline if entry.what == "records-given"] == [8, 16, 24, 32, 40]
+    assert result.history.counters["files"][-1].value == 5
+    assert measure(result.scenario, result.history).counters == {"files": 5}
 
 
 def test_rows_that_a_pipeline_repeats_after_a_kill_are_seen(tmp_path: Path) -> None:
