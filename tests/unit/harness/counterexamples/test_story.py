@@ -12,7 +12,7 @@ from cutproof.faults import plan
 from cutproof.faults.plan import KINDS, AnyFault, AnyTrigger, AtAim, AtPoint, AtTime, InPhase, KillNode
 from cutproof.faults.points import PHASES, POINTS
 from cutproof.harness.counterexamples.replay import replay
-from cutproof.harness.counterexamples.story import nearest_passing, story_of
+from cutproof.harness.counterexamples.story import expected_rows, nearest_passing, story_of
 from cutproof.harness.counterexamples.words import (
     command_in_words,
     engine_in_words,
@@ -30,6 +30,8 @@ from cutproof.harness.scenario.model import COMMANDS, Perturbation, Resume, Scen
 from cutproof.harness.shrink.on_subject import fails_like
 from cutproof.harness.subject.names import subject_called
 from cutproof.properties.invariants.judge import judge
+from cutproof.properties.model.history import JobEnded
+from cutproof.properties.quick_checker.case import Case
 from unit.harness.scenarios import chain
 from unit.harness.subjects import Lossy
 
@@ -171,3 +173,31 @@ def test_a_pipelines_story_speaks_of_no_engine() -> None:
     assert not [word for word in ("checkpoint", "node", "task", "cut") if word in text.lower().replace("cutproof", "")]
     history.journal[2] = replace(history.journal[2], restores=None)
     assert "nothing shows that it continued" in " ".join(story_of(scenario, history, dict(verdicts)).paragraphs)
+
+
+@pytest.mark.parametrize(
+    ("sink", "identity", "status", "rows"),
+    [
+        ("transactional", "key", "finished", 4),
+        ("transactional", "key", "stopped", 3),
+        ("idempotent", "row", "finished", 4),
+        ("idempotent", "key", "finished", 2),
+    ],
+)
+def test_the_rows_expected_of_a_pipeline_are_those_that_its_judge_expects(
+    sink: str, identity: str, status: str, rows: int
+) -> None:
+    """A table whose rows replace each other by the whole row has all of them; a stopped job has those it covers."""
+    outside = Path(__file__).parents[4] / "docs" / "examples" / "outside"
+    scenario, history = read_scenario(outside / "scenario.json"), read_history(outside / "history.json")
+    end = history.journal[-1]
+    assert isinstance(end, JobEnded)
+    covers = {0: 3} if status == "stopped" else None
+    history = replace(
+        history,
+        sink=sink,
+        identity=identity,
+        journal=[*history.journal[:-1], replace(end, status=status, covers=covers)],
+    )
+    case = Case(scenario.workload, scenario.topology, history)
+    assert expected_rows(case).total() == rows
