@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
+from msgspec.structs import replace
+
 from ..properties.model.history import (
     AnyJournalEntry,
     CommandIssued,
@@ -25,6 +27,7 @@ from ..properties.model.history import (
 from ..properties.model.words import plural, row_in_words
 from ..properties.model.workload import Row
 from .model import RowPair, Value
+from .words import sentence
 
 AIMS = "aims"
 COMMANDS = "commands"
@@ -35,6 +38,8 @@ FEED = "feed"
 DOWN = ("process-killed", "process-ended")
 OF_PROCESSES = ("process-started", "process-ready", "process-paused", "process-continued", *DOWN)
 OF_WORK = ("work-stored", "work-restored")
+LABELS = {"process-ready": "ready", "work-stored": "stored", "work-restored": "restored"}
+"""what is written beside a sign of a kind of event"""
 NAMED_ROWS = 3
 """so many rows of a kind are named in words"""
 APART = 15.0
@@ -141,27 +146,17 @@ def _said(entry: Timed, fault: FaultFired | None) -> tuple[str, str]:
     aim = "" if fault is None else f" at the aim {fault.phase!r}" if fault.phase != "at a time" else " at a time"
     held = f": {fault.detail}" if fault is not None and fault.detail else ""
     beside = "" if fault is None else f": {fault.phase}"
-    how = f" {entry.detail}" if entry.detail else ""
+    words = sentence(replace(entry, detail=""))
     match entry.what:
-        case "process-started":
-            return f"is started{how}", ""
-        case "process-ready":
-            return "is ready", "ready"
-        case "process-killed":
-            return f"is killed{aim}{held}", f"killed{beside}"
-        case "process-paused":
-            return f"is paused{aim}{held}", f"paused{beside}"
-        case "process-continued":
-            return "goes on after its pause", ""
+        case "process-started" if entry.detail:
+            return f"{words} {entry.detail}", ""
+        case "process-killed" | "process-paused":
+            return f"{words}{aim}{held}", f"{entry.what.removeprefix('process-')}{beside}"
         case "process-ended":
-            return f"ends: {entry.detail}", ""
-        case "work-stored":
-            return "is seen to have stored something to continue from", "stored"
-        case "work-restored":
-            return "is seen to have continued from something of its own", "restored"
+            return f"{words}: {entry.detail}", ""
         case "aim-met":
-            return f"{entry.detail} is met", entry.detail
-    return f"{plural(entry.position, 'record')} given by now", ""
+            return f"{entry.detail} {words}", entry.detail
+    return words, LABELS.get(entry.what, "")
 
 
 def _of_journal(event: AnyJournalEntry) -> Iterator[Happening]:

@@ -135,6 +135,17 @@ def sentence(entry: Timed) -> str:
         "finished": "finishes",
         "cancelled": "is cancelled",
         "fault-fired": "fired",
+        "process-started": "is started",
+        "process-ready": "is ready",
+        "process-killed": "is killed",
+        "process-paused": "is paused",
+        "process-continued": "goes on after its pause",
+        "process-ended": "ends",
+        "work-stored": "is seen to have stored something to continue from",
+        "work-restored": "is seen to have continued from something of its own",
+        "aim-met": "is met",
+        "records-given": f"has given {plural(entry.position, 'record')}",
+        "output-read": f"sees {plural(entry.position, 'row')}",
     }
     text = known.get(entry.what, entry.what.replace("-", " "))
     return f"{text} ({entry.detail})" if entry.detail and entry.detail != "committed" else text
