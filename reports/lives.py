@@ -24,6 +24,10 @@ MARGIN = 22
 LANE_HEIGHT = 54
 CURVES_HEIGHT = 118
 COUNTER_HEIGHT = 34
+DESK = 984
+"""the width of a page at a desk, in pixels"""
+NARROWEST = 400
+"""the least width of the places of events, in pixels"""
 END = 96
 """room behind the last event, for what is written there, in pixels"""
 CHARACTER = 6.2
@@ -72,7 +76,9 @@ class _Grid:
     """The places of lanes and times, in pixels."""
 
     def __init__(self, lives: Lives) -> None:
-        self.scale = Scale(lives)
+        names = [*lives.lanes, "records given", *lives.counters]
+        self.names_width = max(len(name) for name in names) * 7 + 22
+        self.scale = Scale(lives, max(NARROWEST, DESK - self.names_width - 2 * MARGIN - END))
         self.width = round(MARGIN * 2 + self.scale.width + END)
         self.right = MARGIN + self.scale.width + MARGIN
         """where a life that goes on until the end is no longer drawn"""
@@ -82,8 +88,6 @@ class _Grid:
         below = self.curves_top + CURVES_HEIGHT
         self.counters = {name: below + (row + 0.7) * COUNTER_HEIGHT for row, name in enumerate(lives.counters)}
         self.height = round(below + len(lives.counters) * COUNTER_HEIGHT + BOTTOM)
-        names = [*lives.lanes, "records given", *lives.counters]
-        self.names_width = max(len(name) for name in names) * 7 + 22
         amounts = [one.amount for one in lives.happenings] + [lives.expected or 0, 1]
         self._most = max(amounts)
 

@@ -244,11 +244,19 @@ def _lives(process: str, timeline: Iterable[Timed]) -> Iterator[Life]:
 class Scale:
     """Maps the time of the run to a place, in pixels from the first event."""
 
-    def __init__(self, lives: Lives) -> None:
+    def __init__(self, lives: Lives, width: float = WIDTH) -> None:
+        """`width` is what the places have if the signs allow it."""
         times = sorted({(one.at_us, one.lane if _has_sign(one) else "") for one in lives.happenings})
         times += [(taken.at_us, "") for values in lives.counters.values() for taken in values]
         times.sort()
-        speed = _speed([after[0] - before[0] for before, after in pairwise(times)])
+        waits = [after[0] - before[0] for before, after in pairwise(times)]
+        wanted = width
+        self._lay_out(times, _speed(waits, wanted))
+        while self.width > width and wanted > width / 2:  # signs that were moved apart have taken more
+            wanted *= 0.95
+            self._lay_out(times, _speed(waits, wanted))
+
+    def _lay_out(self, times: Sequence[tuple[int, str]], speed: float) -> None:
         self._times: list[int] = []
         self._places: list[float] = []
         self.cuts: list[tuple[float, int]] = []
@@ -289,11 +297,11 @@ def _has_sign(one: Happening) -> bool:
     return one.what not in ("records-given", "output-read")
 
 
-def _speed(waits: list[int]) -> float:
-    """Pixels a millisecond, so that all waits together have the picture's width, long ones cut short."""
+def _speed(waits: Sequence[int], width: float) -> float:
+    """Pixels a millisecond, so that all waits together have this width, long ones cut short."""
     slow, fast = 0.0, FASTEST
     for _ in range(40):
         middle = (slow + fast) / 2
         wide = sum(min(wait / 1e3 * middle, LONGEST_WAIT) for wait in waits)
-        slow, fast = (middle, fast) if wide < WIDTH else (slow, middle)
+        slow, fast = (middle, fast) if wide < width else (slow, middle)
     return slow

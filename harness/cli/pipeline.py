@@ -13,7 +13,8 @@ Pipelines that are run from outside. A file (cutproof-pipeline/1, TOML) says how
 started, fed, read and killed, and what it computes. `list` names the pipelines of the package.
 `try` starts one without any fault, gives it ten records, reads their rows, and says of each
 entry of the file whether it works. If all do, it kills the pipeline once, to see whether a
-restore shows, and requests each command that stops its job, and the one that resumes it. `cutproof verify --pipeline FILE` kills it in many scenarios."""
+restore shows, and requests each command that stops its job, and the one that resumes it.
+`cutproof verify --pipeline FILE` kills it in many scenarios."""
 
 EXAMPLES = """\
 examples:

@@ -14,7 +14,13 @@ from cutproof.reports.render import render_html
 from unit.reports import stories
 from unit.reports.pipeline_runs import late, of_one_event, repeating, restless
 
-RUNS = {"repeating": repeating(), "one": (of_one_event(), ()), "restless": restless(), "late": late()}
+RUNS = {
+    "repeating": repeating(),
+    "one": (of_one_event(), ()),
+    "restless": restless(),
+    "late": late(),
+    "slow": restless(8, 900),
+}
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +101,7 @@ def test_the_picture_is_there_in_words_and_its_key_is_found(page: Page) -> None:
     assert "counter shows 12,000" in words
     assert page.evaluate("document.querySelectorAll('#key-of-lives').length") == 1
     links = "[...document.querySelectorAll('figcaption a')].map(e => !!document.querySelector(e.getAttribute('href')))"
-    assert page.evaluate(links) == [True] * 5
+    assert page.evaluate(links) == [True] * (len(RUNS) + 1)
 
 
 def test_a_run_that_held_is_shown_with_the_command_that_runs_it_again(page: Page) -> None:

@@ -127,16 +127,16 @@ def late() -> tuple[History, tuple[RowPair, ...]]:
     return run.history, ()
 
 
-def restless(kills: int = 40) -> tuple[History, tuple[RowPair, ...]]:
+def restless(kills: int = 40, every_ms: float = 9.0) -> tuple[History, tuple[RowPair, ...]]:
     """A pipeline that is killed again and again, a few ms after each start."""
     run = RunBuilder()
     for number in range(kills):
-        at = number * 9.0
+        at = number * every_ms
         run.note(at, "process-started", "pipeline")
         run.note(at + 1, "records-given", "feed", amount=number)
         run.note(at + 2, "work-restored", "pipeline")
         run.note(at + 3, "aim-met", "aim", "halfway")
         run.note(at + 4, "process-killed", "pipeline")
         run.fired(at + 5, "kill-node", "halfway", "some records had been given")
-    run.leave(kills * 9.0, *EXPECTED)
+    run.leave(kills * every_ms, *EXPECTED)
     return run.history, side_by_side(EXPECTED, run.history.committed)

@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from cutproof.harness.user_pipelines.aims import Lookout
+from cutproof.harness.user_pipelines.library import SHIPPED
+from cutproof.harness.user_pipelines.reading import read_pipeline
 from cutproof.harness.user_pipelines.shipped.flink import client, cluster
 
 Answer = dict[str, Any] | None
@@ -117,7 +120,8 @@ def test_a_job_is_submitted_and_watched_until_it_has_finished(
     assert (
         run("run", "Count", "in", "out", "--alignment", "unaligned", "--backend", "rocksdb", "--parallelism", "3") == 0
     )
-    assert capsys.readouterr().out.splitlines() == [
+    printed = capsys.readouterr().out
+    assert printed.splitlines() == [
         "submitted, without a snapshot",
         "checkpoint 1 completed",
         "restored from checkpoint 1",
@@ -125,6 +129,10 @@ def test_a_job_is_submitted_and_watched_until_it_has_finished(
         "checkpoint 2 completed, 80 bytes in flight",
         "the job is FINISHED",
     ]
+    for name in ("flink-count", "flink-windows"):
+        counters = read_pipeline(SHIPPED[name].path).file.counters
+        shown = {name: Lookout(one, {}).value(lambda: printed) for name, one in counters.items() if one.log}
+        assert shown == {"restores": 1, "checkpoints-completed": 2, "checkpoints-failed": 1, "bytes-in-flight": 80}
     (body,) = played.posted_to("/jars/7f_jobs.jar/run")
     assert (body["entryClass"], body["programArgsList"], body["parallelism"]) == ("Count", ["in", "out"], 3)
     assert "savepointPath" not in body
