@@ -13,7 +13,7 @@ from itertools import pairwise
 from ..properties.model.history import Counted, History
 from .diagram import BOTTOM, SHEET, Diagram, picture_of
 from .labels import HEIGHT, Box
-from .lives_layout import AIMS, COMMANDS, OUTPUT, Happening, Life, Lives, Scale, lives_of
+from .lives_layout import AIMS, COMMANDS, FEED, OUTPUT, Happening, Life, Lives, Scale, lives_of
 from .marks import mark_at
 from .model import RowPair
 from .svg import element, label, path, title
@@ -76,7 +76,7 @@ class _Grid:
     """The places of lanes and times, in pixels."""
 
     def __init__(self, lives: Lives) -> None:
-        names = [*lives.lanes, "records given", *lives.counters]
+        names = [*lives.lanes, FEED, *lives.counters]
         self.names_width = max(len(name) for name in names) * 7 + 22
         self.scale = Scale(lives, max(NARROWEST, DESK - self.names_width - 2 * MARGIN - END))
         self.width = round(MARGIN * 2 + self.scale.width + END)
@@ -102,7 +102,7 @@ class _Grid:
 def _names(lives: Lives, grid: _Grid) -> Iterator[str]:
     for name, y in grid.lanes.items():
         yield label(name, 10, y + 4, class_="lane-name")
-    for row, (name, kind) in enumerate((("rows seen", "seen"), ("records given", "given"))):
+    for row, (name, kind) in enumerate(((OUTPUT, "seen"), (FEED, "given"))):
         y = grid.curves_top + 34 + row * 30
         yield label(name, 10, y, class_="lane-name")
         yield element("path", class_=f"amount {kind}", d=path([(10, y + 9), (44, y + 9)]))
@@ -249,7 +249,7 @@ def _time(at_us: int) -> str:
 
 def _words(lives: Lives) -> Iterator[tuple[str, str, str]]:
     """(time, who, what) of everything: the text form of the picture."""
-    who = {AIMS: "aim", COMMANDS: "command", OUTPUT: "reader"}
+    who = {AIMS: "aim", COMMANDS: "command", OUTPUT: "reader", FEED: "feed"}
     found = [(one.at_us, who.get(one.lane, one.lane), one.words) for one in lives.happenings]
     for name, taken in lives.counters.items():
         found += [(one.at_us, name, f"counter shows {_value(one)}") for one in taken]
@@ -259,7 +259,7 @@ def _words(lives: Lives) -> Iterator[tuple[str, str, str]]:
 
 def _description(lives: Lives) -> str:
     kills = [one for one in lives.happenings if one.what in ("process-killed", "process-paused", "rows-wrong")]
-    parts = [f"Lanes from top to bottom: {', '.join(lives.lanes)}, rows seen and records given"]
+    parts = [f"Lanes from top to bottom: {', '.join(lives.lanes)}, {OUTPUT} and {FEED}"]
     parts[0] += f", and the counters {', '.join(lives.counters)}." if lives.counters else "."
     parts += [f"At {_time(one.at_us)} {one.lane} {one.words}." for one in kills]
     parts.append("The list under the picture says the same in words.")

@@ -29,12 +29,14 @@ from ..properties.model.workload import Row
 from .model import RowPair, Value
 from .words import sentence
 
-AIMS = "aims"
+AIMS = "aims met"
 COMMANDS = "commands"
-OUTPUT = "output"
+OUTPUT = "rows seen"
+FEED = "records given"
+OTHER_LANES = (AIMS, COMMANDS, OUTPUT, FEED)
+"""no process has such a name"""
 OWN = "pipeline"
 """the pipeline's own process, beside its roles"""
-FEED = "feed"
 DOWN = ("process-killed", "process-ended")
 OF_PROCESSES = ("process-started", "process-ready", "process-paused", "process-continued", *DOWN)
 OF_WORK = ("work-stored", "work-restored")
@@ -99,9 +101,8 @@ def lives_of(history: History | None, rows: Sequence[RowPair]) -> Lives | None:
     happenings = sorted([*_of_pipeline(history), *_of_reader(history, expected)], key=lambda one: one.order)
     counters = {} if not isinstance(history.counters, dict) else history.counters
     # The pipeline's own process is started behind all roles, and drawn above them.
-    started = [entry for entry in history.timeline if entry.what == "process-started"]
-    processes = sorted(dict.fromkeys(entry.task for entry in started), key=lambda name: name != OWN)
-    named = {one.lane for one in happenings}
+    named = dict.fromkeys(one.lane for one in happenings)
+    processes = sorted((name for name in named if name not in OTHER_LANES), key=lambda name: name != OWN)
     return Lives(
         lanes=(*(lane for lane in (COMMANDS, AIMS) if lane in named), *processes),
         happenings=tuple(happenings),

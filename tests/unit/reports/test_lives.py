@@ -13,7 +13,7 @@ from cutproof.reports.lives import CHARACTER, time_line_of
 from cutproof.reports.lives_layout import APART, LONGEST_WAIT, WIDTH, Happening, Lives, Scale, lives_of
 from cutproof.reports.model import RowPair
 from unit.reports import stories
-from unit.reports.pipeline_runs import late, of_one_event, repeating, restless
+from unit.reports.pipeline_runs import RunBuilder, late, of_one_event, repeating, restless
 
 Run = tuple[History, tuple[RowPair, ...]]
 RUNS: dict[str, Run] = {"repeating": repeating(), "one": (of_one_event(), ()), "restless": restless(), "late": late()}
@@ -43,7 +43,7 @@ def test_a_history_of_an_engine_has_no_time_line_of_processes() -> None:
 
 def test_each_process_has_a_lane_with_its_lives() -> None:
     lives = laid_out(repeating())
-    assert lives.lanes == ("commands", "aims", "pipeline", "broker")
+    assert lives.lanes == ("commands", "aims met", "pipeline", "broker")
     in_ms = [
         (life.lane, life.first_us / 1e3, life.ready_us / 1e3, None if life.last_us is None else life.last_us / 1e3)
         for life in lives.lives
@@ -56,6 +56,18 @@ def test_each_process_has_a_lane_with_its_lives() -> None:
     assert [life.pauses for life in lives.lives] == [(), (), ((180_450_000, 180_650_000),)]
 
 
+def test_a_process_may_have_any_name_and_its_beginning_may_be_unknown() -> None:
+    run = RunBuilder()
+    for at, name in enumerate(("aims", "output", "feed")):
+        run.note(at, "process-started", name)
+    run.note(4, "process-killed", "from-before")
+    run.ended(-1)
+    lives = laid_out((run.history, ()))
+    assert lives.lanes == ("pipeline", "aims", "output", "feed", "from-before")
+    assert [life.lane for life in lives.lives] == ["aims", "output", "feed"]
+    assert "killed" in drawn((run.history, ())).picture
+
+
 def test_a_kill_and_a_pause_are_told_with_their_aims() -> None:
     (killed,), (paused,) = of(repeating(), "process-killed"), of(repeating(), "process-paused")
     assert (killed.label, paused.label) == ("killed: in-a-batch", "paused: halfway")
@@ -66,7 +78,9 @@ def test_a_kill_and_a_pause_are_told_with_their_aims() -> None:
 
 def test_a_row_is_told_in_the_read_in_which_it_vanished_was_repeated_or_is_missing() -> None:
     told = [
-        (one.at_us // 1_000, one.label, one.words) for one in laid_out(repeating()).happenings if one.lane == "output"
+        (one.at_us // 1_000, one.label, one.words)
+        for one in laid_out(repeating()).happenings
+        if one.lane == "rows seen"
     ]
     assert told == [
         (180_020, "", "0 rows seen"),
@@ -128,7 +142,7 @@ def test_the_words_have_everything_that_is_drawn() -> None:
 
 def test_a_picture_says_its_kills_to_whoever_cannot_see_it_and_escapes_what_others_wrote() -> None:
     picture = drawn(repeating()).picture
-    assert "<desc>Lanes from top to bottom: commands, aims, pipeline, broker, rows seen" in picture
+    assert "<desc>Lanes from top to bottom: commands, aims met, pipeline, broker, rows seen" in picture
     assert "At 180.12 s pipeline is killed at the aim" in picture
     assert "&lt;b&gt;no&lt;/b&gt; slots" in picture
     assert "&lt;i&gt;6&lt;/i&gt; records" in picture
