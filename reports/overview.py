@@ -209,7 +209,8 @@ def heat_map(summary: Summary) -> HeatMap:
     order = {kind: place for place, kind in enumerate(KINDS)}
     kinds = sorted(summary.faults, key=lambda kind: (order.get(kind, len(order)), kind))
     found = {phase for counts in summary.faults.values() for phase in counts.phases}
-    phases = PHASES + tuple(sorted(found - set(PHASES)))
+    # The faults of a pipeline strike at its aims, and nobody knows the phases of its job.
+    phases = (PHASES if found.intersection(PHASES) or not found else ()) + tuple(sorted(found - set(PHASES)))
     most = max((number for counts in summary.faults.values() for number in counts.phases.values()), default=0)
     lines = []
     for kind in kinds:

@@ -87,3 +87,10 @@ def test_phases_and_promises_are_those_of_the_other_rooms() -> None:
 
 def test_plurals() -> None:
     assert [plural(1, "row"), plural(0, "row"), plural(1200, "recovery")] == ["1 row", "0 rows", "1,200 recoveries"]
+
+
+def test_the_faults_of_a_pipeline_are_counted_by_their_aims_alone() -> None:
+    faults = {"kill-node": FaultCounts(planned=4, fired=3, phases={"halfway": 2, "at a time": 1})}
+    summary = Summary(faults=faults)
+    assert heat_map(summary).phases == ("at a time", "halfway")
+    assert not [sentence for sentence in never(summary) if "while the job was" in sentence]
