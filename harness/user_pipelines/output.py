@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 Found = list[dict[str, Any]]
 """the rows of a query"""
 READ, COMMITS = "read.query", "commits.query"
+WRITER_WAS_KILLED = ("SQLITE_READONLY_ROLLBACK", "SQLITE_READONLY_RECOVERY", "SQLITE_READONLY_CANTINIT")
+"""what SQLite says to a reader while a killed process's transaction has not been undone, which takes a writer"""
 LINE = 200
 """how many characters of a row a message has"""
 
@@ -270,6 +272,9 @@ def snapshot_of_sqlite(path: Path, texts: Mapping[str, str]) -> list[Found]:
             return [*found, []]
         if "locked" in str(error) or "busy" in str(error):
             raise NotReadable(_about(texts, found, f"the database {path.name} is locked")) from error
+        if error.sqlite_errorname in WRITER_WAS_KILLED:
+            undone = f"whoever opens {path.name} next undoes an unfinished transaction in it"
+            raise NotReadable(_about(texts, found, undone)) from error
         raise SubjectFailed(
             _about(texts, found, f"the query {[*texts.values()][len(found)]!r} fails: {error}")
         ) from error

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as arrow
@@ -12,7 +14,7 @@ import pytest
 
 from cutproof.harness.subject.port import SubjectFailed
 from cutproof.harness.user_pipelines.description import Read
-from cutproof.harness.user_pipelines.output import NotReadable, Output, query
+from cutproof.harness.user_pipelines.output import NotReadable, Output, query, query_sqlite
 
 ROWS = [(1, 2, 3, 0), (None, -4, 5, 6)]
 
@@ -135,3 +137,28 @@ def test_a_command_prints_the_rows() -> None:
     assert read.rows() == [(1, 2, 3, 0)]
     with pytest.raises(SubjectFailed, match=r"read\.command: it has printed a line that is not JSON: nonsense"):
         read.rows()
+
+
+KILLED_AMID = """
+import os, signal, sqlite3, sys
+store = sqlite3.connect(sys.argv[1], isolation_level=None)
+store.execute("CREATE TABLE rows (key INT, value TEXT)")
+store.executemany("INSERT INTO rows VALUES (?, ?)", [(number, "x" * 500) for number in range(50)])
+store.execute("PRAGMA cache_size = 1")
+store.execute("BEGIN")
+store.execute("UPDATE rows SET value = value || 'y'")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_database_is_read_again_once_the_transaction_of_a_killed_writer_is_undone(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "it.db"
+    subprocess.run([sys.executable, "-c", KILLED_AMID, str(path)], check=False)
+    with pytest.raises(NotReadable, match=r"it\.db next undoes an unfinished transaction"):
+        query_sqlite(path, "SELECT count(*) AS n FROM rows WHERE value LIKE '%y'")
+    with sqlite3.connect(path) as writer:
+        writer.execute("INSERT INTO rows VALUES (0, 'z')")
+    writer.close()
+    assert query_sqlite(path, "SELECT count(*) AS n FROM rows WHERE value LIKE '%y'") == [{"n": 0}]
