@@ -38,6 +38,7 @@ COMMIT_FAILURES = ("refused", "unavailable", "lost-response", "expired")
 TAG_BITS = 40
 _INT64 = range(-(2**63), 2**63)
 _BYTES_AT_MOST = 2**31 - 1
+_PROCESSES_AT_MOST = 1_000
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _LABEL = re.compile(r"[A-Za-z0-9 _.,:;=()+'#-]{0,200}")
@@ -54,7 +55,7 @@ def problems_of(scenario: Scenario) -> Iterator[str]:
     layout = layout_of(scenario.workload, widest(topologies_of(scenario)), scenario.engine.committing)
     for index, fault in enumerate(scenario.faults):
         where = f"fault {index} ({plan.kind_of(fault)})"
-        yield from (f"{where}: {problem}" for problem in _fault(fault, layout, scenario.engine))
+        yield from (f"{where}: {problem}" for problem in _fault(fault, layout, _nodes(scenario)))
     for index, command in enumerate(scenario.commands):
         where = f"command {index} ({kind_of(command)})"
         yield from (f"{where}: {problem}" for problem in _trigger(command.trigger, layout))
@@ -251,15 +252,20 @@ def _trigger(trigger: AnyTrigger, layout: Layout) -> Iterator[str]:
             yield from _time("after_us", after_us)
 
 
-def _fault(fault: plan.AnyFault, layout: Layout, engine: Engine) -> Iterator[str]:
+def _nodes(scenario: Scenario) -> int:
+    """How many nodes a fault may hit at most.  A pipeline's are its processes, which only its own file has."""
+    return scenario.engine.nodes if isinstance(scenario.pipeline, msgspec.UnsetType) else _PROCESSES_AT_MOST
+
+
+def _fault(fault: plan.AnyFault, layout: Layout, nodes: int) -> Iterator[str]:
     yield from _trigger(fault.trigger, layout)
     for field in ("for_us", "by_us", "after_us", "down_us"):
         yield from _time(field, getattr(fault, field, 0))
     yield from _task(getattr(fault, "task", None), layout)
     match fault:
         case plan.KillNode(node=node) | plan.LoseUnsynced(node=node) | plan.PauseNode(node=node):
-            if not 0 <= node < engine.nodes:
-                yield f"there is no node {node}; the nodes are 0 to {engine.nodes - 1}"
+            if not 0 <= node < nodes:
+                yield f"there is no node {node}; the nodes are 0 to {nodes - 1}"
         case plan.ChannelFault(sender=sender, receiver=receiver):
             if (sender, receiver) not in layout.channels:
                 yield f"there is no channel {sender}>{receiver}"

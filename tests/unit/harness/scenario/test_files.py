@@ -176,6 +176,14 @@ def test_a_fault_that_hits_nothing(changed: Any, words: str) -> None:
     assert words in refused(encode_scenario(replace(chain(), faults=(changed,))))
 
 
+def test_a_fault_of_a_pipeline_may_hit_any_of_its_processes() -> None:
+    """How many a pipeline has is known to its own file alone: Flink's second task manager is number 3."""
+    kill = KillNode(trigger=AtTime(at_us=1), node=3)
+    scenario = replace(chain(), faults=(kill,), pipeline="flink-count")
+    assert decode_scenario(encode_scenario(scenario)) == scenario
+    assert "there is no node -1" in refused(encode_scenario(replace(scenario, faults=(replace(kill, node=-1),))))
+
+
 @pytest.mark.parametrize("what", ["message map-0>sink-0", "control gossip map-0", "write nobody-0", "nap map-0", ""])
 def test_a_perturbation_that_names_nothing(what: str) -> None:
     perturbation = Perturbation(what=what, occurrence=1, by_us=1)
