@@ -97,7 +97,7 @@ def lives_of(history: History | None, rows: Sequence[RowPair]) -> Lives | None:
     """The lives in a history; None if it has no process of a pipeline.  `rows` are those of its output."""
     if history is None or not any(entry.what == "process-started" for entry in history.timeline):
         return None
-    expected = Counter(row.expected for row in rows if row.expected is not None) if rows else None
+    expected = Counter(row.expected for row in rows if row.expected is not None) or None
     happenings = sorted([*_of_pipeline(history), *_of_reader(history, expected)], key=lambda one: one.order)
     counters = {} if not isinstance(history.counters, dict) else history.counters
     # The pipeline's own process is started behind all roles, and drawn above them.
