@@ -15,8 +15,8 @@ from hypothesis import settings
 
 import java_classes
 import sharing
-from cutproof.harness.reference_engine.services import toxiproxy
 from cutproof.harness.runtime.progress import Silent
+from cutproof.harness.toxiproxy import program as toxiproxy
 from cutproof.properties.spark import session
 
 if TYPE_CHECKING:

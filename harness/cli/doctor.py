@@ -65,7 +65,7 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
 
 
 def _install(options: argparse.Namespace, output: Output) -> ExitCode:
-    from ..reference_engine.services import toxiproxy
+    from ..toxiproxy import program as toxiproxy
 
     with progress_of(options) as progress:
         progress.step("looking for Toxiproxy")

@@ -21,9 +21,13 @@ FORMAT = "cutproof-doctor/1"
 OLDEST_PYTHON = (3, 11)
 DISK_WANTED_BYTES = 1 << 30
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-SERVICES = {"Toxiproxy": "toxiproxy", "PostgreSQL": "postgres", "network of a run's processes": "network"}
-"""The services that runs on real processes need: a module of `services` each; its `describe()` names the one that
-would be used."""
+SERVICES = {
+    "Toxiproxy": ("..toxiproxy.program", "only runs on real processes, and pipelines with proxies"),
+    "PostgreSQL": ("..reference_engine.services.postgres", "only runs on real processes"),
+    "network of a run's processes": ("..reference_engine.services.network", "only runs on real processes"),
+}
+"""The services that some runs need: a module each, whose `describe()` names the one that would be used, and the runs
+that need it."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +72,7 @@ def examine(out: Path, *, start_spark: bool = True) -> Iterator[Finding]:
     if start_spark and not java.missing:
         yield _spark()
     yield _folder(out)
-    yield from (_service(what, module) for what, module in SERVICES.items())
+    yield from (_service(what, *one) for what, one in SERVICES.items())
     yield from _pipelines()
     yield _runs_kept()
     yield _bequests()
@@ -131,12 +135,12 @@ def _folder(out: Path) -> Finding:
     return Finding(what="run folder", found=f"{out}, {free / 2**30:,.0f} GB free")
 
 
-def _service(what: str, module: str) -> Finding:
-    describe = importlib.import_module(f"..reference_engine.services.{module}", __package__).describe
+def _service(what: str, module: str, needed_by: str) -> Finding:
+    describe = importlib.import_module(module, __package__).describe
     try:
         return Finding(what=what, found=describe(), needed=False)
     except CutproofError as error:
-        return Finding(what=what, found="", needed=False, advice=f"only runs on real processes: {one_line(error)}")
+        return Finding(what=what, found="", needed=False, advice=f"{needed_by}: {one_line(error)}")
 
 
 def _pipelines() -> Iterator[Finding]:

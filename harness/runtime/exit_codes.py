@@ -55,6 +55,10 @@ class HarnessFailed(CutproofError):
     exit_code = ExitCode.HARNESS_FAILED
 
 
+class ServiceMissing(CutproofError):
+    """A server that a run needs is not on this machine, or cannot be used; the text says how to get it."""
+
+
 def one_line(error: BaseException, encoding: str = "utf-8") -> str:
     """An exception's text as one line of at most `LINE` characters, for an output with this encoding."""
     if isinstance(error, CutproofError):

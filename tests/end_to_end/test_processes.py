@@ -20,6 +20,7 @@ from cutproof.harness.reference_engine.orchestrator import ports, proxying
 from cutproof.harness.reference_engine.services import postgres
 from cutproof.harness.runtime.exit_codes import HarnessFailed
 from cutproof.harness.scenario.files import read_scenario, write_scenario
+from cutproof.harness.toxiproxy import server
 from cutproof.reference_impl.processes.cluster import Launcher
 from end_to_end.command_line import TIMEOUT_S, command, cutproof_command, environment, only_line, result, without_java
 from unit.processes.toys import MODULE
@@ -86,11 +87,11 @@ def test_a_toxiproxy_that_does_not_come_up_is_one_line(
     text: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUTPROOF_TOXIPROXY", program(tmp_path / "server", text))
-    monkeypatch.setattr(proxying, "UP_WITHIN_S", 0.2 if "sleep" in text else 30.0)
+    monkeypatch.setattr(server, "UP_WITHIN_S", 0.2 if "sleep" in text else 30.0)
     launcher = Launcher(module=MODULE)
     try:
         with pytest.raises(HarnessFailed) as raised:
-            proxying.ProxyServer(launcher)
+            proxying.launched(launcher)
     finally:
         launcher.close()
     assert str(raised.value) == f"Toxiproxy ({tmp_path / 'server'}) cannot be used: {reason}"

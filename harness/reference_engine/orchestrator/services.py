@@ -7,9 +7,10 @@ import secrets
 from ....reference_impl.processes.cluster import LauncherFailed
 from ....reference_impl.processes.launcher import DOOR
 from ...runtime.exit_codes import HarnessFailed
+from ...toxiproxy.server import ProxyServer
 from ..services import network, places
 from .databases import DatabaseServer
-from .proxying import ProxyServer
+from .proxying import launched
 from .remembered import Note, Remembering
 
 MODULE = f"{__package__}.launching"
@@ -49,7 +50,7 @@ class Services:
     @property
     def proxies(self) -> ProxyServer:
         if self._proxies is None:
-            self._proxies = ProxyServer(self.launcher)
+            self._proxies = launched(self.launcher)
         return self._proxies
 
     @property

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from ...runtime.exit_codes import UsageError
-from . import ServiceMissing
+from ...runtime.folders import base
 
 LONGEST_SOCKET = 107
 """the longest path of a Unix socket that Linux accepts, in bytes"""
@@ -30,25 +30,9 @@ def check_socket(below: str) -> None:
 
 def runs() -> Path:
     """The folder of saved runs, under $XDG_STATE_HOME or ~/.local/state.  It may not exist yet."""
-    return _base("XDG_STATE_HOME", ".local/state") / "cutproof" / "runs"
+    return base("XDG_STATE_HOME", ".local/state") / "cutproof" / "runs"
 
 
 def pending_cleanups() -> Path:
     """The folder of notes on the tables that runs have created in a user's PostgreSQL.  It may not exist yet."""
-    return _base("XDG_STATE_HOME", ".local/state") / "cutproof" / "left"
-
-
-def cache() -> Path:
-    """The user's cache of cutproof, under $XDG_CACHE_HOME or ~/.cache.  It may not exist yet."""
-    return _base("XDG_CACHE_HOME", ".cache") / "cutproof"
-
-
-def _base(variable: str, fallback: str) -> Path:
-    """A base folder of the XDG specification, by which a relative path in the variable is ignored."""
-    named = Path(os.environ.get(variable, ""))
-    if named.is_absolute():
-        return named
-    try:
-        return Path.home() / fallback
-    except RuntimeError as error:
-        raise ServiceMissing(f"this user has no home folder; set {variable} to a folder that can be written") from error
+    return base("XDG_STATE_HOME", ".local/state") / "cutproof" / "left"

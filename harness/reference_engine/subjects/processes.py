@@ -17,12 +17,13 @@ from ...scenario.layout import topologies_of
 from ...scenario.model import Scenario
 from ...subject.abilities import OPERATORS, SOURCES
 from ...subject.port import Capabilities, ScenarioRefused
+from ...toxiproxy import program as toxiproxy
 from ..orchestrator.evidence import SUBJECT, history_of, keep
 from ..orchestrator.opening import opened
 from ..orchestrator.orchestrator import Orchestrator
 from ..orchestrator.remembered import Note
 from ..orchestrator.services import Services
-from ..services import places, postgres, toxiproxy
+from ..services import places, postgres
 from .translation import refuse_aims
 
 SCALE_VARIABLE = "CUTPROOF_TIME_SCALE"

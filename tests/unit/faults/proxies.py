@@ -10,8 +10,8 @@ from pathlib import Path
 
 from cutproof.faults.injectors.toxiproxy import Proxy, Toxiproxy, mark_file
 from cutproof.harness.reference_engine.orchestrator import ports
-from cutproof.harness.reference_engine.services import toxiproxy as service
 from cutproof.harness.runtime.progress import Silent
+from cutproof.harness.toxiproxy import program as service
 
 TIMEOUT_S = 5.0
 NAME = "source-0>count-1"

@@ -13,7 +13,7 @@ import requests
 
 from cutproof.faults.injectors.toxics import Slice, Stall
 from cutproof.faults.injectors.toxiproxy import Proxy, Toxiproxy, ToxiproxyFailed
-from cutproof.harness.reference_engine.services import toxiproxy as service
+from cutproof.harness.toxiproxy import program as service
 from unit.faults.proxies import NAME, TIMEOUT_S, Echo, Server, connect, transmit
 from unit.standstill import stop
 

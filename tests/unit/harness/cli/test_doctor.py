@@ -11,7 +11,9 @@ import pytest
 
 from cutproof.harness.cli import main
 from cutproof.harness.cli.machine import Finding, Kept, examine, health, kept, prune
-from cutproof.harness.reference_engine.services import ServiceMissing, places, toxiproxy
+from cutproof.harness.reference_engine.services import places
+from cutproof.harness.runtime.exit_codes import ServiceMissing
+from cutproof.harness.toxiproxy import program as toxiproxy
 from cutproof.harness.user_pipelines.library import SHIPPED
 
 
@@ -89,7 +91,7 @@ def test_servers_are_listed_but_not_needed_by_every_use(tmp_path: Path, monkeypa
     monkeypatch.setattr(toxiproxy, "describe", missing)
     lacking = _find(list(examine(tmp_path, start_spark=False)), "Toxiproxy")
     assert lacking.missing
-    assert lacking.advice == "only runs on real processes: it is not here; get it"
+    assert lacking.advice == "only runs on real processes, and pipelines with proxies: it is not here; get it"
     assert health([lacking]).ok
 
 

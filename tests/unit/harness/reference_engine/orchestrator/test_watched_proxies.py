@@ -13,10 +13,10 @@ import pytest
 
 from cutproof.faults.injectors.toxics import Stall
 from cutproof.faults.injectors.toxiproxy import Active, Proxy, ToxiproxyFailed
-from cutproof.harness.reference_engine.orchestrator import proxying
 from cutproof.harness.reference_engine.orchestrator.services import Services
 from cutproof.harness.reference_engine.services import network, postgres
 from cutproof.harness.runtime.exit_codes import HarnessFailed
+from cutproof.harness.toxiproxy import server
 from unit.standstill import stop
 
 pytestmark = pytest.mark.usefixtures("toxiproxy_server")
@@ -162,7 +162,7 @@ def test_a_server_that_is_to_be_replaced_is_looked_at_before(services: Services,
 
 def test_a_last_look_that_is_not_answered_is_no_verdict(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("CHECK_WITHIN_S", "LAST_CHECK_WITHIN_S"):
-        monkeypatch.setattr(proxying, name, 0.02)
+        monkeypatch.setattr(server, name, 0.02)
     stop(services.proxies.pid)
     services.check_proxies()
     with pytest.raises(HarnessFailed, match="did not list its proxies"):
@@ -172,7 +172,7 @@ def test_a_last_look_that_is_not_answered_is_no_verdict(services: Services, monk
 def test_a_server_that_answers_no_look_for_long_ends_the_run(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(proxying, "CHECK_WITHIN_S", 0.02)
+    monkeypatch.setattr(server, "CHECK_WITHIN_S", 0.02)
     stop(services.proxies.pid)
     with pytest.raises(HarnessFailed, match="did not list its proxies"):  # noqa: PT012 - at which is not said
         for _ in range(20):

@@ -21,9 +21,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ...runtime.exit_codes import one_line
-from ...runtime.progress import Progress
-from . import ServiceMissing, places
+from ..runtime.exit_codes import ServiceMissing, one_line
+from ..runtime.folders import cache
+from ..runtime.progress import Progress
 
 VARIABLE = "CUTPROOF_TOXIPROXY"
 NAME = "toxiproxy-server"
@@ -83,7 +83,7 @@ def command(server: Path, port: int, *, mark: Path | None = None) -> list[str]:
 
     The server accepts port 0, but does not report its port then.  If the port is in use,
     the server stays alive and serves nothing, while the owner of the port answers.  So
-    choose a port (`orchestrator.ports.pick`), and give the server a `mark` (a file with the
+    choose a port that is free, and give the server a `mark` (a file with the
     text of `faults.injectors.toxiproxy.mark_file`).  If `wait_until_up` finds another server
     at the port, kill this one and choose another port.
     """
@@ -253,7 +253,7 @@ def _locked(descriptor: int) -> bool:
 def _kept() -> Path:
     """The path of the built server in the cache, one for each kind of machine: machines may share a home folder."""
     machine = os.uname()
-    return places.cache() / "toxiproxy" / f"{VERSION}-{machine.sysname}-{machine.machine}".lower() / NAME
+    return cache() / "toxiproxy" / f"{VERSION}-{machine.sysname}-{machine.machine}".lower() / NAME
 
 
 def _executable(path: Path) -> bool:

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.harness.reference_engine.services import ServiceMissing, places
-from cutproof.harness.reference_engine.services import toxiproxy as service
-from cutproof.harness.runtime.exit_codes import ExitCode
+from cutproof.harness.reference_engine.services import places
+from cutproof.harness.runtime.exit_codes import ExitCode, ServiceMissing
+from cutproof.harness.runtime.folders import cache
 from cutproof.harness.runtime.progress import Silent
+from cutproof.harness.toxiproxy import program as service
 
 SERVER = '#!/bin/sh\necho "toxiproxy-server version %s"\n'
 BUILDS = """#!/bin/sh
@@ -245,7 +246,7 @@ def test_places_follow_the_xdg_folders(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", "relative/is/ignored")
     assert places.runs() == tmp_path / ".local/state/cutproof/runs"
-    assert places.cache() == tmp_path / ".cache/cutproof"
+    assert cache() == tmp_path / ".cache/cutproof"
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     assert places.runs() == tmp_path / "state/cutproof/runs"
     assert not os.listdir(tmp_path)
