@@ -114,7 +114,12 @@ class StallChannel(ChannelFault, kw_only=True, tag="stall-channel"):
 
 
 class CutChannel(ChannelFault, kw_only=True, tag="cut-channel"):
-    """The connection breaks: the messages in it are lost, and its receiver notices and fails."""
+    """The connection breaks: the messages in it are lost, and its receiver notices and fails.
+
+    Until `for_us` is over, new connections are refused; only the proxies of a pipeline do that.
+    """
+
+    for_us: int = 0
 
 
 class MessageFault(Fault, kw_only=True):
@@ -287,6 +292,11 @@ COMMON_KINDS: tuple[str, ...] = tuple(kind for kind in KINDS if kind not in MACH
 """The kinds that a simulated world can have as well (`ports.Disturbable`)."""
 
 
+def kind_of_class(fault: type[Fault]) -> str:
+    """The name of a kind of faults, as in a scenario file."""
+    return str(fault.__struct_config__.tag)
+
+
 def kind_of(fault: Fault) -> str:
     """The fault's kind by name, as in a scenario file."""
-    return str(type(fault).__struct_config__.tag)
+    return kind_of_class(type(fault))

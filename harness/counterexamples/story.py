@@ -159,8 +159,10 @@ def _events(scenario: Scenario, history: History) -> list[str]:
 def _of_pipeline(entry: object) -> str:
     """An event of a pipeline that is run from outside; empty for one that is told as that of any job."""
     match entry:
-        case FaultFired(phase=aim, detail=detail):
-            return f"the pipeline is killed at the aim {aim!r}: {detail}"
+        case FaultFired(kind=kind, phase=aim, detail=detail):
+            if kind.endswith("-channel"):
+                return f"its connections are disturbed ({kind}) at the aim {aim!r}: {detail}"
+            return f"the pipeline is {'paused' if kind == 'pause-node' else 'killed'} at the aim {aim!r}: {detail}"
         case AttemptStarted(attempt=1):
             return "the pipeline is started"
         case AttemptStarted(restores=None, cause=cause):

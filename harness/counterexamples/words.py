@@ -61,8 +61,9 @@ def fault_in_words(fault: AnyFault) -> str:
             )
         case plan.StallChannel(sender=sender, receiver=receiver, for_us=for_us):
             return f"the channel from {sender} to {receiver} stalls for {time_in_words(for_us)}"
-        case plan.CutChannel(sender=sender, receiver=receiver):
-            return f"the connection from {sender} to {receiver} breaks"
+        case plan.CutChannel(sender=sender, receiver=receiver, for_us=for_us):
+            refused = f", and for {time_in_words(for_us)} new ones are refused" if for_us else ""
+            return f"the connection from {sender} to {receiver} breaks{refused}"
         case plan.LoseMessage():
             return f"the next {_message(fault)} is lost"
         case plan.LateMessage(by_us=by_us):

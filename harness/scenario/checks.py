@@ -55,7 +55,7 @@ def problems_of(scenario: Scenario) -> Iterator[str]:
     layout = layout_of(scenario.workload, widest(topologies_of(scenario)), scenario.engine.committing)
     for index, fault in enumerate(scenario.faults):
         where = f"fault {index} ({plan.kind_of(fault)})"
-        yield from (f"{where}: {problem}" for problem in _fault(fault, layout, _nodes(scenario)))
+        yield from (f"{where}: {problem}" for problem in _fault(fault, scenario, layout))
     for index, command in enumerate(scenario.commands):
         where = f"command {index} ({kind_of(command)})"
         yield from (f"{where}: {problem}" for problem in _trigger(command.trigger, layout))
@@ -257,18 +257,19 @@ def _nodes(scenario: Scenario) -> int:
     return scenario.engine.nodes if isinstance(scenario.pipeline, msgspec.UnsetType) else _PROCESSES_AT_MOST
 
 
-def _fault(fault: plan.AnyFault, layout: Layout, nodes: int) -> Iterator[str]:
+def _fault(fault: plan.AnyFault, scenario: Scenario, layout: Layout) -> Iterator[str]:
     yield from _trigger(fault.trigger, layout)
     for field in ("for_us", "by_us", "after_us", "down_us"):
         yield from _time(field, getattr(fault, field, 0))
     yield from _task(getattr(fault, "task", None), layout)
+    nodes = _nodes(scenario)
     match fault:
         case plan.KillNode(node=node) | plan.LoseUnsynced(node=node) | plan.PauseNode(node=node):
             if not 0 <= node < nodes:
                 yield f"there is no node {node}; the nodes are 0 to {nodes - 1}"
         case plan.ChannelFault(sender=sender, receiver=receiver):
-            if (sender, receiver) not in layout.channels:
-                yield f"there is no channel {sender}>{receiver}"
+            if not scenario.pipeline:  # a pipeline's are its proxies, which only its own file has
+                yield from _channel(fault, sender, receiver, layout)
             yield from _bytes(fault)
         case plan.MessageFault(message=message):
             if message not in CONTROL_MESSAGES:
@@ -280,6 +281,13 @@ def _fault(fault: plan.AnyFault, layout: Layout, nodes: int) -> Iterator[str]:
                 yield f"times is {times}; it can be 1 to 1000"
         case _:
             pass
+
+
+def _channel(fault: plan.ChannelFault, sender: str, receiver: str, layout: Layout) -> Iterator[str]:
+    if (sender, receiver) not in layout.channels:
+        yield f"there is no channel {sender}>{receiver}"
+    if isinstance(fault, plan.CutChannel) and fault.for_us:
+        yield "for_us: only the proxies of a pipeline refuse connections for a time"
 
 
 def _bytes(fault: plan.ChannelFault) -> Iterator[str]:

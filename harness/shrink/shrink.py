@@ -26,6 +26,8 @@ StillFails = Callable[[Scenario], bool]
 """Whether a scenario fails in the same way: same invariant, same kind of difference, exercised."""
 
 MAX_RUNS = 600
+LEAST_US = 10_000
+"""durations of a pipeline's faults are halved down to this: the machine's clock decides what they meet"""
 
 
 class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
@@ -305,8 +307,11 @@ def _plainer_trigger(trigger: AnyTrigger) -> Iterator[AnyTrigger]:
 def _plainer_fields(scenario: Scenario) -> Iterator[Scenario | None]:
     for index, fault in enumerate(scenario.faults):
         for field in ("for_us", "by_us", "down_us", "after_us"):
-            for time_us in _rounder(getattr(fault, field, 0)):
-                yield reductions.with_fault(scenario, index, replace(fault, **{field: time_us}))
+            time_us = getattr(fault, field, 0)
+            if scenario.pipeline and time_us >= 2 * LEAST_US:
+                yield reductions.with_fault(scenario, index, replace(fault, **{field: time_us // 2}))
+            for rounded_us in _rounder(time_us):
+                yield reductions.with_fault(scenario, index, replace(fault, **{field: rounded_us}))
         for times in _lower(getattr(fault, "times", 1), 1):
             yield reductions.with_fault(scenario, index, replace(fault, times=times))
         if getattr(fault, "always", False):

@@ -140,7 +140,8 @@ def _stall_channel(choices: Choices, target: Forecast, group: TargetGroup, trigg
 
 
 def _cut_channel(choices: Choices, target: Forecast, group: TargetGroup, trigger: AnyTrigger) -> AnyFault:
-    return plan.CutChannel(trigger=trigger, **_channel(choices, target, group))
+    channel = _channel(choices, target, group)
+    return plan.CutChannel(trigger=trigger, sender=channel["sender"], receiver=channel["receiver"])
 
 
 def _message(choices: Choices, group: TargetGroup) -> str:

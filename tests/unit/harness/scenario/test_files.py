@@ -166,6 +166,7 @@ def test_what_is_wrong_in_a_scenario_file(change: Callable[[Fields], object], wo
             CutChannel(trigger=AtTime(at_us=1), sender="source-0", receiver="map-1"),
             "there is no channel source-0>map-1",
         ),
+        (CutChannel(trigger=AtTime(at_us=1), **LINK, for_us=1), "only the proxies of a pipeline refuse connections"),
         (PauseNode(trigger=AtTime(at_us=1), node=2, for_us=1), "there is no node 2; the nodes are 0 to 1"),
         (SliceChannel(trigger=AtTime(at_us=1), **LINK, size=0, for_us=1), "size is 0; it can be 1 to 2147483647 bytes"),
         (LimitChannel(trigger=AtTime(at_us=1), **LINK, bytes=-1), "bytes is -1; it can be 0 to 2147483647"),
