@@ -145,11 +145,12 @@ def _service(what: str, module: str, needed_by: str) -> Finding:
 
 def _pipelines() -> Iterator[Finding]:
     """The pipelines of the package: whether their engines are there, and what a first run fetches."""
-    from ..user_pipelines.library import SHIPPED, listed, path_of
+    from ..user_pipelines.library import SHIPPED, demand_server, listed, path_of
+    from ..user_pipelines.reading import read_pipeline
 
     for one in listed():
         try:
-            path_of(one.name)
+            demand_server(read_pipeline(path_of(one.name)))
         except CutproofError as error:
             yield Finding(what=one.name, found="", needed=False, advice=f"only this pipeline: {one_line(error)}")
             continue

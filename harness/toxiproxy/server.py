@@ -40,6 +40,10 @@ class Host(Protocol):
         """Send it SIGKILL."""
         ...
 
+    def has_ended(self, pid: int) -> bool:
+        """Whether the server has ended by itself."""
+        ...
+
     def end_in_words(self, pid: int) -> str:
         """How the server ended by itself; empty if it did not, as far as is known."""
         ...
@@ -102,13 +106,7 @@ class ProxyServer:
                     raise HarnessFailed(f"Toxiproxy ({self._binary}) cannot be used: {what}") from error
 
     def _has_ended(self) -> bool:
-        """Whether the server has ended by itself.  The host is not asked: a launcher's orchestrator needs the ends that
-        the launcher reports."""
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return True
-        return False
+        return self._host.has_ended(self.pid)
 
     def _what_is_wrong(self, pid: int, error: ToxiproxyFailed) -> str:
         """Why a server did not start: how it ended by itself, or else the error."""

@@ -12,6 +12,17 @@ from pathlib import Path
 
 import msgspec
 
+from ...faults.plan import (
+    ChannelFault,
+    CutChannel,
+    DelayChannel,
+    LimitChannel,
+    ResetChannel,
+    SliceChannel,
+    StallChannel,
+    TimeoutChannel,
+    kind_of_class,
+)
 from ...properties.model.workload import AnyOperator, Input, Node, Topology, Workload
 from ..scenario.topologies import lay_out
 
@@ -25,6 +36,16 @@ ROW = ("key", "value", "tag", "tag2")
 SOURCE = "input"
 OWN = "pipeline"
 """the name of the pipeline's own process, beside those of its roles"""
+CLIENT = "client"
+"""the end of a proxied connection that connects to the proxy; the other end has the proxy's name"""
+BREAKING: dict[str, type[ChannelFault]] = {
+    kind_of_class(fault): fault for fault in (CutChannel, ResetChannel, LimitChannel, TimeoutChannel)
+}
+"""the faults of a proxy that break connections, by their kind"""
+LOSSLESS: dict[str, type[ChannelFault]] = {
+    kind_of_class(fault): fault for fault in (StallChannel, DelayChannel, SliceChannel)
+}
+"""those after which every byte arrives in the end"""
 HALFWAY = "halfway"
 """the aim that every pipeline has: some rows are visible, and others are not; it is met anew when more are visible"""
 
@@ -101,6 +122,23 @@ class Role(Program, frozen=True, kw_only=True):
     ready_within_s: float = 60.0
     restored: Aim | None = None
     """what shows that the pipeline continued after this role was killed; without it, that of the file"""
+
+
+class Proxy(Value, frozen=True, kw_only=True):
+    """A port on which Toxiproxy listens and forwards to another port of this machine, and what scenarios do to the
+    connections through it."""
+
+    listen: str
+    """the place of its port, such as {port2}: what connects to it goes through the proxy"""
+    upstream: str
+    """the port that it forwards to: a place such as {port1}, or a number"""
+    faults: tuple[str, ...] = (*BREAKING, *LOSSLESS)
+    for_ms: tuple[int, ...] = (200, 1000, 4000)
+    """how long a fault lasts"""
+    busy: Aim | None = None
+    """what shows that a connection through it has a part in the work just now; a fault of it waits for that"""
+    restored: Aim | None = None
+    """what shows that the pipeline continued after a connection was broken or stalled; without it, that of the file"""
 
 
 class Run(Program, frozen=True, kw_only=True):
@@ -226,6 +264,8 @@ class PipelineFile(Value, frozen=True, kw_only=True):
     needs: Needs = Needs()
     roles: dict[str, Role] = {}
     """the processes beside the pipeline's own, in the order in which they are started"""
+    proxies: dict[str, Proxy] = {}
+    """what goes through Toxiproxy"""
     run: Run
     commands: Commands = Commands()
     feed: Feed = Feed()

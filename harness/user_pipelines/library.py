@@ -9,6 +9,8 @@ import msgspec
 
 from ..runtime.config import nearest
 from ..runtime.exit_codes import UsageError
+from ..toxiproxy import program as toxiproxy
+from .description import Pipeline
 from .needs.supplies import missing
 from .reading import read_pipeline
 
@@ -67,6 +69,12 @@ def listed() -> list[Listed]:
 def _listed(name: str, one: Shipped) -> Listed:
     pipeline = read_pipeline(one.path)
     return Listed(name=name, installed=one.is_installed, fetches=tuple(missing(pipeline)), about=pipeline.file.about)
+
+
+def demand_server(pipeline: Pipeline) -> None:
+    """Raise ServiceMissing if a pipeline has proxies, and there is no Toxiproxy that works."""
+    if pipeline.file.proxies:
+        toxiproxy.version(toxiproxy.binary())
 
 
 def path_of(name: str) -> Path:

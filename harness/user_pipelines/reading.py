@@ -14,6 +14,7 @@ from ..runtime.config import nearest
 from ..runtime.exit_codes import UsageError
 from ..scenario.reading import toml_of
 from .description import (
+    BREAKING,
     FORMAT,
     HALFWAY,
     OWN,
@@ -31,6 +32,7 @@ from .description import (
     Role,
 )
 from .places import PARALLELISM, PLACES, is_port, places_in
+from .proxying.problems import proxy_problems
 
 WHAT = "a pipeline file"
 READ_FIELDS: dict[str, tuple[str, ...]] = {
@@ -107,7 +109,9 @@ def _problems(pipeline: Pipeline) -> list[str]:
         _feed_problems(file.feed) + _read_problems(file.read) + _sql_problems(file.computes) + _commits_problems(file)
     )
     found += [*_name_problems(file), *_needs_problems(file.needs), *_command_problems(file.commands)]
-    if not any(program.killed or program.paused for _, program in _programs(file)):
+    found += proxy_problems(file, _texts_of_commands(file), _texts_of_cutproof(file))
+    breaks = any(kind in BREAKING for proxy in file.proxies.values() for kind in proxy.faults)
+    if not breaks and not any(program.killed or program.paused for _, program in _programs(file)):
         found.append("run.killed: no process of the pipeline is killed or paused, so nothing would be tried")
     for name, aim in aims_of(file):
         found += [f"{name}{problem}" for problem in _aim_problems(aim, file.roles)]
@@ -128,6 +132,8 @@ def aims_of(file: PipelineFile) -> list[tuple[str, Aim]]:
     single: dict[str, Aim | None] = {"stored": file.stored, "restored": file.restored}
     for where, program in _programs(file):
         single[f"{where}.busy"] = program.busy
+    for name, proxy in file.proxies.items():
+        single |= {f"proxies.{name}.busy": proxy.busy, f"proxies.{name}.restored": proxy.restored}
     for name, role in file.roles.items():
         single |= {f"roles.{name}.ready": role.ready, f"roles.{name}.restored": role.restored}
     found |= {f"counters.{name}": counter for name, counter in file.counters.items()}
@@ -160,10 +166,20 @@ def commands_of(file: PipelineFile) -> list[tuple[str, tuple[str, ...]]]:
 
 def _texts(file: PipelineFile) -> list[tuple[str, str]]:
     """Every text of the file in which places are filled in for a run, with its place."""
+    return _texts_of_commands(file) + _texts_of_cutproof(file)
+
+
+def _texts_of_commands(file: PipelineFile) -> list[tuple[str, str]]:
+    """The texts that commands are given."""
     texts = [(where, argument) for where, command in commands_of(file) for argument in command]
     for where, program in _programs(file):
         texts += [(f"{where}.environment.{name}", value) for name, value in program.environment.items()]
-    texts += [(f"read.{field}", value) for field, value in _texts_of(file.read)]
+    return texts
+
+
+def _texts_of_cutproof(file: PipelineFile) -> list[tuple[str, str]]:
+    """The texts that say what cutproof itself feeds, reads and looks at."""
+    texts = [(f"read.{field}", value) for field, value in _texts_of(file.read)]
     texts.append(("commits.query", file.commits.query))
     texts += [(f"feed.{field}", value) for field, value in _texts_of(file.feed)]
     for where, aim in aims_of(file):

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...faults.plan import AnyFault, AtAim, AtTime, KillNode, PauseNode, kind_of
+from ...faults.plan import AnyFault, AtAim, AtTime, ChannelFault, KillNode, PauseNode, kind_of
 from ...properties.model.history import AttemptStarted, Computed, History, JobEnded
 from ...properties.model.workload import Row
 from ...properties.quick_checker.from_outside import OutsideView
@@ -29,7 +29,7 @@ from ..subject.port import SubjectFailed
 from .aims import Lookout
 from .answers import Answers
 from .counters import Counters
-from .description import HALFWAY, Pipeline, Role
+from .description import HALFWAY, Aim, Pipeline, Role
 from .feeding.kinds import feeder_of
 from .journal import Journal
 from .output import NotReadable, Output
@@ -37,7 +37,9 @@ from .places import PORTS, free_ports
 from .processes import Keeper
 from .program import Process
 from .programs import POLL_S, Programs, code_in_words, end_in_words
-from .watches import Recovery, Watch
+from .proxying.disturbance import may_be_noticed, proxy_of
+from .proxying.proxies import Proxies
+from .watches import NOTICED_WITHIN_S, Interrupted, Recovery, Watch
 
 READABLE_WITHIN_S = 30.0
 """how long the output may be out of reach in the end"""
@@ -89,6 +91,7 @@ class PipelineRun:
         self._journal = Journal()
         self._programs = Programs(pipeline, self._keeper, self._places, self._journal.note)
         self._own = self._programs.own
+        self.proxies = Proxies(self._file.proxies, self._keeper, self._places)
         self._output = Output(self._file.read, self._places, self._programs.printed_rows, self._file.commits.query)
         (records,) = scenario.workload.inputs[0].splits
         self._feeder = feeder_of(self._file, records, self._folder / "input", self._places)
@@ -103,10 +106,12 @@ class PipelineRun:
         self._stored_seen = False
         """whether `stored` was seen when it was looked for last"""
         self._recovery: Recovery | None = None
-        self._paused: tuple[str, Recovery] | None = None
-        """the process that was paused last, and what shows that the pipeline has taken it for lost"""
+        self._interrupted: Interrupted | None = None
         self._busy = {
             one.name: Lookout(one.program.busy, self._places) for one in self._programs.all if one.program.busy
+        }
+        self._proxies_busy = {
+            name: Lookout(proxy.busy, self._places) for name, proxy in self._file.proxies.items() if proxy.busy
         }
         self._cause = ""
         self._commands = list(enumerate(scenario.commands))
@@ -159,12 +164,16 @@ class PipelineRun:
             counters=self.counters.taken if self._file.counters else msgspec.UNSET,
             quiet=ended,
             cut_short=self._cut_short,
-            unapplied=[f"{kind_of(self._scenario.faults[one.number])}, {one.name}" for one in self._watches],
+            unapplied=[
+                *(f"{kind_of(self._scenario.faults[one.number])}, {one.name}" for one in self._watches),
+                *(f"{kind_of(one.fault)}, {one.aim}" for one in self.proxies.unfelt),
+            ],
         )
 
     def _run(self) -> list[Row]:
         """Run to the end; returns the committed rows."""
         self._feeder.open()
+        self.proxies.open()
         for role in self._programs.roles:
             self._programs.start_role(role)
         self._programs.prepare(self._own)
@@ -178,6 +187,7 @@ class PipelineRun:
         self.counters.finish()  # as long as the pipeline can be asked
         self._own.stop()
         self._programs.resume_all()
+        self.proxies.close()
         committed = self._final_rows()
         self._demand_output()
         return committed
@@ -215,6 +225,7 @@ class PipelineRun:
         now = time.monotonic()
         self._feed(now)
         self._read(now)
+        self._watch_proxies(now)
         self._look_for_recovery()
         for name, lookout in self._aims.items():
             self.aims_met[name] = self.aims_met[name] or self._programs.sees(lookout)
@@ -269,10 +280,9 @@ class PipelineRun:
     def _look_for_recovery(self) -> None:
         if not self._own.runs:  # nothing has continued yet
             return
-        if self._paused is not None and self._paused[1].is_seen():
-            after = self._next_attempt(f"{self._paused[0]} was paused")
-            self._restored(after)
-            self._paused = None
+        if self._interrupted is not None and self._interrupted.recovery.is_seen():
+            self._restored(self._next_attempt(self._interrupted.cause))
+            self._interrupted = None
         attempt, recovery = self._attempt, self._recovery
         if attempt is None or recovery is None or attempt.restores is not None:
             return
@@ -305,6 +315,9 @@ class PipelineRun:
             return False
         self._read_now()  # the last read may be older than the last rows
         fault = self._scenario.faults[due.number]
+        if self._holds_work() and isinstance(fault, ChannelFault):
+            self._disturb(due, fault)
+            return False
         if not self._holds_work() or not isinstance(fault, KillNode | PauseNode):
             return False
         struck = self._programs.all[fault.node]
@@ -316,28 +329,58 @@ class PipelineRun:
         self._watches.remove(due)
         self._struck_at = now
         which = f"{struck.name}: " if self._programs.roles else ""
-        detail = f"{which}{self._feeder.given} records had been given, {len(self._rows)} rows were visible"
-        self._journal.fired(due.number, kind_of(fault), due.name, detail, self._attempts)
+        self._journal.fired(due.number, kind_of(fault), due.name, f"{which}{self._work()}", self._attempts)
         if isinstance(fault, PauseNode):
-            self._paused = None if watched is None else (struck.name, watched)
+            self._interrupted = None if watched is None else Interrupted(f"{struck.name} was paused", watched)
             return False
-        self._recovery, self._paused = watched, None
+        self._recovery, self._interrupted = watched, None
         if struck is self._own:
             self._cause = "it was killed"
             return True
         self._next_attempt(f"{struck.name} was killed")
         return False
 
+    def _work(self) -> str:
+        """What the pipeline has been given and has put out, in words."""
+        return f"{self._feeder.given} records had been given, {len(self._rows)} rows were visible"
+
+    def _disturb(self, due: Watch, fault: ChannelFault) -> None:
+        """Begin a fault of a proxy, unless it has to wait."""
+        name = proxy_of(fault)
+        if name in self._proxies_busy and not self._programs.sees(self._proxies_busy[name]):
+            return
+        recovery = self._recovery_by(self._file.proxies[name].restored) if may_be_noticed(fault) else None
+        if self.proxies.begin(due.number, fault, due.name, self._work(), recovery):
+            self._watches.remove(due)
+            self._struck_at = time.monotonic()
+
+    def _watch_proxies(self, now: float) -> None:
+        """Record the faults of proxies that connections have felt."""
+        for one in self.proxies.watch(now):
+            self._journal.fired(one.number, kind_of(one.fault), one.aim, f"{one.felt()}; {one.work}", self._attempts)
+            if one.recovery is not None:
+                done = "broken" if one.breaks else "stalled"
+                cause = f"connections through the proxy {proxy_of(one.fault)} were {done}"
+                self._interrupted = Interrupted(cause, one.recovery, one.breaks)
+        if self.proxies.is_disturbing:
+            self._struck_at = now
+
     def _recovery_from(self, struck: Process) -> Recovery | None:
         """What shows that the pipeline continued, once this process was killed."""
-        aim = self._file.restored
-        if isinstance(struck.program, Role) and struck.program.restored is not None:
-            aim = struck.program.restored
+        return self._recovery_by(struck.program.restored if isinstance(struck.program, Role) else None)
+
+    def _recovery_by(self, aim: Aim | None) -> Recovery | None:
+        """What shows from now on that the pipeline continued: an aim, or else that of the file."""
+        aim = aim or self._file.restored
         return None if aim is None else self._programs.recovery(aim)
 
     def _is_up(self) -> bool:
-        """Whether every process runs, and the pipeline is seen to have continued: another fault waits for that."""
+        """Whether every process runs, no connections are being broken, and the pipeline is seen to have continued:
+        another fault waits for that."""
         if any(not one.runs or one.resumes_at is not None for one in self._programs.all):
+            return False
+        goes_on = self._changed_at > self._struck_at + NOTICED_WITHIN_S
+        if self.proxies.is_breaking or (self._interrupted is not None and self._interrupted.broke and not goes_on):
             return False
         attempt = self._attempt
         if self._recovery is None or attempt is None:
@@ -351,6 +394,9 @@ class PipelineRun:
     def _has_ended(self, code: int) -> bool:
         self._look_for_recovery()  # the process may have printed its last lines since
         self._own.forget(f"by itself, with {code_in_words(code)}")
+        if (code != 0 or not self._file.run.ends) and self._was_disturbed():
+            self._continue_later(f"it {end_in_words(code)}, since its connections were disturbed")
+            return False
         if code != 0:
             self._journal.ended("failed", f"it ended with {code_in_words(code)}: {self._own.last_words()}")
             return True
@@ -369,6 +415,17 @@ class PipelineRun:
             raise SubjectFailed(f"commands: a stop has failed, and the job has ended nevertheless: {self._refused}")
         self._journal.ended("finished")
         return True
+
+    def _was_disturbed(self) -> bool:
+        """Whether connections were disturbed while the pipeline's own process lived, which may be why it has ended."""
+        return self._stopped is None and self.proxies.have_disturbed_since(self._own.started_at)
+
+    def _continue_later(self, cause: str) -> None:
+        """Start the pipeline's own process again, as after a kill."""
+        self._cause = cause
+        self._own.was_killed = True
+        self._own.restart_later()
+        self._recovery = self._recovery_by(None)
 
     def _is_at_rest(self, now: float) -> bool:
         """Whether a pipeline that does not end has made its output, or nothing has happened for `timeout_s`.
@@ -399,7 +456,7 @@ class PipelineRun:
         faults = self._scenario.faults
         if not self._commands or self._stop is None or len(self._watches) == len(faults) > 0:
             return False
-        if not self._holds_work() or not self._is_up():
+        if not self._holds_work() or not self._is_up() or self.proxies.is_disturbing:
             return False
         number, command = self._commands[0]
         if not isinstance(command, StopWithSavepoint) or not self._stop.is_due(now - self._began):
@@ -469,7 +526,7 @@ class PipelineRun:
     def _start(self, cause: str, command: tuple[str, ...] = ()) -> None:
         """Start the pipeline's own process."""
         self._next_attempt(cause)
-        self._paused = None
+        self._interrupted = None
         if self._file.stored is not None and self._file.stored.log:  # of the lines of this life
             self._stored_seen = False
         if self._recovery is not None:  # marked before the process can print anything

@@ -11,12 +11,13 @@ from urllib.parse import parse_qsl, urlencode
 
 from msgspec.structs import replace
 
-from ...faults.plan import AtAim, AtTime, KillNode, PauseNode
+from ...faults.plan import AnyFault, AtAim, AtTime, ChannelFault, KillNode, PauseNode
 from ...properties.model.history import History
 from ..runtime.exit_codes import UsageError
 from ..runtime.progress import Progress
 from ..scenario.model import AnyCommand, Engine, Resume, Scenario, StopWithSavepoint, kind_of
 from ..subject.port import Capabilities, SubjectFailed
+from ..toxiproxy import program as toxiproxy
 from .answers import Answers, query_of
 from .description import HALFWAY, PIPELINE, Pipeline
 from .library import path_of
@@ -24,6 +25,7 @@ from .needs.extras import demand, modules_of
 from .needs.supplies import supplied
 from .places import expanded, filled
 from .processes import Keeper
+from .proxying.drawing import breaks, drawn, kinds_of, problem_of
 from .reading import commands_of, databases_of, read_pipeline
 from .run import PipelineRun
 
@@ -41,6 +43,8 @@ PAUSES = 0.2
 """how often a fault is a pause, if a process may be both killed and paused"""
 STOPS, RESUMES = 0.4, 0.7
 """how often the job is stopped with a savepoint, if the file says how, and how often a stopped one is resumed"""
+THROUGH_PROXY = 0.5
+"""how often a fault is one of a proxy, if processes may be killed or paused as well"""
 AT_A_TIME, AT_OWN_AIM = 0.1, 0.5
 """how often a kill has a time, and how often the others have an aim of the file"""
 
@@ -79,7 +83,8 @@ class PipelineSubject:
     def capabilities(self) -> Capabilities:
         promises, commands = self.pipeline.file.promises, self.pipeline.file.commands
         return Capabilities(
-            faults=frozenset(kind for kind, hit in (("kill-node", self.killed), ("pause-node", self.paused)) if hit),
+            faults=frozenset(kind for kind, hit in (("kill-node", self.killed), ("pause-node", self.paused)) if hit)
+            | kinds_of(self.pipeline.file.proxies),
             commands=frozenset(
                 kind for kind, given in (("stop-with-savepoint", self.stops), ("resume", commands.resume)) if given
             ),
@@ -123,7 +128,8 @@ class PipelineSubject:
     def prepare(self, progress: Progress) -> None:
         """Fetch what the pipeline needs and is not there yet, and have PySpark check the file's SQL text.
 
-        Raises HarnessFailed if something cannot be had, UsageError if the text cannot be used.
+        Raises HarnessFailed if something cannot be had, ServiceMissing if a proxy needs a Toxiproxy that cannot be had,
+        and UsageError if the text cannot be used.
         """
         if self.asks_pyspark:
             progress.step("asking PySpark what the pipeline computes")
@@ -132,6 +138,8 @@ class PipelineSubject:
             except SubjectFailed as error:
                 raise UsageError(f"{self.pipeline.path}: {error}") from error
         self._supplies = supplied(self.pipeline, progress)
+        if self.pipeline.file.proxies:
+            toxiproxy.version(toxiproxy.ensure(progress))
 
     def _answers(self, scenario: Scenario) -> Answers | None:
         """The rows that PySpark computes of a scenario's records; None if operators say what is computed."""
@@ -161,7 +169,7 @@ class PipelineSubject:
         count = dice.randint(max(1, max_records // 2), max_records)
         kills = dice.randint(1, min(max_faults, MOST_KILLS))
         scenario = self._with_records(dice, count)
-        faults = tuple(self._fault(dice, count) for _ in range(kills))
+        faults = tuple(self._fault(dice, count, breaking=not number) for number in range(kills))
         return replace(scenario, faults=faults, commands=self._commands(dice, scenario), seed=f"{seed} {index}")
 
     def without_faults(self, records: int) -> Scenario:
@@ -175,9 +183,16 @@ class PipelineSubject:
         engine = Engine(guarantee=file.promises.guarantee, sink=file.promises.sink)
         return Scenario(name=file.name, workload=workload, topology=topology, engine=engine, pipeline=file.name)
 
-    def _fault(self, dice: random.Random, records: int) -> KillNode | PauseNode:
-        """A kill of one of the processes, or rarely a pause."""
+    def _fault(self, dice: random.Random, records: int, *, breaking: bool) -> AnyFault:
+        """A kill of one of the processes, or rarely a pause, or a fault of a proxy.
+
+        `breaking`: one that the pipeline cannot but notice, if it is a fault of a proxy.
+        """
         trigger = self._trigger(dice, records)
+        proxies = self.pipeline.file.proxies
+        others = bool(self.killed or self.paused)
+        if proxies and (breaks(proxies) or not breaking) and (not others or dice.random() < THROUGH_PROXY):
+            return drawn(dice, proxies, trigger, breaking=breaking)
         if self.paused and (not self.killed or dice.random() < PAUSES):
             node = dice.choice(self.paused)
             for_ms = dice.choice([*self.pipeline.programs.values()][node].paused_for_ms)
@@ -239,6 +254,8 @@ class PipelineSubject:
         for fault in scenario.faults:
             if isinstance(fault, KillNode | PauseNode) and fault.node >= len(self.pipeline.programs):
                 raise SubjectFailed(f"{self.pipeline.path.name} has no process {fault.node}")
+            if isinstance(fault, ChannelFault) and (problem := problem_of(fault, self.pipeline.file.proxies)):
+                raise SubjectFailed(f"{self.pipeline.path.name} has {problem}")
         run = self.new_run(scenario)
         try:
             return run.history()

@@ -1,5 +1,8 @@
-"""A pipeline is tried: each entry of its file by itself, and what is missing.  Only at the end it is killed once,
-or paused if no process is killed, and its job is stopped by each of its commands."""
+"""A pipeline is tried: each entry of its file by itself, and what is missing.
+
+Only at the end it is killed once, or paused if no process is killed, connections through its proxies are cut, and its
+job is stopped by each of its commands.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from ...faults.plan import AtAim, KillNode, PauseNode
+from ...faults.plan import AnyFault, AtAim, CutChannel, KillNode, PauseNode, kind_of_class
 from ...properties.invariants.judge import verdict_of
 from ...properties.model.history import AttemptStarted, CommandReturned, FaultFired, History, JobEnded
 from ...properties.model.verdict import Violated
@@ -19,14 +22,17 @@ from ..scenario.model import AnyCommand, Scenario, StopWithSavepoint
 from ..subject.port import SubjectFailed
 from ..subject.run import Result
 from ..subject.run import run as run_on
-from .description import HALFWAY, OWN
+from .description import CLIENT, HALFWAY, OWN
 from .run import PipelineRun
 from .subject import PipelineSubject
 
 RECORDS = 10
 AMID_RECORDS = 60
 """of the run in which the pipeline is killed or paused"""
-ENTRIES = ("run", "read", "feed", "roles", "commands", "aims", "restored", "stored", "needs", "computes", "counters")
+ENTRIES = (
+    *("run", "read", "feed", "roles", "commands", "aims", "proxies", "restored", "stored", "needs", "computes"),
+    "counters",
+)
 """the parts of the file that an error's message may begin with"""
 
 
@@ -41,8 +47,9 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 def tried(subject: PipelineSubject, progress: Callable[[str], None] = lambda _: None) -> list[Check]:
     """Start the pipeline, feed it ten records, and read their rows, without any fault.
 
-    If all is well, the pipeline is started again, and killed once, or paused if no process is killed.  Then each
-    command that stops its job is requested once, in a run without any fault.
+    If all is well, the pipeline is started again, and killed once, or paused if no process is killed; and once more for
+    each proxy, whose connections are cut.  Then each command that stops its job is requested once, in a run without any
+    fault.
     """
     scenario = subject.without_faults(RECORDS)
     progress("starting the pipeline")
@@ -54,11 +61,14 @@ def tried(subject: PipelineSubject, progress: Callable[[str], None] = lambda _: 
     finally:
         run.close()
     what = "query yields" if subject.pipeline.file.computes.sql else "steps yield"
-    checks = [*_course(subject, history), *_rows(scenario, run, history, what), *_aims(run)]
+    checks = [*_course(subject, history), *_rows(scenario, run, history, what), *_aims(run), *_proxies(run)]
     checks += _commits(subject, scenario, history)
     works = all(check.ok for check in checks)
     checks += _counters(subject, run)
-    return [*checks, _restored(subject, progress), *_commands(subject, progress)] if works else checks
+    if not works:
+        return checks
+    restored = [_restored(subject, entry, fault, progress) for entry, fault in _faults(subject).items()]
+    return [*checks, *restored, *_commands(subject, progress)]
 
 
 def _entry_of(message: str) -> str:
@@ -108,14 +118,15 @@ def _commits(subject: PipelineSubject, scenario: Scenario, history: History) -> 
     return [Check(entry="commits", ok=last == given, seen=f"in the end it said {last} of {plural(given, 'record')}")]
 
 
-def _restored(subject: PipelineSubject, progress: Callable[[str], None]) -> Check:
-    """Whether `restored` is seen once the pipeline was killed, or paused if none of its processes is killed."""
-    entry = "restored"
-    if subject.pipeline.file.restored is None:
-        return Check(entry=entry, ok=False, seen="it is not in the file, so no kill will count as exercise")
-    fault = _fault(subject)
-    struck, what = ("killed", "kill") if isinstance(fault, KillNode) else ("paused", "pause")
-    progress(f"{'killing' if struck == 'killed' else 'pausing'} the pipeline once")
+def _restored(
+    subject: PipelineSubject, entry: str, fault: KillNode | PauseNode | CutChannel, progress: Callable[[str], None]
+) -> Check:
+    """Whether an entry `restored` is seen after a fault."""
+    what, doing, done = _WORDS[type(fault)]
+    proxy = subject.pipeline.file.proxies.get(fault.receiver) if isinstance(fault, CutChannel) else None
+    if subject.pipeline.file.restored is None and (proxy is None or proxy.restored is None):
+        return Check(entry=entry, ok=False, seen=f"it is not in the file, so no {what} will count as exercise")
+    progress(f"{doing} once")
     scenario = msgspec.structs.replace(subject.without_faults(AMID_RECORDS), faults=(fault,))
     run = _watching(subject, fault).new_run(scenario, watches_aims=True)
     try:
@@ -125,7 +136,7 @@ def _restored(subject: PipelineSubject, progress: Callable[[str], None]) -> Chec
     finally:
         run.close()
     if not any(isinstance(entry, FaultFired) for entry in history.journal):
-        return Check(entry=entry, ok=False, seen=_why_not(run, struck))
+        return Check(entry=entry, ok=False, seen=_why_not(run, done))
     if all(start.restores is None for start in history.journal if isinstance(start, AttemptStarted)):
         return Check(entry=entry, ok=False, seen=f"it was not seen after a {what}, so no {what} will count as exercise")
     return Check(entry=entry, ok=True, seen=f"it was seen after a {what}")
@@ -198,21 +209,41 @@ def _stop_seen(entry: str, ends: list[JobEnded], result: Result, *, resumed: boo
     return checks
 
 
-def _fault(subject: PipelineSubject) -> KillNode | PauseNode:
-    """A kill of the first process that is killed; if none is, the longest pause of the first that is paused."""
+_WORDS: dict[type[AnyFault], tuple[str, str, str]] = {
+    KillNode: ("kill", "killing the pipeline", "no process was killed"),
+    PauseNode: ("pause", "pausing the pipeline", "no process was paused"),
+    CutChannel: ("cut", "cutting its connections", "no connection was cut"),
+}
+"""A fault as a noun, while it is done, and that it was not done."""
+
+
+def _faults(subject: PipelineSubject) -> dict[str, KillNode | PauseNode | CutChannel]:
+    """What is tried, by the entry that has to be seen after it: a kill of the first process that is killed (if none is,
+    the longest pause of the first that is paused), and a cut of the connections through each proxy."""
     trigger = AtAim(aim=HALFWAY)
+    found: dict[str, KillNode | PauseNode | CutChannel] = {}
     if subject.killed:
-        return KillNode(node=subject.killed[0], trigger=trigger)
-    node = subject.paused[0]
-    for_ms = max([*subject.pipeline.programs.values()][node].paused_for_ms)
-    return PauseNode(node=node, for_us=for_ms * 1_000, trigger=trigger)
+        found["restored"] = KillNode(node=subject.killed[0], trigger=trigger)
+    elif subject.paused:
+        node = subject.paused[0]
+        for_ms = max([*subject.pipeline.programs.values()][node].paused_for_ms)
+        found["restored"] = PauseNode(node=node, for_us=for_ms * 1_000, trigger=trigger)
+    for name, proxy in subject.pipeline.file.proxies.items():
+        if kind_of_class(CutChannel) in proxy.faults:
+            cut = CutChannel(trigger=trigger, sender=CLIENT, receiver=name, for_us=min(proxy.for_ms) * 1_000)
+            found[f"proxies.{name}.restored" if proxy.restored else f"restored, proxies.{name}"] = cut
+    return found
 
 
-def _watching(subject: PipelineSubject, fault: KillNode | PauseNode) -> PipelineSubject:
-    """The same pipeline with what a fault waits for, `stored` and the process's `busy`, in place of its aims."""
+def _watching(subject: PipelineSubject, fault: KillNode | PauseNode | CutChannel) -> PipelineSubject:
+    """The same pipeline with what a fault waits for, `stored` and the `busy` of what it hits, in place of its aims."""
     pipeline = subject.pipeline
-    name = [*pipeline.programs][fault.node]
-    awaited = {"stored": pipeline.file.stored, f"{_place_of(name)}.busy": pipeline.programs[name].busy}
+    if isinstance(fault, CutChannel):
+        busy = {f"proxies.{fault.receiver}.busy": pipeline.file.proxies[fault.receiver].busy}
+    else:
+        name = [*pipeline.programs][fault.node]
+        busy = {f"{_place_of(name)}.busy": pipeline.programs[name].busy}
+    awaited = {"stored": pipeline.file.stored, **busy}
     aims = {where: aim for where, aim in awaited.items() if aim is not None}
     watching = copy.copy(subject)
     watching.pipeline = msgspec.structs.replace(pipeline, file=msgspec.structs.replace(pipeline.file, aims=aims))
@@ -224,12 +255,23 @@ def _place_of(name: str) -> str:
     return "run" if name == OWN else f"roles.{name}"
 
 
-def _why_not(run: PipelineRun, struck: str) -> str:
-    """Why no process was killed or paused."""
+def _why_not(run: PipelineRun, undone: str) -> str:
+    """Why a fault did not strike."""
     unseen = [where for where, met in run.aims_met.items() if not met]
     if unseen:
-        return f"no process was {struck}: {' and '.join(unseen)} {'was' if len(unseen) == 1 else 'were'} never seen"
-    return f"its output was complete before it could be {struck}: feed it slower"
+        return f"{undone}: {' and '.join(unseen)} {'was' if len(unseen) == 1 else 'were'} never seen"
+    return f"{undone} before its output was complete: feed it slower"
+
+
+def _proxies(run: PipelineRun) -> list[Check]:
+    return [
+        Check(
+            entry=f"proxies.{name}",
+            ok=used,
+            seen="connections came through it" if used else "no connection came through it: what connects to its port?",
+        )
+        for name, used in run.proxies.were_used.items()
+    ]
 
 
 def _aims(run: PipelineRun) -> list[Check]:

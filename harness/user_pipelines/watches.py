@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ...faults.plan import AtAim, AtTime
 from .aims import Lookout
+
+NOTICED_WITHIN_S = 1.0
+"""an output that changes so long after connections broke shows that the pipeline goes on, whatever else is seen: rows
+that come sooner may have been under way"""
 
 
 class Watch:
@@ -61,3 +66,13 @@ class Recovery:
             self._was_there = there
             return False
         return there
+
+
+class Interrupted(NamedTuple):
+    """The last fault that killed no process: a pause, or a fault of a proxy that connections felt."""
+
+    cause: str
+    recovery: Recovery
+    """what shows that the pipeline noticed it, and continued"""
+    broke: bool = False
+    """whether connections broke: another fault waits until the pipeline has continued"""

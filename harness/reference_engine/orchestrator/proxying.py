@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,6 +34,14 @@ class OfLauncher:
 
     def kill(self, pid: int) -> None:
         signals.kill(self._launcher, pid)
+
+    def has_ended(self, pid: int) -> bool:
+        """The launcher is not polled: the orchestrator needs the ends that it reports."""
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
 
     def end_in_words(self, pid: int) -> str:
         end = self._launcher.end_of(pid)

@@ -184,6 +184,7 @@ def test_the_pipeline_file_of_its_page_can_be_used_and_every_entry_is_explained(
         description.PipelineFile,
         description.Needs,
         description.Role,
+        description.Proxy,
         description.Run,
         description.Commands,
         description.Commits,
