@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import warnings
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from cutproof.faults.plan import AtAim, KillNode
+from cutproof.faults.plan import AnyFault, AtAim, CutChannel, KillNode
 from cutproof.harness.runtime.exit_codes import HarnessFailed
 from cutproof.harness.runtime.progress import Silent
 from cutproof.harness.subject.run import Result
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module", autouse=True)
-def broker() -> None:
+def broker(toxiproxy_server: Path) -> None:
     """What the pipelines need is fetched before any of them runs; all of them need the same."""
     try:
         PipelineSubject(SHIPPED["kafka-transactions"].path).prepare(Silent())
@@ -38,16 +39,27 @@ def broker() -> None:
 
 
 def killed(name: str, *hits: tuple[int, str], records: int = RECORDS) -> Result:
+    return ran(name, *(KillNode(node=node, trigger=AtAim(aim=aim)) for node, aim in hits), records=records)
+
+
+def ran(name: str, *faults: AnyFault, records: int = RECORDS) -> Result:
     subject = PipelineSubject(SHIPPED[name].path)
-    kills = tuple(KillNode(node=node, trigger=AtAim(aim=aim)) for node, aim in hits)
-    result = run_on(subject, replace(subject.without_faults(records), faults=kills))
+    result = run_on(subject, replace(subject.without_faults(records), faults=faults))
     assert result.history.unapplied == []
     return result
 
 
 @pytest.mark.parametrize("node", [WORKER, BROKER], ids=["worker", "broker"])
 def test_a_transaction_that_is_killed_loses_and_repeats_nothing(node: int) -> None:
-    result = killed("kafka-transactions", (node, "in-a-transaction"))
+    holds(killed("kafka-transactions", (node, "in-a-transaction")))
+
+
+def test_a_transaction_whose_connections_are_cut_before_its_commit_loses_and_repeats_nothing() -> None:
+    trigger = AtAim(aim="before-the-commit")
+    holds(ran("kafka-transactions", CutChannel(trigger=trigger, sender="client", receiver="broker", for_us=300_000)))
+
+
+def holds(result: Result) -> None:
     starts = [entry for entry in result.history.journal if isinstance(entry, AttemptStarted)]
     assert [start.restores is not None for start in starts] == [False, True]
     verdicts = result.judgement.verdicts

@@ -21,7 +21,8 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPa
 WORK_S = 0.02
 BATCH = 5
 WAIT_S = 0.1
-SOON = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 200}
+SOON = {"reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 200, "socket.timeout.ms": 2000}
+"""a connection that is lost, or that gives no answer, is noticed within the time of a run"""
 
 
 def main(servers: str, how: str) -> None:
@@ -54,6 +55,7 @@ def main(servers: str, how: str) -> None:
         if how == "no-transaction":
             send(producer, batch)
             producer.flush()
+            print(f"flushed {len(batch)} rows", flush=True)
             patiently(consumer.commit, offsets=behind(batch), asynchronous=False)
             print(f"committed up to offset {batch[-1].offset() + 1}", flush=True)
         else:
@@ -66,6 +68,8 @@ def in_a_transaction(producer: Producer, consumer: Consumer, batch: list[Message
     print(f"in a transaction from offset {batch[0].offset()}", flush=True)
     try:
         send(producer, batch)
+        producer.flush()
+        print(f"flushed {len(batch)} rows", flush=True)
         if with_offsets:
             patiently(producer.send_offsets_to_transaction, behind(batch), consumer.consumer_group_metadata())
         patiently(producer.commit_transaction)
