@@ -58,7 +58,8 @@ def test_a_stopped_job_is_judged_by_what_its_command_says_that_it_covers(
     drain: bool, status: str, tmp_path: Path
 ) -> None:
     stop = StopWithSavepoint(drain=drain, trigger=LATER)
-    result = ran(subject(tmp_path, ALL), 60, faults=(KILL,), commands=(stop,))
+    slowly = ("every_ms = 20", "every_ms = 300")
+    result = ran(subject(tmp_path, ALL, slowly), 60, faults=(KILL,), commands=(stop,))
     (end,) = entries(result, JobEnded)
     assert (end.status, end.covers) == (status, {0: len(result.history.committed)})
     assert 0 < len(result.history.committed) < 60
