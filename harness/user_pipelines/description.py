@@ -193,6 +193,9 @@ class Feed(Value, frozen=True, kw_only=True):
     """table: the INSERT of one record, with :key, :value and :tag for what it has"""
     columns: dict[str, str] = {}
     """other names for the columns key, value and tag; one that is named "" is not written"""
+    last_record: dict[str, int] = {}
+    """a record that is given behind all others and is no part of the workload; what it does not name is 0.  Its event
+    time is one at which every window of the others is over: an engine such as Spark puts out no window without it"""
     records_per_file: int = 10
     every_ms: int = 50
     at_once: bool = False
@@ -207,6 +210,9 @@ class Read(Value, frozen=True, kw_only=True):
     path: str = ""
     """of files: a pattern such as {output}/*.jsonl; of SQLite: the database's file; of Delta and of Iceberg: the
     table's folder"""
+    catalog: str = ""
+    """Iceberg: the file of SQLite that has the table's catalog.  Without it the newest metadata of the folder is read,
+    as in a Hadoop catalog"""
     query: str = ""
     """SQLite and PostgreSQL: a SELECT that gives the rows"""
     dsn: str = ""

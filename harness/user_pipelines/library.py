@@ -40,14 +40,22 @@ class Shipped(msgspec.Struct, frozen=True, kw_only=True):
 
 SHIPPED: dict[str, Shipped] = {
     "bytewax-count": Shipped(file="bytewax_count/pipeline.toml", module="bytewax", extra="bytewax"),
+    "deltalake-appends": Shipped(file="tables/deltalake_appends.toml", module="deltalake", extra="delta"),
+    "deltalake-transactions": Shipped(file="tables/deltalake_transactions.toml", module="deltalake", extra="delta"),
     "flink-count": Shipped(file="flink/count.toml"),
     "flink-windows": Shipped(file="flink/windows.toml"),
     "iceberg-spark": Shipped(file="iceberg_spark/pipeline.toml", module="pyiceberg", extra="iceberg"),
     "kafka-no-transaction": Shipped(file="kafka/no_transaction.toml", module="confluent_kafka", extra="kafka"),
     "kafka-offsets-outside": Shipped(file="kafka/offsets_outside.toml", module="confluent_kafka", extra="kafka"),
     "kafka-transactions": Shipped(file="kafka/transactions.toml", module="confluent_kafka", extra="kafka"),
-    "spark-foreachbatch-append": Shipped(file="spark_foreachbatch/append.toml", module="pyspark"),
-    "spark-foreachbatch-idempotent": Shipped(file="spark_foreachbatch/idempotent.toml", module="pyspark"),
+    "pyiceberg-appends": Shipped(file="tables/pyiceberg_appends.toml", module="pyiceberg", extra="iceberg"),
+    "pyiceberg-transactions": Shipped(file="tables/pyiceberg_transactions.toml", module="pyiceberg", extra="iceberg"),
+    "spark-dedup": Shipped(file="spark/dedup.toml", module="pyspark"),
+    "spark-delta": Shipped(file="spark/delta.toml", module="deltalake", extra="delta"),
+    "spark-file": Shipped(file="spark/file.toml", module="pyspark"),
+    "spark-foreachbatch-append": Shipped(file="spark/append.toml", module="pyspark"),
+    "spark-foreachbatch-idempotent": Shipped(file="spark/idempotent.toml", module="pyspark"),
+    "spark-windows": Shipped(file="spark/windows.toml", module="pyspark"),
 }
 
 

@@ -30,6 +30,8 @@ Found = list[dict[str, Any]]
 READ, COMMITS = "read.query", "commits.query"
 WRITER_WAS_KILLED = ("SQLITE_READONLY_ROLLBACK", "SQLITE_READONLY_RECOVERY", "SQLITE_READONLY_CANTINIT")
 """what SQLite says to a reader while a killed process's transaction has not been undone, which takes a writer"""
+METADATA = "SELECT metadata_location FROM iceberg_tables"
+"""asks the catalog that pyiceberg (`SqlCatalog`) and Iceberg's JDBC catalog keep for the tables' newest metadata"""
 LINE = 200
 """how many characters of a row a message has"""
 
@@ -95,12 +97,12 @@ class Output:
         return found
 
     def _json_lines(self) -> Iterator[dict[str, Any]]:
-        for path in self._files():
+        for path in self._committed(self._files()):
             for line in _whole_lines(path.read_text(encoding="utf-8", errors="replace")):
                 yield _json_object(line, f"{path.name} has a line")
 
     def _csv(self) -> Iterator[dict[str, Any]]:
-        for path in self._files():
+        for path in self._committed(self._files()):
             yield from csv.DictReader(_whole_lines(path.read_text(encoding="utf-8", errors="replace")))
 
     def _parquet(self) -> Iterator[dict[str, Any]]:
@@ -117,17 +119,31 @@ class Output:
         """The rows of the newest snapshot of a table in a folder of its own."""
         table = module("pyiceberg.table")
         folder = Path(filled(self._read.path, self._places))
-        versions = sorted((folder / "metadata").glob("v*.metadata.json"), key=_version)
-        self.absent = "" if versions else f"read.path: there is no Iceberg table in {self._read.path}"
-        if not versions:
+        metadata = self._in_catalog(folder) if self._read.catalog else _newest_metadata(folder)
+        self.absent = "" if metadata else f"read.path: there is no Iceberg table in {self._read.path}"
+        if not metadata:
             return []
         try:
-            rows: list[dict[str, Any]] = (
-                table.StaticTable.from_metadata(str(versions[-1])).scan().to_arrow().to_pylist()
-            )
+            rows: list[dict[str, Any]] = table.StaticTable.from_metadata(metadata).scan().to_arrow().to_pylist()
         except (ValueError, OSError) as error:  # of pyiceberg and pyarrow: a file is missing or not whole
             raise NotReadable(f"{folder.name} cannot be read: {' '.join(str(error).split())}") from error
         return rows
+
+    def _in_catalog(self, folder: Path) -> str:
+        """Where the metadata of the table is that a catalog in SQLite has in a folder; empty if it has none.
+
+        Metadata that is newer, and that no catalog names, is not committed.
+        """
+        try:
+            rows = query_sqlite(Path(filled(self._read.catalog, self._places)), METADATA)
+        except NotThere:
+            return ""
+        except NotReadable as error:
+            raise NotReadable(f"read.catalog: {error}") from None
+        except SubjectFailed as error:
+            raise SubjectFailed(f"read.catalog: {error}") from None
+        known = (str(row["metadata_location"] or "") for row in rows)
+        return next((one for one in known if one.removeprefix("file://").startswith(f"{folder}/")), "")
 
     def _committed(self, files: Sequence[Path]) -> Iterable[Path]:
         """The files that a log of Spark names, in a folder that has one; a file without rows may be incomplete."""
@@ -299,6 +315,12 @@ def _marker(rows: Found) -> int:
         if number >= 0:
             return number
     raise SubjectFailed(f"{COMMITS}: {str(value)[:LINE]!r} is no number of records")
+
+
+def _newest_metadata(folder: Path) -> str:
+    """The newest metadata of a table in a folder, as a Hadoop catalog numbers it; empty if there is none."""
+    versions = sorted((folder / "metadata").glob("v*.metadata.json"), key=_version)
+    return str(versions[-1]) if versions else ""
 
 
 def _version(metadata: Path) -> int:

@@ -103,6 +103,11 @@ def _problems(pipeline: Pipeline) -> list[str]:
     found += [
         f"feed.columns.{name}: a record has {', '.join(RECORD)}" for name in file.feed.columns if name not in RECORD
     ]
+    found += [
+        f"feed.last_record.{name}: a record has {', '.join(RECORD)}"
+        for name in file.feed.last_record
+        if name not in RECORD
+    ]
     found += [f"read.columns.{name}: a row has {', '.join(ROW)}" for name in file.read.columns if name not in ROW]
     found += [f"{where} is empty" for where, command in commands_of(file) if not command]
     found += (
@@ -268,7 +273,10 @@ def _pattern_problems(field: str, pattern: str, *, groups: int = 0) -> list[str]
 
 
 def _read_problems(read: Read) -> list[str]:
-    return _missing_and_spare("read", read, read.format, READ_FIELDS)
+    found = _missing_and_spare("read", read, read.format, READ_FIELDS)
+    if read.catalog and read.format != "iceberg":
+        found.append(f"read.catalog does not go with {read.format}")
+    return found
 
 
 def _feed_problems(feed: Feed) -> list[str]:

@@ -310,8 +310,10 @@ class PipelineRun:
         """
         if self._stopped is not None or not self._holds_work() or not self._is_up():
             return False
+        if not self._sees_stored():  # an aim that is met before is no moment
+            return False
         due = next((one for one in self._watches if one.is_due(now - self._began)), None)
-        if due is None or not self._sees_stored():
+        if due is None:
             return False
         self._read_now()  # the last read may be older than the last rows
         fault = self._scenario.faults[due.number]

@@ -1,0 +1,1 @@
+"""Spark Structured Streaming, with several operators and sinks."""

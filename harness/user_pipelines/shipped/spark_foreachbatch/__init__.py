@@ -1,1 +1,0 @@
-"""Spark Structured Streaming, with foreachBatch."""
