@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
+
+import pytest
 from msgspec.structs import replace
 
 from cutproof.faults.plan import AtAim, KillNode
 from cutproof.harness.subject.run import Result
 from cutproof.harness.subject.run import run as run_on
 from cutproof.harness.user_pipelines.library import SHIPPED
+from cutproof.harness.user_pipelines.needs.supplies import missing
+from cutproof.harness.user_pipelines.reading import read_pipeline
 from cutproof.harness.user_pipelines.subject import PipelineSubject
 from cutproof.properties.model.verdict import Holds, Violated
 from unit.harness.user_pipelines.toys import NEEDS_BYTEWAX
@@ -41,3 +46,31 @@ def test_spark_repeats_no_row_if_a_batch_replaces_its_folder() -> None:
     verdicts = killed("spark-foreachbatch-idempotent", "written-and-not-committed").judgement.verdicts
     assert verdicts["exactly-once"] == Holds(exercised=1)
     assert verdicts["no-data-loss"] == Holds(exercised=1)
+
+
+@pytest.mark.parametrize("name", ["spark-file", "spark-dedup", "spark-windows", "spark-delta"])
+def test_spark_repeats_no_row_that_its_sink_has_committed(name: str) -> None:
+    demand(name)
+    verdicts = killed(name, "written-and-not-committed" if name != "spark-delta" else "amid-a-batch").judgement.verdicts
+    assert verdicts["exactly-once"] == Holds(exercised=1)
+    assert verdicts["no-data-loss"] == Holds(exercised=1)
+
+
+@pytest.mark.parametrize("library", ["deltalake", "pyiceberg"])
+def test_rows_are_appended_twice_unless_the_table_is_asked_for_the_last_commit(library: str) -> None:
+    demand(f"{library}-appends")
+    found = killed(f"{library}-appends", "committed-and-not-noted").judgement.verdicts
+    assert isinstance(found["exactly-once"], Violated)
+    assert found["exactly-once"].difference == "repeated row"
+    verdicts = killed(f"{library}-transactions", "committed-and-not-noted").judgement.verdicts
+    assert verdicts["exactly-once"] == Holds(exercised=1)
+    assert verdicts["no-data-loss"] == Holds(exercised=1)
+
+
+def demand(name: str) -> None:
+    """Skip a test whose engine is not there."""
+    one = SHIPPED[name]
+    if one.module and importlib.util.find_spec(one.module) is None:
+        pytest.skip(f"{one.module} is not installed: pip install 'cutproof[{one.extra}]'")
+    if needed := missing(read_pipeline(one.path)):
+        pytest.skip(f"{', '.join(needed)} have not been fetched: cutproof pipeline try {name}")

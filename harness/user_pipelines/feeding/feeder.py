@@ -22,8 +22,10 @@ class Feeder(ABC):
     def __init__(self, feed: Feed, records: Sequence[InputRecord]) -> None:
         self._feed = feed
         self._names = {name: feed.columns.get(name, name) for name in RECORD}
-        last = [tuple(feed.last_record.get(name, 0) for name in RECORD)] if feed.last_record else []
-        self._rows = [self._row(record) for record in (*records, *last)]
+        self._rows = [self._row(record) for record in records]
+        if feed.last_record:
+            key, value, tag = (feed.last_record.get(name, 0) for name in RECORD)
+            self._rows.append(self._row((key, value, tag)))
         self.given = 0
         """how many records are there"""
         self.problem = ""

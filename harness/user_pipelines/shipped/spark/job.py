@@ -33,7 +33,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming import DataStreamWriter
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 MORE_TO_DO_S = 0.2
 WINDOW = "10 seconds"

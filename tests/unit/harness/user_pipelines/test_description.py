@@ -36,6 +36,8 @@ REFUSED = {
         "feed.format does not go with socket",
     ),
     "feed place": (("[feed]", '[feed]\nto = "socket"\nport = "{port}"'), "feed.port: {port} is none of"),
+    "last record": (("[feed]", "[feed]\nlast_record = { time = 9 }"), "feed.last_record.time: a record has key, value"),
+    "read catalog": (("every_ms = 30", 'catalog = "x"\nevery_ms = 30'), "read.catalog does not go with sqlite"),
     "read needs": (('format = "sqlite"', 'format = "kafka"'), "read.servers is missing; kafka needs it"),
     "read spare": (("every_ms = 30", 'command = ["rows"]\nevery_ms = 30'), "read.command does not go with sqlite"),
     "column": (("every_ms = 30", 'columns = { kee = "k" }'), "read.columns.kee: a row has key, value, tag, tag2"),

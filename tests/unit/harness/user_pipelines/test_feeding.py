@@ -52,6 +52,21 @@ def test_records_as_csv(tmp_path: Path) -> None:
     assert (folder / "part-00000.csv").read_text() == "key,value,tag\n1,10,1\n2,20,2\n,,3\n"
 
 
+def test_files_have_the_order_of_their_times_also_if_they_are_given_at_once(tmp_path: Path) -> None:
+    (folder := tmp_path / "input").mkdir()
+    Files(Feed(records_per_file=1), [(key, 1, key) for key in range(30)], folder).give_all()
+    times_ms = [path.stat().st_mtime_ns // 1_000_000 for path in sorted(folder.iterdir())]
+    assert times_ms == sorted(set(times_ms))
+
+
+def test_a_last_record_is_given_behind_those_of_the_workload(tmp_path: Path) -> None:
+    (folder := tmp_path / "input").mkdir()
+    feed = Files(Feed(last_record={"tag": 900}), RECORDS, folder)
+    feed.give_all()
+    found = [json.loads(line) for line in (folder / "part-00000.jsonl").read_text().splitlines()]
+    assert found == [*AS_JSON, {"key": 0, "value": 0, "tag": 900}]
+
+
 # -- a table ------------------------------------------------------------------------------
 
 

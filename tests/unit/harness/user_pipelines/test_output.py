@@ -64,6 +64,14 @@ def test_of_a_folder_of_spark_only_what_its_log_names(tmp_path: Path) -> None:
     assert read.rows() == [(1, 2, 3, 0)]
 
 
+def test_lines_of_a_folder_of_spark_only_if_its_log_names_their_file(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"key": 1, "value": 2, "tag": 3}\n')
+    (tmp_path / "b.json").write_text('{"key": 4, "value": 5, "tag": 6}\n')
+    (log := tmp_path / "_spark_metadata").mkdir()
+    (log / "0").write_text("v1\n" + json.dumps({"path": f"file://{tmp_path}/b.json", "action": "add"}))
+    assert output(tmp_path, format="json-lines", path="{output}/*.json").rows() == [(4, 5, 6, 0)]
+
+
 def test_sqlite_before_its_table_exists_and_while_it_is_locked(tmp_path: Path) -> None:
     read = output(tmp_path, format="sqlite", path="{output}/a.db", query="SELECT key, value, 0 AS tag FROM rows")
     assert (read.rows(), read.absent) == ([], "read.query: there is no file a.db")
@@ -129,6 +137,43 @@ def test_a_delta_table_at_its_last_version(tmp_path: Path) -> None:
     next((tmp_path / "rows" / "_delta_log").glob("*1.json")).write_text("nonsense")
     with pytest.raises(NotReadable, match=r"read\.path: Delta says"):
         read.rows()
+
+
+def test_of_an_iceberg_table_in_a_catalog_what_the_catalog_has_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next commit's metadata is in the folder, and the catalog does not name it."""
+    (folder := tmp_path / "rows" / "metadata").mkdir(parents=True)
+    contents = {f"file://{folder}/{number}.metadata.json": (number, 0, 0) for number in range(2)}
+    for path in contents:
+        Path(path.removeprefix("file://")).touch()
+    read = output(tmp_path, format="iceberg", path="{output}/rows", catalog="{output}/catalog.db")
+    monkeypatch.setattr("cutproof.harness.user_pipelines.output.module", lambda _: Iceberg(contents))
+    assert (read.rows(), read.absent) == ([], "read.path: there is no Iceberg table in {output}/rows")
+    catalog = sqlite3.connect(tmp_path / "catalog.db")
+    catalog.execute("CREATE TABLE iceberg_tables (metadata_location TEXT)")
+    for known in (f"file://{tmp_path}/others/0.metadata.json", next(iter(contents))):
+        catalog.execute("INSERT INTO iceberg_tables VALUES (?)", (known,))
+    catalog.commit()
+    assert (read.rows(), read.absent) == ([(0, 0, 0, 0)], "")
+    catalog.close()
+
+
+class Iceberg:
+    """Stands for pyiceberg.table: tables by the places of their metadata."""
+
+    def __init__(self, contents: dict[str, tuple[int, int, int]]) -> None:
+        self._contents = contents
+        self.StaticTable = self
+
+    def from_metadata(self, path: str) -> Iceberg:
+        return Iceberg({path: self._contents[path]})
+
+    def scan(self) -> Iceberg:
+        return self
+
+    def to_arrow(self) -> arrow.Table:
+        return arrow.concat_tables([table(row) for row in self._contents.values()])
 
 
 def test_a_command_prints_the_rows() -> None:

@@ -127,6 +127,13 @@ def test_a_kill_waits_until_something_is_stored(tmp_path: Path) -> None:
     assert int(fired.detail.split(", ")[1].split()[0]) >= 24
 
 
+def test_an_aim_that_was_met_only_before_something_was_stored_is_no_moment_for_a_kill(tmp_path: Path) -> None:
+    early = ("[aims.a-file-is-done]", AIM.format("count(*) BETWEEN 1 AND 12 FROM rows"))
+    stored = '[stored]\nquery = "SELECT count(*) >= 3 FROM done"\ndatabase = "{state}/toy.db"\n\n[restored]'
+    one = subject(tmp_path, ('"careful"', '"repeating"'), early, ("[restored]", stored))
+    assert ran(one, killed_at(one, "amid-a-file")).history.unapplied == ["kill-node, amid-a-file"]
+
+
 def test_a_scenario_of_another_job_is_refused(tmp_path: Path) -> None:
     one = subject(tmp_path)
     scenario = one.without_faults(8)
