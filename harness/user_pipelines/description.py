@@ -146,6 +146,9 @@ class Run(Program, frozen=True, kw_only=True):
 
     after: tuple[tuple[str, ...], ...] = ()
     """commands that are run when the run is over"""
+    spare: bool = False
+    """while the process runs, another one is started with the command that follows a kill; it comes up, and waits for a
+    line of its standard input.  The next kill gives it this line.  The process itself waits for such a line too"""
     ends: bool = True
     """the process ends by itself, with exit code 0, when all input is processed; otherwise the harness stops it once
     its output is complete or `timeout_s` has passed"""

@@ -7,8 +7,9 @@ everything that it started, and deletes the folder.  Each command has a session 
 a command left behind becomes the keeper's own child (PR_SET_CHILD_SUBREAPER).  Linux only.
 
 Requests: {"start": [argument, ...], "environment": {...}, "folder": "...", "log": "...", "output": "..."} answers
-{"pid": n} or {"error": "..."}, and standard output goes to the file `output` if it is not ""; {"signal": n, "pid": n}
-sends a signal to the command's whole session and answers {"sent": bool};
+{"pid": n} or {"error": "..."}, and standard output goes to the file `output` if it is not ""; with "waits": true the
+command waits for a line of standard input, which {"go": pid} gives it, and answers {"sent": bool}; {"signal": n,
+"pid": n} sends a signal to the command's whole session and answers {"sent": bool};
 {"poll": pid} answers {"code": n or null}; {"end": pid} kills what is left of a command and answers {"code": n}.
 """
 
@@ -32,6 +33,8 @@ ROUNDS = 200
 
 _codes: dict[int, int] = {}
 _started: set[int] = set()
+_waiting: dict[int, int] = {}
+"""by command: where the line is written that it waits for"""
 
 
 def main() -> None:
@@ -54,6 +57,8 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     if "poll" in request:
         _reap()
         return {"code": _codes.get(request["poll"])}
+    if "go" in request:
+        return {"sent": _go(request["go"])}
     if "end" in request:
         return {"code": _end(request["end"])}
     return {"sent": _signal(request["pid"], request["signal"])}
@@ -61,20 +66,41 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
 
 def _start(request: dict[str, Any]) -> dict[str, Any]:
     read, write = os.pipe()
+    line, to_line = os.pipe() if request.get("waits") else (os.open(os.devnull, os.O_RDONLY), None)
     pid = os.fork()
     if pid == 0:
-        _become(request, write)
+        _become(request, write, line)
     os.close(write)
+    os.close(line)
     with os.fdopen(read, "rb") as told:
         error = told.read().decode()  # ends as the command begins: the pipe is closed by exec
+    if to_line is not None:
+        _waiting[pid] = to_line
     if error:
         os.waitpid(pid, 0)
+        _forget_line(pid)
         return {"error": error}
     _started.add(pid)
     return {"pid": pid}
 
 
-def _become(request: dict[str, Any], errors: int) -> None:
+def _go(pid: int) -> bool:
+    """Give a command the line that it waits for; whether the command still ran."""
+    _reap()
+    if pid not in _waiting or pid in _codes:
+        return False
+    with contextlib.suppress(BrokenPipeError):  # it has closed its input: it does not wait
+        os.write(_waiting[pid], b"go\n")
+    _forget_line(pid)
+    return True
+
+
+def _forget_line(pid: int) -> None:
+    if pid in _waiting:
+        os.close(_waiting.pop(pid))
+
+
+def _become(request: dict[str, Any], errors: int, line: int) -> None:
     """In the child: become the command, or report why that is impossible."""
     try:
         os.setsid()
@@ -82,8 +108,7 @@ def _become(request: dict[str, Any], errors: int) -> None:
             signal.signal(number, signal.SIG_DFL)
         log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         output = os.open(request["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600) if request["output"] else log
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        for source, target in ((nothing, 0), (output, 1), (log, 2)):
+        for source, target in ((line, 0), (output, 1), (log, 2)):
             os.dup2(source, target)
         os.chdir(request["folder"])
         command = request["start"]
@@ -106,6 +131,7 @@ def _signal(pid: int, number: int) -> bool:
 
 def _end(pid: int) -> int | None:
     """Kill what is left of a command, and wait for it."""
+    _forget_line(pid)
     for _ in range(ROUNDS):
         left = list(_of_session(pid))
         for one in left:

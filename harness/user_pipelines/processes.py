@@ -39,18 +39,30 @@ class Keeper:
         self._answer()
 
     def start(
-        self, command: Sequence[str], environment: dict[str, str], folder: Path, log: Path, output: Path | None = None
+        self,
+        command: Sequence[str],
+        environment: dict[str, str],
+        folder: Path,
+        log: Path,
+        output: Path | None = None,
+        *,
+        waits: bool = False,
     ) -> int:
         """Start a command in a session of its own; raises SubjectFailed if there is no such program.
 
-        What it prints goes to the log; standard output goes to `output` instead, if that is given.
+        What it prints goes to the log; standard output goes to `output` instead, if that is given.  One that `waits`
+        comes up, and gets the line of standard input that it waits for from `go`.
         """
-        request = {"start": list(command), "environment": environment, "folder": str(folder), "log": str(log)}
-        request["output"] = "" if output is None else str(output)
+        request: dict[str, Any] = {"start": list(command), "environment": environment, "folder": str(folder)}
+        request |= {"log": str(log), "output": "" if output is None else str(output), "waits": waits}
         answer = self._ask(request)
         if "error" in answer:
             raise SubjectFailed(f"the command {command[0]} cannot be started: {answer['error']}")
         return int(answer["pid"])
+
+    def go(self, pid: int) -> bool:
+        """Have a command that waits go on; whether it still ran."""
+        return bool(self._ask({"go": pid})["sent"])
 
     def kill(self, pid: int) -> bool:
         """Send SIGKILL to all processes of a command; whether the command still ran."""

@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from ..subject.port import SubjectFailed
 from .aims import tail
-from .description import Program
+from .description import Program, Run
 from .places import filled
 from .processes import Keeper, environment_of
 
@@ -39,6 +40,9 @@ class Process:
         self.was_killed = False
         """and not started again since"""
         self._command = program.start
+        self._waits = isinstance(program, Run) and program.spare
+        """whether its processes come up, and then wait until they may begin"""
+        self._spare: int | None = None
 
     @property
     def runs(self) -> bool:
@@ -51,18 +55,50 @@ class Process:
         """
         self._command = command or self._command
         again = self.program.restart if self.was_killed and not command else None
+        if command:  # the spare was started with another one
+            self.end_spare()
+        if not (self.was_killed and self._took_over()):
+            self.pid = self.launch(again or self._command, waits=self._waits)
+            if self._waits:
+                self._keeper.go(self.pid)
         self.was_killed = False
-        self.pid = self.launch(again or self._command)
         self.restart_at, self.started_at = None, time.monotonic()
         how = "with another command" if command else "by `restart`" if again else ""
         self._note("process-started", self.name, how)
 
-    def launch(self, command: tuple[str, ...], output: Path | None = None) -> int:
-        """Start a command with the process's environment and log; standard output may go to a file of its own."""
+    def start_spare(self) -> None:
+        """Start the process that takes over after the next kill, if the file asks for one and there is none yet."""
+        if self._waits and self._spare is None:
+            since = self.since
+            self._spare = self.launch(self.program.restart or self._command, waits=True)
+            self.since = since
+
+    def end_spare(self) -> None:
+        """Kill the process that no kill needed."""
+        if self._spare is not None:
+            self._keeper.end(self._spare)
+            self._spare = None
+
+    def _took_over(self) -> bool:
+        """Have the spare begin; whether there is one.  Raises SubjectFailed if it did not wait."""
+        if self._spare is None:
+            return False
+        if not self._keeper.go(self._spare):
+            raise SubjectFailed(f"run.spare: it ended before it was given a line to go on: {self.last_words()}")
+        self.since = self.end_of_log()
+        self.pid, self._spare = self._spare, None
+        return True
+
+    def launch(self, command: tuple[str, ...], output: Path | None = None, *, waits: bool = False) -> int:
+        """Start a command with the process's environment and log; standard output may go to a file of its own.
+
+        One that `waits` finds a line in its standard input once it may begin.
+        """
         if output is None:
             self.since = self.end_of_log()
         arguments = [filled(argument, self._places) for argument in command]
-        return self._keeper.start(arguments, self._environment(), self._keeper.folder, self.log, output)
+        folder = self._keeper.folder
+        return self._keeper.start(arguments, self._environment(), folder, self.log, output, waits=waits)
 
     def kill(self) -> bool:
         """SIGKILL to all of its processes; it is to be started again.  Whether it still ran."""
@@ -104,7 +140,8 @@ class Process:
             self._note("process-ended", self.name, how)
 
     def stop(self) -> None:
-        """SIGTERM, then SIGKILL."""
+        """SIGTERM, then SIGKILL; a spare is killed."""
+        self.end_spare()
         if self.pid is not None:
             self.resume()
             self._keeper.terminate(self.pid)

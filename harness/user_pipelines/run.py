@@ -534,6 +534,13 @@ class PipelineRun:
         if self._recovery is not None:  # marked before the process can print anything
             self._recovery = self._programs.recovery(self._recovery.lookout.aim)
         self._own.start(command)
+        if self._kills_to_come():
+            self._own.start_spare()
+
+    def _kills_to_come(self) -> bool:
+        """Whether a kill of the pipeline's own process has not struck yet."""
+        faults = (self._scenario.faults[one.number] for one in self._watches)
+        return any(isinstance(fault, KillNode) and fault.node == 0 for fault in faults)
 
     def _next_attempt(self, cause: str) -> AttemptStarted:
         self._attempt = self._journal.attempt(self._attempts + 1, cause)

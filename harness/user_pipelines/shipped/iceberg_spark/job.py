@@ -14,7 +14,6 @@ TABLE = "local.db.rows"
 
 
 def main(records: str, tables: str, checkpoints: str, jars: str) -> None:
-    begun = sorted(int(one.name) for one in Path(checkpoints, "offsets").glob("[0-9]*"))
     settings = {
         "spark.driver.extraClassPath": f"{jars}/*",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -31,6 +30,8 @@ def main(records: str, tables: str, checkpoints: str, jars: str) -> None:
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    sys.stdin.readline()  # a spare waits here until the process before it was killed
+    begun = sorted(int(one.name) for one in Path(checkpoints, "offsets").glob("[0-9]*"))
     spark.sql(f"CREATE TABLE IF NOT EXISTS {TABLE} (key BIGINT, value BIGINT, tag BIGINT) USING iceberg")
     if begun:
         print(f"resumed at batch {begun[-1]}", flush=True)

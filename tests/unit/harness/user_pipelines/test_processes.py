@@ -14,7 +14,9 @@ import pytest
 
 from cutproof.harness.subject.port import SubjectFailed
 from cutproof.harness.user_pipelines import processes
+from cutproof.harness.user_pipelines.description import Run
 from cutproof.harness.user_pipelines.processes import Keeper, environment_of
+from cutproof.harness.user_pipelines.program import Process
 
 WITHIN_S = 10.0
 SLEEPER = ["sleep", "600"]
@@ -90,6 +92,57 @@ def test_a_program_that_does_not_exist_is_named(keeper: Keeper, tmp_path: Path) 
     assert ended(keeper, started(keeper, ["true"], tmp_path)) == 0, "and the keeper goes on"
 
 
+def test_a_command_that_waits_goes_on_when_it_is_told(keeper: Keeper, tmp_path: Path) -> None:
+    pid = keeper.start(["sh", "-c", "read line; exit 7"], environment_of({}), tmp_path, tmp_path / "log", waits=True)
+    assert keeper.exit_code(pid) is None
+    assert keeper.go(pid)
+    assert ended(keeper, pid) == 7
+    assert not keeper.go(pid)
+
+
+# -- a spare ------------------------------------------------------------------------------
+
+UP = ["sh", "-c", "echo up; read line && echo begun && exec sleep 604"]
+
+
+def with_spare(keeper: Keeper, command: list[str]) -> Process:
+    """A process that has begun, and its spare, which has come up."""
+    one = Process("pipeline", Run(start=tuple(command), spare=True), keeper, {})
+    one.start()
+    one.start_spare()
+    deadline = time.monotonic() + WITHIN_S
+    while one.printed(0).count("up") < 2 and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return one
+
+
+def test_a_spare_takes_over_after_a_kill_and_not_before(keeper: Keeper) -> None:
+    one = with_spare(keeper, UP)
+    assert until(True, "sleep 604")
+    assert one.printed(0).split().count("begun") == 1, "the spare waits"
+    before = one.pid
+    assert one.kill()
+    assert until(False, "sleep 604"), "the spare is no victim of the kill, and has not begun"
+    one.start()
+    assert until(True, "sleep 604")
+    assert one.pid != before
+    assert (one.printed(0).split().count("up"), one.printed()) == (2, "begun\n"), "no third process was started"
+
+
+def test_a_spare_that_nothing_needed_is_ended_with_its_process(keeper: Keeper) -> None:
+    one = with_spare(keeper, ["sh", "-c", "echo up; read line; exec sleep 605"])
+    one.stop()
+    assert until(False, "sh -c echo up; read line; exec sleep 605")
+
+
+def test_a_spare_that_did_not_wait_is_told(keeper: Keeper) -> None:
+    one = with_spare(keeper, ["sh", "-c", "echo up"])
+    one.kill()
+    one.was_killed = True
+    with pytest.raises(SubjectFailed, match=r"run\.spare: it ended before it was given a line"):
+        one.start()
+
+
 def test_nothing_is_left_when_the_keeper_is_closed(tmp_path: Path) -> None:
     keeper = Keeper()
     assert keeper.folder.is_dir()
@@ -105,7 +158,9 @@ def test_nothing_is_left_when_the_harness_is_killed(tmp_path: Path) -> None:
     program = f"""
 import time
 from pathlib import Path
+from cutproof.harness.user_pipelines.description import Run
 from cutproof.harness.user_pipelines.processes import Keeper, environment_of
+from cutproof.harness.user_pipelines.program import Process
 folder = Path({str(tmp_path)!r})
 Keeper().start({FAMILY!r}, environment_of({{}}), folder, folder / "log")
 print("started", flush=True)
