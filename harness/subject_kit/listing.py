@@ -21,14 +21,22 @@ PER_MINUTE: dict[str, int] = {
     "simulated": 2_400,
     "processes": 48,
     "bytewax-count": 80,
+    "deltalake-appends": 20,
+    "deltalake-transactions": 20,
     "flink-count": 6,
     "flink-windows": 5,
     "iceberg-spark": 10,
     "kafka-no-transaction": 11,
     "kafka-offsets-outside": 11,
     "kafka-transactions": 11,
-    "spark-foreachbatch-append": 6,
-    "spark-foreachbatch-idempotent": 6,
+    "pyiceberg-appends": 9,
+    "pyiceberg-transactions": 9,
+    "spark-dedup": 6,
+    "spark-delta": 6,
+    "spark-file": 6,
+    "spark-foreachbatch-append": 8,
+    "spark-foreachbatch-idempotent": 8,
+    "spark-windows": 6,
 }
 """about how many scenarios `cutproof verify` runs and judges in a minute, measured on `MACHINE`, if all hold: to shrink
 a counterexample in real time takes up to two minutes"""
@@ -36,9 +44,11 @@ LIMITED_BY: dict[str, str] = {
     "simulated": "PySpark, and the scenarios' virtual time",
     "processes": "the real time of checkpoints, timeouts and restarts",
     "bytewax-count": "the start of Python, and the flow's own slowness",
+    "deltalake": "the worker's own slowness",
     "flink": "the start of four Javas, and the wait for checkpoints",
     "iceberg": "a Java for each start of the driver",
     "kafka": "the start of the broker",
+    "pyiceberg": "the start of Python with pyarrow, and of each commit of a catalog",
     "spark": "a Java for each start of the driver",
 }
 """by a subject's name, or by its beginning: what takes most of the time"""
