@@ -31,6 +31,8 @@ PER_MINUTE: dict[str, int] = {
     "kafka-transactions": 11,
     "pyiceberg-appends": 9,
     "pyiceberg-transactions": 9,
+    "pypaimon-appends": 6,
+    "pypaimon-transactions": 6,
     "spark-dedup": 6,
     "spark-delta": 6,
     "spark-file": 6,
@@ -49,6 +51,7 @@ LIMITED_BY: dict[str, str] = {
     "iceberg": "a Java for each start of the driver",
     "kafka": "the start of the broker",
     "pyiceberg": "the start of Python with pyarrow, and of each commit of a catalog",
+    "pypaimon": "the start of Python with pypaimon, twice",
     "spark": "a Java for each start of the driver",
 }
 """by a subject's name, or by its beginning: what takes most of the time"""

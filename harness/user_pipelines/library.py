@@ -50,6 +50,8 @@ SHIPPED: dict[str, Shipped] = {
     "kafka-transactions": Shipped(file="kafka/transactions.toml", module="confluent_kafka", extra="kafka"),
     "pyiceberg-appends": Shipped(file="tables/pyiceberg_appends.toml", module="pyiceberg", extra="iceberg"),
     "pyiceberg-transactions": Shipped(file="tables/pyiceberg_transactions.toml", module="pyiceberg", extra="iceberg"),
+    "pypaimon-appends": Shipped(file="tables/pypaimon_appends.toml"),
+    "pypaimon-transactions": Shipped(file="tables/pypaimon_transactions.toml"),
     "spark-dedup": Shipped(file="spark/dedup.toml", module="pyspark"),
     "spark-delta": Shipped(file="spark/delta.toml", module="deltalake", extra="delta"),
     "spark-file": Shipped(file="spark/file.toml", module="pyspark"),

@@ -56,7 +56,7 @@ def test_spark_repeats_no_row_that_its_sink_has_committed(name: str) -> None:
     assert verdicts["no-data-loss"] == Holds(exercised=1)
 
 
-@pytest.mark.parametrize("library", ["deltalake", "pyiceberg"])
+@pytest.mark.parametrize("library", ["deltalake", "pyiceberg", "pypaimon"])
 def test_rows_are_appended_twice_unless_the_table_is_asked_for_the_last_commit(library: str) -> None:
     demand(f"{library}-appends")
     found = killed(f"{library}-appends", "committed-and-not-noted").judgement.verdicts

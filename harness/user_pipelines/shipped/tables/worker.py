@@ -1,8 +1,8 @@
 """A worker appends records from JSON files to a table, a file in a commit, and notes how many files it has done.
 
-Arguments: the library (`deltalake` or `pyiceberg`), the way, the folder of the input, that of the
+Arguments: the library (`deltalake`, `pyiceberg` or `pypaimon`), the way, the folder of the input, that of the
 output and that of the worker's state.  If the worker is killed between a commit and its note, the next
-one hands in the rows of this file once more.  Neither library promises that the table then has them
+one hands in the rows of this file once more.  No library promises that the table then has them
 once: it does what it is asked to do.  So that is the worker's duty, and there are two ways:
 
 - `appends`: the worker trusts its note.
@@ -82,7 +82,38 @@ class Iceberg:
         return max((int(one) for one in numbers if one is not None), default=None)
 
 
-TABLES: dict[str, type[Delta] | type[Iceberg]] = {"deltalake": Delta, "pyiceberg": Iceberg}
+class Paimon:
+    """pypaimon.  A snapshot takes properties, and the table lists its snapshots.  (What Java's `filterAndCommit` leaves
+    out, a commit of the same user with the same identifier, pypaimon commits again.)"""
+
+    def __init__(self, output: Path) -> None:
+        import pypaimon
+
+        self._library = pypaimon
+        self._catalog = pypaimon.CatalogFactory.create({"warehouse": str(output)})
+        self._catalog.create_database("db", True)
+
+    def append(self, rows: Any, number: int | None) -> None:
+        self._catalog.create_table("db.rows", self._library.Schema.from_pyarrow_schema(rows.schema), True)
+        builder = self._catalog.get_table("db.rows").new_stream_write_builder()
+        write, commit = builder.new_write(), builder.new_commit()
+        write.write_arrow(rows)
+        identifier = 0 if number is None else number
+        properties = None if number is None else {WORKER: str(number)}
+        commit.commit(write.prepare_commit(identifier), identifier, snapshot_properties=properties)
+        write.close()
+        commit.close()
+
+    def last(self) -> int | None:
+        if "rows" not in self._catalog.list_tables("db"):
+            return None
+        snapshots = self._catalog.get_table("db.rows").snapshot_manager().list_snapshots()
+        numbers = [(one.properties or {}).get(WORKER) for one in snapshots]
+        return max((int(one) for one in numbers if one is not None), default=None)
+
+
+TABLES: dict[str, type[Delta] | type[Iceberg] | type[Paimon]]
+TABLES = {"deltalake": Delta, "pyiceberg": Iceberg, "pypaimon": Paimon}
 
 
 def noted(note: Path) -> int:
