@@ -1,9 +1,10 @@
 """A worker appends records from JSON files to a table, a file in a commit, and notes how many files it has done.
 
-Arguments: the library (`deltalake`, `pyiceberg` or `pypaimon`), the way, the folder of the input, that of the
-output and that of the worker's state.  If the worker is killed between a commit and its note, the next
-one hands in the rows of this file once more.  No library promises that the table then has them
-once: it does what it is asked to do.  So that is the worker's duty, and there are two ways:
+Arguments: the library (`deltalake`, `pyiceberg` or `pypaimon`), the way, the folder of the input, that of
+the output, that of the worker's state, and how many seconds after a commit the worker notes it.  If the
+worker is killed between a commit and its note, the next one hands in the rows of this file once more.
+No library promises that the table then has them once: it does what it is asked to do.  So that is the
+worker's duty, and there are two ways:
 
 - `appends`: the worker trusts its note.
 - `transactions`: the worker hands in the number of the file with the commit, and asks the table for the
@@ -20,8 +21,6 @@ from typing import Any, Protocol
 
 import pyarrow.json
 
-MORE_TO_DO_S = 0.15
-"""how long after a commit the worker takes until it notes it"""
 WORKER = "worker"
 """who has handed in a number"""
 
@@ -128,7 +127,7 @@ def take_note(note: Path, done: int) -> None:
     os.replace(new, note)
 
 
-def main(library: str, way: str, records: str, output: str, state: str) -> None:
+def main(library: str, way: str, records: str, output: str, state: str, notes_after_s: str) -> None:
     table: Table = TABLES[library](Path(output))
     note = Path(state) / "note"
     done = noted(note)
@@ -142,7 +141,7 @@ def main(library: str, way: str, records: str, output: str, state: str) -> None:
             continue
         table.append(pyarrow.json.read_json(path), number if way == "transactions" else None)
         print(f"file {number} is committed", flush=True)
-        time.sleep(MORE_TO_DO_S)
+        time.sleep(float(notes_after_s))
         take_note(note, number + 1)
 
 

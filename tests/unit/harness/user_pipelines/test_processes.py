@@ -22,6 +22,8 @@ WITHIN_S = 10.0
 SLEEPER = ["sleep", "600"]
 FAMILY = ["sh", "-c", "sleep 601 & (setsid sleep 602 &) ; sleep 603"]
 """A command with a child, and with a grandchild that has left its session."""
+WAITING = ["sh", "-c", "read line; exec sleep 606"]
+"""A spare that would begin if its input just ended."""
 
 
 @pytest.fixture
@@ -161,8 +163,9 @@ from pathlib import Path
 from cutproof.harness.user_pipelines.description import Run
 from cutproof.harness.user_pipelines.processes import Keeper, environment_of
 from cutproof.harness.user_pipelines.program import Process
-folder = Path({str(tmp_path)!r})
-Keeper().start({FAMILY!r}, environment_of({{}}), folder, folder / "log")
+folder, keeper = Path({str(tmp_path)!r}), Keeper()
+keeper.start({FAMILY!r}, environment_of({{}}), folder, folder / "log")
+Process("pipeline", Run(start={tuple(WAITING)!r}, spare=True), keeper, {{}}).start_spare()
 print("started", flush=True)
 time.sleep(600)
 """
@@ -173,7 +176,7 @@ time.sleep(600)
     os.kill(harness.pid, signal.SIGKILL)
     harness.wait()
     harness.stdout.close()
-    for marker in ("sleep 601", "sleep 602", "sleep 603"):
+    for marker in ("sleep 601", "sleep 602", "sleep 603", " ".join(WAITING), "sleep 606"):
         assert until(False, marker), marker
 
 
