@@ -57,13 +57,14 @@ class Process:
         again = self.program.restart if self.was_killed and not command else None
         if command:  # the spare was started with another one
             self.end_spare()
-        if not (self.was_killed and self._took_over()):
+        by_spare = self.was_killed and self._took_over()
+        if not by_spare:
             self.pid = self.launch(again or self._command, waits=self._waits)
             if self._waits:
                 self._keeper.go(self.pid)
         self.was_killed = False
         self.restart_at, self.started_at = None, time.monotonic()
-        how = "with another command" if command else "by `restart`" if again else ""
+        how = "with another command" if command else "by its spare" if by_spare else "by `restart`" if again else ""
         self._note("process-started", self.name, how)
 
     def start_spare(self) -> None:

@@ -109,7 +109,7 @@ UP = ["sh", "-c", "echo up; read line && echo begun && exec sleep 604"]
 
 def with_spare(keeper: Keeper, command: list[str]) -> Process:
     """A process that has begun, and its spare, which has come up."""
-    one = Process("pipeline", Run(start=tuple(command), spare=True), keeper, {})
+    one = Process("pipeline", Run(start=tuple(command), spare=True), keeper, {}, lambda *_: 0)
     one.start()
     one.start_spare()
     deadline = time.monotonic() + WITHIN_S
@@ -165,7 +165,7 @@ from cutproof.harness.user_pipelines.processes import Keeper, environment_of
 from cutproof.harness.user_pipelines.program import Process
 folder, keeper = Path({str(tmp_path)!r}), Keeper()
 keeper.start({FAMILY!r}, environment_of({{}}), folder, folder / "log")
-Process("pipeline", Run(start={tuple(WAITING)!r}, spare=True), keeper, {{}}).start_spare()
+Process("pipeline", Run(start={tuple(WAITING)!r}, spare=True), keeper, {{}}, print).start_spare()
 print("started", flush=True)
 time.sleep(600)
 """
