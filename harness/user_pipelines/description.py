@@ -197,7 +197,7 @@ class Feed(Value, frozen=True, kw_only=True):
     columns: dict[str, str] = {}
     """other names for the columns key, value and tag; one that is named "" is not written"""
     last_record: dict[str, int] = {}
-    """a record that is given behind all others and is no part of the workload; what it does not name is 0.  Its event
+    """a record that is given twice behind all others, and is no part of the workload; what it lacks is 0.  Its event
     time is one at which every window of the others is over: an engine such as Spark puts out no window without it"""
     records_per_file: int = 10
     every_ms: int = 50

@@ -23,9 +23,12 @@ class Feeder(ABC):
         self._feed = feed
         self._names = {name: feed.columns.get(name, name) for name in RECORD}
         self._rows = [self._row(record) for record in records]
+        self._workload = len(records)
+        # Twice, each by itself: Spark moves its watermark behind a micro-batch, and a driver that was killed then puts
+        # out what the watermark has closed with its next input, and with no other.
         if feed.last_record:
             key, value, tag = (feed.last_record.get(name, 0) for name in RECORD)
-            self._rows.append(self._row((key, value, tag)))
+            self._rows += [self._row((key, value, tag))] * 2
         self.given = 0
         """how many records are there"""
         self.problem = ""
@@ -38,7 +41,9 @@ class Feeder(ABC):
     def give(self) -> None:
         """Give the next records; nothing if all are there.  Those that cannot be given just now are the next again."""
         if not self.is_over:
-            part = self._rows[self.given : self.given + self._feed.records_per_file]
+            whole = self.given < self._workload
+            upto = min(self.given + self._feed.records_per_file, self._workload) if whole else self.given + 1
+            part = self._rows[self.given : upto]
             self.given += len(part) if self._put(part) else 0
 
     def give_all(self) -> None:

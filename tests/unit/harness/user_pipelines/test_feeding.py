@@ -59,12 +59,12 @@ def test_files_have_the_order_of_their_times_also_if_they_are_given_at_once(tmp_
     assert times_ms == sorted(set(times_ms))
 
 
-def test_a_last_record_is_given_behind_those_of_the_workload(tmp_path: Path) -> None:
+def test_a_last_record_is_given_twice_by_itself_behind_those_of_the_workload(tmp_path: Path) -> None:
     (folder := tmp_path / "input").mkdir()
     feed = Files(Feed(last_record={"tag": 900}), RECORDS, folder)
     feed.give_all()
-    found = [json.loads(line) for line in (folder / "part-00000.jsonl").read_text().splitlines()]
-    assert found == [*AS_JSON, {"key": 0, "value": 0, "tag": 900}]
+    found = [[json.loads(line) for line in path.read_text().splitlines()] for path in sorted(folder.iterdir())]
+    assert found == [AS_JSON, *[[{"key": 0, "value": 0, "tag": 900}]] * 2]
 
 
 # -- a table ------------------------------------------------------------------------------
