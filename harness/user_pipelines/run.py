@@ -21,9 +21,7 @@ import msgspec
 from ...faults.plan import AnyFault, AtAim, AtTime, ChannelFault, KillNode, PauseNode, kind_of
 from ...properties.model.history import AttemptStarted, Computed, History, JobEnded
 from ...properties.model.workload import Row
-from ...properties.quick_checker.from_outside import OutsideView
 from ...properties.reconstruct.commands import STOPS
-from ...properties.reconstruct.lineage import INFINITE
 from ..scenario.model import AnyCommand, Resume, Scenario, StopWithSavepoint
 from ..subject.port import SubjectFailed
 from .aims import Lookout
@@ -32,17 +30,15 @@ from .counters import Counters
 from .description import HALFWAY, Aim, Pipeline, Role
 from .feeding.kinds import feeder_of
 from .journal import Journal
-from .output import NotReadable, Output
 from .places import PORTS, free_ports
 from .processes import Keeper
 from .program import Process
 from .programs import POLL_S, Programs, code_in_words, end_in_words
 from .proxying.disturbance import may_be_noticed, proxy_of
 from .proxying.proxies import Proxies
+from .reader import Reader, expected_rows
 from .watches import NOTICED_WITHIN_S, Interrupted, Recovery, Watch
 
-READABLE_WITHIN_S = 30.0
-"""how long the output may be out of reach in the end"""
 TIMEOUTS = 20
 """after so many times `timeout_s` a pipeline whose output goes on changing is cut off"""
 WITNESSES = ("reader", "journal")
@@ -92,11 +88,17 @@ class PipelineRun:
         self._programs = Programs(pipeline, self._keeper, self._places, self._journal.note)
         self._own = self._programs.own
         self.proxies = Proxies(self._file.proxies, self._keeper, self._places)
-        self._output = Output(self._file.read, self._places, self._programs.printed_rows, self._file.commits.query)
         (records,) = scenario.workload.inputs[0].splits
         self._feeder = feeder_of(self._file, records, self._folder / "input", self._places)
         self._answers = answers
-        self.expected = self._expected_rows()
+        self._reader = Reader(
+            self._file,
+            self._places,
+            self._programs.printed_rows,
+            self._journal,
+            records=len(records),
+            expected=expected_rows(self._file, scenario, self._computed()),
+        )
         self.aims_met = dict.fromkeys(self._file.aims if watches_aims else (), False)
         """of each aim of the file, whether it was met; empty if aims are not watched"""
         self._aims = {name: Lookout(self._file.aims[name], self._places) for name in self.aims_met}
@@ -121,21 +123,25 @@ class PipelineRun:
         """what the pipeline counts itself; nobody judges it"""
         self._stopped: Stopped | None = None
         """how the job was stopped, if it was and has not been resumed"""
-        self._rows: list[Row] = []
-        self._changed_at = self._began = time.monotonic()
-        self._read_at = self._fed_at = self._given_at = 0.0
+        self._began = time.monotonic()
+        self._fed_at = self._given_at = 0.0
         self._struck_at = 0.0
         """when the last fault struck"""
         self._refused = ""
         """what the last stop said that had failed"""
         self._cut_short = False
 
+    @property
+    def expected(self) -> Counter[Row]:
+        """The rows that the output has to hold in the end."""
+        return self._reader.expected
+
     def close(self) -> None:
         """End every process of the run, and delete its folder."""
         try:
             self.counters.close()
             self._feeder.close()
-            self._output.close()
+            self._reader.close()
         finally:
             self._keeper.close()
 
@@ -188,27 +194,18 @@ class PipelineRun:
         self._own.stop()
         self._programs.resume_all()
         self.proxies.close()
-        committed = self._final_rows()
+        committed = self._reader.final_rows(self._wait)
         self._demand_output()
         return committed
+
+    def _wait(self) -> None:
+        """Let time pass, while roles that end are started again."""
+        self._programs.keep_up(time.monotonic())
+        time.sleep(POLL_S)
 
     def _clean_up(self) -> None:
         for number, command in enumerate(self._file.run.after):
             self._programs.run_to_the_end(self._own, f"run.after[{number}]", command)
-
-    def _final_rows(self) -> list[Row]:
-        """The committed rows in the end; an output that cannot be read just now is read again for a while."""
-        deadline = time.monotonic() + READABLE_WITHIN_S
-        while True:
-            try:
-                rows = self._output.rows()
-                self._journal.note("output-read", "reader", "in the end", amount=len(rows))
-                return rows
-            except NotReadable:
-                if time.monotonic() > deadline:
-                    raise
-            self._programs.keep_up(time.monotonic())
-            time.sleep(POLL_S)
 
     def _demand_output(self) -> None:
         """Raise SubjectFailed if a pipeline that did not fail could not be fed, or has left nothing that could be read:
@@ -216,8 +213,8 @@ class PipelineRun:
         ends = {entry.status for entry in self._journal.entries if isinstance(entry, JobEnded)}
         if not ends.intersection(("failed", *STOPS)) and not self._feeder.is_over and self._feeder.problem:
             raise SubjectFailed(f"{self._feeder.problem}; so it was until the end of the run")
-        if self._output.absent and self.expected and not ends.intersection(("failed", *STOPS)):
-            raise SubjectFailed(f"{self._output.absent}; it was not there until the end of the run")
+        if self._reader.absent and self.expected and not ends.intersection(("failed", *STOPS)):
+            raise SubjectFailed(f"{self._reader.absent}; it was not there until the end of the run")
 
     # -- the course of a run ----------------------------------------------------------
 
@@ -256,26 +253,11 @@ class PipelineRun:
         self._journal.note("records-given", "feed", amount=self._feeder.given)
 
     def _read(self, now: float) -> None:
-        if now - self._read_at < self._file.read.every_ms / 1e3:
+        if not self._reader.is_due(now):
             return
-        self._read_now()
+        self._reader.read()
         if not self._stored_seen:
             self._sees_stored()
-
-    def _read_now(self) -> None:
-        """Read what is visible.  A reader that comes while a file is replaced, or a table is locked, reads again."""
-        began = self._journal.next()
-        self._read_at = time.monotonic()
-        try:
-            rows = self._output.rows()
-        except NotReadable:
-            return
-        marker, records = self._output.marker, len(self._scenario.workload.inputs[0].splits[0])
-        if marker > records:
-            raise SubjectFailed(f"commits.query: it says {marker}, and there are {records} records")
-        self._journal.read(began, rows, marker)
-        if rows != self._rows:
-            self._rows, self._changed_at = rows, self._read_at
 
     def _look_for_recovery(self) -> None:
         if not self._own.runs:  # nothing has continued yet
@@ -315,7 +297,7 @@ class PipelineRun:
         due = next((one for one in self._watches if one.is_due(now - self._began)), None)
         if due is None:
             return False
-        self._read_now()  # the last read may be older than the last rows
+        self._reader.read()  # the last read may be older than the last rows
         fault = self._scenario.faults[due.number]
         if self._holds_work() and isinstance(fault, ChannelFault):
             self._disturb(due, fault)
@@ -344,7 +326,7 @@ class PipelineRun:
 
     def _work(self) -> str:
         """What the pipeline has been given and has put out, in words."""
-        return f"{self._feeder.given} records had been given, {len(self._rows)} rows were visible"
+        return f"{self._feeder.given} records had been given, {len(self._reader.rows)} rows were visible"
 
     def _disturb(self, due: Watch, fault: ChannelFault) -> None:
         """Begin a fault of a proxy, unless it has to wait."""
@@ -381,17 +363,17 @@ class PipelineRun:
         another fault waits for that."""
         if any(not one.runs or one.resumes_at is not None for one in self._programs.all):
             return False
-        goes_on = self._changed_at > self._struck_at + NOTICED_WITHIN_S
+        goes_on = self._reader.changed_at > self._struck_at + NOTICED_WITHIN_S
         if self.proxies.is_breaking or (self._interrupted is not None and self._interrupted.broke and not goes_on):
             return False
         attempt = self._attempt
         if self._recovery is None or attempt is None:
             return True
-        return attempt.restores is not None or self._changed_at > self._own.started_at
+        return attempt.restores is not None or self._reader.changed_at > self._own.started_at
 
     def _holds_work(self) -> bool:
         """Whether the pipeline was given records whose rows no reader has seen yet."""
-        return self._feeder.given > 0 and bool(self.expected - Counter(self._rows))
+        return self._feeder.given > 0 and self._reader.misses_rows
 
     def _has_ended(self, code: int) -> bool:
         self._look_for_recovery()  # the process may have printed its last lines since
@@ -410,9 +392,9 @@ class PipelineRun:
         if not self._feeder.is_over:  # what it had not been given is left
             self._own.restart_later()
             self._cause = "it had processed what it had been given"
-            still_s = time.monotonic() - max(self._given_at, self._began, self._struck_at, self._changed_at)
+            still_s = time.monotonic() - max(self._given_at, self._began, self._struck_at, self._reader.changed_at)
             return still_s >= self._file.run.timeout_s
-        self._read_now()
+        self._reader.read()
         if self._refused and self._holds_work():
             raise SubjectFailed(f"commands: a stop has failed, and the job has ended nevertheless: {self._refused}")
         self._journal.ended("finished")
@@ -435,9 +417,9 @@ class PipelineRun:
         An output that never stops changing is cut off.
         """
         run = self._file.run
-        still_s = now - max(self._given_at, self._began, self._own.started_at, self._struck_at, self._changed_at)
+        still_s = now - max(self._given_at, self._began, self._own.started_at, self._struck_at, self._reader.changed_at)
         complete = self._feeder.is_over and not self._holds_work()
-        if not run.ends and (still_s >= run.timeout_s or (complete and now - self._changed_at >= run.settle_s)):
+        if not run.ends and (still_s >= run.timeout_s or (complete and now - self._reader.changed_at >= run.settle_s)):
             self._journal.ended("finished")
             return True
         self._cut_short = now - self._own.started_at >= TIMEOUTS * run.timeout_s
@@ -562,25 +544,13 @@ class PipelineRun:
         """When a fault or a command is due, and what looks whether its aim is met."""
         trigger = one.trigger
         if isinstance(trigger, AtAim) and trigger.aim == HALFWAY:
-            return trigger, self._halfway()
+            return trigger, self._reader.halfway()
         if isinstance(trigger, AtAim):
             lookout = Lookout(self._file.aims[trigger.aim], self._places)
             return trigger, lambda: self._programs.sees(lookout)
         if isinstance(trigger, AtTime):
             return trigger, lambda: False
         raise SubjectFailed("a fault or a command of a pipeline has a time or an aim")
-
-    def _halfway(self) -> Callable[[], bool]:
-        """Whether rows are visible that were not, and others are not yet."""
-        before: list[Row] = []
-
-        def is_met() -> bool:
-            nonlocal before
-            new = self._rows is not before and bool(Counter(self._rows) - Counter(before))
-            before = self._rows
-            return new
-
-        return is_met
 
     def _computed(self) -> Computed | msgspec.UnsetType:
         """What PySpark computes of the run's query: the rows of all records, and of those that a stopped job covers or
@@ -590,19 +560,3 @@ class PipelineRun:
         ends = [entry for entry in self._journal.entries if isinstance(entry, JobEnded)]
         covers = [entry.covers for entry in ends if entry.covers is not None]
         return self._answers.computed(covers, [one.positions for one in self._journal.commits])
-
-    def _expected_rows(self) -> Counter[Row]:
-        """The rows that the output has to hold in the end: what a run without any fault would leave."""
-        promises = self._file.promises
-        stub = History(
-            subject="",
-            guarantee=promises.guarantee,
-            sink=promises.sink,
-            identity=promises.identity,
-            computed=self._computed(),
-        )
-        view = OutsideView(self._scenario.workload, self._scenario.topology, stub)
-        if promises.sink == "idempotent":
-            rows = view.last_rows.values() if promises.identity == "key" else view.rows_until(INFINITE)
-            return Counter(set(rows))
-        return view.rows_until(INFINITE)

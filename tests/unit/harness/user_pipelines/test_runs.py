@@ -14,7 +14,7 @@ from cutproof.harness.search.outcome import measure
 from cutproof.harness.subject.port import SubjectFailed
 from cutproof.harness.subject.run import Result
 from cutproof.harness.subject.run import run as run_on
-from cutproof.harness.user_pipelines import run
+from cutproof.harness.user_pipelines import reader
 from cutproof.harness.user_pipelines.subject import PipelineSubject
 from cutproof.harness.user_pipelines.trial import _entry_of, tried
 from cutproof.properties.model.history import AttemptStarted, FaultFired, JobEnded
@@ -184,7 +184,7 @@ def test_rows_that_a_command_prints_are_read_also_while_it_fails(tmp_path: Path)
 def test_a_command_that_never_works_is_said_with_what_it_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "READABLE_WITHIN_S", 0.1)
+    monkeypatch.setattr(reader, "READABLE_WITHIN_S", 0.1)
     command = 'format = "command"\ncommand = ["sh", "-c", "echo there are no rows >&2; exit 3"]'
     one = subject(tmp_path, (SQLITE, command), ("timeout_s = 5", "timeout_s = 1"))
     with pytest.raises(SubjectFailed, match=r"read\.command: sh ended with exit code 3: there are no rows"):

@@ -1,0 +1,126 @@
+"""What a reader of the pipeline's output sees while a run goes on, beside the rows that are expected in the end."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from ...properties.model.history import Computed, History
+from ...properties.model.workload import Row
+from ...properties.quick_checker.from_outside import OutsideView
+from ...properties.reconstruct.lineage import INFINITE
+from ..scenario.model import Scenario
+from ..subject.port import SubjectFailed
+from .description import PipelineFile
+from .journal import Journal
+from .output import NotReadable, Output
+
+READABLE_WITHIN_S = 30.0
+"""how long the output may be out of reach in the end"""
+
+
+class Reader:
+    """Reads the committed output again and again, and records each read."""
+
+    def __init__(
+        self,
+        file: PipelineFile,
+        places: Mapping[str, str],
+        printed_by: Callable[[], str],
+        journal: Journal,
+        *,
+        records: int,
+        expected: Counter[Row],
+    ) -> None:
+        """`printed_by` runs the command that prints the rows; `records` is how many the run has.
+
+        `expected` are the rows of a run without faults.
+        """
+        self._output = Output(file.read, places, printed_by, file.commits.query)
+        self._journal = journal
+        self._records = records
+        self._every_s = file.read.every_ms / 1e3
+        self._read_at = 0.0
+        self.expected = expected
+        self.rows: list[Row] = []
+        """those that the last read has seen"""
+        self.changed_at = time.monotonic()
+        """when a read has seen other rows than the one before it"""
+
+    @property
+    def absent(self) -> str:
+        """Why the last read found nothing to read; empty if it found something."""
+        return self._output.absent
+
+    @property
+    def misses_rows(self) -> bool:
+        """Whether rows are expected that the last read has not seen."""
+        return bool(self.expected - Counter(self.rows))
+
+    def close(self) -> None:
+        self._output.close()
+
+    def is_due(self, now: float) -> bool:
+        return now - self._read_at >= self._every_s
+
+    def read(self) -> None:
+        """Read what is visible.  A reader that comes while a file is replaced, or a table is locked, reads again."""
+        began = self._journal.next()
+        self._read_at = time.monotonic()
+        try:
+            rows = self._output.rows()
+        except NotReadable:
+            return
+        marker = self._output.marker
+        if marker > self._records:
+            raise SubjectFailed(f"commits.query: it says {marker}, and there are {self._records} records")
+        self._journal.read(began, rows, marker)
+        if rows != self.rows:
+            self.rows, self.changed_at = rows, self._read_at
+
+    def final_rows(self, wait: Callable[[], None]) -> list[Row]:
+        """The committed rows in the end; an output that cannot be read just now is read again for a while.
+
+        `wait` lets time pass until it is tried again.
+        """
+        deadline = time.monotonic() + READABLE_WITHIN_S
+        while True:
+            try:
+                rows = self._output.rows()
+                self._journal.note("output-read", "reader", "in the end", amount=len(rows))
+                return rows
+            except NotReadable:
+                if time.monotonic() > deadline:
+                    raise
+            wait()
+
+    def halfway(self) -> Callable[[], bool]:
+        """Whether rows are visible that were not when it was asked last."""
+        before: list[Row] = []
+
+        def is_met() -> bool:
+            nonlocal before
+            new = self.rows is not before and bool(Counter(self.rows) - Counter(before))
+            before = self.rows
+            return new
+
+        return is_met
+
+
+def expected_rows(file: PipelineFile, scenario: Scenario, computed: Computed | msgspec.UnsetType) -> Counter[Row]:
+    """The rows that the output has to hold in the end: what a run without any fault would leave.
+
+    `computed` has the rows of a pipeline whose file has an SQL text.
+    """
+    promises = file.promises
+    stub = History(
+        subject="", guarantee=promises.guarantee, sink=promises.sink, identity=promises.identity, computed=computed
+    )
+    view = OutsideView(scenario.workload, scenario.topology, stub)
+    if promises.sink == "idempotent":
+        rows = view.last_rows.values() if promises.identity == "key" else view.rows_until(INFINITE)
+        return Counter(set(rows))
+    return view.rows_until(INFINITE)
