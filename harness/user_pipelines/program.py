@@ -84,9 +84,10 @@ class Process:
         """Have the spare begin; whether there is one.  Raises SubjectFailed if it did not wait."""
         if self._spare is None:
             return False
+        since = self.end_of_log()  # marked before the process can print anything more
         if not self._keeper.go(self._spare):
             raise SubjectFailed(f"run.spare: it ended before it was given a line to go on: {self.last_words()}")
-        self.since = self.end_of_log()
+        self.since = since
         self.pid, self._spare = self._spare, None
         return True
 
