@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Generic, TypeVar
 
+import msgspec
+
 from ....faults.plan import KINDS
 from ....properties.model import history as h
 from ....properties.model.words import plural
@@ -59,8 +61,12 @@ class DatedChannel:
         self.watermarks = Dated(channel.watermarks, channel.idle_at, now, lambda mark: mark[0] is None)
 
 
-LAST = frozenset(name for name, kind in KINDS.items() if {"for_us", "down_us"} & set(kind.__struct_fields__))
-"""kinds of faults that act for some time after they have fired, and then heal"""
+LAST = frozenset(
+    name
+    for name, kind in KINDS.items()
+    if any(field.name in ("for_us", "down_us") and field.required for field in msgspec.structs.fields(kind))
+)
+"""kinds of faults that act for some time after they have fired, and then heal (a cut does so at a proxy alone)"""
 
 WRITES = (t.Append, t.Upsert)
 CHANGES = (t.Write, t.PreCommit, t.Commit, t.AbortTransaction)
