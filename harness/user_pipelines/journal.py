@@ -56,10 +56,21 @@ class Journal:
             )
         )
 
-    def ended(self, status: str, reason: str = "", covers: dict[int, int] | None = None) -> None:
-        """The job has ended; `covers` is what a stopped one had processed, if it says so."""
+    def ended(self, status: str, covers: dict[int, int] | None = None) -> None:
+        """The job has ended well; `covers` is what a stopped one had processed, if it says so."""
+        self.entries.append(JobEnded(order=self.next(), at_us=self.at_us(), job=self.job, status=status, covers=covers))
+
+    def failed(self, reason: str, *, undisturbed: bool) -> None:
+        """The job has failed; `undisturbed`: nothing that it needs had been disturbed since its last attempt began."""
         self.entries.append(
-            JobEnded(order=self.next(), at_us=self.at_us(), job=self.job, status=status, reason=reason, covers=covers)
+            JobEnded(
+                order=self.next(),
+                at_us=self.at_us(),
+                job=self.job,
+                status="failed",
+                reason=reason,
+                undisturbed=undisturbed,
+            )
         )
 
     def issued(self, number: int, command: AnyCommand) -> None:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from ...faults.plan import AnyFault, AtAim, AtTime, ChannelFault, KillNode, PauseNode, kind_of
-from ...properties.model.history import AttemptStarted, Computed, History, JobEnded
+from ...properties.model.history import AttemptStarted, Computed, FaultFired, History, JobEnded
 from ...properties.model.workload import Row
 from ...properties.reconstruct.commands import STOPS
 from ..scenario.model import AnyCommand, Resume, Scenario, StopWithSavepoint
@@ -382,12 +382,12 @@ class PipelineRun:
             self._continue_later(f"it {end_in_words(code)}, since its connections were disturbed")
             return False
         if code != 0:
-            self._journal.ended("failed", f"it ended with {code_in_words(code)}: {self._own.last_words()}")
+            self._has_failed(f"it ended with {code_in_words(code)}")
             return True
         if self._stopped is not None:
             return self._has_stopped(self._stopped)
         if not self._file.run.ends:
-            self._journal.ended("failed", f"it ended by itself, though `run.ends` is false: {self._own.last_words()}")
+            self._has_failed("it ended by itself, though `run.ends` is false")
             return True
         if not self._feeder.is_over:  # what it had not been given is left
             self._own.restart_later()
@@ -399,6 +399,13 @@ class PipelineRun:
             raise SubjectFailed(f"commands: a stop has failed, and the job has ended nevertheless: {self._refused}")
         self._journal.ended("finished")
         return True
+
+    def _has_failed(self, how: str) -> None:
+        """It has ended as it must not.  Kills of this process alone, in lives before this one, are no excuse."""
+        fired = [entry for entry in self._journal.entries if isinstance(entry, FaultFired)]
+        own = all(self._hits_own(self._scenario.faults[entry.fault]) for entry in fired)
+        undisturbed = own and self._struck_at < self._own.started_at
+        self._journal.failed(f"{how}: {self._own.last_words()}", undisturbed=undisturbed)
 
     def _was_disturbed(self) -> bool:
         """Whether connections were disturbed while the pipeline's own process lived, which may be why it has ended."""
@@ -522,7 +529,11 @@ class PipelineRun:
     def _kills_to_come(self) -> bool:
         """Whether a kill of the pipeline's own process has not struck yet."""
         faults = (self._scenario.faults[one.number] for one in self._watches)
-        return any(isinstance(fault, KillNode) and fault.node == 0 for fault in faults)
+        return any(isinstance(fault, KillNode) and self._hits_own(fault) for fault in faults)
+
+    def _hits_own(self, fault: AnyFault) -> bool:
+        """Whether a fault kills or pauses the pipeline's own process, not a role and not connections."""
+        return isinstance(fault, KillNode | PauseNode) and self._programs.all[fault.node] is self._own
 
     def _next_attempt(self, cause: str) -> AttemptStarted:
         self._attempt = self._journal.attempt(self._attempts + 1, cause)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from ..model.history import AttemptStarted, CommandIssued, FaultFired, History, Read
+from ..model.history import AttemptStarted, CommandIssued, FaultFired, History, JobEnded, Read
 from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..model.words import LIMIT, journal_until, plural, row_in_words
 from ..model.workload import STATEFUL, Row
@@ -297,7 +297,7 @@ def _reads_before_a_recovery(case: Case) -> int:
 def _progress(case: Case) -> Verdict:
     history, ended = case.history, case.from_outside.ended
     if ended is not None and ended.status == "failed":
-        return _failed(case, ended.reason)
+        return _failed(case, ended)
     unmet = case.commands.outstanding()
     if unmet is not None:
         return unmet
@@ -311,13 +311,17 @@ def _progress(case: Case) -> Verdict:
     return Violated(difference="no rest", message=message, events=journal_until(history, None))
 
 
-def _failed(case: Case, reason: str) -> Verdict:
-    events = journal_until(case.history, None)
+def _failed(case: Case, ended: JobEnded) -> Verdict:
+    """An engine may run out of restarts; what failed though nothing had disturbed it has no such reason."""
+    reason, events = ended.reason, journal_until(case.history, None)
     if not any(isinstance(entry, FaultFired) for entry in case.history.journal):
         message = f"the job failed without any fault: {reason or 'no reason'}"
         return Violated(difference="job failed", message=message, events=events)
     if not reason:
         return Violated(difference="job failed silently", message="the job failed and gave no reason", events=events)
+    if ended.undisturbed:
+        message = f"the job failed, and nothing had disturbed it since it was started again: {reason}"
+        return Violated(difference="job failed", message=message, events=events)
     return Unknown(reason="assumption broken", detail=f"the job failed and gave its reason: {reason}")
 
 

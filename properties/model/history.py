@@ -439,6 +439,8 @@ class JobEnded(JournalEntry, kw_only=True, tag="job-ended"):
     covers: dict[int, int] | None = None
     """of a stopped or drained job that was seen from outside, by split: the next offset behind the records that it had
     processed; 0 for a split that is left out"""
+    undisturbed: bool = False
+    """of a failed job that was seen from outside: nothing that it needs was disturbed since its last attempt began"""
 
 
 AnyJournalEntry = (

@@ -173,6 +173,22 @@ path = "{state}/toy.db"
 query = "SELECT key, n AS value, 0 AS tag FROM rows\""""
 
 
+ROLE = '[roles.idle]\nstart = ["sleep", "607"]\n\n[feed]'
+
+
+@pytest.mark.parametrize(("killed", "verdict"), [((0,), Violated), ((1, 0), Unknown)], ids=["itself", "a role too"])
+def test_a_pipeline_that_does_not_come_back_has_no_excuse_unless_a_role_was_killed(
+    killed: tuple[int, ...], verdict: type, tmp_path: Path
+) -> None:
+    crash = 'restart = ["{python}", "-c", "print(\'restored\'); raise SystemExit(3)"]\nends = false'
+    one = subject(tmp_path, ("ends = false", crash), ("[feed]", ROLE), ("every_ms = 20", "every_ms = 200"))
+    at = (AtAim(aim="halfway", occurrence=place + 1) for place in range(len(killed)))
+    faults = tuple(KillNode(node=node, trigger=trigger) for node, trigger in zip(killed, at, strict=True))
+    result = ran(one, replace(one.without_faults(40), faults=faults))
+    assert result.history.unapplied == []
+    assert isinstance(result.judgement.verdicts["progress"], verdict)
+
+
 def test_rows_that_a_command_prints_are_read_also_while_it_fails(tmp_path: Path) -> None:
     """Before the pipeline has made its table the command fails, and what it says is no row."""
     one = subject(tmp_path, (SQLITE, COMMAND.replace("\\\n    ", "")))

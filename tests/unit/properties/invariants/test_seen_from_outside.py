@@ -376,6 +376,8 @@ def test_a_job_may_fail_for_a_reason_after_a_fault_only() -> None:
     assert difference(verdicts(ROWS, START, failed)["progress"]) == "job failed"
     silent = msgspec.structs.replace(failed, reason="")
     assert difference(verdicts(ROWS, START, FAULT, silent)["progress"]) == "job failed silently"
+    undisturbed = msgspec.structs.replace(failed, undisturbed=True)
+    assert difference(verdicts(ROWS, START, FAULT, AGAIN, undisturbed)["progress"]) == "job failed"
 
 
 def test_no_transaction_is_left_of_a_job_that_ended_well() -> None:
