@@ -20,7 +20,7 @@ from ..subject.port import Capabilities, SubjectFailed
 from ..toxiproxy import program as toxiproxy
 from .answers import Answers, query_of
 from .description import HALFWAY, PIPELINE, Pipeline
-from .library import path_of
+from .library import SHIPPED, path_of
 from .needs.extras import demand, modules_of
 from .needs.supplies import supplied
 from .places import expanded, filled
@@ -50,8 +50,12 @@ AT_A_TIME, AT_OWN_AIM = 0.1, 0.5
 
 
 def name_of_pipeline(path: Path, parameters: Mapping[str, str]) -> str:
-    """A pipeline as a subject's name: `pipeline:PATH`, and its parameters behind a question mark, as in a URL."""
-    return f"{PIPELINE}{path}" + (f"?{urlencode(parameters)}" if parameters else "")
+    """A pipeline as a subject's name: `pipeline:PATH`, and its parameters behind a question mark, as in a URL.
+
+    One of the package has its own name in place of the path: so it replays on another machine too.
+    """
+    called = next((name for name, shipped in SHIPPED.items() if shipped.path == path), path)
+    return f"{PIPELINE}{called}" + (f"?{urlencode(parameters)}" if parameters else "")
 
 
 def pipeline_called(name: str) -> PipelineSubject:

@@ -12,7 +12,7 @@ from cutproof.harness.user_pipelines.library import SHIPPED, listed, path_of
 from cutproof.harness.user_pipelines.needs import extras
 from cutproof.harness.user_pipelines.places import PORTS, filled, free_ports
 from cutproof.harness.user_pipelines.reading import read_pipeline
-from cutproof.harness.user_pipelines.subject import PipelineSubject, pipeline_called
+from cutproof.harness.user_pipelines.subject import PipelineSubject, name_of_pipeline, pipeline_called
 from unit.harness.user_pipelines.toys import FILE, toy
 
 REFUSED = {
@@ -160,3 +160,10 @@ def test_a_variable_that_is_not_set_is_refused_before_anything_runs(
         UsageError, match=r"aims\.a-file-is-done\.database: the environment .* no variable \$NOT_SET_URL"
     ):
         pipeline_called(f"pipeline:{path}").check()
+
+
+def test_a_pipeline_of_the_package_is_a_subject_by_its_own_name() -> None:
+    path = SHIPPED["bytewax-count"].path
+    name = name_of_pipeline(path, {"a": "1"})
+    assert name == "pipeline:bytewax-count?a=1"
+    assert name_of_pipeline(path.with_name("other.toml"), {}) == f"pipeline:{path.with_name('other.toml')}"
