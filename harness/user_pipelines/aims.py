@@ -87,7 +87,7 @@ def answer_of(url: str) -> Any:
     try:
         with _DIRECTLY.open(url, timeout=ANSWERS_WITHIN_S) as answer:
             return json.load(answer)
-    except (OSError, ValueError, http.client.HTTPException):
+    except (OSError, ValueError, RecursionError, http.client.HTTPException):
         return None
 
 
@@ -109,15 +109,17 @@ def _names(paths: Iterable[str]) -> set[str]:
 
 def _simple(found: Any) -> Value | None:
     """A value of a database or of JSON as a number or a short text."""
-    if found is None or isinstance(found, int | float):
-        return int(found) if isinstance(found, bool) else found
-    return len(found) if isinstance(found, list | dict) else _number(str(found))
+    if isinstance(found, bool):
+        return int(found)
+    if isinstance(found, list | dict):
+        return len(found)
+    return None if found is None else _number(str(found))
 
 
 def _number(text: str | None) -> Value | None:
-    """A text as the number that it writes, if it writes one."""
+    """A text as the number that it writes, if it writes one that every reader of JSON can read."""
     for convert in (int, float):
-        with contextlib.suppress(ValueError, TypeError):
+        with contextlib.suppress(ValueError, TypeError, OverflowError):
             if isfinite(found := convert(text or "")):
                 return found
     return text[:LONGEST] if text else None

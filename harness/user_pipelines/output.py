@@ -332,7 +332,7 @@ def _version(metadata: Path) -> int:
 def _json_object(text: str, what: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise SubjectFailed(f"{what} that is not JSON: {text[:LINE]}") from None
     if not isinstance(found, dict):
         raise SubjectFailed(f"{what} that is no JSON object: {text[:LINE]}")
@@ -368,7 +368,7 @@ def _whole(value: Any, column: str) -> int | None:
         return None
     try:
         whole = int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise SubjectFailed(f"the column {column!r} of the output is no whole number: {str(value)[:LINE]!r}") from None
     if not isinstance(value, str) and whole != value:
         raise SubjectFailed(f"the column {column!r} of the output is no whole number: {value!r}")

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import sqlite3
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from cutproof.harness.user_pipelines import counters
+from cutproof.harness.user_pipelines import aims, counters
 from cutproof.harness.user_pipelines.aims import Lookout, Value
 from cutproof.harness.user_pipelines.counters import Counters
 from cutproof.harness.user_pipelines.description import Aim
+from cutproof.properties.model.history import Counted
 
-LINES = "batch 1 had 10 rows\nbegun\nbatch 2 had 7 rows\nbatch 3 had none\n"
+LINES = "batch 1 had 10 rows\nbegun\nbatch 2 had 7 rows\nbatch 3 had none\n" + f"huge {'1' * 400}\n"
 
 
 def value(counter: Aim, places: Mapping[str, str] | None = None) -> Value | None:
@@ -27,6 +30,7 @@ def value(counter: Aim, places: Mapping[str, str] | None = None) -> Value | None
         ("^batch [0-9]+ had", 3),
         ("^batch [0-9]+ had ([0-9]+) rows", 7),
         ("^batch 3 had (.*)", "none"),
+        ("^huge ([0-9]+)", "1" * 60),
         ("^never ([0-9]+)", None),
         ("^never", 0),
     ],
@@ -47,7 +51,15 @@ def test_files_are_counted_and_those_that_others_have_are_not(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("query", "shown"),
-    [("max(n)", 4), ("avg(n)", 2.5), ("max(word)", "x"), ("'12'", 12), ("NULL", None), ("x'00ff'", "b'\\x00\\xff'")],
+    [
+        ("max(n)", 4),
+        ("avg(n)", 2.5),
+        ("max(word)", "x"),
+        ("'12'", 12),
+        ("NULL", None),
+        ("9e999", "inf"),
+        ("x'00ff'", "b'\\x00\\xff'"),
+    ],
 )
 def test_a_query_shows_its_first_value(query: str, shown: Value | None, tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "it.db") as store:
@@ -72,6 +84,28 @@ def test_a_url_shows_what_is_in_its_answer(
 ) -> None:
     monkeypatch.setattr("cutproof.harness.user_pipelines.aims.answer_of", lambda _: answer)
     assert value(Aim(url="http://127.0.0.1:1/", json="counts.failed")) == shown
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ('{"n": NaN}', "nan"),
+        ('{"n": -Infinity}', "-inf"),
+        ('{"n": 1e400}', "inf"),
+        (f'{{"n": {"1" * 400}}}', "1" * 60),
+        (f'{{"n": {"[" * 100_000}', None),
+    ],
+    ids=["nan", "infinity", "too large for a float", "400 digits", "nested deeply"],
+)
+def test_no_answer_of_a_server_harms_the_run_or_its_history(
+    answer: str, shown: Value | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aims._DIRECTLY, "open", lambda *_, **__: io.BytesIO(answer.encode()))
+    looked = Counters({"n": Aim(url="http://127.0.0.1:1/", json="n")}, {}, lambda _: "", lambda: 0)
+    looked.begin()
+    looked.finish()
+    saved = msgspec.json.decode(msgspec.json.encode(looked.taken), type=dict[str, list[Counted]])
+    assert [taken.value for taken in saved["n"]] == ([] if shown is None else [shown])
 
 
 def test_a_counter_is_looked_at_again_and_keeps_the_values_that_are_new(monkeypatch: pytest.MonkeyPatch) -> None:
