@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from ...properties.model.operators import Session, Sliding, Tumbling
 from ...properties.model.workload import User, problems
 from ...properties.semantics.classes import FOLLOWING, class_of
 from ..runtime.config import nearest
@@ -59,6 +60,10 @@ PROVIDED_BY = {"venv": "python", "jars": "jars", "java_home": "java"}
 ROLE = re.compile(r"[A-Za-z0-9_-]+")
 COMMANDS = "commands"
 """the name under which the commands of a job are logged, beside the processes"""
+TIMES = ("value", "tag")
+"""the columns of a record that may be its event time"""
+MOST_RECORDS = 1_000
+"""more than any profile draws; the tag of a record is its number"""
 ARTIFACT = re.compile(r"[\w.{}-]+:[\w.{}-]+:[\w.{}-]+")
 
 
@@ -110,9 +115,8 @@ def _problems(pipeline: Pipeline) -> list[str]:
     ]
     found += [f"read.columns.{name}: a row has {', '.join(ROW)}" for name in file.read.columns if name not in ROW]
     found += [f"{where} is empty" for where, command in commands_of(file) if not command]
-    found += (
-        _feed_problems(file.feed) + _read_problems(file.read) + _sql_problems(file.computes) + _commits_problems(file)
-    )
+    found += _feed_problems(file.feed) + _read_problems(file.read) + _commits_problems(file)
+    found += _computes_problems(file.computes) + _last_record_problems(file)
     found += [*_name_problems(file), *_needs_problems(file.needs), *_command_problems(file.commands)]
     found += proxy_problems(file, _texts_of_commands(file), _texts_of_cutproof(file))
     breaks = any(kind in BREAKING for proxy in file.proxies.values() for kind in proxy.faults)
@@ -292,10 +296,30 @@ def _commits_problems(file: PipelineFile) -> list[str]:
     return []
 
 
-def _sql_problems(computes: Computes) -> list[str]:
-    """What does not go with a query; PySpark says later whether the query itself can be used."""
+def _computes_problems(computes: Computes) -> list[str]:
+    """What does not go with a query (PySpark says later whether the query itself can be used), and no event time."""
     given = {"steps": bool(computes.steps), "time": bool(computes.time), "delay": bool(computes.delay)}
-    return [f"computes.{name} does not go with sql" for name, there in given.items() if there and computes.sql]
+    found = [f"computes.{name} does not go with sql" for name, there in given.items() if there and computes.sql]
+    if computes.time and computes.time not in TIMES:
+        found.append(f"computes.time: {computes.time!r} is none of {', '.join(TIMES)}")
+    return found
+
+
+def _last_record_problems(file: PipelineFile) -> list[str]:
+    """A last record whose own row would come out, or that would close no window of all the others."""
+    computes, name = file.computes, file.computes.time
+    if not file.feed.last_record:
+        return []
+    if computes.sql:
+        return ["feed.last_record does not go with sql: the query's rows are those of the other records"]
+    windows = [step for step in computes.steps if isinstance(step, Tumbling | Sliding | Session)]
+    if not windows or name not in TIMES:
+        return ["feed.last_record goes with a window of event time in computes.steps: other steps put out its own row"]
+    longest = max(step.gap if isinstance(step, Session) else step.size for step in windows)
+    least = (file.values if name == "value" else MOST_RECORDS) + longest + computes.delay
+    if file.feed.last_record.get(name, 0) >= least:
+        return []
+    return [f"feed.last_record.{name}: it has to be {least} at least, so that it is behind every window of the others"]
 
 
 def _missing_and_spare(where: str, value: Feed | Read, kind: str, fields: Mapping[str, tuple[str, ...]]) -> list[str]:

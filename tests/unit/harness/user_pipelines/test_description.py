@@ -37,6 +37,25 @@ REFUSED = {
     ),
     "feed place": (("[feed]", '[feed]\nto = "socket"\nport = "{port}"'), "feed.port: {port} is none of"),
     "last record": (("[feed]", "[feed]\nlast_record = { time = 9 }"), "feed.last_record.time: a record has key, value"),
+    "last record of sql": (
+        ('steps = [{ kind = "count" }]', 'sql = "SELECT key, value, tag FROM input"\n[feed.last_record]\ntag = 2000'),
+        "feed.last_record does not go with sql",
+    ),
+    "last record without a window": (
+        ("[feed]", "[feed]\nlast_record = { tag = 2000 }"),
+        "feed.last_record goes with a window of event time in computes.steps",
+    ),
+    "last record amid others": (
+        (
+            'steps = [{ kind = "count" }]',
+            'steps = [{ kind = "tumbling", size = 10 }]\ntime = "value"\ndelay = 5\n[feed.last_record]\nvalue = 114',
+        ),
+        "feed.last_record.value: it has to be 115 at least",
+    ),
+    "time": (
+        ('steps = [{ kind = "count" }]', 'steps = [{ kind = "tumbling", size = 10 }]\ntime = "tug"'),
+        "computes.time: 'tug' is none of value, tag",
+    ),
     "read catalog": (("every_ms = 30", 'catalog = "x"\nevery_ms = 30'), "read.catalog does not go with sqlite"),
     "read needs": (('format = "sqlite"', 'format = "kafka"'), "read.servers is missing; kafka needs it"),
     "read spare": (("every_ms = 30", 'command = ["rows"]\nevery_ms = 30'), "read.command does not go with sqlite"),
