@@ -33,7 +33,9 @@ ROW = ("key", "value", "tag", "tag2")
 MOST_ROWS = 100_000
 """of a result"""
 MOST_S = 60.0
-"""how long a query may take"""
+"""how long the jobs of a query may take; what Spark computes while it plans the query is no job, and cannot be ended"""
+AGAIN_S = 0.2
+"""how soon a query that has taken too long is cancelled again: a cancellation does not hit a job that begins later"""
 JOB = "cutproof-query"
 """the group of a query's jobs, by which they are cancelled"""
 
@@ -87,23 +89,30 @@ class Query:
 
     def rows(self, records: Sequence[InputRecord]) -> list[Row]:
         """The rows of these records; raises QueryRefused if Spark cannot compute them."""
-        context = self._spark.sparkContext
-        context.setJobGroup(JOB, "a query of a user", interruptOnCancel=True)
-        late = threading.Timer(MOST_S, context.cancelJobGroup, (JOB,))
-        late.daemon = True
-        late.start()
+        self._spark.sparkContext.setJobGroup(JOB, "a query of a user", interruptOnCancel=True)
+        over, late = threading.Event(), threading.Event()
+        threading.Thread(target=self._cancel_later, args=(over, late), name=JOB, daemon=True).start()
         try:
             with _answering():
                 rows = self._asked(records).limit(MOST_ROWS + 1).collect()
         except QueryRefused:
-            if late.finished.is_set():
+            if late.is_set():
                 raise QueryRefused(f"it takes more than {MOST_S:g} s") from None
             raise
         finally:
-            late.cancel()
+            over.set()
         if len(rows) > MOST_ROWS:
             raise QueryRefused(f"it yields more than {MOST_ROWS:,} rows")
         return [tuple(_value(row, name, self._row[name]) for name in ROW) for row in rows]  # type: ignore[misc]
+
+    def _cancel_later(self, over: threading.Event, late: threading.Event) -> None:
+        """Cancel the jobs of a query that is not over in time."""
+        if over.wait(MOST_S):
+            return
+        late.set()
+        while not over.is_set():
+            self._spark.sparkContext.cancelJobGroup(JOB)
+            over.wait(AGAIN_S)
 
     def _asked(self, records: Sequence[InputRecord]) -> DataFrame:
         """The query on these records; Spark computes nothing yet."""
@@ -166,6 +175,8 @@ def _demand_query(spark: SparkSession, text: str) -> None:
             if len(parts) > 1 or parts[0].lower() not in {VIEW, *own}:
                 raise QueryRefused(f"it reads {'.'.join(parts)}; it can read the view {VIEW!r} alone")
         for expression in _expressions(node):
+            if "UnresolvedIdentifier" in _kind(expression):
+                raise QueryRefused("IDENTIFIER is not allowed in it: write the name itself")
             if _kind(expression) == "UnresolvedFunction":
                 called.add(".".join(str(part) for part in _sequence(expression.nameParts())).lower())
     _demand_functions(spark, called)

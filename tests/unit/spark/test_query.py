@@ -95,6 +95,8 @@ def test_the_query_of_the_page_about_pipelines_can_be_used(spark: SparkSession) 
         ("SELECT key FROM input WHERE EXISTS (SELECT java_method('a.B', 'c'))", "java_method is not allowed"),
         ("SELECT transform(array(1), x -> TRY_REFLECT('a.B', 'c')) AS key FROM input", "try_reflect is not allowed"),
         ("SELECT system.builtin.reflect('a.B', 'c') AS key FROM input", "system.builtin.reflect is not allowed"),
+        ("SELECT IDENTIFIER('reflect')('a.B', 'c') AS key FROM input", "IDENTIFIER is not allowed"),
+        ("SELECT key FROM input ORDER BY IDENTIFIER('input_file' || '_name')()", "IDENTIFIER is not allowed"),
         ("SELECT input_file_name() AS key FROM input", "input_file_name is not allowed"),
         ("SELECT key, CAST(10 * rand() AS INT) AS value, tag FROM input", "has another value each time"),
         ("SELECT key, unix_timestamp() AS value, tag FROM input", "has another value each time"),
@@ -131,7 +133,7 @@ def test_a_query_that_these_records_break_is_refused_in_one_line(
     with pytest.raises(QueryRefused, match="more than 3 rows"):
         Query(SAME, {}, {}).rows(RECORDS)
     monkeypatch.setattr(query, "MOST_ROWS", 100_000)
-    monkeypatch.setattr(query, "MOST_S", 0.3)
+    monkeypatch.setattr(query, "MOST_S", 0.0)  # it is cancelled before its job begins, and again
     many = ", ".join(f"input AS t{number}" for number in range(12))
-    with pytest.raises(QueryRefused, match=r"it takes more than 0\.3 s"):
+    with pytest.raises(QueryRefused, match="it takes more than 0 s"):
         Query(f"SELECT t0.key, count(*) AS value, 0 AS tag FROM {many} GROUP BY t0.key", {}, {}).rows(RECORDS * 10)
