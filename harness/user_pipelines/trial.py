@@ -31,7 +31,7 @@ AMID_RECORDS = 60
 """of the run in which the pipeline is killed or paused"""
 ENTRIES = (
     *("run", "read", "feed", "roles", "commands", "aims", "proxies", "restored", "stored", "needs", "computes"),
-    "counters",
+    *("counters", "commits"),
 )
 """the parts of the file that an error's message may begin with"""
 

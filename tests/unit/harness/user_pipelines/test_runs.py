@@ -320,6 +320,7 @@ def test_an_error_is_about_the_entry_that_its_message_begins_with() -> None:
     said = {
         "roles.queue.ready: it was not seen within 1 s": "roles.queue.ready",
         "commands.covers: no such line was printed": "commands.covers",
+        "commits.query: it says 43, and there are 42 records": "commits.query",
         "aims: the query 'SELECT 1': there is no such column": "aims",
         "restored: it has no such name": "restored",
         "the command sums.sh cannot be started: it is not there": "run",
