@@ -29,6 +29,8 @@ from ..scenario.topologies import lay_out
 FORMAT = "cutproof-pipeline/1"
 PIPELINE = "pipeline:"
 """before the path of a pipeline's file, in a subject's name"""
+LAST_RECORDS = 2
+"""how many times the last record is given"""
 RECORD = ("key", "value", "tag")
 """the columns that a record is fed with"""
 ROW = ("key", "value", "tag", "tag2")

@@ -14,7 +14,7 @@ from ...properties.quick_checker.from_outside import OutsideView
 from ...properties.reconstruct.lineage import INFINITE
 from ..scenario.model import Scenario
 from ..subject.port import SubjectFailed
-from .description import PipelineFile
+from .description import LAST_RECORDS, PipelineFile
 from .journal import Journal
 from .output import NotReadable, Output
 
@@ -35,13 +35,14 @@ class Reader:
         records: int,
         expected: Counter[Row],
     ) -> None:
-        """`printed_by` runs the command that prints the rows; `records` is how many the run has.
+        """`printed_by` runs the command that prints the rows; `records` is how many the workload has.
 
         `expected` are the rows of a run without faults.
         """
         self._output = Output(file.read, places, printed_by, file.commits.query)
         self._journal = journal
         self._records = records
+        self._given = records + (LAST_RECORDS if file.feed.last_record else 0)
         self._every_s = file.read.every_ms / 1e3
         self._read_at = 0.0
         self.expected = expected
@@ -75,9 +76,9 @@ class Reader:
         except NotReadable:
             return
         marker = self._output.marker
-        if marker > self._records:
-            raise SubjectFailed(f"commits.query: it says {marker}, and there are {self._records} records")
-        self._journal.read(began, rows, marker)
+        if marker > self._given:
+            raise SubjectFailed(f"commits.query: it says {marker}, and there are {self._given} records")
+        self._journal.read(began, rows, min(marker, self._records))
         if rows != self.rows:
             self.rows, self.changed_at = rows, self._read_at
 

@@ -89,6 +89,7 @@ class PipelineRun:
         self._own = self._programs.own
         self.proxies = Proxies(self._file.proxies, self._keeper, self._places)
         (records,) = scenario.workload.inputs[0].splits
+        self._records = len(records)
         self._feeder = feeder_of(self._file, records, self._folder / "input", self._places)
         self._answers = answers
         self._reader = Reader(
@@ -96,7 +97,7 @@ class PipelineRun:
             self._places,
             self._programs.printed_rows,
             self._journal,
-            records=len(records),
+            records=self._records,
             expected=expected_rows(self._file, scenario, self._computed()),
         )
         self.aims_met = dict.fromkeys(self._file.aims if watches_aims else (), False)
@@ -452,7 +453,7 @@ class PipelineRun:
         number, command = self._commands[0]
         if not isinstance(command, StopWithSavepoint) or not self._stop.is_due(now - self._began):
             return False
-        if not self._sees_stored():
+        if not self._sees_stored() or self._leaves_windows_unknown(command):
             return False
         del self._commands[0]
         commands = self._file.commands
@@ -472,6 +473,13 @@ class PipelineRun:
         self._own.stop()
         return self._has_stopped(self._stopped)
 
+    def _leaves_windows_unknown(self, command: StopWithSavepoint) -> bool:
+        """Whether the job is stopped for good when it may have processed all records of the workload, and its windows
+        wait for a last record: which of them that has closed by then, `covers` does not say."""
+        resumed = len(self._commands) > 1
+        waits = bool(self._file.feed.last_record) and not (command.drain or resumed)
+        return waits and self._feeder.given >= self._records
+
     def _told_cover(self) -> dict[int, int]:
         """What the command that has stopped the job says of the records that it had processed."""
         printed = self._programs.requests.printed()
@@ -480,7 +488,7 @@ class PipelineRun:
             raise SubjectFailed(f"commands.covers: no such line was printed: {self._programs.requests.last_words()}")
         if not (found[1] or "").isdecimal() or int(found[1]) > self._feeder.given:
             raise SubjectFailed(f"commands.covers: {found[1]!r} of {self._feeder.given} records that were given")
-        return {0: int(found[1])}
+        return {0: min(int(found[1]), self._records)}
 
     def _has_stopped(self, stopped: Stopped) -> bool:
         """The job has ended as a command required; whether the run is over: no command resumes it."""

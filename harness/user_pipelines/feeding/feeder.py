@@ -9,7 +9,7 @@ from typing import Any
 
 from ....properties.model.workload import InputRecord
 from ...subject.port import SubjectFailed
-from ..description import RECORD, Feed
+from ..description import LAST_RECORDS, RECORD, Feed
 
 AGAIN_S = 0.02
 ALL_WITHIN_S = 60.0
@@ -28,7 +28,7 @@ class Feeder(ABC):
         # out what the watermark has closed with its next input, and with no other.
         if feed.last_record:
             key, value, tag = (feed.last_record.get(name, 0) for name in RECORD)
-            self._rows += [self._row((key, value, tag))] * 2
+            self._rows += [self._row((key, value, tag))] * LAST_RECORDS
         self.given = 0
         """how many records are there"""
         self.problem = ""

@@ -144,6 +144,24 @@ def test_a_command_that_does_not_say_what_the_job_covers_is_told(told: str, said
     assert said in str(raised.value)
 
 
+def test_what_a_stop_covers_counts_no_last_record_and_a_final_savepoint_comes_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = 'steps = [{ kind = "tumbling", size = 10 }]\ntime = "tag"\n\n[feed.last_record]\ntag = 2000'
+    one = subject(tmp_path, ALL, ('steps = [{ kind = "count" }]', window))
+    run = one.new_run(one.without_faults(40))
+    try:
+        run._feeder.give_all()
+        monkeypatch.setattr(run._programs.requests, "printed", lambda: "covers 42 records\n")
+        assert run._told_cover() == {0: 40}
+        assert run._leaves_windows_unknown(StopWithSavepoint(trigger=LATER))
+        assert not run._leaves_windows_unknown(StopWithSavepoint(trigger=LATER, drain=True))
+        run._feeder.given = 39
+        assert not run._leaves_windows_unknown(StopWithSavepoint(trigger=LATER))
+    finally:
+        run.close()
+
+
 def test_a_resumed_job_goes_on_to_the_end_of_the_input(tmp_path: Path) -> None:
     commands = (StopWithSavepoint(trigger=LATER), Resume(trigger=AtTime(at_us=0)))
     result = ran(subject(tmp_path, ALL), 60, faults=(KILL,), commands=commands)

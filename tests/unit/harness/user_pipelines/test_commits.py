@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from cutproof.harness.subject.run import run as run_on
 from cutproof.harness.user_pipelines.description import Read
 from cutproof.harness.user_pipelines.journal import Journal
 from cutproof.harness.user_pipelines.output import Output
+from cutproof.harness.user_pipelines.reader import Reader
 from cutproof.harness.user_pipelines.reading import read_pipeline
 from cutproof.harness.user_pipelines.subject import PipelineSubject
 from cutproof.harness.user_pipelines.trial import tried
@@ -24,6 +26,10 @@ from cutproof.properties.model.verdict import Holds, Violated
 from unit.harness.user_pipelines.toys import toy
 
 COMMITS = ("[restored]", '[commits]\nquery = "SELECT sum(records) FROM done"\n\n[restored]')
+LAST = (
+    'steps = [{ kind = "count" }]',
+    'steps = [{ kind = "tumbling", size = 10 }]\ntime = "tag"\n\n[feed.last_record]\ntag = 2000',
+)
 REPEATING = ('"careful"', '"repeating"')
 KILL = KillNode(node=0, trigger=AtAim(aim="halfway"))
 
@@ -124,6 +130,22 @@ def test_a_commit_comes_before_the_end_of_the_read_that_shows_it_and_none_goes_b
 def test_a_marker_of_more_records_than_there_are_is_said(tmp_path: Path) -> None:
     with pytest.raises(SubjectFailed, match=r"commits\.query: it says 5\d+, and there are 40 records"):
         ran(subject(tmp_path, ("sum(records)", "50 + sum(records)")))
+
+
+def test_a_marker_may_count_the_two_last_records_and_tells_of_those_of_the_workload(tmp_path: Path) -> None:
+    store = sqlite3.connect(tmp_path / "toy.db", isolation_level=None)
+    store.execute("CREATE TABLE rows (key INT, n INT)")
+    store.execute("CREATE TABLE done (file TEXT, records INT)")
+    file = read_pipeline(toy(tmp_path, COMMITS, LAST)).file
+    journal = Journal()
+    reader = Reader(file, {"state": str(tmp_path)}, str, journal, records=40, expected=Counter())
+    for records in (39, 1, 1, 1):
+        store.execute("INSERT INTO done VALUES ('a', ?)", (records,))
+        reader.read()
+    assert [one.positions for one in journal.commits] == [{0: 39}, {0: 40}]
+    store.execute("INSERT INTO done VALUES ('a', 1)")
+    with pytest.raises(SubjectFailed, match=r"commits\.query: it says 43, and there are 42 records"):
+        reader.read()
 
 
 def test_a_marker_elsewhere_than_the_rows_is_refused(tmp_path: Path) -> None:
