@@ -13,7 +13,7 @@ from itertools import pairwise
 from ..properties.model.history import Counted, History
 from .diagram import BOTTOM, SHEET, Diagram, picture_of
 from .labels import HEIGHT, Box
-from .lives_layout import AIMS, COMMANDS, FEED, OUTPUT, Happening, Life, Lives, Scale, lives_of
+from .lives_layout import AIMS, COMMANDS, FEED, OUTPUT, PROXIES, Happening, Life, Lives, Scale, lives_of
 from .marks import mark_at
 from .model import RowPair
 from .svg import element, label, path, title
@@ -36,8 +36,10 @@ LEVELS = (-11.0, 21.0)
 """where words stand beside a sign, above or below its lane, in pixels"""
 FLAG = -16.0
 """the same above the sign of a command"""
-FIRST = ("process-killed", "process-paused", "job-ended", "command-issued", "command-refused")
+FIRST = ("process-killed", "process-paused", "fault-fired", "job-ended", "command-issued", "command-refused")
 """the words of these signs find their places before all others"""
+BAD = ("process-killed", "fault-fired", "rows-wrong", "command-refused")
+"""the words of these signs are red"""
 
 
 def time_line_of(name: str, history: History | None, rows: Sequence[RowPair], prefix: str = "") -> Diagram | None:
@@ -221,7 +223,7 @@ class _Words:
     def beside(self, one: Happening, place: tuple[float, float]) -> str:
         x, y = place
         wide = len(one.label) * CHARACTER
-        kind = "note fault" if one.what in ("process-killed", "rows-wrong", "command-refused") else "note"
+        kind = "note fault" if one.what in BAD else "note"
         for level in LEVELS if one.what != "command-issued" else (FLAG, *LEVELS):
             for left, anchor in ((x - 4, "start"), (x + 4 - wide, "end")):
                 box = Box(left=left - 3, top=y + level - HEIGHT, right=left + wide + 3, bottom=y + level + 2)
@@ -249,7 +251,7 @@ def _time(at_us: int) -> str:
 
 def _words(lives: Lives) -> Iterator[tuple[str, str, str]]:
     """(time, who, what) of everything: the text form of the picture."""
-    who = {AIMS: "aim", COMMANDS: "command", OUTPUT: "reader", FEED: "feed"}
+    who = {AIMS: "aim", COMMANDS: "command", PROXIES: "proxy", OUTPUT: "reader", FEED: "feed"}
     found = [(one.at_us, who.get(one.lane, one.lane), one.words) for one in lives.happenings]
     for name, taken in lives.counters.items():
         found += [(one.at_us, name, f"counter shows {_value(one)}") for one in taken]
@@ -258,7 +260,8 @@ def _words(lives: Lives) -> Iterator[tuple[str, str, str]]:
 
 
 def _description(lives: Lives) -> str:
-    kills = [one for one in lives.happenings if one.what in ("process-killed", "process-paused", "rows-wrong")]
+    told = ("process-killed", "process-paused", "fault-fired", "rows-wrong")
+    kills = [one for one in lives.happenings if one.what in told]
     parts = [f"Lanes from top to bottom: {', '.join(lives.lanes)}, {OUTPUT} and {FEED}"]
     parts[0] += f", and the counters {', '.join(lives.counters)}." if lives.counters else "."
     parts += [f"At {_time(one.at_us)} {one.lane} {one.words}." for one in kills]

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -18,6 +19,7 @@ from ..properties.model.history import (
     AnyJournalEntry,
     CommandIssued,
     CommandReturned,
+    Computed,
     Counted,
     FaultFired,
     History,
@@ -33,10 +35,13 @@ AIMS = "aims met"
 COMMANDS = "commands"
 OUTPUT = "rows seen"
 FEED = "records given"
-OTHER_LANES = (AIMS, COMMANDS, OUTPUT, FEED)
+PROXIES = "faults of proxies"
+OTHER_LANES = (AIMS, COMMANDS, PROXIES, OUTPUT, FEED)
 """no process has such a name"""
 OWN = "pipeline"
 """the pipeline's own process, beside its roles"""
+STRUCK = {"kill-node": "process-killed", "pause-node": "process-paused"}
+"""what a fault of each kind does to a process"""
 DOWN = ("process-killed", "process-ended")
 OF_PROCESSES = ("process-started", "process-ready", "process-paused", "process-continued", *DOWN)
 OF_WORK = ("work-stored", "work-restored")
@@ -83,7 +88,7 @@ class Lives(Value, kw_only=True):
     """A whole picture."""
 
     lanes: tuple[str, ...]
-    """aims, commands, and the processes"""
+    """commands, aims, faults of proxies, and the processes"""
     happenings: tuple[Happening, ...]
     """in order"""
     lives: tuple[Life, ...]
@@ -104,7 +109,7 @@ def lives_of(history: History | None, rows: Sequence[RowPair]) -> Lives | None:
     named = dict.fromkeys(one.lane for one in happenings)
     processes = sorted((name for name in named if name not in OTHER_LANES), key=lambda name: name != OWN)
     return Lives(
-        lanes=(*(lane for lane in (COMMANDS, AIMS) if lane in named), *processes),
+        lanes=(*(lane for lane in (COMMANDS, AIMS, PROXIES) if lane in named), *processes),
         happenings=tuple(happenings),
         lives=tuple(life for process in processes for life in _lives(process, history.timeline)),
         counters={name: tuple(taken) for name, taken in counters.items()},
@@ -133,18 +138,15 @@ def _of_pipeline(history: History) -> Iterator[Happening]:
 
 
 def _struck(history: History, fault: FaultFired) -> int | None:
-    """The order of the kill or pause that a fault was."""
-    before = [
-        entry.order
-        for entry in history.timeline
-        if entry.what in ("process-killed", "process-paused") and entry.order < fault.order
-    ]
+    """The order of the kill or pause that a fault was; None if it was neither."""
+    what = STRUCK.get(fault.kind)
+    before = [entry.order for entry in history.timeline if entry.what == what and entry.order < fault.order]
     return max(before, default=None)
 
 
 def _said(entry: Timed, fault: FaultFired | None) -> tuple[str, str]:
     """An entry in words, and what is written beside its sign."""
-    aim = "" if fault is None else f" at the aim {fault.phase!r}" if fault.phase != "at a time" else " at a time"
+    aim = "" if fault is None else _aim(fault)
     held = f": {fault.detail}" if fault is not None and fault.detail else ""
     beside = "" if fault is None else f": {fault.phase}"
     words = sentence(replace(entry, detail=""))
@@ -160,9 +162,16 @@ def _said(entry: Timed, fault: FaultFired | None) -> tuple[str, str]:
     return words, LABELS.get(entry.what, "")
 
 
+def _aim(fault: FaultFired) -> str:
+    return f" at the aim {fault.phase!r}" if fault.phase != "at a time" else " at a time"
+
+
 def _of_journal(event: AnyJournalEntry) -> Iterator[Happening]:
     lane, what, words, label = COMMANDS, "", "", ""
     match event:
+        case FaultFired(kind=kind, phase=phase, detail=detail) if kind not in STRUCK:
+            lane, what, label = PROXIES, "fault-fired", f"{kind}: {phase}"
+            words = f"{kind} takes effect{_aim(event)}" + (f": {detail}" if detail else "")
         case CommandIssued(kind=kind, drain=drain):
             label = kind + (" with drain" if drain else "")
             what, words = "command-issued", f"{label} is requested"
@@ -185,26 +194,55 @@ def _of_reader(history: History, expected: Counter[Row] | None) -> Iterator[Happ
     for number, entry in enumerate(one for one in history.timeline if one.what == "output-read"):
         rows = Counter(history.committed if entry.detail else seen.get(entry.order) or [])
         if rows != before or not number or entry.detail:
-            yield _read(entry, before, rows, expected)
+            yield _read(entry, before, rows, _faulty(history, entry, before, rows, expected))
         before = rows
 
 
-def _read(entry: Timed, before: Counter[Row], rows: Counter[Row], expected: Counter[Row] | None) -> Happening:
-    vanished, new = before - rows, rows - before
-    wrong = Counter[Row]() if expected is None else (rows - expected) - (before - expected)
-    lost = Counter[Row]() if expected is None or not entry.detail else expected - rows
+class _Faulty(NamedTuple):
+    """The rows of a read that are marked."""
+
+    vanished: Counter[Row]
+    wrong: Counter[Row]
+    """too often there, or not expected, and not marked before"""
+    missing: Counter[Row]
+
+
+def _faulty(
+    history: History, entry: Timed, before: Counter[Row], rows: Counter[Row], expected: Counter[Row] | None
+) -> _Faulty:
+    """What a read has that the pipeline's promises exclude.
+
+    Rows that may be replaced are right or wrong in the end alone.
+    """
+    given, in_the_end = history.computed, bool(entry.detail)
+    computed = isinstance(given, Computed) and not given.by_record
+    replaced = computed or history.sink == "idempotent"
+    vanished, wrong, missing = before - rows, Counter[Row](), Counter[Row]()
+    if expected is not None and (in_the_end or not replaced):
+        wrong = rows - expected if replaced else (rows - expected) - (before - expected)
+        missing = expected - rows if in_the_end else missing
+    if history.guarantee == "at-least-once" and expected is not None:
+        wrong = Counter({row: times for row, times in wrong.items() if row not in expected})
+    if history.guarantee == "at-most-once":
+        missing = Counter()
+    return _Faulty(Counter() if replaced else vanished, wrong, missing)
+
+
+def _read(entry: Timed, before: Counter[Row], rows: Counter[Row], faulty: _Faulty) -> Happening:
+    vanished, wrong, missing = faulty
+    new = rows - before
     parts = [f"{plural(rows.total(), 'row')} seen{f' {entry.detail}' if entry.detail else ''}"]
     parts += [f"{new.total():,} new"] if new and before else []
     parts += [f"{vanished.total():,} vanished: {_rows(vanished)}"] if vanished else []
     parts += [f"{wrong.total():,} wrong: {_rows(wrong, rows)}"] if wrong else []
-    parts += [f"{lost.total():,} missing: {_rows(lost)}"] if lost else []
+    parts += [f"{missing.total():,} missing: {_rows(missing)}"] if missing else []
     beside = [f"{found.total():,} {word}" for found, word in ((wrong, "wrong"), (vanished, "vanished")) if found]
-    beside += [f"{lost.total():,} missing"] if lost else []
+    beside += [f"{missing.total():,} missing"] if missing else []
     return Happening(
         order=entry.order,
         at_us=entry.at_us,
         lane=OUTPUT,
-        what="rows-wrong" if wrong or lost else "rows-vanished" if vanished else "output-read",
+        what="rows-wrong" if wrong or missing else "rows-vanished" if vanished else "output-read",
         words="; ".join(parts),
         label=", ".join(beside),
         amount=rows.total(),

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
-from cutproof.properties.model.history import History
+from cutproof.properties.model.history import Computed, History
+from cutproof.properties.model.workload import Row
 from cutproof.reports.diagram import Diagram
 from cutproof.reports.lives import CHARACTER, time_line_of
 from cutproof.reports.lives_layout import APART, LONGEST_WAIT, WIDTH, Happening, Lives, Scale, lives_of
 from cutproof.reports.model import RowPair
+from cutproof.reports.rows import side_by_side
 from unit.reports import stories
-from unit.reports.pipeline_runs import RunBuilder, late, of_one_event, repeating, restless
+from unit.reports.pipeline_runs import RunBuilder, late, of_one_event, repeating, restless, row
 
 Run = tuple[History, tuple[RowPair, ...]]
 RUNS: dict[str, Run] = {"repeating": repeating(), "one": (of_one_event(), ()), "restless": restless(), "late": late()}
@@ -74,6 +78,52 @@ def test_a_kill_and_a_pause_are_told_with_their_aims() -> None:
     assert killed.words == (
         "is killed at the aim 'in-a-batch': pipeline: 3 records had been given, 2 rows were visible"
     )
+
+
+def test_a_fault_of_a_proxy_is_told_beside_the_kill_before_it() -> None:
+    run = RunBuilder()
+    run.note(0, "process-started", "pipeline")
+    run.note(10, "process-killed", "pipeline")
+    run.fired(11, "kill-node", "halfway", "")
+    run.fired(20, "cut-channel", "amid-a-batch", "2 connections through the proxy queue closed")
+    ((killed,), (cut,)) = (of((run.history, ()), what) for what in ("process-killed", "fault-fired"))
+    assert killed.words == "is killed at the aim 'halfway'"
+    assert (cut.lane, cut.label) == ("faults of proxies", "cut-channel: amid-a-batch")
+    told = "cut-channel takes effect at the aim 'amid-a-batch': 2 connections through the proxy queue closed"
+    picture = drawn((run.history, ()))
+    assert ("0.02 s", "proxy", told) in picture.words
+    assert 'class="mark fault-fired"' in picture.picture
+    assert laid_out((run.history, ())).lanes == ("faults of proxies", "pipeline")
+
+
+TOTALS = ([(1, 5, 0, 0)], [(1, 9, 0, 0)])
+REPEATS = ([row(1), row(1)], [row(1), row(1), (9, 9, 9, 0)])
+
+
+@pytest.mark.parametrize(
+    ("promised", "reads", "expected", "labels"),
+    [
+        ({}, TOTALS, TOTALS[1], ["1 wrong", "1 vanished", ""]),
+        ({"computed": Computed(by_record=False, until=[])}, TOTALS, TOTALS[1], ["", "", ""]),
+        ({"computed": Computed(by_record=False, until=[])}, TOTALS, TOTALS[0], ["", "", "1 wrong, 1 missing"]),
+        ({"computed": Computed(by_record=True, until=[])}, TOTALS, TOTALS[1], ["1 wrong", "1 vanished", ""]),
+        ({"sink": "idempotent"}, TOTALS, TOTALS[1], ["", "", ""]),
+        ({"guarantee": "at-least-once"}, REPEATS, [row(1)], ["", "1 wrong", ""]),
+        ({"guarantee": "at-most-once"}, REPEATS[:1], [row(1), row(2)], ["1 wrong", ""]),
+    ],
+    ids=["exactly once", "totals", "wrong totals", "by record", "idempotent", "at least once", "at most once"],
+)
+def test_no_row_that_the_promises_allow_is_marked(
+    promised: dict[str, object], reads: Sequence[list[Row]], expected: list[Row], labels: list[str]
+) -> None:
+    run = RunBuilder()
+    run.note(0, "process-started", "pipeline")
+    for number, rows in enumerate(reads):
+        run.read(10 + number, *rows)
+    run.leave(90, *reads[-1])
+    history = replace(run.history, **promised)
+    lives = laid_out((history, side_by_side(expected, history.committed)))
+    assert [one.label for one in lives.happenings if one.lane == "rows seen"] == labels
 
 
 def test_a_row_is_told_in_the_read_in_which_it_vanished_was_repeated_or_is_missing() -> None:
