@@ -32,7 +32,7 @@ DESCRIPTION = """\
 For whoever has an engine. `new NAME` writes the folder NAME: a toy engine, its adapter, tests
 that pass, and a checklist. Change the adapter until it drives your engine. `check SUBJECT`
 runs a few drawn scenarios, and says which witnesses the histories have, which invariants
-these make judgeable, which of the declared faults were felt, and what is missing. It starts
+these make judgeable, which of the declared faults took effect, and what is missing. It starts
 no Spark. `list` names the subjects of this machine."""
 
 EXAMPLES = """\

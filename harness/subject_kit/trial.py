@@ -1,4 +1,4 @@
-"""A subject is tried: what its histories let the judge see, which faults it felt, and what it never showed.
+"""A subject is tried: what its histories let the judge see, which faults took effect, and what it never showed.
 
 A few drawn scenarios are run, chosen so that together they need as many of the declared
 capabilities as possible.  The quick checker judges them.

@@ -238,8 +238,8 @@ class Commits(Value, frozen=True, kw_only=True):
     """What the pipeline itself has recorded as committed, in the database of its output."""
 
     query: str = ""
-    """SQL, asked in the snapshot in which the rows are read: of how many records, in the order in which they were
-    given, the visible rows may be"""
+    """SQL that yields one number n, asked in the snapshot in which the rows are read: visible rows may come only from
+    the first n records"""
 
 
 class Computes(Value, frozen=True, kw_only=True):
