@@ -13,7 +13,7 @@ from itertools import pairwise
 from ..properties.model.history import Counted, History
 from .diagram import BOTTOM, SHEET, Diagram, picture_of
 from .labels import HEIGHT, Box
-from .lives_layout import AIMS, COMMANDS, FEED, OUTPUT, PROXIES, Happening, Life, Lives, Scale, lives_of
+from .lives_layout import AIMS, COMMANDS, FEED, OUTPUT, PROXIES, Event, Life, Scale, TimeLine, lives_of
 from .marks import mark_at
 from .model import RowPair
 from .svg import element, label, path, title
@@ -77,7 +77,7 @@ def time_line_of(name: str, history: History | None, rows: Sequence[RowPair], pr
 class _Grid:
     """The places of lanes and times, in pixels."""
 
-    def __init__(self, lives: Lives) -> None:
+    def __init__(self, lives: TimeLine) -> None:
         names = [*lives.lanes, FEED, *lives.counters]
         self.names_width = max(len(name) for name in names) * 7 + 22
         self.scale = Scale(lives, max(NARROWEST, DESK - self.names_width - 2 * MARGIN - END))
@@ -90,7 +90,7 @@ class _Grid:
         below = self.curves_top + CURVES_HEIGHT
         self.counters = {name: below + (row + 0.7) * COUNTER_HEIGHT for row, name in enumerate(lives.counters)}
         self.height = round(below + len(lives.counters) * COUNTER_HEIGHT + BOTTOM)
-        amounts = [one.amount for one in lives.happenings] + [lives.expected or 0, 1]
+        amounts = [one.amount for one in lives.events] + [lives.expected or 0, 1]
         self._most = max(amounts)
 
     def x(self, at_us: int) -> float:
@@ -101,7 +101,7 @@ class _Grid:
         return self.curves_floor - amount / self._most * (CURVES_HEIGHT - 40)
 
 
-def _names(lives: Lives, grid: _Grid) -> Iterator[str]:
+def _names(lives: TimeLine, grid: _Grid) -> Iterator[str]:
     for name, y in grid.lanes.items():
         yield label(name, 10, y + 4, class_="lane-name")
     for row, (name, kind) in enumerate(((OUTPUT, "seen"), (FEED, "given"))):
@@ -112,7 +112,7 @@ def _names(lives: Lives, grid: _Grid) -> Iterator[str]:
         yield label(name, 10, y + 4, class_="lane-name")
 
 
-def _layers(lives: Lives, grid: _Grid) -> Iterator[str]:
+def _layers(lives: TimeLine, grid: _Grid) -> Iterator[str]:
     """The layers, lowest first: waits that are cut short, lanes, lives, amounts, counters, signs, words, the clock."""
     yield from (_cut_short(place, wait, grid) for place, wait in grid.scale.cuts)
     for y in (*grid.lanes.values(), grid.curves_floor, *grid.counters.values()):
@@ -121,9 +121,9 @@ def _layers(lives: Lives, grid: _Grid) -> Iterator[str]:
     yield from _amounts(lives, grid)
     for name, taken in lives.counters.items():
         yield from _counter(taken, grid.counters[name], grid)
-    signs = [_place(one, grid) for one in lives.happenings if one.lane == OUTPUT and one.label]
+    signs = [_place(one, grid) for one in lives.events if one.lane == OUTPUT and one.label]
     placed = _Words(grid.width, signs)
-    for one in sorted(lives.happenings, key=lambda one: one.what not in FIRST):
+    for one in sorted(lives.events, key=lambda one: one.what not in FIRST):
         yield _sign(one, grid)
         if one.label:
             yield placed.beside(one, _place(one, grid))
@@ -156,13 +156,13 @@ def _life(life: Life, grid: _Grid) -> str:
     return element("g", *parts, class_="process-life")
 
 
-def _amounts(lives: Lives, grid: _Grid) -> Iterator[str]:
+def _amounts(lives: TimeLine, grid: _Grid) -> Iterator[str]:
     """What was given and what was seen, as steps, and what is expected."""
     if lives.expected is not None:
         y = grid.amount(lives.expected)
         yield element("path", class_="amount expected", d=path([(MARGIN, y), (grid.right, y)]))
-    seen = [one for one in lives.happenings if one.lane == OUTPUT]
-    given = [one for one in lives.happenings if one.what == "records-given"]
+    seen = [one for one in lives.events if one.lane == OUTPUT]
+    given = [one for one in lives.events if one.what == "records-given"]
     ends: list[tuple[float, str]] = []
     for kind, steps, words in (("given", given, "given"), ("seen", seen, "seen")):
         if steps:
@@ -176,9 +176,9 @@ def _amounts(lives: Lives, grid: _Grid) -> Iterator[str]:
         yield label(words, grid.right + 6, last, class_="note")
 
 
-def _steps(happenings: Sequence[Happening], grid: _Grid) -> list[tuple[float, float]]:
+def _steps(events: Sequence[Event], grid: _Grid) -> list[tuple[float, float]]:
     points = [(MARGIN + 0.0, grid.amount(0))]
-    for one in happenings:
+    for one in events:
         x = grid.x(one.at_us)
         points += [(x, points[-1][1]), (x, grid.amount(one.amount))]
     return [*points, (grid.right, points[-1][1])]
@@ -201,12 +201,12 @@ def _value(one: Counted) -> str:
     return one.value if isinstance(one.value, str) else f"{one.value:,}"
 
 
-def _place(one: Happening, grid: _Grid) -> tuple[float, float]:
+def _place(one: Event, grid: _Grid) -> tuple[float, float]:
     y = grid.amount(one.amount) if one.lane == OUTPUT else grid.lanes.get(one.lane, 0.0)
     return grid.x(one.at_us), y
 
 
-def _sign(one: Happening, grid: _Grid) -> str:
+def _sign(one: Event, grid: _Grid) -> str:
     x, y = _place(one, grid)
     sign = mark_at(one.what, x, y) if y else ""
     return element("g", title(f"{one.lane} {one.words}"), sign, class_=f"mark {one.what}") if sign else ""
@@ -220,7 +220,7 @@ class _Words:
         self._width = width
         self._taken = [Box(left=x - 6, top=y - 6, right=x + 6, bottom=y + 6) for x, y in signs]
 
-    def beside(self, one: Happening, place: tuple[float, float]) -> str:
+    def beside(self, one: Event, place: tuple[float, float]) -> str:
         x, y = place
         wide = len(one.label) * CHARACTER
         kind = "note fault" if one.what in BAD else "note"
@@ -234,10 +234,10 @@ class _Words:
         return ""
 
 
-def _clock(lives: Lives, grid: _Grid) -> Iterator[str]:
+def _clock(lives: TimeLine, grid: _Grid) -> Iterator[str]:
     """The times under the picture, where there is room."""
     free = 0.0
-    for at_us in sorted({one.at_us for one in lives.happenings if one.what != "aim-met"}):
+    for at_us in sorted({one.at_us for one in lives.events if one.what != "aim-met"}):
         x, text = grid.x(at_us), _time(at_us)
         if x >= free:
             yield element("path", class_="tick", d=path([(x, grid.height - BOTTOM), (x, grid.height - BOTTOM + 5)]))
@@ -249,19 +249,19 @@ def _time(at_us: int) -> str:
     return f"{at_us / 1e6:.2f} s"
 
 
-def _words(lives: Lives) -> Iterator[tuple[str, str, str]]:
+def _words(lives: TimeLine) -> Iterator[tuple[str, str, str]]:
     """(time, who, what) of everything: the text form of the picture."""
     who = {AIMS: "aim", COMMANDS: "command", PROXIES: "proxy", OUTPUT: "reader", FEED: "feed"}
-    found = [(one.at_us, who.get(one.lane, one.lane), one.words) for one in lives.happenings]
+    found = [(one.at_us, who.get(one.lane, one.lane), one.words) for one in lives.events]
     for name, taken in lives.counters.items():
         found += [(one.at_us, name, f"counter shows {_value(one)}") for one in taken]
         found += [] if taken else [(lives.ends_us, name, "counter was never seen")]
     return ((_time(at_us), name, words) for at_us, name, words in sorted(found, key=lambda one: one[0]))
 
 
-def _description(lives: Lives) -> str:
+def _description(lives: TimeLine) -> str:
     told = ("process-killed", "process-paused", "fault-fired", "rows-wrong")
-    kills = [one for one in lives.happenings if one.what in told]
+    kills = [one for one in lives.events if one.what in told]
     parts = [f"Lanes from top to bottom: {', '.join(lives.lanes)}, {OUTPUT} and {FEED}"]
     parts[0] += f", and the counters {', '.join(lives.counters)}." if lives.counters else "."
     parts += [f"At {_time(one.at_us)} {one.lane} {one.words}." for one in kills]

@@ -59,7 +59,7 @@ FASTEST = 0.5
 """the width of a millisecond, at most: what takes no time looks like it"""
 
 
-class Happening(Value, kw_only=True):
+class Event(Value, kw_only=True):
     """One event: where it is drawn, and what it is in words."""
 
     order: int
@@ -84,12 +84,12 @@ class Life(Value, kw_only=True):
     pauses: tuple[tuple[int, int | None], ...] = ()
 
 
-class Lives(Value, kw_only=True):
+class TimeLine(Value, kw_only=True):
     """A whole picture."""
 
     lanes: tuple[str, ...]
     """commands, aims, faults of proxies, and the processes"""
-    happenings: tuple[Happening, ...]
+    events: tuple[Event, ...]
     """in order"""
     lives: tuple[Life, ...]
     counters: dict[str, tuple[Counted, ...]]
@@ -98,33 +98,33 @@ class Lives(Value, kw_only=True):
     ends_us: int
 
 
-def lives_of(history: History | None, rows: Sequence[RowPair]) -> Lives | None:
+def lives_of(history: History | None, rows: Sequence[RowPair]) -> TimeLine | None:
     """The lives in a history; None if it has no process of a pipeline.  `rows` are those of its output."""
     if history is None or not any(entry.what == "process-started" for entry in history.timeline):
         return None
     expected = Counter(row.expected for row in rows if row.expected is not None) or None
-    happenings = sorted([*_of_pipeline(history), *_of_reader(history, expected)], key=lambda one: one.order)
+    events = sorted([*_of_pipeline(history), *_of_reader(history, expected)], key=lambda one: one.order)
     counters = {} if not isinstance(history.counters, dict) else history.counters
     # The pipeline's own process is started behind all roles, and drawn above them.
-    named = dict.fromkeys(one.lane for one in happenings)
+    named = dict.fromkeys(one.lane for one in events)
     processes = sorted((name for name in named if name not in OTHER_LANES), key=lambda name: name != OWN)
-    return Lives(
+    return TimeLine(
         lanes=(*(lane for lane in (COMMANDS, AIMS, PROXIES) if lane in named), *processes),
-        happenings=tuple(happenings),
+        events=tuple(events),
         lives=tuple(life for process in processes for life in _lives(process, history.timeline)),
         counters={name: tuple(taken) for name, taken in counters.items()},
         expected=None if expected is None else expected.total(),
-        ends_us=max(one.at_us for one in happenings),
+        ends_us=max(one.at_us for one in events),
     )
 
 
-def _of_pipeline(history: History) -> Iterator[Happening]:
+def _of_pipeline(history: History) -> Iterator[Event]:
     faults = {_struck(history, entry): entry for entry in history.journal if isinstance(entry, FaultFired)}
     lanes = {"aim-met": AIMS, "records-given": FEED}
     for entry in history.timeline:
         if entry.what in (*OF_PROCESSES, *OF_WORK, *lanes):
             words, label = _said(entry, faults.get(entry.order))
-            yield Happening(
+            yield Event(
                 order=entry.order,
                 at_us=entry.at_us,
                 lane=lanes.get(entry.what, entry.task),
@@ -166,7 +166,7 @@ def _aim(fault: FaultFired) -> str:
     return f" at the aim {fault.phase!r}" if fault.phase != "at a time" else " at a time"
 
 
-def _of_journal(event: AnyJournalEntry) -> Iterator[Happening]:
+def _of_journal(event: AnyJournalEntry) -> Iterator[Event]:
     lane, what, words, label = COMMANDS, "", "", ""
     match event:
         case FaultFired(kind=kind, phase=phase, detail=detail) if kind not in STRUCK:
@@ -184,10 +184,10 @@ def _of_journal(event: AnyJournalEntry) -> Iterator[Happening]:
             words = f"the job ends: {status}" + (f": {reason}" if reason else "")
             words += "" if event.covers is None else f"; it covers {plural(event.covers.get(0, 0), 'record')}"
     if what:
-        yield Happening(order=event.order, at_us=event.at_us, lane=lane, what=what, words=words, label=label)
+        yield Event(order=event.order, at_us=event.at_us, lane=lane, what=what, words=words, label=label)
 
 
-def _of_reader(history: History, expected: Counter[Row] | None) -> Iterator[Happening]:
+def _of_reader(history: History, expected: Counter[Row] | None) -> Iterator[Event]:
     """The reads that saw other rows than the one before."""
     seen = {read.ended: read.seen for read in history.reads}
     before = Counter[Row]()
@@ -228,7 +228,7 @@ def _faulty(
     return _Faulty(Counter() if replaced else vanished, wrong, missing)
 
 
-def _read(entry: Timed, before: Counter[Row], rows: Counter[Row], faulty: _Faulty) -> Happening:
+def _read(entry: Timed, before: Counter[Row], rows: Counter[Row], faulty: _Faulty) -> Event:
     vanished, wrong, missing = faulty
     new = rows - before
     parts = [f"{plural(rows.total(), 'row')} seen{f' {entry.detail}' if entry.detail else ''}"]
@@ -238,7 +238,7 @@ def _read(entry: Timed, before: Counter[Row], rows: Counter[Row], faulty: _Fault
     parts += [f"{missing.total():,} missing: {_rows(missing)}"] if missing else []
     beside = [f"{found.total():,} {word}" for found, word in ((wrong, "wrong"), (vanished, "vanished")) if found]
     beside += [f"{missing.total():,} missing"] if missing else []
-    return Happening(
+    return Event(
         order=entry.order,
         at_us=entry.at_us,
         lane=OUTPUT,
@@ -283,9 +283,9 @@ def _lives(process: str, timeline: Iterable[Timed]) -> Iterator[Life]:
 class Scale:
     """Maps the time of the run to a place, in pixels from the first event."""
 
-    def __init__(self, lives: Lives, width: float = WIDTH) -> None:
+    def __init__(self, lives: TimeLine, width: float = WIDTH) -> None:
         """`width` is what the places have if the signs allow it."""
-        times = sorted({(one.at_us, one.lane if _has_sign(one) else "") for one in lives.happenings})
+        times = sorted({(one.at_us, one.lane if _has_sign(one) else "") for one in lives.events})
         times += [(taken.at_us, "") for values in lives.counters.values() for taken in values]
         times.sort()
         waits = [after[0] - before[0] for before, after in pairwise(times)]
@@ -332,7 +332,7 @@ class Scale:
         return left + (right - left) * (at_us - first) / (last - first)
 
 
-def _has_sign(one: Happening) -> bool:
+def _has_sign(one: Event) -> bool:
     return one.what not in ("records-given", "output-read")
 
 

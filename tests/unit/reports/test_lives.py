@@ -13,7 +13,7 @@ from cutproof.properties.model.history import Computed, History
 from cutproof.properties.model.workload import Row
 from cutproof.reports.diagram import Diagram
 from cutproof.reports.lives import CHARACTER, time_line_of
-from cutproof.reports.lives_layout import APART, LONGEST_WAIT, WIDTH, Happening, Lives, Scale, lives_of
+from cutproof.reports.lives_layout import APART, LONGEST_WAIT, WIDTH, Event, Scale, TimeLine, lives_of
 from cutproof.reports.model import RowPair
 from cutproof.reports.rows import side_by_side
 from unit.reports import stories
@@ -24,7 +24,7 @@ RUNS: dict[str, Run] = {"repeating": repeating(), "one": (of_one_event(), ()), "
 SIGNS = ("process-", "work-", "aim-met", "command-", "job-ended", "rows-")
 
 
-def laid_out(run: Run) -> Lives:
+def laid_out(run: Run) -> TimeLine:
     found = lives_of(*run)
     assert found is not None
     return found
@@ -36,8 +36,8 @@ def drawn(run: Run) -> Diagram:
     return found
 
 
-def of(run: Run, what: str) -> list[Happening]:
-    return [one for one in laid_out(run).happenings if one.what == what]
+def of(run: Run, what: str) -> list[Event]:
+    return [one for one in laid_out(run).events if one.what == what]
 
 
 def test_a_history_of_an_engine_has_no_time_line_of_processes() -> None:
@@ -123,14 +123,12 @@ def test_no_row_that_the_promises_allow_is_marked(
     run.leave(90, *reads[-1])
     history = replace(run.history, **promised)
     lives = laid_out((history, side_by_side(expected, history.committed)))
-    assert [one.label for one in lives.happenings if one.lane == "rows seen"] == labels
+    assert [one.label for one in lives.events if one.lane == "rows seen"] == labels
 
 
 def test_a_row_is_told_in_the_read_in_which_it_vanished_was_repeated_or_is_missing() -> None:
     told = [
-        (one.at_us // 1_000, one.label, one.words)
-        for one in laid_out(repeating()).happenings
-        if one.lane == "rows seen"
+        (one.at_us // 1_000, one.label, one.words) for one in laid_out(repeating()).events if one.lane == "rows seen"
     ]
     assert told == [
         (180_020, "", "0 rows seen"),
@@ -157,10 +155,10 @@ def test_the_three_minutes_in_which_nothing_happens_are_cut_short() -> None:
 def test_places_follow_the_clock_and_signs_of_a_lane_are_apart(name: str) -> None:
     lives = laid_out(RUNS[name])
     scale = Scale(lives)
-    places = [scale.x(at_us) for at_us in sorted(one.at_us for one in lives.happenings)]
+    places = [scale.x(at_us) for at_us in sorted(one.at_us for one in lives.events)]
     assert places == sorted(places)
-    for lane in {one.lane for one in lives.happenings}:
-        signs = {one.at_us for one in lives.happenings if one.lane == lane and one.what.startswith(SIGNS)}
+    for lane in {one.lane for one in lives.events}:
+        signs = {one.at_us for one in lives.events if one.lane == lane and one.what.startswith(SIGNS)}
         assert all(after - before >= APART - 0.01 for before, after in pairwise(map(scale.x, sorted(signs))))
 
 
@@ -180,7 +178,7 @@ def test_all_that_is_drawn_is_inside_the_picture(name: str) -> None:
 
 def test_the_words_have_everything_that_is_drawn() -> None:
     lives, words = laid_out(repeating()), drawn(repeating()).words
-    assert len(words) == len(lives.happenings) + 4, "and the values of the counters, one of which has none"
+    assert len(words) == len(lives.events) + 4, "and the values of the counters, one of which has none"
     assert [(who, what) for _, who, what in words if "counter" in what] == [
         ("commits", "counter shows 1"),
         ("state", "counter shows running"),
