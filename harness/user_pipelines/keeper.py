@@ -8,8 +8,9 @@ a command left behind becomes the keeper's own child (PR_SET_CHILD_SUBREAPER).  
 
 Requests: {"start": [argument, ...], "environment": {...}, "folder": "...", "log": "...", "output": "..."} answers
 {"pid": n} or {"error": "..."}, and standard output goes to the file `output` if it is not ""; with "waits": true the
-command waits for a line of standard input, which {"go": pid} gives it, and answers {"sent": bool}; {"signal": n,
-"pid": n} sends a signal to the command's whole session and answers {"sent": bool};
+command waits for a line of standard input, which {"go": pid} gives it, and answers {"sent": bool}; {"unread": pid}
+answers {"unread": bool}, whether that line was given and not read so far; {"signal": n, "pid": n} sends a signal to
+the command's whole session and answers {"sent": bool};
 {"poll": pid} answers {"code": n or null}; {"end": pid} kills what is left of a command and answers {"code": n}.
 """
 
@@ -17,11 +18,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import shutil
 import signal
+import struct
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +39,9 @@ _codes: dict[int, int] = {}
 _started: set[int] = set()
 _waiting: dict[int, int] = {}
 """by command: where the line is written that it waits for"""
+_lines: dict[int, int] = {}
+"""by command that waits, or that has been given its line: the end of the pipe from which the command reads.  The keeper
+reads nothing; it asks how much is left."""
 
 
 def main() -> None:
@@ -59,6 +66,8 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"code": _codes.get(request["poll"])}
     if "go" in request:
         return {"sent": _go(request["go"])}
+    if "unread" in request:
+        return {"unread": _has_unread_line(request["unread"])}
     if "end" in request:
         return {"code": _end(request["end"])}
     return {"sent": _signal(request["pid"], request["signal"])}
@@ -71,11 +80,12 @@ def _start(request: dict[str, Any]) -> dict[str, Any]:
     if pid == 0:
         _become(request, write, line)
     os.close(write)
-    os.close(line)
     with os.fdopen(read, "rb") as told:
         error = told.read().decode()  # ends as the command begins: the pipe is closed by exec
-    if to_line is not None:
-        _waiting[pid] = to_line
+    if to_line is None:
+        os.close(line)
+    else:
+        _waiting[pid], _lines[pid] = to_line, line
     if error:
         os.waitpid(pid, 0)
         _forget_line(pid)
@@ -89,15 +99,23 @@ def _go(pid: int) -> bool:
     _reap()
     if pid not in _waiting or pid in _codes:
         return False
-    with contextlib.suppress(BrokenPipeError):  # it has closed its input: it does not wait
-        os.write(_waiting[pid], b"go\n")
-    _forget_line(pid)
+    os.write(_waiting[pid], b"go\n")
+    os.close(_waiting.pop(pid))
     return True
 
 
+def _has_unread_line(pid: int) -> bool:
+    """Whether a command was given its line, and has not read it."""
+    if pid not in _lines or pid in _waiting:
+        return False
+    (left,) = struct.unpack("i", fcntl.ioctl(_lines[pid], termios.FIONREAD, b"\0" * 4))
+    return bool(left)
+
+
 def _forget_line(pid: int) -> None:
-    if pid in _waiting:
-        os.close(_waiting.pop(pid))
+    for ends in (_waiting, _lines):
+        if pid in ends:
+            os.close(ends.pop(pid))
 
 
 def _become(request: dict[str, Any], errors: int, line: int) -> None:
@@ -131,7 +149,6 @@ def _signal(pid: int, number: int) -> bool:
 
 def _end(pid: int) -> int | None:
     """Kill what is left of a command, and wait for it."""
-    _forget_line(pid)
     for _ in range(ROUNDS):
         left = list(_of_session(pid))
         for one in left:
@@ -141,6 +158,7 @@ def _end(pid: int) -> int | None:
         if not left and (pid in _codes or pid not in _started):
             break
         time.sleep(0.01)
+    _forget_line(pid)  # not before: a command that waits would find the end of its input, and begin
     return _codes.get(pid)
 
 

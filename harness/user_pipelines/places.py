@@ -17,6 +17,9 @@ other run has, for the name of a table or a topic; {pipeline} is the folder of t
 that runs cutproof; {venv}, {jars} and {java_home} are folders of what the file needs; {parallelism} is a number of
 subtasks, in the command that resumes a job.  Beside these there are ports
 ({port1} to {port9}), and the file's own parameters."""
+NAME = re.compile(r"[A-Za-z0-9_-]+")
+"""of a role or of a proxy"""
+NAME_IN_WORDS = "a name has letters, digits, underscores and hyphens"
 PORTS = tuple(f"port{number}" for number in range(1, 10))
 _LISTENED = range(10_000, 32_768)
 """ports that are not those of outgoing connections, which begin at the end on Linux"""

@@ -35,6 +35,7 @@ class Keeper:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            start_new_session=True,  # a signal to the harness's process group must not end the keeper too
         )
         self._answer()
 
@@ -63,6 +64,10 @@ class Keeper:
     def go(self, pid: int) -> bool:
         """Have a command that waits go on; whether it still ran."""
         return bool(self._ask({"go": pid})["sent"])
+
+    def has_unread_line(self, pid: int) -> bool:
+        """Whether a command that waits was given its line, and has not read it."""
+        return bool(self._ask({"unread": pid})["unread"])
 
     def kill(self, pid: int) -> bool:
         """Send SIGKILL to all processes of a command; whether the command still ran."""
@@ -124,3 +129,12 @@ class Keeper:
 def environment_of(extra: dict[str, str]) -> dict[str, str]:
     """The environment of a pipeline's commands: the harness's own, and what its file adds."""
     return {**os.environ, **extra}
+
+
+def end_in_words(code: int | None) -> str:
+    return "did not end" if code is None else f"ended with {code_in_words(code)}"
+
+
+def code_in_words(code: int) -> str:
+    """How a command has ended (`Keeper.exit_code`)."""
+    return f"signal {-code}" if code < 0 else f"exit code {code}"

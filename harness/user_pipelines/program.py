@@ -9,10 +9,10 @@ from pathlib import Path
 from ..subject.port import SubjectFailed
 from .aims import tail
 from .description import Program, Run
+from .log import Log, last_lines
 from .places import filled
 from .processes import Keeper, environment_of
 
-LAST_LINES = 3
 Note = Callable[[str, str, str], object]
 """records what has happened, to which process, and how"""
 
@@ -26,9 +26,8 @@ class Process:
         self._keeper = keeper
         self._places = places
         self._note = note
-        self.log = keeper.folder / f"log-{name}"
+        self.log = Log(keeper.folder / f"log-{name}")
         """what it has printed, in all its lives"""
-        self.log.touch()
         self.since = 0
         """the place in the log at which its present life began"""
         self.pid: int | None = None
@@ -38,11 +37,15 @@ class Process:
         self.resumes_at: float | None = None
         """when it is to go on, while it is paused"""
         self.was_killed = False
-        """and not started again since"""
+        """or has ended by itself and is to go on as after a kill; and not started again since"""
         self._command = program.start
         self._waits = isinstance(program, Run) and program.spare
         """whether its processes come up, and then wait until they may begin"""
         self._spare: int | None = None
+        self._spares = 0
+        """how many have been started"""
+        self._log_of_spare: Path | None = None
+        """where a spare prints that has not taken over"""
 
     @property
     def runs(self) -> bool:
@@ -70,9 +73,10 @@ class Process:
     def start_spare(self) -> None:
         """Start the process that takes over after the next kill, if the file asks for one and there is none yet."""
         if self._waits and self._spare is None:
-            since = self.since
-            self._spare = self.launch(self.program.restart or self._command, waits=True)
-            self.since = since
+            self._spares += 1
+            log = self._keeper.folder / f"log-{self.name}-spare-{self._spares}"
+            self._spare = self._start_command(self.program.restart or self._command, log, waits=True)
+            self._log_of_spare = log
 
     def end_spare(self) -> None:
         """Kill the process that no kill needed."""
@@ -80,16 +84,28 @@ class Process:
             self._keeper.end(self._spare)
             self._spare = None
 
+    def has_unread_line(self) -> bool:
+        """Whether it has been given the line that a process with spares waits for, and has not read it."""
+        return self._waits and self.pid is not None and self._keeper.has_unread_line(self.pid)
+
     def _took_over(self) -> bool:
         """Have the spare begin; whether there is one.  Raises SubjectFailed if it did not wait."""
         if self._spare is None:
             return False
-        since = self.end_of_log()  # marked before the process can print anything more
+        self.since = self.log.end()  # marked before the process can print anything more
         if not self._keeper.go(self._spare):
-            raise SubjectFailed(f"run.spare: it ended before it was given a line to go on: {self.last_words()}")
-        self.since = since
+            words = last_lines(tail(self.log.path, 0))
+            raise SubjectFailed(f"run.spare: it ended before it was given a line to go on: {words}")
         self.pid, self._spare = self._spare, None
         return True
+
+    def go_on_as_after_a_kill(self) -> None:
+        """It has ended, and is to be started again.  The lines of its spare are its own from now on."""
+        self.pid, self.was_killed, self.resumes_at = None, True, None
+        if self._spare is not None and self._log_of_spare is not None:
+            self.log.go_on_in(self._log_of_spare)
+            self.since, self._log_of_spare = self.log.end(), None
+        self.restart_later()
 
     def launch(self, command: tuple[str, ...], output: Path | None = None, *, waits: bool = False) -> int:
         """Start a command with the process's environment and log; standard output may go to a file of its own.
@@ -98,9 +114,13 @@ class Process:
         """
         if output is None:
             self.since = self.end_of_log()
+        return self._start_command(command, self.log.path, output, waits=waits)
+
+    def _start_command(
+        self, command: tuple[str, ...], log: Path, output: Path | None = None, *, waits: bool = False
+    ) -> int:
         arguments = [filled(argument, self._places) for argument in command]
-        folder = self._keeper.folder
-        return self._keeper.start(arguments, self._environment(), folder, self.log, output, waits=waits)
+        return self._keeper.start(arguments, self._environment(), self._keeper.folder, log, output, waits=waits)
 
     def kill(self) -> bool:
         """SIGKILL to all of its processes; it is to be started again.  Whether it still ran."""
@@ -108,8 +128,7 @@ class Process:
             return False
         self._note("process-killed", self.name, "")
         self._keeper.end(self.pid)
-        self.pid, self.was_killed, self.resumes_at = None, True, None
-        self.restart_later()
+        self.go_on_as_after_a_kill()
         return True
 
     def restart_later(self) -> None:
@@ -151,16 +170,15 @@ class Process:
 
     def end_of_log(self) -> int:
         """Where in its log the next line will be."""
-        return self.log.stat().st_size
+        return self.log.end()
 
     def printed(self, since: int | None = None) -> str:
         """What it has printed in its present life, or since a place in its log."""
-        return tail(self.log, self.since if since is None else since)
+        return self.log.since(self.since if since is None else since)
 
     def last_words(self) -> str:
         """The last lines of its present life."""
-        lines = [line.strip() for line in self.printed().split("\n") if line.strip()]
-        return " | ".join(lines[-LAST_LINES:]) or "it has printed nothing"
+        return last_lines(self.printed())
 
     def _environment(self) -> dict[str, str]:
         added = {name: filled(value, self._places) for name, value in self.program.environment.items()}

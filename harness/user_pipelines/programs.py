@@ -10,7 +10,7 @@ from ..subject.port import SubjectFailed
 from .aims import Lookout
 from .description import Aim, Pipeline, Role
 from .output import NotReadable
-from .processes import Keeper
+from .processes import Keeper, code_in_words, end_in_words
 from .program import Note, Process
 from .watches import Recovery
 
@@ -130,11 +130,3 @@ class Programs:
 
     def _named(self, role: str) -> Process:
         return next((one for one in self.roles if one.name == role), self.own)
-
-
-def end_in_words(code: int | None) -> str:
-    return "did not end" if code is None else f"ended with {code_in_words(code)}"
-
-
-def code_in_words(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit code {code}"

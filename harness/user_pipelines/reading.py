@@ -32,7 +32,7 @@ from .description import (
     Read,
     Role,
 )
-from .places import PARALLELISM, PLACES, is_port, places_in
+from .places import NAME, NAME_IN_WORDS, PARALLELISM, PLACES, is_port, places_in
 from .proxying.problems import proxy_problems
 
 WHAT = "a pipeline file"
@@ -57,7 +57,6 @@ FEED_FIELDS: dict[str, tuple[str, ...]] = {
 """what each kind of feed needs"""
 PROVIDED_BY = {"venv": "python", "jars": "jars", "java_home": "java"}
 """which list of needs a place is a folder of"""
-ROLE = re.compile(r"[A-Za-z0-9_-]+")
 COMMANDS = "commands"
 """the name under which the commands of a job are logged, beside the processes"""
 TIMES = ("value", "tag")
@@ -231,11 +230,7 @@ def _name_problems(file: PipelineFile) -> list[str]:
     found = [f"aims.{HALFWAY}: every pipeline has an aim of this name already"] if HALFWAY in file.aims else []
     found += [f"roles.{OWN}: this is the name of the pipeline's own process"] if OWN in file.roles else []
     found += [f"roles.{COMMANDS}: the commands of a job have this name"] if COMMANDS in file.roles else []
-    found += [
-        f"roles.{name}: a name has letters, digits, underscores and hyphens"
-        for name in file.roles
-        if not ROLE.fullmatch(name)
-    ]
+    found += [f"roles.{name}: {NAME_IN_WORDS}" for name in file.roles if not NAME.fullmatch(name)]
     for name in file.parameters:
         if name in PLACES or is_port(name):
             found.append(f"parameters.{name}: a place has this name already")

@@ -31,9 +31,9 @@ from .description import HALFWAY, Aim, Pipeline, Role
 from .feeding.kinds import feeder_of
 from .journal import Journal
 from .places import PORTS, free_ports
-from .processes import Keeper
+from .processes import Keeper, code_in_words, end_in_words
 from .program import Process
-from .programs import POLL_S, Programs, code_in_words, end_in_words
+from .programs import POLL_S, Programs
 from .proxying.disturbance import may_be_noticed, proxy_of
 from .proxying.proxies import Proxies
 from .reader import Reader, expected_rows
@@ -42,6 +42,7 @@ from .watches import NOTICED_WITHIN_S, Interrupted, Recovery, Watch
 TIMEOUTS = 20
 """after so many times `timeout_s` a pipeline whose output goes on changing is cut off"""
 WITNESSES = ("reader", "journal")
+UNREAD = "it did not read its line; each process has to read a line of its standard input before it looks at its input"
 
 
 class Stopped(NamedTuple):
@@ -257,8 +258,19 @@ class PipelineRun:
         if not self._reader.is_due(now):
             return
         self._reader.read()
+        self._demand_line_was_read()
         if not self._stored_seen:
             self._sees_stored()
+
+    def _demand_line_was_read(self) -> None:
+        """Raise SubjectFailed if the output shows that a process with a spare has begun, and did not wait for its line.
+
+        Rows of a second life may be those of the first, or of roles that have gone on.
+        """
+        reader, is_first = self._reader, self._attempts == 1
+        late = reader.changed_at > self._own.started_at + NOTICED_WITHIN_S
+        if reader.rows and (is_first or (late and not self._programs.roles)) and self._own.has_unread_line():
+            raise SubjectFailed(f"run.spare: {UNREAD}")
 
     def _look_for_recovery(self) -> None:
         if not self._own.runs:  # nothing has continued yet
@@ -295,14 +307,17 @@ class PipelineRun:
             return False
         if not self._sees_stored():  # an aim that is met before is no moment
             return False
-        due = next((one for one in self._watches if one.is_due(now - self._began)), None)
-        if due is None:
-            return False
+        for one in self._watches:  # one that cannot begin keeps no other from it
+            if one.is_due(now - self._began) and self._begins(one, now):
+                return not self._own.runs
+        return False
+
+    def _begins(self, due: Watch, now: float) -> bool:
+        """Apply a fault that is due, unless it has to wait; whether it has begun."""
         self._reader.read()  # the last read may be older than the last rows
         fault = self._scenario.faults[due.number]
         if self._holds_work() and isinstance(fault, ChannelFault):
-            self._disturb(due, fault)
-            return False
+            return self._disturb(due, fault)
         if not self._holds_work() or not isinstance(fault, KillNode | PauseNode):
             return False
         struck = self._programs.all[fault.node]
@@ -317,27 +332,30 @@ class PipelineRun:
         self._journal.fired(due.number, kind_of(fault), due.name, f"{which}{self._work()}", self._attempts)
         if isinstance(fault, PauseNode):
             self._interrupted = None if watched is None else Interrupted(f"{struck.name} was paused", watched)
-            return False
+            return True
         self._recovery, self._interrupted = watched, None
+        self.proxies.forget_recoveries()
         if struck is self._own:
             self._cause = "it was killed"
-            return True
-        self._next_attempt(f"{struck.name} was killed")
-        return False
+        else:
+            self._next_attempt(f"{struck.name} was killed")
+        return True
 
     def _work(self) -> str:
         """What the pipeline has been given and has put out, in words."""
         return f"{self._feeder.given} records had been given, {len(self._reader.rows)} rows were visible"
 
-    def _disturb(self, due: Watch, fault: ChannelFault) -> None:
-        """Begin a fault of a proxy, unless it has to wait."""
+    def _disturb(self, due: Watch, fault: ChannelFault) -> bool:
+        """Begin a fault of a proxy, unless it has to wait; whether it has begun."""
         name = proxy_of(fault)
         if name in self._proxies_busy and not self._programs.sees(self._proxies_busy[name]):
-            return
+            return False
         recovery = self._recovery_by(self._file.proxies[name].restored) if may_be_noticed(fault) else None
-        if self.proxies.begin(due.number, fault, due.name, self._work(), recovery):
-            self._watches.remove(due)
-            self._struck_at = time.monotonic()
+        if not self.proxies.begin(due.number, fault, due.name, self._work(), recovery):
+            return False
+        self._watches.remove(due)
+        self._struck_at = time.monotonic()
+        return True
 
     def _watch_proxies(self, now: float) -> None:
         """Record the faults of proxies that connections have felt."""
@@ -378,10 +396,13 @@ class PipelineRun:
 
     def _has_ended(self, code: int) -> bool:
         self._look_for_recovery()  # the process may have printed its last lines since
+        unread = self._own.has_unread_line()
         self._own.forget(f"by itself, with {code_in_words(code)}")
         if (code != 0 or not self._file.run.ends) and self._was_disturbed():
             self._continue_later(f"it {end_in_words(code)}, since its connections were disturbed")
             return False
+        if unread:
+            raise SubjectFailed(f"run.spare: {UNREAD}: {self._own.last_words()}")
         if code != 0:
             self._has_failed(f"it ended with {code_in_words(code)}")
             return True
@@ -415,8 +436,7 @@ class PipelineRun:
     def _continue_later(self, cause: str) -> None:
         """Start the pipeline's own process again, as after a kill."""
         self._cause = cause
-        self._own.was_killed = True
-        self._own.restart_later()
+        self._own.go_on_as_after_a_kill()
         self._recovery = self._recovery_by(None)
 
     def _is_at_rest(self, now: float) -> bool:
@@ -526,6 +546,7 @@ class PipelineRun:
         """Start the pipeline's own process."""
         self._next_attempt(cause)
         self._interrupted = None
+        self.proxies.forget_recoveries()
         if self._file.stored is not None and self._file.stored.log:  # of the lines of this life
             self._stored_seen = False
         if self._recovery is not None:  # marked before the process can print anything

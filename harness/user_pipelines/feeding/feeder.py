@@ -22,13 +22,15 @@ class Feeder(ABC):
     def __init__(self, feed: Feed, records: Sequence[InputRecord]) -> None:
         self._feed = feed
         self._names = {name: feed.columns.get(name, name) for name in RECORD}
-        self._rows = [self._row(record) for record in records]
+        self._records = list(records)
+        """with those that come behind the workload's"""
         self._workload = len(records)
         # Twice, each by itself: Spark moves its watermark behind a micro-batch, and a driver that was killed then puts
         # out what the watermark has closed with its next input, and with no other.
         if feed.last_record:
             key, value, tag = (feed.last_record.get(name, 0) for name in RECORD)
-            self._rows += [self._row((key, value, tag))] * LAST_RECORDS
+            self._records += [(key, value, tag)] * LAST_RECORDS
+        self._rows = [self._row(record) for record in self._records]
         self.given = 0
         """how many records are there"""
         self.problem = ""

@@ -36,7 +36,7 @@ class ToTopic(Feeder):
     def __init__(self, feed: Feed, records: Sequence[InputRecord], servers: str, topic: str) -> None:
         super().__init__(feed, records)
         self._topic = topic
-        self._keys = [None if key is None else str(key) for key, _, _ in records]
+        self._keys = [None if key is None else str(key) for key, _, _ in self._records]
         self._sent = 0
         self._refused: str | None = None
         self._servers = servers

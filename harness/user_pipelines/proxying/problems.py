@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from ...runtime.config import nearest
 from ..description import BREAKING, CLIENT, LOSSLESS, PipelineFile, Proxy
-from ..places import is_port, places_in
+from ..places import NAME, NAME_IN_WORDS, is_port, places_in
 
-NAME = re.compile(r"[A-Za-z0-9_-]+")
 PORTS = range(1, 65_536)
 LONGEST_MS = 60_000
 Texts = Sequence[tuple[str, str]]
@@ -45,7 +43,7 @@ def proxy_problems(file: PipelineFile, of_commands: Texts, of_cutproof: Texts) -
 
 
 def _own_problems(name: str, proxy: Proxy) -> list[str]:
-    found = [] if NAME.fullmatch(name) else [": a name has letters, digits, underscores and hyphens"]
+    found = [] if NAME.fullmatch(name) else [f": {NAME_IN_WORDS}"]
     found += [": this is the name of the other end of a connection"] if name == CLIENT else []
     if not _port_of(proxy.listen):
         found.append(f".listen: {proxy.listen!r} is not the place of a port, such as {{port2}}")

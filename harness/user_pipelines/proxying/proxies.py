@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from ....faults.injectors.toxiproxy import ToxiproxyFailed
@@ -17,8 +17,9 @@ from ...runtime.exit_codes import HarnessFailed
 from ...toxiproxy.server import ProxyServer
 from ..aims import tail
 from ..description import Proxy
-from ..places import filled, free_ports
-from ..processes import Keeper, environment_of
+from ..log import last_lines
+from ..places import PORTS, filled, free_ports
+from ..processes import Keeper, end_in_words, environment_of
 from ..watches import Recovery
 from .connections import inodes_of, sockets
 from .disturbance import Disturbance, proxy_of, towards_upstream, toxic_of
@@ -33,8 +34,10 @@ CLOSES_WITHIN_S = 0.5
 class OfKeeper:
     """A keeper as the host of a server (`toxiproxy.server.Host`)."""
 
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, keeper: Keeper, taken: Collection[str] = ()) -> None:
+        """`taken` are ports that the run gives to its processes, though nobody may listen on them yet."""
         self._keeper = keeper
+        self._taken = taken
         self._log = keeper.folder / "log-toxiproxy"
         self._killed: set[int] = set()
 
@@ -55,15 +58,15 @@ class OfKeeper:
         code = self._keeper.exit_code(pid)
         if code is None or pid in self._killed:
             return ""
-        how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        lines = [line.strip() for line in tail(self._log, 0).split("\n") if line.strip()]
-        return f"it ended with {how}: {lines[-1] if lines else 'it has printed nothing'}"
+        return f"it {end_in_words(code)}: {last_lines(tail(self._log, 0))}"
 
     def new_socket(self) -> socket.socket:
         return socket.socket()
 
     def free_port(self) -> int:
-        return int(free_ports(["control"])["control"])
+        while (port := free_ports(["control"])["control"]) in self._taken:
+            pass
+        return int(port)
 
     def may_forward_to(self, port: int) -> bool:
         """The file's user has named the port."""
@@ -74,7 +77,7 @@ class Proxies:
     """The proxies of a run, and what is done to them.  Without any, no server is started."""
 
     def __init__(self, proxies: Mapping[str, Proxy], keeper: Keeper, places: Mapping[str, str]) -> None:
-        self._host = OfKeeper(keeper)
+        self._host = OfKeeper(keeper, [places[name] for name in PORTS if name in places])
         self._ports = {name: _ports(one, places) for name, one in proxies.items()}
         """the ports of each: where it listens, and where it forwards to"""
         self._server: ProxyServer | None = None
@@ -176,6 +179,11 @@ class Proxies:
             if one.is_felt or now >= one.ends + CLOSES_WITHIN_S:
                 self._closing.remove(one)
         return felt
+
+    def forget_recoveries(self) -> None:
+        """A process is killed or started: what the pipeline does from now on shows nothing of the faults so far."""
+        for one in self._begun:
+            one.recovery = None
 
     def close(self) -> None:
         """End every fault; raises HarnessFailed if another program has used the server: then the run is not judged."""

@@ -30,7 +30,7 @@ def main(records: str, tables: str, checkpoints: str, jars: str) -> None:
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    sys.stdin.readline()  # a spare waits here until the process before it was killed
+    sys.stdin.readline() or sys.exit()  # a spare waits here until the process before it was killed
     begun = sorted(int(one.name) for one in Path(checkpoints, "offsets").glob("[0-9]*"))
     spark.sql(f"CREATE TABLE IF NOT EXISTS {TABLE} (key BIGINT, value BIGINT, tag BIGINT) USING iceberg")
     if begun:

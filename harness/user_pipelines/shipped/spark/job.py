@@ -159,7 +159,7 @@ def main(records: str, output: str, checkpoints: str, way: str, jars: str = "") 
     if way not in WAYS:
         sys.exit(f"{way} is none of {', '.join(WAYS)}")
     spark = started(jars)
-    sys.stdin.readline()  # a spare waits here until the process before it was killed
+    sys.stdin.readline() or sys.exit()  # a spare waits here until the process before it was killed
     rows = spark.readStream.schema("key BIGINT, value BIGINT, tag BIGINT").option("maxFilesPerTrigger", 1).json(records)
     query = WAYS[way](rows, f"{output}/rows").option("checkpointLocation", checkpoints).trigger(availableNow=True)
     query.start().awaitTermination()

@@ -255,6 +255,14 @@ def test_records_reach_a_topic_once_and_in_order_though_its_broker_is_away_for_a
     assert client.written == [("input", row, key) for row, key in zip(AS_JSON, ("1", "2", None), strict=True)]
 
 
+def test_a_last_record_reaches_a_topic_too(client: Client) -> None:
+    feed = ToTopic(Feed(last_record={"key": 7, "tag": 900}), RECORDS, "127.0.0.1:1", "input")
+    feed.open()
+    feed.give_all()
+    last = ("input", {"key": 7, "value": 0, "tag": 900}, "7")
+    assert client.written[len(RECORDS) :] == [last, last]
+
+
 def test_a_record_that_a_topic_refuses_is_said(client: Client) -> None:
     client.refusal = Said("not authorized")
     feed = ToTopic(Feed(), RECORDS, "127.0.0.1:1", "input")

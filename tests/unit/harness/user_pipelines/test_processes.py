@@ -113,7 +113,8 @@ def with_spare(keeper: Keeper, command: list[str]) -> Process:
     one.start()
     one.start_spare()
     deadline = time.monotonic() + WITHIN_S
-    while one.printed(0).count("up") < 2 and time.monotonic() < deadline:
+    logs = (keeper.folder / "log-pipeline", keeper.folder / "log-pipeline-spare-1")
+    while not all(log.exists() and "up" in log.read_text() for log in logs) and time.monotonic() < deadline:
         time.sleep(0.005)
     return one
 
@@ -139,10 +140,41 @@ def test_a_spare_that_nothing_needed_is_ended_with_its_process(keeper: Keeper) -
 
 def test_a_spare_that_did_not_wait_is_told(keeper: Keeper) -> None:
     one = with_spare(keeper, ["sh", "-c", "echo up"])
-    one.kill()
-    one.was_killed = True
-    with pytest.raises(SubjectFailed, match=r"run\.spare: it ended before it was given a line"):
+    one.go_on_as_after_a_kill()
+    with pytest.raises(SubjectFailed, match=r"run\.spare: it ended before it was given a line to go on: up"):
         one.start()
+
+
+def test_a_line_that_a_process_does_not_read_is_seen(keeper: Keeper) -> None:
+    reads = with_spare(keeper, UP)
+    assert until(True, "sleep 604"), "it has read its line"
+    assert not reads.has_unread_line()
+    ignores = Process("other", Run(start=("sleep", "605"), spare=True), keeper, {}, lambda *_: 0)
+    ignores.start()
+    assert ignores.has_unread_line()
+    assert keeper.kill(ignores.pid or 0)
+    assert ignores.has_unread_line(), "also once it has ended"
+
+
+def test_a_spare_does_not_begin_when_it_is_ended(keeper: Keeper, tmp_path: Path) -> None:
+    """Its line is forgotten only once it is dead: a shell takes the end of its input for a line."""
+    one = with_spare(keeper, ["sh", "-c", f"echo up; read line; echo begun >> {tmp_path}/begun; exec sleep 605"])
+    assert until(True, "sleep 605")
+    one.end_spare()
+    assert (tmp_path / "begun").read_text() == "begun\n", "the first process has begun, and nobody else"
+
+
+def test_a_spare_prints_into_a_log_of_its_own_until_it_takes_over(keeper: Keeper) -> None:
+    one = with_spare(keeper, UP)
+    assert until(True, "sleep 604")
+    marked = one.end_of_log()
+    assert (one.printed(0), one.last_words()) == ("up\nbegun\n", "up | begun"), "not a line of the spare"
+    one.kill()
+    one.start()
+    assert until(True, "sleep 604")
+    assert (one.printed(0), one.printed(marked), one.printed()) == ("up\nbegun\nup\nbegun\n", "up\nbegun\n", "begun\n")
+    one.start_spare()
+    assert one.printed(marked) == "up\nbegun\n"
 
 
 def test_nothing_is_left_when_the_keeper_is_closed(tmp_path: Path) -> None:
@@ -156,7 +188,7 @@ def test_nothing_is_left_when_the_keeper_is_closed(tmp_path: Path) -> None:
     assert not keeper.folder.exists()
 
 
-def test_nothing_is_left_when_the_harness_is_killed(tmp_path: Path) -> None:
+def test_nothing_is_left_when_the_process_group_of_the_harness_is_killed(tmp_path: Path) -> None:
     program = f"""
 import time
 from pathlib import Path
@@ -169,11 +201,13 @@ Process("pipeline", Run(start={tuple(WAITING)!r}, spare=True), keeper, {{}}, pri
 print("started", flush=True)
 time.sleep(600)
 """
-    harness = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    harness = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
     assert harness.stdout is not None
     assert harness.stdout.readline() == "started\n"
     assert until(True, "sleep 602")
-    os.kill(harness.pid, signal.SIGKILL)
+    os.killpg(harness.pid, signal.SIGKILL)
     harness.wait()
     harness.stdout.close()
     for marker in ("sleep 601", "sleep 602", "sleep 603", " ".join(WAITING), "sleep 606"):

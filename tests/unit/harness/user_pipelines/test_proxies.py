@@ -35,6 +35,7 @@ from cutproof.harness.subject.run import run as run_on
 from cutproof.harness.user_pipelines.description import BREAKING, LOSSLESS, Proxy
 from cutproof.harness.user_pipelines.places import free_ports
 from cutproof.harness.user_pipelines.processes import Keeper
+from cutproof.harness.user_pipelines.proxying import proxies
 from cutproof.harness.user_pipelines.proxying.connections import CLOSE_WAIT, ESTABLISHED, TIME_WAIT, Socket
 from cutproof.harness.user_pipelines.proxying.flow import Flow
 from cutproof.harness.user_pipelines.proxying.proxies import Proxies
@@ -179,16 +180,26 @@ def test_without_a_server_there_is_no_verdict(tmp_path: Path, monkeypatch: pytes
 def test_a_server_that_another_program_has_used_is_killed_and_the_run_not_judged() -> None:
     keeper, places = Keeper(), free_ports(("port1", "port2"))
     try:
-        proxies = Proxies({"input": Proxy(listen="{port2}", upstream="{port1}")}, keeper, places)
-        proxies.open()
-        proxies.watch(1.0)
-        words = Path(f"/proc/{proxies.pid}/cmdline").read_text().split("\0")
+        found = Proxies({"input": Proxy(listen="{port2}", upstream="{port1}")}, keeper, places)
+        found.open()
+        found.watch(1.0)
+        words = Path(f"/proc/{found.pid}/cmdline").read_text().split("\0")
         link = HTTPConnection("127.0.0.1", int(words[words.index("-port") + 1]), timeout=5)
         link.request("POST", "/proxies/input", json.dumps({"enabled": False}))
         assert link.getresponse().status == 200
         with pytest.raises(HarnessFailed, match=f"'input' from 127.0.0.1:{places['port2']}"):
-            proxies.watch(2.0)
+            found.watch(2.0)
         link.close()
+    finally:
+        keeper.close()
+
+
+def test_the_servers_own_port_is_none_of_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    keeper, drawn = Keeper(), iter(("10001", "10009", "10010"))
+    monkeypatch.setattr(proxies, "free_ports", lambda names: {"control": next(drawn)})
+    try:
+        one = Proxies({}, keeper, {"port1": "10001", "port9": "10009", "run": "10010"})
+        assert one._host.free_port() == 10_010
     finally:
         keeper.close()
 
