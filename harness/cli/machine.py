@@ -145,17 +145,19 @@ def _service(what: str, module: str, needed_by: str) -> Finding:
 
 def _pipelines() -> Iterator[Finding]:
     """The pipelines of the package: whether their engines are there, and what a first run fetches."""
-    from ..user_pipelines.library import SHIPPED, demand_server, listed, path_of
+    from ..user_pipelines.library import SHIPPED, builds_server, listed, path_of
     from ..user_pipelines.reading import read_pipeline
 
     for one in listed():
         try:
-            demand_server(read_pipeline(path_of(one.name)))
+            builds = builds_server(read_pipeline(path_of(one.name)))
         except CutproofError as error:
             yield Finding(what=one.name, found="", needed=False, advice=f"only this pipeline: {one_line(error)}")
             continue
         there = SHIPPED[one.name].is_installed and not one.fetches
-        found = "its engine is there" if there else f"its first run fetches {', '.join(one.fetches)}"
+        first = [] if there else [f"fetches {', '.join(one.fetches)}"]
+        first += ["builds the Toxiproxy server, which takes about a minute"] if builds else []
+        found = f"its first run {' and '.join(first)}" if first else "its engine is there"
         yield Finding(what=one.name, found=found, needed=False)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from pathlib import Path
 
 import msgspec
 
 from ..runtime.config import nearest
-from ..runtime.exit_codes import UsageError
+from ..runtime.exit_codes import ServiceMissing, UsageError
 from ..toxiproxy import program as toxiproxy
 from .description import Pipeline
 from .needs.supplies import missing
@@ -81,10 +82,21 @@ def _listed(name: str, one: Shipped) -> Listed:
     return Listed(name=name, installed=one.is_installed, fetches=tuple(missing(pipeline)), about=pipeline.file.about)
 
 
-def demand_server(pipeline: Pipeline) -> None:
-    """Raise ServiceMissing if a pipeline has proxies, and there is no Toxiproxy that works."""
-    if pipeline.file.proxies:
-        toxiproxy.version(toxiproxy.binary())
+def builds_server(pipeline: Pipeline) -> bool:
+    """Whether the first run of a pipeline builds Toxiproxy, since the pipeline has proxies and no server is there.
+
+    Raises ServiceMissing if there is one that does not work, which no run replaces.
+    """
+    if not pipeline.file.proxies:
+        return False
+    try:
+        server = toxiproxy.binary()
+    except ServiceMissing:
+        if os.environ.get(toxiproxy.VARIABLE):
+            raise
+        return True
+    toxiproxy.version(server)
+    return False
 
 
 def path_of(name: str) -> Path:

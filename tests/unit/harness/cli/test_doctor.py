@@ -143,12 +143,18 @@ def test_installing_states_what_is_there(
 
 def test_each_pipeline_of_the_package_is_found_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     find_spec = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pyiceberg" else find_spec(name))
+    there = {"pyiceberg": None, "confluent_kafka": find_spec("json")}
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: there[name] if name in there else find_spec(name))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv(toxiproxy.VARIABLE, raising=False)
+    monkeypatch.setattr(toxiproxy, "NAME", "no-such-server")
     findings = list(examine(tmp_path, start_spark=False))
     assert set(SHIPPED) <= {one.what for one in findings}
     assert _find(findings, "spark-foreachbatch-append").found == "its engine is there"
     assert _find(findings, "flink-count").found == "its first run fetches apache-flink-libraries==2.3.0"
+    builds = _find(findings, "kafka-transactions")
+    assert builds.found.startswith("its first run fetches ")
+    assert builds.found.endswith(" and builds the Toxiproxy server, which takes about a minute")
     refused = _find(findings, "iceberg-spark")
     assert (refused.missing, refused.needed) == (True, False)
     assert "pip install 'cutproof[iceberg]'" in refused.advice

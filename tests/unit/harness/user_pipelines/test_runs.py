@@ -19,7 +19,7 @@ from cutproof.harness.user_pipelines.subject import PipelineSubject
 from cutproof.harness.user_pipelines.trial import _entry_of, tried
 from cutproof.properties.model.history import AttemptStarted, FaultFired, JobEnded
 from cutproof.properties.model.verdict import Holds, Unknown, Violated
-from unit.harness.user_pipelines.toys import toy
+from unit.harness.user_pipelines.toys import TOY, toy
 
 AIM = """\
 [aims.amid-a-file]
@@ -91,6 +91,40 @@ def test_rows_that_a_pipeline_loses_after_a_kill_are_seen(tmp_path: Path) -> Non
     assert isinstance(found["exactly-once"], Violated)
     assert isinstance(found["no-data-loss"], Violated)
     assert found["no-data-loss"].difference == "lost row"
+
+
+WITH_SPARE = ("restart_after_ms = 20", "restart_after_ms = 20\nspare = true")
+WAITS = ('["{python}"', """["sh", "-c", 'read line || exit; exec "$@"', "toy", "{python}\"""")
+
+
+@pytest.mark.parametrize("aims", [(), ("halfway",)], ids=["no kill", "a kill"])
+def test_a_process_with_a_spare_that_does_not_wait_is_not_judged(tmp_path: Path, aims: tuple[str, ...]) -> None:
+    """Two of them would count each record: a right pipeline, and wrong rows."""
+    one = subject(tmp_path, WITH_SPARE)
+    with pytest.raises(SubjectFailed, match=r"run\.spare: it did not read its line"):
+        ran(one, killed_at(one, *aims))
+
+
+def test_a_process_that_ends_without_its_line_is_not_judged(tmp_path: Path) -> None:
+    one = subject(tmp_path, WITH_SPARE, ("ends = false", "ends = true"), (str(TOY), "-c"), ("{input}", "print(3)"))
+    with pytest.raises(SubjectFailed, match=r"run\.spare: it did not read its line.*: 3$"):
+        ran(one, killed_at(one))
+
+
+def test_a_process_that_waits_for_its_line_goes_on_by_its_spare(tmp_path: Path) -> None:
+    one = subject(tmp_path, WITH_SPARE, WAITS)
+    result = ran(one, killed_at(one, "halfway"))
+    assert isinstance(result.judgement.verdicts["exactly-once"], Holds)
+    assert "by its spare" in [entry.detail for entry in result.history.timeline]
+
+
+def test_a_fault_that_cannot_begin_keeps_no_other_from_it(tmp_path: Path) -> None:
+    role = '[roles.idle]\nstart = ["sleep", "600"]\nbusy = { log = "^never" }\n\n[restored]'
+    one = subject(tmp_path, ("[restored]", role))
+    faults = tuple(KillNode(node=node, trigger=AtTime(at_us=0)) for node in (1, 0))
+    result = ran(one, replace(one.without_faults(40), faults=faults))
+    assert [entry.fault for entry in result.history.journal if isinstance(entry, FaultFired)] == [1]
+    assert result.history.unapplied == ["kill-node, at a time"]
 
 
 def test_without_a_kill_nothing_is_exercised(tmp_path: Path) -> None:
