@@ -37,6 +37,7 @@ from cutproof.harness.user_pipelines.places import free_ports
 from cutproof.harness.user_pipelines.processes import Keeper
 from cutproof.harness.user_pipelines.proxying import proxies
 from cutproof.harness.user_pipelines.proxying.connections import CLOSE_WAIT, ESTABLISHED, TIME_WAIT, Socket
+from cutproof.harness.user_pipelines.proxying.disturbance import Disturbance
 from cutproof.harness.user_pipelines.proxying.flow import Flow
 from cutproof.harness.user_pipelines.proxying.proxies import Proxies
 from cutproof.harness.user_pipelines.reading import read_pipeline
@@ -149,6 +150,27 @@ def test_a_process_that_ends_since_its_connection_broke_is_started_again(tmp_pat
     assert result.judgement.verdicts["exactly-once"] == Holds(exercised=1)
     causes = [entry.cause for entry in result.history.journal if isinstance(entry, AttemptStarted)]
     assert causes[-1] == "it ended with exit code 1, since its connections were disturbed"
+
+
+def test_a_stall_that_is_felt_after_a_restart_shows_nothing_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is restored then is what the kill took."""
+    one = subject(tmp_path)
+    run = one.new_run(one.without_faults(10))
+    try:
+        fault = StallChannel(trigger=FIRST, sender="client", receiver="input", for_us=1)
+        flow = Flow(LISTEN, UPSTREAM, towards_upstream=True)
+        stall = Disturbance(0, fault, flow, aim="", work="", recovery=run._recovery_by(None), now=0.0)
+        monkeypatch.setattr(run.proxies, "watch", lambda now: [stall])
+        run._watch_proxies(1.0)
+        assert run._interrupted is not None
+        run.proxies._begun.append(stall)
+        run._start("it was killed")
+        run._watch_proxies(2.0)
+        assert run._interrupted is None
+    finally:
+        run.close()
 
 
 def test_the_first_fault_of_a_scenario_is_one_that_has_to_be_noticed(tmp_path: Path) -> None:

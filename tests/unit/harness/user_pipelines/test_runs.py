@@ -105,6 +105,10 @@ def test_a_process_with_a_spare_that_does_not_wait_is_not_judged(tmp_path: Path,
         ran(one, killed_at(one, *aims))
 
 
+def test_a_trial_names_a_spare_that_does_not_wait(tmp_path: Path) -> None:
+    assert [(check.entry, check.ok) for check in tried(subject(tmp_path, WITH_SPARE))] == [("run.spare", False)]
+
+
 def test_a_process_that_ends_without_its_line_is_not_judged(tmp_path: Path) -> None:
     one = subject(tmp_path, WITH_SPARE, ("ends = false", "ends = true"), (str(TOY), "-c"), ("{input}", "print(3)"))
     with pytest.raises(SubjectFailed, match=r"run\.spare: it did not read its line.*: 3$"):
