@@ -13,6 +13,7 @@ from .log import Log, last_lines
 from .places import filled
 from .processes import Keeper, environment_of
 
+UNREAD = "it did not read its line; each process has to read a line of its standard input before it looks at its input"
 Note = Callable[[str, str, str], object]
 """records what has happened, to which process, and how"""
 

@@ -32,7 +32,7 @@ from .feeding.kinds import feeder_of
 from .journal import Journal
 from .places import PORTS, free_ports
 from .processes import Keeper, code_in_words, end_in_words
-from .program import Process
+from .program import UNREAD, Process
 from .programs import POLL_S, Programs
 from .proxying.disturbance import may_be_noticed, proxy_of
 from .proxying.proxies import Proxies
@@ -42,7 +42,6 @@ from .watches import NOTICED_WITHIN_S, Interrupted, Recovery, Watch
 TIMEOUTS = 20
 """after so many times `timeout_s` a pipeline whose output goes on changing is cut off"""
 WITNESSES = ("reader", "journal")
-UNREAD = "it did not read its line; each process has to read a line of its standard input before it looks at its input"
 
 
 class Stopped(NamedTuple):
@@ -263,13 +262,10 @@ class PipelineRun:
             self._sees_stored()
 
     def _demand_line_was_read(self) -> None:
-        """Raise SubjectFailed if the output shows that a process with a spare has begun, and did not wait for its line.
-
-        Rows of a second life may be those of the first, or of roles that have gone on.
-        """
-        reader, is_first = self._reader, self._attempts == 1
-        late = reader.changed_at > self._own.started_at + NOTICED_WITHIN_S
-        if reader.rows and (is_first or (late and not self._programs.roles)) and self._own.has_unread_line():
+        """Raise SubjectFailed if rows show that the process has begun without its line.  Of a second life, late rows do
+        so, unless roles may have put them out."""
+        late = self._reader.changed_at > self._own.started_at + NOTICED_WITHIN_S and not self._programs.roles
+        if self._reader.rows and (late or self._attempts == 1) and self._own.has_unread_line():
             raise SubjectFailed(f"run.spare: {UNREAD}")
 
     def _look_for_recovery(self) -> None:
