@@ -181,9 +181,13 @@ class Proxies:
         return felt
 
     def forget_recoveries(self) -> None:
-        """A process is killed or started: what the pipeline does from now on shows nothing of the faults so far."""
+        """A process is killed or started: what the pipeline does from now on shows nothing of the stalls so far.
+
+        A break comes before that: it may be why the process was started again.
+        """
         for one in self._begun:
-            one.recovery = None
+            if not one.breaks:
+                one.recovery = None
 
     def close(self) -> None:
         """End every fault; raises HarnessFailed if another program has used the server: then the run is not judged."""
