@@ -157,7 +157,10 @@ def test_the_rest_of_the_journal(watched: Watched) -> None:
         (h.CommandReturned, {"command": 5, "checkpoint": 4, "error": ""}),
         (h.SnapshotDeleted, {"checkpoint": 3, "handles": ["h"]}),
         (h.SnapshotDeleted, {"checkpoint": 0, "handles": ["h"]}),
-        (h.JobEnded, {"job": 1, "status": "drained", "checkpoint": 4, "reason": "", "covers": None}),
+        (
+            h.JobEnded,
+            {"job": 1, "status": "drained", "checkpoint": 4, "reason": "", "covers": None, "undisturbed": False},
+        ),
         (
             h.FaultFired,
             {"fault": 1, "kind": "fail-write", "phase": "running", "detail": "a write failed", "attempt": 2},
