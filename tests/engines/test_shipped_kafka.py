@@ -49,17 +49,13 @@ def ran(name: str, *faults: AnyFault, records: int = RECORDS) -> Result:
     return result
 
 
-@pytest.mark.parametrize("node", [WORKER, BROKER], ids=["worker", "broker"])
-def test_a_transaction_that_is_killed_loses_and_repeats_nothing(node: int) -> None:
-    holds(killed("kafka-transactions", (node, "in-a-transaction")))
+IN_A_TRANSACTION = [KillNode(node=node, trigger=AtAim(aim="in-a-transaction")) for node in (WORKER, BROKER)]
+CUT = CutChannel(trigger=AtAim(aim="before-the-commit"), sender="client", receiver="broker", for_us=300_000)
 
 
-def test_a_transaction_whose_connections_are_cut_before_its_commit_loses_and_repeats_nothing() -> None:
-    trigger = AtAim(aim="before-the-commit")
-    holds(ran("kafka-transactions", CutChannel(trigger=trigger, sender="client", receiver="broker", for_us=300_000)))
-
-
-def holds(result: Result) -> None:
+@pytest.mark.parametrize("fault", [*IN_A_TRANSACTION, CUT], ids=["worker", "broker", "connections"])
+def test_a_transaction_that_is_disturbed_loses_and_repeats_nothing(fault: AnyFault) -> None:
+    result = ran("kafka-transactions", fault)
     starts = [entry for entry in result.history.journal if isinstance(entry, AttemptStarted)]
     assert [start.restores is not None for start in starts] == [False, True]
     verdicts = result.judgement.verdicts
