@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from ...properties.model.history import Computed, History
-from ...properties.model.workload import Row
+from ...properties.model.history import Commit, Computed, History
+from ...properties.model.workload import Row, window_of
 from ...properties.quick_checker.from_outside import OutsideView
 from ...properties.reconstruct.lineage import INFINITE
 from ..scenario.model import Scenario
@@ -34,10 +34,11 @@ class Reader:
         *,
         records: int,
         expected: Counter[Row],
+        by_record: Sequence[Counter[Row]] | None = None,
     ) -> None:
         """`printed_by` runs the command that prints the rows; `records` is how many the workload has.
 
-        `expected` are the rows of a run without faults.
+        `expected` are the rows of a run without faults, `by_record` those of each record (`rows_by_record`).
         """
         self._output = Output(file.read, places, printed_by, file.commits.query)
         self._journal = journal
@@ -46,6 +47,7 @@ class Reader:
         self._every_s = file.read.every_ms / 1e3
         self._read_at = 0.0
         self.expected = expected
+        self._by_record = by_record
         self.rows: list[Row] = []
         """those that the last read has seen"""
         self.changed_at = time.monotonic()
@@ -60,6 +62,13 @@ class Reader:
     def misses_rows(self) -> bool:
         """Whether rows are expected that the last read has not seen."""
         return bool(self.expected - Counter(self.rows))
+
+    def misses_rows_of(self, given: int) -> bool:
+        """Whether rows of the first `given` records are expected that the last read has not seen; of all records where
+        nobody knows which record a row comes from."""
+        if self._by_record is None or given >= self._records:
+            return self.misses_rows
+        return bool(sum(self._by_record[:given], Counter[Row]()) - Counter(self.rows))
 
     def close(self) -> None:
         self._output.close()
@@ -125,3 +134,21 @@ def expected_rows(file: PipelineFile, scenario: Scenario, computed: Computed | m
         rows = view.last_rows.values() if promises.identity == "key" else view.rows_until(INFINITE)
         return Counter(set(rows))
     return view.rows_until(INFINITE)
+
+
+def rows_by_record(file: PipelineFile, scenario: Scenario) -> list[Counter[Row]] | None:
+    """The rows of each record, in the order in which the records are given.
+
+    None if a row depends on more than the records before it, or replaces another one: a query's rows come from PySpark,
+    those of windows wait for later records, and those of an idempotent sink by key follow each other.
+    """
+    workload, promises = scenario.workload, file.promises
+    if workload.query or window_of(workload) is not None or promises.sink == "idempotent":
+        return None
+    (records,) = workload.inputs[0].splits
+    cuts = [Commit(commit=end, order=end, positions={0: end}) for end in range(1, len(records) + 1)]
+    stub = History(
+        subject="", guarantee=promises.guarantee, sink=promises.sink, identity=promises.identity, commits=cuts
+    )
+    rows = OutsideView(workload, scenario.topology, stub).rows
+    return [Counter(rows.get(record, ())) for record in range(len(records))]

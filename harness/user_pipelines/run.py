@@ -1,20 +1,17 @@
 """One run of a pipeline: it is fed and read, killed and started again, until its output is complete or its time is up.
 
 The harness sees the pipeline from outside alone: its processes, its output, and the aims of its
-file.  A kill counts only if the pipeline held work: it had been given records whose rows no
-reader had seen.
+file.  A kill counts only if the pipeline held work (`_holds_work_for`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import re
 import secrets
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 import msgspec
 
@@ -22,13 +19,14 @@ from ...faults.plan import AnyFault, AtAim, AtTime, ChannelFault, KillNode, Paus
 from ...properties.model.history import AttemptStarted, Computed, FaultFired, History, JobEnded
 from ...properties.model.workload import Row
 from ...properties.reconstruct.commands import STOPS
-from ..scenario.model import AnyCommand, Resume, Scenario, StopWithSavepoint
+from ..scenario.model import AnyCommand, Scenario, StopWithSavepoint
 from ..subject.port import SubjectFailed
 from .aims import Lookout
 from .answers import Answers
 from .counters import Counters
 from .description import HALFWAY, Aim, Pipeline, Role
 from .feeding.kinds import feeder_of
+from .job_commands import JobCommands, Stopped
 from .journal import Journal
 from .places import PORTS, free_ports
 from .processes import Keeper, code_in_words, end_in_words
@@ -36,20 +34,12 @@ from .program import UNREAD, Process
 from .programs import POLL_S, Programs
 from .proxying.disturbance import may_be_noticed, proxy_of
 from .proxying.proxies import Proxies
-from .reader import Reader, expected_rows
+from .reader import Reader, expected_rows, rows_by_record
 from .watches import NOTICED_WITHIN_S, Interrupted, Recovery, Watch
 
 TIMEOUTS = 20
 """after so many times `timeout_s` a pipeline whose output goes on changing is cut off"""
 WITNESSES = ("reader", "journal")
-
-
-class Stopped(NamedTuple):
-    """The end of a job that a command has stopped."""
-
-    status: str
-    covers: dict[int, int] | None
-    """split: how many records it had processed, if the command has told it"""
 
 
 class PipelineRun:
@@ -99,6 +89,7 @@ class PipelineRun:
             self._journal,
             records=self._records,
             expected=expected_rows(self._file, scenario, self._computed()),
+            by_record=rows_by_record(self._file, scenario),
         )
         self.aims_met = dict.fromkeys(self._file.aims if watches_aims else (), False)
         """of each aim of the file, whether it was met; empty if aims are not watched"""
@@ -117,19 +108,16 @@ class PipelineRun:
             name: Lookout(proxy.busy, self._places) for name, proxy in self._file.proxies.items() if proxy.busy
         }
         self._cause = ""
-        self._commands = list(enumerate(scenario.commands))
-        """the commands that have not been requested yet, with their numbers"""
+        self._commands = JobCommands(
+            scenario.commands, self._file, self._programs, self._journal, records=self._records
+        )
         self._stop = self._watch_of_stop()
         self.counters = Counters(self._file.counters, self._places, self._programs.printed_by, self._journal.at_us)
         """what the pipeline counts itself; nobody judges it"""
-        self._stopped: Stopped | None = None
-        """how the job was stopped, if it was and has not been resumed"""
         self._began = time.monotonic()
         self._fed_at = self._given_at = 0.0
         self._struck_at = 0.0
         """when the last fault struck"""
-        self._refused = ""
-        """what the last stop said that had failed"""
         self._cut_short = False
 
     @property
@@ -299,7 +287,7 @@ class PipelineRun:
 
         Whether the pipeline's own process was killed.
         """
-        if self._stopped is not None or not self._holds_work() or not self._is_up():
+        if self._commands.stopped is not None or not self._holds_work() or not self._is_up():
             return False
         if not self._sees_stored():  # an aim that is met before is no moment
             return False
@@ -311,10 +299,12 @@ class PipelineRun:
     def _begins(self, due: Watch, now: float) -> bool:
         """Apply a fault that is due, unless it has to wait; whether it has begun."""
         self._reader.read()  # the last read may be older than the last rows
+        if not self._holds_work_for(due):
+            return False
         fault = self._scenario.faults[due.number]
-        if self._holds_work() and isinstance(fault, ChannelFault):
+        if isinstance(fault, ChannelFault):
             return self._disturb(due, fault)
-        if not self._holds_work() or not isinstance(fault, KillNode | PauseNode):
+        if not isinstance(fault, KillNode | PauseNode):
             return False
         struck = self._programs.all[fault.node]
         if struck.name in self._busy and not self._programs.sees(self._busy[struck.name]):
@@ -390,6 +380,16 @@ class PipelineRun:
         """Whether the pipeline was given records whose rows no reader has seen yet."""
         return self._feeder.given > 0 and self._reader.misses_rows
 
+    def _holds_work_for(self, due: Watch) -> bool:
+        """Whether the pipeline holds work that a fault may strike.
+
+        At the moment of an aim, all rows of the records so far may be visible, and their commit under way.  A time
+        that was drawn says nothing of the kind: then a row of these records must not be visible yet.
+        """
+        if isinstance(due.trigger, AtAim):
+            return self._holds_work()
+        return self._feeder.given > 0 and self._reader.misses_rows_of(self._feeder.given)
+
     def _has_ended(self, code: int) -> bool:
         self._look_for_recovery()  # the process may have printed its last lines since
         unread = self._own.has_unread_line()
@@ -402,8 +402,8 @@ class PipelineRun:
         if code != 0:
             self._has_failed(f"it ended with {code_in_words(code)}")
             return True
-        if self._stopped is not None:
-            return self._has_stopped(self._stopped)
+        if self._commands.stopped is not None:
+            return self._has_stopped(self._commands.stopped)
         if not self._file.run.ends:
             self._has_failed("it ended by itself, though `run.ends` is false")
             return True
@@ -413,8 +413,9 @@ class PipelineRun:
             still_s = time.monotonic() - max(self._given_at, self._began, self._struck_at, self._reader.changed_at)
             return still_s >= self._file.run.timeout_s
         self._reader.read()
-        if self._refused and self._holds_work():
-            raise SubjectFailed(f"commands: a stop has failed, and the job has ended nevertheless: {self._refused}")
+        refused = self._commands.refused
+        if refused and self._holds_work():
+            raise SubjectFailed(f"commands: a stop has failed, and the job has ended nevertheless: {refused}")
         self._journal.ended("finished")
         return True
 
@@ -427,7 +428,7 @@ class PipelineRun:
 
     def _was_disturbed(self) -> bool:
         """Whether connections were disturbed while the pipeline's own process lived, which may be why it has ended."""
-        return self._stopped is None and self.proxies.have_disturbed_since(self._own.started_at)
+        return self._commands.stopped is None and self.proxies.have_disturbed_since(self._own.started_at)
 
     def _continue_later(self, cause: str) -> None:
         """Start the pipeline's own process again, as after a kill."""
@@ -453,7 +454,7 @@ class PipelineRun:
 
     def _watch_of_stop(self) -> Watch | None:
         """What the first stop of the scenario waits for."""
-        stop = next((one for _, one in self._commands if isinstance(one, StopWithSavepoint)), None)
+        stop = next((one for one in self._scenario.commands if isinstance(one, StopWithSavepoint)), None)
         return None if stop is None else Watch(0, *self._trigger_of(stop), self._note_aim)
 
     def _request_stop(self, now: float) -> bool:
@@ -461,71 +462,35 @@ class PipelineRun:
 
         A stop waits until a fault has struck: it would take the work away that the fault needs.
         """
-        faults = self._scenario.faults
-        if not self._commands or self._stop is None or len(self._watches) == len(faults) > 0:
+        if self._stop is None or len(self._watches) == len(self._scenario.faults) > 0:
             return False
         if not self._holds_work() or not self._is_up() or self.proxies.is_disturbing:
             return False
-        number, command = self._commands[0]
-        if not isinstance(command, StopWithSavepoint) or not self._stop.is_due(now - self._began):
+        if self._commands.next_stop() is None or not self._stop.is_due(now - self._began):
             return False
-        if not self._sees_stored() or self._leaves_windows_unknown(command):
+        if not self._sees_stored() or self._commands.leaves_windows_unknown(self._feeder.given):
             return False
-        del self._commands[0]
-        commands = self._file.commands
-        self._journal.issued(number, command)
-        request = commands.drain if command.drain else commands.stop_with_savepoint
-        code = self._programs.ran(self._programs.requests, request)
-        if code is None:
-            raise SubjectFailed(f"commands: {request[0]} did not end: {self._programs.requests.last_words()}")
-        if code != 0:
-            self._refused = f"it {end_in_words(code)}: {self._programs.requests.last_words()}"
-            self._journal.returned(number, self._refused)
-            return False
-        self._journal.returned(number)
-        self._stopped = Stopped(STOPS[command.drain], self._told_cover() if commands.covers else None)
-        if self._file.run.ends:  # then the process sees that its job has ended
+        self._commands.request_stop(self._feeder.given)
+        stopped = self._commands.stopped
+        if stopped is None or self._file.run.ends:  # then the process sees that its job has ended
             return False
         self._own.stop()
-        return self._has_stopped(self._stopped)
-
-    def _leaves_windows_unknown(self, command: StopWithSavepoint) -> bool:
-        """Whether the job is stopped for good when it may have processed all records of the workload, and its windows
-        wait for a last record: which of them that has closed by then, `covers` does not say."""
-        resumed = len(self._commands) > 1
-        waits = bool(self._file.feed.last_record) and not (command.drain or resumed)
-        return waits and self._feeder.given >= self._records
-
-    def _told_cover(self) -> dict[int, int]:
-        """What the command that has stopped the job says of the records that it had processed."""
-        printed = self._programs.requests.printed()
-        found = re.search(self._file.commands.covers, printed, re.MULTILINE)
-        if found is None:
-            raise SubjectFailed(f"commands.covers: no such line was printed: {self._programs.requests.last_words()}")
-        if not (found[1] or "").isdecimal() or int(found[1]) > self._feeder.given:
-            raise SubjectFailed(f"commands.covers: {found[1]!r} of {self._feeder.given} records that were given")
-        return {0: min(int(found[1]), self._records)}
+        return self._has_stopped(stopped)
 
     def _has_stopped(self, stopped: Stopped) -> bool:
         """The job has ended as a command required; whether the run is over: no command resumes it."""
         self._journal.ended(stopped.status, covers=stopped.covers)
-        if not self._commands:
+        after_s = self._commands.resumes_after_s()
+        if after_s is None:
             return True
-        trigger = self._commands[0][1].trigger
-        self._own.restart_at = time.monotonic() + (trigger.at_us / 1e6 if isinstance(trigger, AtTime) else 0)
+        self._own.restart_at = time.monotonic() + after_s
         return False
 
     def _resume(self) -> None:
-        """Start the pipeline from its savepoint, as a job of its own."""
-        number, command = self._commands.pop(0)
-        given = command.parallelism.values() if isinstance(command, Resume) else ()
-        wanted = max(given, default=next(iter(self._file.commands.parallelism), 1))
-        self._places["parallelism"] = str(wanted)
-        self._journal.issued(number, command)
-        self._journal.job += 1
-        self._stopped = None
-        aim = self._file.restored
-        self._recovery = None if aim is None else self._programs.recovery(aim)
+        """Start the pipeline from its savepoint."""
+        number, parallelism = self._commands.issue_resume()
+        self._places["parallelism"] = str(parallelism)
+        self._recovery = self._recovery_by(None)
         self._start("it was resumed", self._file.commands.resume)
         self._journal.returned(number)
 
@@ -533,7 +498,7 @@ class PipelineRun:
 
     def _start_again(self) -> None:
         """Start the pipeline's own process after a kill, or after a stop."""
-        if self._stopped is not None:
+        if self._commands.stopped is not None:
             self._resume()
         else:
             self._start(self._cause)

@@ -5,17 +5,21 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 
 from cutproof.faults.plan import AtAim, AtTime, KillNode, PauseNode
 from cutproof.harness.runtime.exit_codes import UsageError
-from cutproof.harness.scenario.model import Resume, Scenario, StopWithSavepoint
+from cutproof.harness.scenario.model import AnyCommand, Resume, Scenario, StopWithSavepoint
 from cutproof.harness.subject.port import SubjectFailed
 from cutproof.harness.subject.run import Result
 from cutproof.harness.subject.run import run as run_on
+from cutproof.harness.user_pipelines.job_commands import JobCommands
+from cutproof.harness.user_pipelines.journal import Journal
+from cutproof.harness.user_pipelines.processes import Keeper
+from cutproof.harness.user_pipelines.programs import Programs
 from cutproof.harness.user_pipelines.reading import read_pipeline
 from cutproof.harness.user_pipelines.subject import PipelineSubject
 from cutproof.harness.user_pipelines.trial import tried
@@ -144,22 +148,40 @@ def test_a_command_that_does_not_say_what_the_job_covers_is_told(told: str, said
     assert said in str(raised.value)
 
 
-def test_what_a_stop_covers_counts_no_last_record_and_a_final_savepoint_comes_before_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    window = 'steps = [{ kind = "tumbling", size = 10 }]\ntime = "tag"\n\n[feed.last_record]\ntag = 2000'
-    one = subject(tmp_path, ALL, ('steps = [{ kind = "count" }]', window))
-    run = one.new_run(one.without_faults(40))
+WINDOWS = (
+    'steps = [{ kind = "count" }]',
+    'steps = [{ kind = "tumbling", size = 10 }]\ntime = "tag"\n\n[feed.last_record]\ntag = 2000',
+)
+
+
+def test_what_a_stop_covers_counts_no_last_record(tmp_path: Path) -> None:
+    pipeline = read_pipeline(toy(tmp_path, (ALL[0], ALL[1].replace(STOP, '["echo", "covers 42 records"]')), WINDOWS))
+    keeper = Keeper()
     try:
-        run._feeder.give_all()
-        monkeypatch.setattr(run._programs.requests, "printed", lambda: "covers 42 records\n")
-        assert run._told_cover() == {0: 40}
-        assert run._leaves_windows_unknown(StopWithSavepoint(trigger=LATER))
-        assert not run._leaves_windows_unknown(StopWithSavepoint(trigger=LATER, drain=True))
-        run._feeder.given = 39
-        assert not run._leaves_windows_unknown(StopWithSavepoint(trigger=LATER))
+        programs = Programs(pipeline, keeper, {"pipeline": str(tmp_path)}, lambda *_: None)
+        stop = StopWithSavepoint(trigger=LATER)
+        commands = JobCommands((stop,), pipeline.file, programs, Journal(), records=40)
+        commands.request_stop(given=42)
     finally:
-        run.close()
+        keeper.close()
+    assert commands.stopped == ("stopped", {0: 40})
+
+
+@pytest.mark.parametrize(
+    ("commands", "unknown"),
+    [
+        ((StopWithSavepoint(trigger=LATER),), True),
+        ((StopWithSavepoint(trigger=LATER, drain=True),), False),
+        ((StopWithSavepoint(trigger=LATER), Resume(trigger=AtTime(at_us=0))), False),
+    ],
+    ids=["a stop for good", "a drain", "a stop that is resumed"],
+)
+def test_a_stop_for_good_behind_all_records_leaves_unknown_which_windows_closed(
+    commands: tuple[AnyCommand, ...], unknown: bool, tmp_path: Path
+) -> None:
+    pipeline = read_pipeline(toy(tmp_path, ALL, WINDOWS))
+    asked = JobCommands(commands, pipeline.file, cast(Programs, None), Journal(), records=40)
+    assert [asked.leaves_windows_unknown(given) for given in (39, 40, 42)] == [False, unknown, unknown]
 
 
 def test_a_resumed_job_goes_on_to_the_end_of_the_input(tmp_path: Path) -> None:

@@ -43,6 +43,10 @@ def killed_at(one: PipelineSubject, *aims: str, records: int = 40) -> Scenario:
     return replace(one.without_faults(records), faults=faults)
 
 
+def one_fault(one: PipelineSubject, fault: KillNode, records: int) -> Scenario:
+    return replace(one.without_faults(records), faults=(fault,))
+
+
 def ran(one: PipelineSubject, scenario: Scenario) -> Result:
     return run_on(one, scenario)
 
@@ -156,6 +160,27 @@ def test_a_kill_looks_for_work_once_more_if_the_last_read_is_old(tmp_path: Path)
     result = ran(one, killed_at(one, "a-file-is-done", records=20))
     assert len(starts(result)) == 1
     assert result.history.unapplied == ["kill-node, a-file-is-done"]
+
+
+def test_a_kill_at_a_time_waits_while_a_pipeline_has_put_out_all_that_it_was_given(tmp_path: Path) -> None:
+    """The first file is done long before the kill is due, and the second one comes long after."""
+    one = subject(tmp_path, ("every_ms = 20", "every_ms = 800"))
+    kill = KillNode(node=0, trigger=AtTime(at_us=500_000))
+    (fired,) = [e for e in ran(one, one_fault(one, kill, 24)).history.journal if isinstance(e, FaultFired)]
+    given, visible = (int(part.split()[0]) for part in fired.detail.split(", "))
+    assert visible < given
+
+
+def test_a_kill_at_a_time_waits_for_windows_only_until_all_of_them_are_put_out(tmp_path: Path) -> None:
+    """Which windows close behind a record, an engine decides."""
+    windows = (
+        'steps = [{ kind = "count" }]',
+        'steps = [{ kind = "tumbling", size = 10 }]\ntime = "tag"\n\n[feed.last_record]\ntag = 2000',
+    )
+    one = subject(tmp_path, ("every_ms = 20", "every_ms = 800"), windows, ("timeout_s = 5", "timeout_s = 1"))
+    kill = KillNode(node=0, trigger=AtTime(at_us=500_000))
+    (fired,) = [e for e in ran(one, one_fault(one, kill, 24)).history.journal if isinstance(e, FaultFired)]
+    assert fired.at_us < 900_000
 
 
 def test_a_kill_waits_until_something_is_stored(tmp_path: Path) -> None:
