@@ -15,7 +15,7 @@ from typing import Any
 
 from ..subject.port import SubjectFailed
 from .description import Aim
-from .output import NotReadable, NotThere, query
+from .output.formats import NotReadable, NotThere, query
 from .places import filled
 
 ANSWERS_WITHIN_S = 1.0

@@ -12,8 +12,8 @@ from ..scenario.model import AnyCommand, Resume, StopWithSavepoint
 from ..subject.port import SubjectFailed
 from .description import PipelineFile
 from .journal import Journal
-from .processes import end_in_words
-from .programs import Programs
+from .processes.keeper import end_in_words
+from .processes.programs import Programs
 
 
 class Stopped(NamedTuple):

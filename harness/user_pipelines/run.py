@@ -28,13 +28,13 @@ from .description import HALFWAY, Aim, Pipeline, Role
 from .feeding.kinds import feeder_of
 from .job_commands import JobCommands, Stopped
 from .journal import Journal
+from .output.reader import Reader, expected_rows, rows_by_record
 from .places import PORTS, free_ports
-from .processes import Keeper, code_in_words, end_in_words
-from .program import UNREAD, Process
-from .programs import POLL_S, Programs
+from .processes.keeper import Keeper, code_in_words, end_in_words
+from .processes.process import UNREAD, Process
+from .processes.programs import POLL_S, Programs
 from .proxying.disturbance import may_be_noticed, proxy_of
 from .proxying.proxies import Proxies
-from .reader import Reader, expected_rows, rows_by_record
 from .watches import NOTICED_WITHIN_S, Interrupted, Recovery, Watch
 
 TIMEOUTS = 20

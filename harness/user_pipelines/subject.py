@@ -24,7 +24,7 @@ from .library import SHIPPED, path_of
 from .needs.extras import demand, modules_of
 from .needs.supplies import supplied
 from .places import expanded, filled
-from .processes import Keeper
+from .processes.keeper import Keeper
 from .proxying.drawing import breaks, drawn, kinds_of, problem_of
 from .reading import commands_of, databases_of, read_pipeline
 from .run import PipelineRun

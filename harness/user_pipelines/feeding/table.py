@@ -12,7 +12,7 @@ from typing import Any
 from ....properties.model.workload import InputRecord
 from ...subject.port import SubjectFailed
 from ..description import RECORD, Feed
-from ..output import is_postgres
+from ..output.formats import is_postgres
 from ..places import expanded
 from .feeder import Feeder
 
@@ -66,7 +66,7 @@ class ToTable(Feeder):
     def _into_postgres(self, rows: Sequence[dict[str, Any]]) -> None:
         import psycopg
 
-        from ..postgres import Postgres
+        from ..output.postgres import Postgres
 
         try:
             server = Postgres(self._database)

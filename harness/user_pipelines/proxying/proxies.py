@@ -17,9 +17,9 @@ from ...runtime.exit_codes import HarnessFailed
 from ...toxiproxy.server import ProxyServer
 from ..aims import tail
 from ..description import Proxy
-from ..log import last_lines
 from ..places import PORTS, filled, free_ports
-from ..processes import Keeper, end_in_words, environment_of
+from ..processes.keeper import Keeper, end_in_words, environment_of
+from ..processes.log import last_lines
 from ..watches import Recovery
 from .connections import inodes_of, sockets
 from .disturbance import Disturbance, proxy_of, towards_upstream, toxic_of

@@ -18,8 +18,8 @@ from cutproof.harness.subject.run import Result
 from cutproof.harness.subject.run import run as run_on
 from cutproof.harness.user_pipelines.job_commands import JobCommands
 from cutproof.harness.user_pipelines.journal import Journal
-from cutproof.harness.user_pipelines.processes import Keeper
-from cutproof.harness.user_pipelines.programs import Programs
+from cutproof.harness.user_pipelines.processes.keeper import Keeper
+from cutproof.harness.user_pipelines.processes.programs import Programs
 from cutproof.harness.user_pipelines.reading import read_pipeline
 from cutproof.harness.user_pipelines.subject import PipelineSubject
 from cutproof.harness.user_pipelines.trial import tried

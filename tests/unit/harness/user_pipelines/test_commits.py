@@ -17,8 +17,8 @@ from cutproof.harness.subject.run import Result
 from cutproof.harness.subject.run import run as run_on
 from cutproof.harness.user_pipelines.description import Read
 from cutproof.harness.user_pipelines.journal import Journal
-from cutproof.harness.user_pipelines.output import Output
-from cutproof.harness.user_pipelines.reader import Reader
+from cutproof.harness.user_pipelines.output.formats import Output
+from cutproof.harness.user_pipelines.output.reader import Reader
 from cutproof.harness.user_pipelines.reading import read_pipeline
 from cutproof.harness.user_pipelines.subject import PipelineSubject
 from cutproof.harness.user_pipelines.trial import tried

@@ -14,7 +14,7 @@ import pytest
 
 from cutproof.harness.subject.port import SubjectFailed
 from cutproof.harness.user_pipelines.description import Read
-from cutproof.harness.user_pipelines.output import NotReadable, Output, query, query_sqlite
+from cutproof.harness.user_pipelines.output.formats import NotReadable, Output, query, query_sqlite
 
 ROWS = [(1, 2, 3, 0), (None, -4, 5, 6)]
 
@@ -151,7 +151,7 @@ def test_of_an_iceberg_table_in_a_catalog_what_the_catalog_has_committed(
     for path in contents:
         Path(path.removeprefix("file://")).touch()
     read = output(tmp_path, format="iceberg", path="{output}/rows", catalog="{output}/catalog.db")
-    monkeypatch.setattr("cutproof.harness.user_pipelines.output.module", lambda _: Iceberg(contents))
+    monkeypatch.setattr("cutproof.harness.user_pipelines.output.formats.module", lambda _: Iceberg(contents))
     assert (read.rows(), read.absent) == ([], "read.path: there is no Iceberg table in {output}/rows")
     catalog = sqlite3.connect(tmp_path / "catalog.db")
     catalog.execute("CREATE TABLE iceberg_tables (metadata_location TEXT)")

@@ -13,12 +13,12 @@ import psycopg
 import pytest
 
 from cutproof.harness.subject.port import SubjectFailed
-from cutproof.harness.user_pipelines import postgres
 from cutproof.harness.user_pipelines.aims import Lookout
 from cutproof.harness.user_pipelines.description import Aim, Feed, Read
 from cutproof.harness.user_pipelines.feeding.table import ToTable
-from cutproof.harness.user_pipelines.output import NotReadable, Output
-from cutproof.harness.user_pipelines.postgres import Postgres
+from cutproof.harness.user_pipelines.output import postgres
+from cutproof.harness.user_pipelines.output.formats import NotReadable, Output
+from cutproof.harness.user_pipelines.output.postgres import Postgres
 from unit.processes.stores import PASSWORD, RunningServer
 
 INSERT = "INSERT INTO input VALUES (:key, :value, :tag)"

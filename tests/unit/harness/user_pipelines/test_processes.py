@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from cutproof.harness.subject.port import SubjectFailed
-from cutproof.harness.user_pipelines import processes
 from cutproof.harness.user_pipelines.description import Run
-from cutproof.harness.user_pipelines.processes import Keeper, environment_of
-from cutproof.harness.user_pipelines.program import Process
+from cutproof.harness.user_pipelines.processes import keeper as processes
+from cutproof.harness.user_pipelines.processes.keeper import Keeper, environment_of
+from cutproof.harness.user_pipelines.processes.process import Process
 
 WITHIN_S = 10.0
 SLEEPER = ["sleep", "600"]
@@ -193,8 +193,8 @@ def test_nothing_is_left_when_the_process_group_of_the_harness_is_killed(tmp_pat
 import time
 from pathlib import Path
 from cutproof.harness.user_pipelines.description import Run
-from cutproof.harness.user_pipelines.processes import Keeper, environment_of
-from cutproof.harness.user_pipelines.program import Process
+from cutproof.harness.user_pipelines.processes.keeper import Keeper, environment_of
+from cutproof.harness.user_pipelines.processes.process import Process
 folder, keeper = Path({str(tmp_path)!r}), Keeper()
 keeper.start({FAMILY!r}, environment_of({{}}), folder, folder / "log")
 Process("pipeline", Run(start={tuple(WAITING)!r}, spare=True), keeper, {{}}, print).start_spare()

@@ -34,7 +34,7 @@ from cutproof.harness.subject.run import Result
 from cutproof.harness.subject.run import run as run_on
 from cutproof.harness.user_pipelines.description import BREAKING, LOSSLESS, Proxy
 from cutproof.harness.user_pipelines.places import free_ports
-from cutproof.harness.user_pipelines.processes import Keeper
+from cutproof.harness.user_pipelines.processes.keeper import Keeper
 from cutproof.harness.user_pipelines.proxying import proxies
 from cutproof.harness.user_pipelines.proxying.connections import CLOSE_WAIT, ESTABLISHED, TIME_WAIT, Socket
 from cutproof.harness.user_pipelines.proxying.disturbance import Disturbance
@@ -231,7 +231,7 @@ def test_no_server_and_no_port_is_left_when_the_harness_is_killed() -> None:
     program = f"""
 import time
 from cutproof.harness.user_pipelines.description import Proxy
-from cutproof.harness.user_pipelines.processes import Keeper
+from cutproof.harness.user_pipelines.processes.keeper import Keeper
 from cutproof.harness.user_pipelines.proxying.proxies import Proxies
 proxies = Proxies({{"input": Proxy(listen="{{port2}}", upstream="{{port1}}")}}, Keeper(), {ports!r})
 proxies.open()

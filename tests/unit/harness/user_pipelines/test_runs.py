@@ -14,7 +14,7 @@ from cutproof.harness.search.outcome import measure
 from cutproof.harness.subject.port import SubjectFailed
 from cutproof.harness.subject.run import Result
 from cutproof.harness.subject.run import run as run_on
-from cutproof.harness.user_pipelines import reader
+from cutproof.harness.user_pipelines.output import reader
 from cutproof.harness.user_pipelines.subject import PipelineSubject
 from cutproof.harness.user_pipelines.trial import _entry_of, tried
 from cutproof.properties.model.history import AttemptStarted, FaultFired, JobEnded

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from cutproof.harness.user_pipelines import topic
 from cutproof.harness.user_pipelines.description import Read
-from cutproof.harness.user_pipelines.output import NotReadable, Output
-from cutproof.harness.user_pipelines.topic import TopicReader
+from cutproof.harness.user_pipelines.output import topic
+from cutproof.harness.user_pipelines.output.formats import NotReadable, Output
+from cutproof.harness.user_pipelines.output.topic import TopicReader
 
 MARK = None
 """the record that ends a transaction: it has an offset, and no consumer gets it"""

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ..subject.port import SubjectFailed
-from .aims import tail
-from .description import Program, Run
+from ...subject.port import SubjectFailed
+from ..aims import tail
+from ..description import Program, Run
+from ..places import filled
+from .keeper import Keeper, environment_of
 from .log import Log, last_lines
-from .places import filled
-from .processes import Keeper, environment_of
 
 UNREAD = "it did not read its line; each process has to read a line of its standard input before it looks at its input"
 Note = Callable[[str, str, str], object]

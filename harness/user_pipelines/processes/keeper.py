@@ -1,4 +1,4 @@
-"""The processes of one run of a pipeline: started, killed and watched through a keeper (`keeper`)."""
+"""The processes of one run of a pipeline: started, killed and watched through a keeper (`keeper_script`)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..runtime.exit_codes import HarnessFailed
-from ..subject.port import SubjectFailed
+from ...runtime.exit_codes import HarnessFailed
+from ...subject.port import SubjectFailed
 
-KEEPER = Path(__file__).with_name("keeper.py")
+KEEPER = Path(__file__).with_name("keeper_script.py")
 ENDS_WITHIN_S = 10.0
 
 

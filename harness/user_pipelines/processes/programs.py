@@ -6,13 +6,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from ..subject.port import SubjectFailed
-from .aims import Lookout
-from .description import Aim, Pipeline, Role
-from .output import NotReadable
-from .processes import Keeper, code_in_words, end_in_words
-from .program import Note, Process
-from .watches import Recovery
+from ...subject.port import SubjectFailed
+from ..aims import Lookout
+from ..description import Aim, Pipeline, Role
+from ..output.formats import NotReadable
+from ..watches import Recovery
+from .keeper import Keeper, code_in_words, end_in_words
+from .process import Note, Process
 
 POLL_S = 0.01
 COMMAND_S = 120.0

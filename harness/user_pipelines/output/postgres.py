@@ -15,9 +15,9 @@ from urllib.parse import quote
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from ...properties.checking.postgres_link import Link
-from ..subject.port import SubjectFailed
-from .places import expanded, variables_in
+from ....properties.checking.postgres_link import Link
+from ...subject.port import SubjectFailed
+from ..places import expanded, variables_in
 
 CONNECT_TIMEOUT_S = 2
 STATEMENT_TIMEOUT_MS = 2_000

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from .needs.extras import module
+from ..needs.extras import module
 
 ANSWERS_WITHIN_S = 0.5
 READ_WITHIN_S = 5.0

@@ -1,6 +1,6 @@
 """A process of its own that starts a pipeline's commands, and lets none of their processes outlive the harness.
 
-It is run as a script, without the package: `python -I keeper.py FOLDER`.  It makes the folder, and
+It is run as a script, without the package: `python -I keeper_script.py FOLDER`.  It makes the folder, and
 says so in one line.  Then it reads requests from standard input, one JSON object a line, and answers
 each in one line.  When its input ends, because the harness asks for it or was killed, it kills
 everything that it started, and deletes the folder.  Each command has a session of its own, and what

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .aims import tail
+from ..aims import tail
 
 LAST_LINES = 3
 

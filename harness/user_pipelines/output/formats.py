@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...properties.model.workload import Row
-from ..subject.port import SubjectFailed
-from .description import ROW, Read
-from .needs.extras import module
-from .places import expanded, filled
+from ....properties.model.workload import Row
+from ...subject.port import SubjectFailed
+from ..description import ROW, Read
+from ..needs.extras import module
+from ..places import expanded, filled
 from .topic import TopicReader
 
 if TYPE_CHECKING:

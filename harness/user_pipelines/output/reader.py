@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from ...properties.model.history import Commit, Computed, History
-from ...properties.model.workload import Row, window_of
-from ...properties.quick_checker.from_outside import OutsideView
-from ...properties.reconstruct.lineage import INFINITE
-from ..scenario.model import Scenario
-from ..subject.port import SubjectFailed
-from .description import LAST_RECORDS, PipelineFile
-from .journal import Journal
-from .output import NotReadable, Output
+from ....properties.model.history import Commit, Computed, History
+from ....properties.model.workload import Row, window_of
+from ....properties.quick_checker.from_outside import OutsideView
+from ....properties.reconstruct.lineage import INFINITE
+from ...scenario.model import Scenario
+from ...subject.port import SubjectFailed
+from ..description import LAST_RECORDS, PipelineFile
+from ..journal import Journal
+from .formats import NotReadable, Output
 
 READABLE_WITHIN_S = 30.0
 """how long the output may be out of reach in the end"""
