@@ -24,8 +24,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from cutproof.properties.checking.request import CheckRequest
-from cutproof.properties.spark.check import check
-from cutproof.properties.spark.session import LOCAL, TABLES, session, stop
+from cutproof.properties.spark.checking.check import check
+from cutproof.properties.spark.session.session import LOCAL, TABLES, session, stop
 
 FILES = 4
 

@@ -17,7 +17,7 @@ import java_classes
 import sharing
 from cutproof.harness.runtime.progress import Silent
 from cutproof.harness.toxiproxy import program as toxiproxy
-from cutproof.properties.spark import session
+from cutproof.properties.spark.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,7 +25,7 @@ NAME = "spark.jsa"
 MAKING = """
 import os, sys
 from pathlib import Path
-from cutproof.properties.spark import session
+from cutproof.properties.spark.session import session
 from cutproof.properties.spark.oracle import warm_up
 
 made, wanted = map(Path, sys.argv[1:])

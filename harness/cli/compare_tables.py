@@ -38,8 +38,8 @@ def compared(request: CheckRequest, engine: str, progress: Progress) -> Compared
         except TooLarge:
             for side in pair.sides:
                 side.release()
-    from ...properties.spark import check
-    from ...properties.spark.session import TABLES, session
+    from ...properties.spark.checking import check
+    from ...properties.spark.session.session import TABLES, session
 
     progress.step("starting Spark")
     spark = session(settings=TABLES)

@@ -77,7 +77,7 @@ def _install(options: argparse.Namespace, output: Output) -> ExitCode:
 
 
 def _prune(out: Path, output: Output) -> ExitCode:
-    from ...properties.spark.java import cache_folder
+    from ...properties.spark.session.java import cache_folder
     from ..reference_engine.services import places
 
     caches = [folder for folder in sorted(cache_folder().iterdir()) if folder.name not in INSTALLABLE]

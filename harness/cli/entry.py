@@ -163,7 +163,7 @@ def explain(error: Exception) -> CutproofError:
         return _from_os(error)
     from ...properties.checking.errors import CheckInputError
     from ...properties.semantics.user_functions import CounterpartFailed
-    from ...properties.spark.errors import SparkUnavailable
+    from ...properties.spark.session.errors import SparkUnavailable
     from ..subject.port import SubjectFailed
 
     if isinstance(error, (CheckInputError, CounterpartFailed)):

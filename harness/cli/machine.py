@@ -102,8 +102,8 @@ def _package(name: str) -> Finding:
 
 
 def _java() -> Finding:
-    from ...properties.spark.errors import SparkUnavailable
-    from ...properties.spark.java import find_java, java_version
+    from ...properties.spark.session.errors import SparkUnavailable
+    from ...properties.spark.session.java import find_java, java_version
 
     try:
         java = find_java()
@@ -113,8 +113,8 @@ def _java() -> Finding:
 
 
 def _spark() -> Finding:
-    from ...properties.spark.errors import SparkUnavailable
-    from ...properties.spark.session import session
+    from ...properties.spark.session.errors import SparkUnavailable
+    from ...properties.spark.session.session import session
 
     began = time.monotonic()
     try:

@@ -54,7 +54,7 @@ def end(within_s: float = END_S) -> bool:
 def _end_spark(within_s: float, *, asked: bool) -> bool:
     import sys
 
-    session = sys.modules.get(f"{__package__.partition('.')[0]}.properties.spark.session")
+    session = sys.modules.get(f"{__package__.partition('.')[0]}.properties.spark.session.session")
     return session is None or session.abandon(within_s, asked=asked)
 
 

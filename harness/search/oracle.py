@@ -124,7 +124,7 @@ class PySpark:
         self._session().exception()
 
     def examine(self, questions: Sequence[bytes]) -> Examined:
-        from ...properties.spark.errors import SparkUnavailable
+        from ...properties.spark.session.errors import SparkUnavailable
 
         try:
             self.wait()
@@ -164,7 +164,7 @@ class PySpark:
 
     def _session(self) -> Future[Any]:
         from ...properties.spark.oracle import warm_up
-        from ...properties.spark.session import start_in_background
+        from ...properties.spark.session.session import start_in_background
 
         return start_in_background(then=warm_up)
 

@@ -24,8 +24,8 @@ def query_of(pipeline: Pipeline) -> Query:
 
     Raises UsageError if the text is not allowed or PySpark refuses it, HarnessFailed if PySpark does not start.
     """
-    from ...properties.spark.errors import SparkUnavailable
     from ...properties.spark.query import Query, QueryRefused
+    from ...properties.spark.session.errors import SparkUnavailable
 
     file = pipeline.file
     try:

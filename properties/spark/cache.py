@@ -18,9 +18,9 @@ from .tables import Expected, OracleJob
 
 @functools.cache
 def version() -> str:
-    """A digest of the oracle's own source: any change to it invalidates every answer."""
+    """A digest of the oracle's own source with its folders: any change to it invalidates every answer."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..model.workload import PANE
 from .operators import Windowed
-from .sessions import FIRED, HELD, LATE
+from .session_windows import FIRED, HELD, LATE
 from .windows import FOREVER
 
 ADVANCES = "cutproof_advances"

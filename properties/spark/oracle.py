@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 
 from ..model.workload import Count, Input, Node, Workload
 from ..semantics.user_functions import user_nodes
-from . import sessions
+from . import session_windows
 from .bounds import problem
 from .cache import Cache, key_of
 from .late_windows import ADVANCES, FOLDED
 from .operators import MEANINGS, Meaning
 from .plan import APPLIES, RECORDS, ROWS, Plan
-from .session import session
+from .session.session import session
 from .stages import Batch, advances_table, applies_table
 from .tables import Cut, Expected, Held, OracleAnswer, OracleJob, QuickResult, disagreements
 from .user_functions import GIVEN, by_function, given_by, new_rows, records_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 Fold = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""From the records that sessions took to the sessions' rows and state: see `sessions`."""
+"""From the records that sessions took to the sessions' rows and state: see `session_windows`."""
 
 
 class Oracle:
@@ -38,7 +38,7 @@ class Oracle:
     """
 
     def __init__(
-        self, cache: Cache | None = None, meanings: Mapping[str, Meaning] = MEANINGS, fold: Fold = sessions.fold
+        self, cache: Cache | None = None, meanings: Mapping[str, Meaning] = MEANINGS, fold: Fold = session_windows.fold
     ) -> None:
         self.queries = 0
         self.computed = 0
@@ -120,9 +120,9 @@ class Oracle:
         from pyspark import cloudpickle
 
         # Spark's Python workers may be unable to import this package.
-        cloudpickle.register_pickle_by_value(sessions)  # type: ignore[no-untyped-call]
+        cloudpickle.register_pickle_by_value(session_windows)  # type: ignore[no-untyped-call]
         spark.createDataFrame(rows).createOrReplaceTempView(ROWS)
-        spark.sql(plan.took()).mapInArrow(self._fold, sessions.SPARK_SCHEMA).createOrReplaceTempView(FOLDED)
+        spark.sql(plan.took()).mapInArrow(self._fold, session_windows.SPARK_SCHEMA).createOrReplaceTempView(FOLDED)
 
     def _by_users(self, spark: SparkSession, plan: Plan, rows: pa.Table) -> list[pa.Table]:
         """The rows of user functions; their state is not computed."""

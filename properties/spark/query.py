@@ -21,8 +21,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as T
 
 from ..model.workload import InputRecord, Row
-from .inputs import first_line
-from .session import session
+from .checking.inputs import first_line
+from .session.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from cutproof.properties.checking.addresses import PostgresTable
-from cutproof.properties.spark.sources import CommittedFiles, committed_rows
+from cutproof.properties.spark.checking.sources import CommittedFiles, committed_rows
 from cutproof.reference_impl.core.transactions import AbortTransaction, Commit, Row
 from end_to_end.command_line import Command, only_line, result
 from unit.processes.stores import Processes, RunningServer, done

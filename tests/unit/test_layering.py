@@ -100,7 +100,10 @@ def test_every_rule_has_a_planted_offence() -> None:
         ("harness/reference_engine/a.py", "from ...reference_impl.core import ids\nfrom ..run import run"),
         ("harness/subject/run.py", "pass\n" * 600),
         ("harness/search/search.py", "import hypothesis"),
-        ("properties/spark/session.py", "from pyspark.sql import SparkSession\nfrom ..model.workload import Row"),
+        (
+            "properties/spark/session/session.py",
+            "from pyspark.sql import SparkSession\nfrom ...model import workload",
+        ),
         ("reference_impl/driver/decisions.py", "import random"),
         ("reference_impl/core/a.py", "s = {1}\nfor x in sorted(s): f(x)\nok = any(x > 1 for x in s)\nd = {}\nd.pop(1)"),
         ("harness/subject/run.py", "import time\nfor x in {1, 2}: print(hash(x))"),

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ....properties.spark import session
+from ....properties.spark.session import session
 
 ALL = "default"
 """Ivy's name for an artifact and all that it needs to run; a module of Maven has it as `default(runtime)`"""

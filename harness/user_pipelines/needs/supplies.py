@@ -22,7 +22,7 @@ from pathlib import Path
 
 import msgspec
 
-from ....properties.spark.java import cache_folder, java_of, wrapper_home
+from ....properties.spark.session.java import cache_folder, java_of, wrapper_home
 from ...runtime.exit_codes import HarnessFailed, one_line
 from ...runtime.progress import Progress, Silent
 from ..description import Needs, Pipeline

@@ -19,7 +19,7 @@ import pytest
 from cutproof.properties.checking import comparison
 from cutproof.properties.checking.pair import Pair
 from cutproof.properties.checking.request import CheckRequest
-from cutproof.properties.spark import check as on_spark
+from cutproof.properties.spark.checking import check as on_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,8 +18,8 @@ from cutproof.properties.checking.comparison import compare
 from cutproof.properties.checking.errors import CheckInputError
 from cutproof.properties.checking.pair import Pair
 from cutproof.properties.checking.request import CheckRequest, CheckResult, Sample
-from cutproof.properties.spark import check as on_spark
-from cutproof.properties.spark.check import check
+from cutproof.properties.spark.checking import check as on_spark
+from cutproof.properties.spark.checking.check import check
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

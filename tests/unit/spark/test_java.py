@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.properties.spark import java
-from cutproof.properties.spark.errors import SparkUnavailable
+from cutproof.properties.spark.session import java
+from cutproof.properties.spark.session.errors import SparkUnavailable
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_spark_runs_with_no_java_on_the_path(tmp_path: Path) -> None:
             (tmp_path / name).symlink_to(found)
     code = (
         "import shutil; assert shutil.which('java') is None\n"
-        "from cutproof.properties.spark.session import session\n"
+        "from cutproof.properties.spark.session.session import session\n"
         "print(session().range(5).selectExpr('sum(id)').collect()[0][0])"
     )
     environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
@@ -96,8 +96,8 @@ def test_spark_runs_with_no_java_on_the_path(tmp_path: Path) -> None:
 def test_a_spark_that_does_not_start_is_reported_in_one_line(tmp_path: Path) -> None:
     fake_java(tmp_path, "17.0.1")
     code = (
-        "from cutproof.properties.spark.errors import SparkUnavailable\n"
-        "from cutproof.properties.spark.session import session\n"
+        "from cutproof.properties.spark.session.errors import SparkUnavailable\n"
+        "from cutproof.properties.spark.session.session import session\n"
         "try:\n    session()\nexcept SparkUnavailable as error:\n    print(error)"
     )
     environment = dict(os.environ, JAVA_HOME=str(tmp_path), XDG_CACHE_HOME=str(tmp_path / "cache"))

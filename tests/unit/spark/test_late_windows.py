@@ -16,7 +16,7 @@ from cutproof.properties.semantics.windows import WindowMachine
 from cutproof.properties.spark.operators import MEANINGS
 from cutproof.properties.spark.oracle import Oracle
 from cutproof.properties.spark.questions import Question
-from cutproof.properties.spark.sessions import FIRED, HELD, LATE, fold
+from cutproof.properties.spark.session_windows import FIRED, HELD, LATE, fold
 from cutproof.properties.spark.tables import OracleAnswer
 from unit.spark.late_runs import asked, late_records
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from cutproof.properties.model.workload import AnyOperator, Batch, Input, Join, Map, Node, Sum, Union, Workload
+from cutproof.properties.spark import cache
 from cutproof.properties.spark.cache import Cache
 from cutproof.properties.spark.operators import MEANINGS, kind_of
 from cutproof.properties.spark.oracle import Oracle
@@ -138,6 +139,20 @@ def test_a_question_is_put_once() -> None:
     assert second[0].expected == first[0].expected
     oracle.judge_batch([small_job(value=6)])
     assert oracle.queries > asked
+
+
+@pytest.mark.parametrize("changed", ["oracle.py", "session/session.py"])
+def test_an_answer_is_kept_for_as_long_as_the_oracles_source_is_the_same(
+    changed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / changed
+    file.parent.mkdir(exist_ok=True)
+    monkeypatch.setattr(cache, "__file__", str(tmp_path / "cache.py"))
+    file.write_text("ANSI = True", encoding="utf-8")
+    before = cache.version.__wrapped__()
+    assert cache.version.__wrapped__() == before
+    file.write_text("ANSI = False", encoding="utf-8")
+    assert cache.version.__wrapped__() != before
 
 
 def test_a_folder_keeps_answers_for_the_next_process(tmp_path: Path) -> None:

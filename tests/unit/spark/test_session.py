@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cutproof.properties.spark import session
-from cutproof.properties.spark.errors import SparkUnavailable
 from cutproof.properties.spark.oracle import warm_up
+from cutproof.properties.spark.session import session
+from cutproof.properties.spark.session.errors import SparkUnavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +39,7 @@ def test_warming_up_asks_something(spark: SparkSession) -> None:
 
 KILLED = """
 from pyspark import SparkContext
-from cutproof.properties.spark import session
+from cutproof.properties.spark.session import session
 
 session.session()
 java = SparkContext._gateway.proc
@@ -59,7 +59,7 @@ def test_a_session_whose_java_has_ended_by_itself_is_stopped_and_another_begins(
 DISTURBED = """
 import socket
 import time
-from cutproof.properties.spark import session
+from cutproof.properties.spark.session import session
 
 spark = session.session()
 address = spark.sparkContext._accumulatorServer.server_address

@@ -19,8 +19,8 @@ from cutproof.properties.checking.errors import CheckInputError, TableUnreachabl
 from cutproof.properties.checking.pair import Pair
 from cutproof.properties.checking.postgres import table_bytes
 from cutproof.properties.checking.request import CheckRequest
-from cutproof.properties.spark.check import check
-from cutproof.properties.spark.sources import CommittedFiles, committed_rows, read_table
+from cutproof.properties.spark.checking.check import check
+from cutproof.properties.spark.checking.sources import CommittedFiles, committed_rows, read_table
 from unit.processes.stores import RunningServer
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from cutproof.harness.runtime.exit_codes import UsageError
 from cutproof.harness.runtime.progress import Silent
 from cutproof.properties.checking import pair as limits
 from cutproof.properties.checking.request import CheckRequest
-from cutproof.properties.spark.errors import SparkUnavailable
+from cutproof.properties.spark.session.errors import SparkUnavailable
 
 
 def test_columns_may_be_listed_or_repeated() -> None:
@@ -165,13 +165,13 @@ def test_large_tables_go_to_spark(pair: tuple[str, ...], monkeypatch: pytest.Mon
         started.append(None)
         raise SparkUnavailable("not here")
 
-    monkeypatch.setattr("cutproof.properties.spark.session.session", start)
+    monkeypatch.setattr("cutproof.properties.spark.session.session.session", start)
     assert compared(request, "auto", Silent()).result.engine == "arrow"
     monkeypatch.setattr(limits, "SMALL_ROWS", 2)
     with pytest.raises(SparkUnavailable):
         compared(request, "auto", Silent())
     monkeypatch.undo()
-    monkeypatch.setattr("cutproof.properties.spark.session.session", start)
+    monkeypatch.setattr("cutproof.properties.spark.session.session.session", start)
     monkeypatch.setattr(limits, "MEMORY_BYTES", 10)
     with pytest.raises(SparkUnavailable):
         compared(request, "auto", Silent())

@@ -15,7 +15,7 @@ from cutproof.harness.runtime.exit_codes import ExitCode, HarnessFailed, UsageEr
 from cutproof.harness.scenario.reading import FileError
 from cutproof.harness.subject.port import SubjectFailed
 from cutproof.properties.checking.errors import CheckInputError
-from cutproof.properties.spark.errors import SparkUnavailable
+from cutproof.properties.spark.session.errors import SparkUnavailable
 
 
 def test_every_verb_has_help_with_examples(capsys: pytest.CaptureFixture[str]) -> None:

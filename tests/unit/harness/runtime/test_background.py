@@ -10,7 +10,7 @@ import pytest
 
 from cutproof.harness.runtime import background
 from cutproof.harness.runtime.background import in_background
-from cutproof.properties.spark import session
+from cutproof.properties.spark.session import session
 
 READING = """
 import atexit, io, sys, time
@@ -48,7 +48,7 @@ import logging, pathlib, sys, threading
 from pyspark import java_gateway
 from cutproof.harness.runtime.background import in_background
 from cutproof.harness.cli.entry import leave
-from cutproof.properties.spark import janitor, session
+from cutproof.properties.spark.session import janitor, session
 
 killed = threading.Event()
 

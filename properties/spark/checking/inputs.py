@@ -21,13 +21,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from ..checking.arrays import TEXT
-from ..checking.conversion import cast, plainly, shown_as, shown_type
-from ..checking.errors import CheckInputError
-from ..checking.pair import Pair, Side
-from ..checking.postgres_source import PostgresSource
-from ..checking.sources import ParquetSource
-from ..checking.types import plain
+from ...checking.arrays import TEXT
+from ...checking.conversion import cast, plainly, shown_as, shown_type
+from ...checking.errors import CheckInputError
+from ...checking.pair import Pair, Side
+from ...checking.postgres_source import PostgresSource
+from ...checking.sources import ParquetSource
+from ...checking.types import plain
 from .differences import quoted
 from .normal import common_type, is_comparable, normal
 from .sources import read_table

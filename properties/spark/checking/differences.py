@@ -12,7 +12,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from ..checking.request import COUNT, IS_EXPECTED, OURS
+from ...checking.request import COUNT, IS_EXPECTED, OURS
 
 _SIGN = f"{OURS}sign"
 BUCKETS = 1024

@@ -20,13 +20,13 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from ..checking.addresses import PostgresTable
-from ..checking.differing import Compared, counted, judged
-from ..checking.errors import CheckInputError
-from ..checking.pair import Pair
-from ..checking.postgres import table_bytes
-from ..checking.repeated_keys import repeated_keys
-from ..checking.request import (
+from ...checking.addresses import PostgresTable
+from ...checking.differing import Compared, counted, judged
+from ...checking.errors import CheckInputError
+from ...checking.pair import Pair
+from ...checking.postgres import table_bytes
+from ...checking.repeated_keys import repeated_keys
+from ...checking.request import (
     COUNT,
     GUARANTEES,
     IS_EXPECTED,

@@ -1,0 +1,1 @@
+"""The comparison of two tables on Spark, for tables that one process cannot hold."""
