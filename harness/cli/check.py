@@ -13,8 +13,8 @@ from .options import count, progress_of
 from .output import Output
 
 if TYPE_CHECKING:
-    from ...properties.checking.addresses import PostgresTable
     from ...properties.checking.request import CheckRequest, CheckResult, Sample
+    from ...properties.checking.sources.addresses import PostgresTable
 
 FORMAT = "cutproof-check/1"
 KINDS = {
@@ -284,8 +284,8 @@ def existing(path: str) -> Path | PostgresTable:
 
 
 def _table(url: str) -> PostgresTable:
-    from ...properties.checking.addresses import table_of
     from ...properties.checking.errors import CheckInputError
+    from ...properties.checking.sources.addresses import table_of
 
     try:
         return table_of(url)

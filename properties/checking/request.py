@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from .addresses import PostgresTable
 from .errors import CheckInputError
+from .sources.addresses import PostgresTable
 
 GUARANTEES = {
     "exactly-once": ("lost", "unexpected", "repeated", "changed"),

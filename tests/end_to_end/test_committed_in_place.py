@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from cutproof.properties.checking.addresses import PostgresTable
+from cutproof.properties.checking.sources.addresses import PostgresTable
 from cutproof.properties.spark.checking.sources import CommittedFiles, committed_rows
 from cutproof.reference_impl.core.transactions import AbortTransaction, Commit, Row
 from end_to_end.command_line import Command, only_line, result

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from ....properties.checking.postgres_link import Link
+from ....properties.checking.sources.postgres_link import Link
 from ...subject.port import SubjectFailed
 from ..places import expanded, variables_in
 

@@ -20,11 +20,9 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from ...checking.addresses import PostgresTable
 from ...checking.differing import Compared, counted, judged
 from ...checking.errors import CheckInputError
 from ...checking.pair import Pair
-from ...checking.postgres import table_bytes
 from ...checking.repeated_keys import repeated_keys
 from ...checking.request import (
     COUNT,
@@ -37,6 +35,8 @@ from ...checking.request import (
     Sample,
     demand_request,
 )
+from ...checking.sources.addresses import PostgresTable
+from ...checking.sources.postgres import table_bytes
 from .differences import BUCKETS, bucket, differences, differing_buckets, quoted
 from .inputs import damaged_file, first_line, restored, tables
 from .normal import is_nested

@@ -9,7 +9,7 @@ import msgspec
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from ...checking.postgres_link import Plan, TableColumn, batches
+from ...checking.sources.postgres_link import Plan, TableColumn, batches
 
 FORMAT = "cutproof-postgres"
 

@@ -18,10 +18,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from ...checking.addresses import PostgresTable
 from ...checking.errors import CheckInputError, TableUnreachable
-from ...checking.postgres import opened, plan_of
-from ...checking.postgres_link import full_conninfo
+from ...checking.sources.addresses import PostgresTable
+from ...checking.sources.postgres import opened, plan_of
+from ...checking.sources.postgres_link import full_conninfo
 from .postgres import FORMAT, Source, spark_type
 
 

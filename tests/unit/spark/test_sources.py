@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from cutproof.properties.checking import postgres
-from cutproof.properties.checking.addresses import PostgresTable, table_of
 from cutproof.properties.checking.comparison import compare
 from cutproof.properties.checking.errors import CheckInputError, TableUnreachable
 from cutproof.properties.checking.pair import Pair
-from cutproof.properties.checking.postgres import table_bytes
 from cutproof.properties.checking.request import CheckRequest
+from cutproof.properties.checking.sources import postgres
+from cutproof.properties.checking.sources.addresses import PostgresTable, table_of
+from cutproof.properties.checking.sources.postgres import table_bytes
 from cutproof.properties.spark.checking.check import check
 from cutproof.properties.spark.checking.sources import CommittedFiles, committed_rows, read_table
 from unit.processes.stores import RunningServer
@@ -218,7 +218,7 @@ def test_a_server_that_is_away_or_silent_is_no_bad_input(
     spark: SparkSession, server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(server, "CREATE TABLE here (a bigint)")
-    monkeypatch.setattr("cutproof.properties.checking.postgres_link.CONNECT_TIMEOUT_S", 2)
+    monkeypatch.setattr("cutproof.properties.checking.sources.postgres_link.CONNECT_TIMEOUT_S", 2)
     table = at(server, "here")
     server.stop(signal.SIGKILL)
     with pytest.raises(TableUnreachable, match=r"does not answer: .*Connection refused") as raised:

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from cutproof.properties.checking import json_lines
 from cutproof.properties.checking.comparison import compare
 from cutproof.properties.checking.errors import CheckInputError
 from cutproof.properties.checking.pair import Pair
 from cutproof.properties.checking.request import CheckRequest, CheckResult
+from cutproof.properties.checking.sources import json_lines
 
 Write = Callable[..., Path]
 

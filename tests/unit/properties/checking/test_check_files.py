@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cutproof.properties.checking import csv_files
 from cutproof.properties.checking.comparison import compare
 from cutproof.properties.checking.errors import CheckInputError
 from cutproof.properties.checking.pair import Pair
 from cutproof.properties.checking.request import CheckRequest, CheckResult
+from cutproof.properties.checking.sources import csv_files
 
 WRITTEN = Path(__file__).parent.parent / "tables"
 """One table as pandas 2.3, DuckDB 1.4 and Excel (in a country of semicolons) write it."""

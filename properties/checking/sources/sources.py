@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from ..arrays import TEXT, null, text
+from ..errors import CheckInputError
+from ..types import common, holds, plain
 from . import csv_files, json_lines, parquet_files
 from .addresses import PostgresTable
-from .arrays import TEXT, null, text
-from .errors import CheckInputError
 from .places import DataFile, Place, place_of
-from .types import common, holds, plain
 
 NEWLINES = 1 << 20
 

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pjson
 
-from .arrays import TEXT, null, text, texts_of
-from .errors import CheckInputError, error_text, shown
-from .texts import MOST_DIGITS, SURE_DIGITS, facts_of, is_rounded
-from .types import holds
+from ..arrays import TEXT, null, text, texts_of
+from ..errors import CheckInputError, error_text, shown
+from ..texts import MOST_DIGITS, SURE_DIGITS, facts_of, is_rounded
+from ..types import holds
 
 T = pa.types
 CHUNK_BYTES = 64 << 20

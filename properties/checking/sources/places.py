@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from .errors import CheckInputError, error_text
+from ..errors import CheckInputError, error_text
 
 FORMATS = {
     ".csv": "csv",

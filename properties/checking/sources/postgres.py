@@ -9,8 +9,8 @@ from typing import NamedTuple
 import psycopg
 from psycopg import sql
 
+from ..errors import CheckInputError, TableUnreachable
 from .addresses import PostgresTable
-from .errors import CheckInputError, TableUnreachable
 from .postgres_link import (
     KINDS,
     LARGEST_PRECISION,

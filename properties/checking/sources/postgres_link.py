@@ -19,7 +19,7 @@ import pyarrow as pa
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from .errors import CheckInputError, TableUnreachable
+from ..errors import CheckInputError, TableUnreachable
 
 CONNECT_TIMEOUT_S = 5
 SILENCE_S = 60.0

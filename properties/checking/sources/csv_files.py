@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pcsv
 
-from .arrays import TEXT
-from .errors import CheckInputError, error_text, shown
+from ..arrays import TEXT
+from ..errors import CheckInputError, error_text, shown
 
 WHOLE_BYTES = 256 << 20
 """Files up to this size are read in one piece, by all cores."""

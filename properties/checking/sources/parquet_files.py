@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .errors import CheckInputError, error_text
+from ..errors import CheckInputError, error_text
 
 ROWS_AT_ONCE = 128 * 1024
 

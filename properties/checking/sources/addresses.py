@@ -7,7 +7,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import msgspec
 
-from .errors import CheckInputError
+from ..errors import CheckInputError
 
 SCHEMES = ("postgresql", "postgres")
 FORM = "postgresql://user@host:port/database?table=schema.table"

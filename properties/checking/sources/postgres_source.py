@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..sizes import SMALL_ROWS
+from ..types import plain
 from .addresses import PostgresTable
 from .postgres import described, opened, plan_of, rows_up_to, table_bytes
 from .postgres_link import batches, full_conninfo
-from .sizes import SMALL_ROWS
-from .types import plain
 
 
 class PostgresSource:
