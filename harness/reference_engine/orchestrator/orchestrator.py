@@ -23,13 +23,13 @@ from .bound import Bound
 from .context import Context
 from .evidence import Evidence
 from .facts import Facts
+from .injectors.process_faults import Disturbances
+from .injectors.steering import Steering
 from .jobs import Jobs
 from .layout import COORDINATOR
 from .opening import UP_WITHIN_S, Opened
-from .process_faults import Disturbances
 from .processes import Exit, Member, Processes
 from .rest import Rest
-from .steering import Steering
 
 READY_WITHIN_US = 30_000_000
 PARTING_US = 3_000_000

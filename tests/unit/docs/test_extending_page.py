@@ -21,7 +21,7 @@ EXAMPLES = {
         {
             "reference_impl/processes/supervision.py",
             "reference_impl/driver/arms.py",
-            "harness/reference_engine/orchestrator/waiting.py",
+            "harness/reference_engine/orchestrator/injectors/waiting.py",
             "harness/reference_engine/merging/failures.py",
         },
     ),

@@ -20,16 +20,9 @@ import pytest
 
 from cutproof.faults.injectors.toxics import Toxic
 from cutproof.faults.injectors.toxiproxy import ToxiproxyFailed
-from cutproof.harness.reference_engine.orchestrator import (
-    bound,
-    channel_faults,
-    context,
-    orchestrator,
-    process_faults,
-    rest,
-    signals,
-)
+from cutproof.harness.reference_engine.orchestrator import bound, context, orchestrator, rest, signals
 from cutproof.harness.reference_engine.orchestrator.evidence import Evidence
+from cutproof.harness.reference_engine.orchestrator.injectors import channel_faults, process_faults
 from cutproof.harness.reference_engine.orchestrator.layout import COORDINATOR
 from cutproof.harness.reference_engine.orchestrator.opening import Opened
 from cutproof.harness.reference_engine.orchestrator.orchestrator import Orchestrator

@@ -11,7 +11,7 @@ import pytest
 from cutproof.faults import plan
 from cutproof.faults.injectors.toxics import Latency, Limit, Reset, Slice, Stall, Timeout
 from cutproof.faults.plan import AtTime
-from cutproof.harness.reference_engine.orchestrator.channel_faults import (
+from cutproof.harness.reference_engine.orchestrator.injectors.channel_faults import (
     ANY,
     GRACE_US,
     LEAST_PIECES,

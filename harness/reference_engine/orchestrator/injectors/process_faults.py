@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ....reference_impl.driver.settings import Settings
-from ....reference_impl.processes.entries import Died, Stopped
-from ....reference_impl.processes.files import DiskFiles
-from ....reference_impl.processes.loop import monotonic_us
-from ....reference_impl.processes.sinks import DATABASE
+from .....reference_impl.driver.settings import Settings
+from .....reference_impl.processes.entries import Died, Stopped
+from .....reference_impl.processes.files import DiskFiles
+from .....reference_impl.processes.loop import monotonic_us
+from .....reference_impl.processes.sinks import DATABASE
+from ..context import Context
+from ..layout import COORDINATOR, GIVEN_UP_US
+from ..processes import Member
 from .channel_faults import ChannelFaults
-from .context import Context
-from .layout import COORDINATOR, GIVEN_UP_US
-from .processes import Member
 from .waiting import Orders
 
 POLL_US = 10_000

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import msgspec
 
-from ....reference_impl.core.ids import TaskId
-from ....reference_impl.processes.frames import Arm, Disarm, Frame, Meddle, RaiseException
-from .context import Context
-from .layout import COORDINATOR
-from .processes import Member
+from .....reference_impl.core.ids import TaskId
+from .....reference_impl.processes.frames import Arm, Disarm, Frame, Meddle, RaiseException
+from ..context import Context
+from ..layout import COORDINATOR
+from ..processes import Member
 
 Order = Callable[[int], Frame]
 """makes the frame that orders a fault, with a stamp"""

@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 import msgspec
 
-from ....faults.injectors.toxics import Latency, Limit, Reset, Slice, Stall, Timeout, Toxic
-from ....faults.injectors.toxiproxy import ToxiproxyFailed
-from ....reference_impl.processes.frames import Broke, Felt
-from ....reference_impl.processes.loop import monotonic_us
-from ...toxiproxy.server import ProxyServer
-from .context import Context
+from .....faults.injectors.toxics import Latency, Limit, Reset, Slice, Stall, Timeout, Toxic
+from .....faults.injectors.toxiproxy import ToxiproxyFailed
+from .....reference_impl.processes.frames import Broke, Felt
+from .....reference_impl.processes.loop import monotonic_us
+from ....toxiproxy.server import ProxyServer
+from ..context import Context
 
 SHARE_FELT = 0.6
 """a message must be late by at least this share of an injected delay"""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....faults.injectors.environment import inject
-from ....faults.injectors.triggers import Triggers
-from ....faults.plan import kind_of as fault_kind
-from ....reference_impl.processes.frames import Issue
-from ...scenario.model import AnyCommand, Resume, Scenario, StopWithSavepoint, kind_of
-from .context import Context
-from .jobs import Jobs
-from .layout import COORDINATOR
+from .....faults.injectors.environment import inject
+from .....faults.injectors.triggers import Triggers
+from .....faults.plan import kind_of as fault_kind
+from .....reference_impl.processes.frames import Issue
+from ....scenario.model import AnyCommand, Resume, Scenario, StopWithSavepoint, kind_of
+from ..context import Context
+from ..jobs import Jobs
+from ..layout import COORDINATOR
 from .process_faults import Disturbances
 
 

@@ -1,0 +1,1 @@
+"""The faults of a run on processes: what triggers them, and how processes and data channels are disturbed."""
