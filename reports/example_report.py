@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from . import bars, curves, grid
-from .bars import Bars
-from .curves import Chart
-from .grid import Grid
+from .charts import bars, curves, grid
+from .charts.bars import Bars
+from .charts.curves import Chart
+from .charts.grid import Grid
+from .charts.plots import Plot
 from .model import Value
-from .plots import Plot
 from .render import environment
 
 Picture = Chart | Bars | Grid

@@ -15,10 +15,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from . import coverage, overview, palette, words
-from .diagram import SHEET, diagram_of
-from .lives import time_line_of
+from .charts.plots import histogram
+from .diagrams.diagram import SHEET, diagram_of
+from .diagrams.lives import time_line_of
 from .model import CounterexampleView, ReportView, RowPair, Seconds, Value
-from .plots import histogram
 
 MOST_ROWS = 60
 FEW_VIOLATED = 20

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 
 from ...properties.model.history import History
-from ...reports.bars import Bar, Bars
-from ...reports.curves import Chart, Curve
+from ...reports.charts.bars import Bar, Bars
+from ...reports.charts.curves import Chart, Curve
 from ...reports.example_report import Figures, Picture
 from ..counterexamples.words import time_in_words
 from .about_finishing import ABOUT_FINISHING

@@ -13,7 +13,7 @@ from cutproof.harness.examples.report import keep_report
 from cutproof.harness.examples.run import run_any
 from cutproof.harness.examples.trials import Trials
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
-from cutproof.reports.bars import Bar, Bars
+from cutproof.reports.charts.bars import Bar, Bars
 from cutproof.reports.example_report import ExampleView, render_example
 from unit.harness.subjects import Agreeing
 

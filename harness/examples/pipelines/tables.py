@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ....reports import grid
-from ....reports.bars import Bar, Bars
-from ....reports.curves import Chart, Curve
+from ....reports.charts import grid
+from ....reports.charts.bars import Bar, Bars
+from ....reports.charts.curves import Chart, Curve
+from ....reports.charts.grid import Grid
 from ....reports.example_report import Figures
-from ....reports.grid import Grid
 from ...reference_engine.pipelines.crashing import Comparison, Round
 from ...reference_engine.pipelines.measures import (
     MINUTE,

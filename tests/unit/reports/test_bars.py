@@ -7,10 +7,10 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from cutproof.reports import bars, grid
-from cutproof.reports.bars import LEFT, Bar, Bars
+from cutproof.reports.charts import bars, grid
+from cutproof.reports.charts.bars import LEFT, Bar, Bars
+from cutproof.reports.charts.grid import Cell, Grid
 from cutproof.reports.example_report import ExampleView, render_example
-from cutproof.reports.grid import Cell, Grid
 
 BARS = Bars(
     title="Held",

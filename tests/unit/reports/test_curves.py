@@ -6,7 +6,7 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from cutproof.reports.curves import FLOOR, LEFT, LIFT, WIDTH, Chart, Curve, drawn
+from cutproof.reports.charts.curves import FLOOR, LEFT, LIFT, WIDTH, Chart, Curve, drawn
 from cutproof.reports.example_report import ExampleView, Figures, Statement, render_example
 
 

@@ -5,7 +5,7 @@ from xml.etree import ElementTree as Xml
 import msgspec
 
 from cutproof.properties.model.history import FaultFired
-from cutproof.reports.diagram import Diagram, diagram_of
+from cutproof.reports.diagrams.diagram import Diagram, diagram_of
 from unit.reports import stories
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -5,8 +5,8 @@ from collections import Counter
 import msgspec
 
 from cutproof.properties.model.history import FaultFired, History
-from cutproof.reports.diagram_layout import drawing_of
-from cutproof.reports.messages import MOST_OTHERS, MOST_RECORDS
+from cutproof.reports.diagrams.diagram_layout import drawing_of
+from cutproof.reports.diagrams.messages import MOST_OTHERS, MOST_RECORDS
 from unit.reports import stories
 
 

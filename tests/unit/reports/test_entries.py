@@ -15,7 +15,7 @@ from cutproof.properties.model.history import (
     Timed,
     Transaction,
 )
-from cutproof.reports.entries import COORDINATOR, FAULTS, entries_of
+from cutproof.reports.diagrams.entries import COORDINATOR, FAULTS, entries_of
 from cutproof.reports.words import with_task
 from unit.reports import stories
 

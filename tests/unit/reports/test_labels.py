@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reports.labels import Box, Labels
+from cutproof.reports.diagrams.labels import Box, Labels
 
 START, END = (100.0, 0.0), (100.0, 56.0)
 

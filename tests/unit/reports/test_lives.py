@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from cutproof.properties.model.history import Computed, History
 from cutproof.properties.model.workload import Row
-from cutproof.reports.diagram import Diagram
-from cutproof.reports.lives import CHARACTER, time_line_of
-from cutproof.reports.lives_layout import APART, LONGEST_WAIT, WIDTH, Event, Scale, TimeLine, lives_of
+from cutproof.reports.diagrams.diagram import Diagram
+from cutproof.reports.diagrams.lives import CHARACTER, time_line_of
+from cutproof.reports.diagrams.lives_layout import APART, LONGEST_WAIT, WIDTH, Event, Scale, TimeLine, lives_of
 from cutproof.reports.model import RowPair
 from cutproof.reports.rows import side_by_side
 from unit.reports import stories

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as Xml
 
-from cutproof.reports.plots import BINS, histogram
+from cutproof.reports.charts.plots import BINS, histogram
 
 
 def test_no_sample_no_plot() -> None:

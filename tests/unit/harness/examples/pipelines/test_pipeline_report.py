@@ -24,7 +24,7 @@ from cutproof.harness.reference_engine.pipelines.crashing import Comparison, jud
 from cutproof.harness.reference_engine.pipelines.measures import MINUTE, PRESSURES, SECOND, WAYS
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.reference_impl.simulated.pipeline_plan import MB
-from cutproof.reports.curves import Chart
+from cutproof.reports.charts.curves import Chart
 from cutproof.reports.example_report import Figures
 from unit.harness.examples.pipelines.measured import MEASURED, THE_DOCUMENTS
 from unit.harness.subjects import Agreeing

@@ -14,14 +14,14 @@ from itertools import pairwise
 
 import msgspec
 
-from ..properties.model.history import Timed
+from ...properties.model.history import Timed
+from ..model import CounterexampleView
+from ..svg import element, label, path, title
+from ..words import duration, plural, record_name, sentence, with_task
 from .diagram_layout import Cut, Drawing, Message, Point, Segment, drawing_of
 from .entries import FAULTS
 from .labels import Box, Labels
 from .marks import mark_of
-from .model import CounterexampleView
-from .svg import element, label, path, title
-from .words import duration, plural, record_name, sentence, with_task
 
 LANE_HEIGHT = 56
 TOP = 46

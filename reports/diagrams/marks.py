@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..properties.model.history import Timed
-from .svg import element, label, path
+from ...properties.model.history import Timed
+from ..svg import element, label, path
 
 Sign = Callable[[float, float, str], str]
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from html import escape
 from math import log10
 
-from .model import Value
+from ..model import Value
+from ..svg import element, label, path
 from .plots import Plot
-from .svg import element, label, path
 
 WIDTH, HEIGHT, LEFT, FLOOR = 420, 250, 46, 190
 LIFT = 8

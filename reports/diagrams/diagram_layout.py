@@ -12,10 +12,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
-from ..properties.model.history import History, TaskRun, Timed
+from ...properties.model.history import History, TaskRun, Timed
+from ..model import Value
 from .entries import COORDINATOR, FAULTS, STORE, entries_of
 from .messages import MessageKind, Pair, crossing, nearest, pairs_of
-from .model import Value
 
 
 class Point(Value, kw_only=True):

@@ -13,7 +13,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from ..properties.model.history import (
+from ...properties.model.history import (
     AnyJournalEntry,
     AttemptStarted,
     CheckpointAborted,

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import pairwise
 
-from ..properties.model.history import Counted, History
+from ...properties.model.history import Counted, History
+from ..model import RowPair
+from ..svg import element, label, path, title
+from ..words import duration, plural
 from .diagram import BOTTOM, SHEET, Diagram, picture_of
 from .labels import HEIGHT, Box
 from .lives_layout import AIMS, COMMANDS, FEED, OUTPUT, PROXIES, Event, Life, Scale, TimeLine, lives_of
 from .marks import mark_at
-from .model import RowPair
-from .svg import element, label, path, title
-from .words import duration, plural
 
 TOP = 24
 MARGIN = 22

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ..properties.model.history import (
+from ...properties.model.history import (
     AnyJournalEntry,
     CommandIssued,
     CommandReturned,
@@ -26,10 +26,10 @@ from ..properties.model.history import (
     JobEnded,
     Timed,
 )
-from ..properties.model.words import plural, row_in_words
-from ..properties.model.workload import Row
-from .model import RowPair, Value
-from .words import sentence
+from ...properties.model.words import plural, row_in_words
+from ...properties.model.workload import Row
+from ..model import RowPair, Value
+from ..words import sentence
 
 AIMS = "aims met"
 COMMANDS = "commands"

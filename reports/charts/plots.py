@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from html import escape
 from statistics import median
 
-from .model import Value
-from .svg import element, label, path
-from .words import duration, plural
+from ..model import Value
+from ..svg import element, label, path
+from ..words import duration, plural
 
 WIDTH, HEIGHT, FLOOR, BINS = 420, 120, 92, 28
 

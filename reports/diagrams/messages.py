@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from ..properties.model.history import Timed
+from ...properties.model.history import Timed
 from .entries import COORDINATOR
 
 MOST_RECORDS = 80

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from .model import Value
+from ..model import Value
 
 CHARACTER = 6.6
 """the width of a character of a name, in pixels, a little more than most have"""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from html import escape
 
-from .model import Value
+from ..model import Value
+from ..svg import element, label, path
 from .plots import Plot
-from .svg import element, label, path
 
 WIDTH, LEFT, ROOM, ROW, TOP = 420, 112, 84, 24, 16
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from html import escape
 
-from .model import Value
+from ..model import Value
+from ..svg import element, label
 from .plots import Plot
-from .svg import element, label
 
 LEFT, COLUMN, ROW, TOP = 166, 112, 22, 22
 
