@@ -233,6 +233,12 @@ class Counterexample(Value, kw_only=True):
     """2 if PySpark too computed the expected rows or state, else 1; 0 in summaries of older versions"""
     not_asked: str = ""
     """if one judge saw it: why PySpark was not asked; empty also if PySpark disagrees"""
+    repetitions: int = 0
+    """how often its scenario was run again, if a run costs seconds and another one may end differently"""
+    violated_again: int = 0
+    """in how many of these runs it was violated in the same way"""
+    kept: str = ""
+    """what ended the shrinking, and how often the scenario was violated again, in words"""
 
 
 class NotRun(Value, kw_only=True):

@@ -123,6 +123,7 @@ def _tried(summary: Summary) -> Iterator[str]:
 def _counterexample(one: Counterexample) -> Iterator[str]:
     yield _difference(one)
     yield from _wrapped(one.story, "  ")
+    yield from _wrapped(one.kept, "  ")
     yield from _wrapped(judges_in_words(one.judges, one.not_asked), "  ")
     yield f"  {one.replay}"
 

@@ -45,6 +45,11 @@ def duration(text: str) -> float:
     return seconds
 
 
+def duration_or_none(text: str) -> float:
+    """Seconds, as `duration` reads them; `0` is no time at all."""
+    return 0.0 if text.strip() in ("0", "0s") else duration(text)
+
+
 def count(text: str) -> int:
     """A whole number, 1 or more."""
     if not text.strip().isdecimal() or int(text) < 1:

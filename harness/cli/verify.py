@@ -14,7 +14,7 @@ from ..runtime.exit_codes import ExitCode, UsageError
 from ..subject.names import subject_called
 from ..subject.port import check, closing, prepare
 from .keep import keep_run
-from .options import add_subject, count, duration, printed, progress_of, refuse_for_system, seed
+from .options import add_subject, count, duration, duration_or_none, printed, progress_of, refuse_for_system, seed
 from .output import Output
 from .printing import print_summary, print_tampering, print_verdicts
 from .vary import pipeline_called, verify_variants
@@ -132,6 +132,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--stop-at-first", action="store_true", help="stop at the first violated scenario, in the order of drawing"
     )
     kept.add_argument(
+        "--shrink-time",
+        metavar="TIME",
+        type=duration_or_none,
+        help="if a run costs seconds, as those of a pipeline: how long the scenarios of one cause are run again, to "
+        "shrink and to repeat them (2m); 0 keeps them as they were found",
+    )
+    kept.add_argument(
         "--known-failures",
         metavar="FILE",
         type=Path,
@@ -220,6 +227,7 @@ def _list(output: Output) -> ExitCode:
 
 def _request(options: argparse.Namespace, chosen: LoadedWorkload | None, subject: Subject) -> Request:
     from ..search.verification import Request, drawn_seed
+    from ..shrink.on_subject import REAL_TIME_S
 
     return Request(
         subject=options.subject,
@@ -234,6 +242,7 @@ def _request(options: argparse.Namespace, chosen: LoadedWorkload | None, subject
         real_time=subject.capabilities.real_time,
         workers=options.workers,
         functions=tuple(options.functions),
+        shrink_s=REAL_TIME_S if options.shrink_time is None else options.shrink_time,
     )
 
 

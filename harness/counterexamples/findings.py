@@ -29,18 +29,16 @@ from ..search.oracle import Oracle, SeenBy, Word, word_on
 from ..search.outcome import ScenarioOutcome
 from ..search.pool import Pool
 from ..search.search import Found
-from ..shrink.on_subject import fails_like
-from ..shrink.repetition import Rate, repeat, violates
+from ..shrink.on_subject import REAL_TIME_S, Seen, fails_like
+from ..shrink.repetition import violates
 from ..shrink.shrink import Shrunk, size_of
 from ..subject.names import stand_in_for
 from ..subject.port import Subject
 from ..subject.run import Result, run
 from .causes import cause_of
+from .kept import Kept, keep
 from .story import Neighbour, expected_rows, nearest_passing, story_of_case
 
-RECORDINGS = 10
-RECORDINGS_S = 60.0
-"""how often, and how long at most, a counterexample in real time is run again to determine its rate"""
 GROUPS_AT_MOST = 12
 """the number of causes that are shrunk and described; further causes are only counted"""
 
@@ -109,8 +107,10 @@ class FindingBuilder:
         subject_name: str,
         interruption: Interruption | None = None,
         first: str = "",
+        shrink_s: float = REAL_TIME_S,
     ) -> None:
-        """`first`: the invariant whose violations are described first."""
+        """`first`: the invariant whose violations are described first.  `shrink_s`: how long the scenarios of one cause
+        are run again, if a run costs seconds."""
         self._pool = pool
         self._subject = subject
         self._oracle = oracle
@@ -120,6 +120,7 @@ class FindingBuilder:
         self._subject_name = subject_name
         self._interruption = interruption or Interruption()
         self._groups = group(found.failing_scenarios, first)
+        self._shrink_s = shrink_s
         self._began = 0.0
         self._by_cause: dict[Cause, Finding] = {}
 
@@ -142,7 +143,9 @@ class FindingBuilder:
         try:
             for one in groups:
                 with self._interruption.open():
-                    begun.append(self._pool.shrink(self._example(one).scenario, one.invariant, one.difference))
+                    example = self._example(one)
+                    seen = Seen(violated=frozenset(name for name, _ in example.violations), run_s=example.run_s)
+                    begun.append(self._pool.shrink(example.scenario, one.invariant, one.difference, seen))
         except KeyboardInterrupt:
             self._found.interrupted = True
         return begun + [None] * (len(groups) - len(begun))
@@ -157,55 +160,50 @@ class FindingBuilder:
         try:
             with self._interruption.open():
                 if shrinking is not None:
-                    shrunk = shrinking.result()
-                    self._add(one, shrunk.scenario, hasty=False, words=_bound_in_words(shrunk))
+                    self._add(one, shrinking.result())
                     return
         except KeyboardInterrupt:
             self._found.interrupted = True
         except Exception as error:  # in the subject, a worker or the oracle: what was found must not be lost
             self._found.failures.append(f"{one.invariant} could not be shrunk and described: {one_line(error)}")
         try:
-            self._add(one, self._example(one).scenario, hasty=True)
+            self._add(one, None)
         except Exception as error:  # as above; the search's record of the scenario is used instead
             self._found.failures.append(f"{one.invariant} could not be described: {one_line(error)}")
 
-    def _add(self, one: Group, scenario: Scenario, *, hasty: bool, words: tuple[str, ...] = ()) -> None:
-        result, more = self._again(one, scenario, hasty=hasty)
+    def _add(self, one: Group, shrunk: Shrunk | None) -> None:
+        """Without a shrunk scenario the one that was found is described in haste."""
+        kept = self._kept(one, shrunk)
+        result = kept.result
         verdict = result.judgement.verdicts[one.invariant]
         if not isinstance(verdict, Violated):
             index = self._example(one).index
             self._found.failures.append(f"scenario {index} fails in a search, but holds when it is run again")
             return
         cause = cause_of(one.invariant, verdict, result.scenario, result.history, self._subject_name)
-        finding = self._finding(one, result, verdict, cause, hasty=hasty, words=(*words, *more))
+        finding = self._finding(one, kept, verdict, cause, hasty=shrunk is None)
         self._by_cause[cause] = _merged(self._by_cause[cause], finding) if cause in self._by_cause else finding
 
-    def _again(self, one: Group, scenario: Scenario, *, hasty: bool) -> tuple[Result, tuple[str, ...]]:
-        """The run that is described, with its time line and remarks.
+    def _kept(self, one: Group, shrunk: Shrunk | None) -> Kept:
+        """The run that is described, with its time line.
 
         In real time a violation need not show again; then the recorded run is described.  In
         virtual time it must show again.
         """
+        example = self._example(one)
         if not self._subject.capabilities.real_time:
-            return run(self._subject, scenario, timeline=True), ()
-        recorded = self._recorded(one)
-        if hasty and recorded is not None:
-            return recorded, ()
+            scenario = example.scenario if shrunk is None else shrunk.scenario
+            words = "" if shrunk is None else _bound_in_words(shrunk)
+            return Kept(result=run(self._subject, scenario, timeline=True), words=words)
+        recorded = recorded_result(example)
+        if shrunk is None:
+            return Kept(result=recorded)
         shows = violates(one.invariant, one.difference)
-        again = repeat(self._subject, scenario, RECORDINGS, shows, timeline=True, max_seconds=RECORDINGS_S)
-        if again.rate.reproduced or recorded is None:
-            return again.result, (_rate_in_words(again.rate),)
-        return recorded, (f"This run was recorded as it was found. {_rate_in_words(again.rate)}",)
+        return keep(self._subject, recorded, shrunk, shows, limit_s=self._shrink_s)
 
-    def _recorded(self, one: Group) -> Result | None:
-        """The run of the group's example that the search recorded."""
-        found = self._example(one)
-        return recorded_result(found) if found.history is not None else None
-
-    def _finding(
-        self, one: Group, result: Result, verdict: Violated, cause: Cause, *, hasty: bool, words: tuple[str, ...]
-    ) -> Finding:
+    def _finding(self, one: Group, kept: Kept, verdict: Violated, cause: Cause, *, hasty: bool) -> Finding:
         """`hasty`: without a passing neighbour and without PySpark, which take time."""
+        result = kept.result
         scenario = result.scenario
         confirmed, seen_by = self._seen_by(one, result, verdict, hasty=hasty)
         story = story_of_case(scenario, result.case, result.judgement.verdicts, invariant=one.invariant)
@@ -227,12 +225,15 @@ class FindingBuilder:
             known=self._known.reason(cause),
             judges=seen_by.judges,
             not_asked=seen_by.not_asked,
+            repetitions=kept.rate.runs,
+            violated_again=kept.rate.reproduced,
+            kept=kept.words,
         )
         view = msgspec.structs.replace(
             view_of(
                 counterexample,
                 verdict,
-                paragraphs=(*story.paragraphs, *words),
+                paragraphs=(*story.paragraphs, *filter(None, (kept.words,))),
                 scenario=text_of(scenario),
             ),
             neighbour=neighbour.sentence if neighbour else "",
@@ -282,14 +283,8 @@ def recorded_result(outcome: ScenarioOutcome) -> Result:
     return Result(outcome.scenario, case, judge_case(case), outcome.run_s, outcome.judge_s)
 
 
-def _rate_in_words(rate: Rate) -> str:
-    return f"Rate: violated in {rate} runs of this scenario."
-
-
-def _bound_in_words(shrunk: Shrunk) -> tuple[str, ...]:
-    if not shrunk.early:
-        return ()
-    return (f"Shrinking was stopped after {shrunk.runs} runs; a smaller case may exist.",)
+def _bound_in_words(shrunk: Shrunk) -> str:
+    return f"Shrinking was stopped after {shrunk.runs} runs; a smaller case may exist." if shrunk.early else ""
 
 
 def view_of(

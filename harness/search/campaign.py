@@ -147,7 +147,8 @@ class _Work:
     def _findings(self, found: Found, interruption: Interruption) -> list[Finding]:
         if not found.failing:
             return []
-        self._progress.step("shrinking", None)
+        limit = f", for {self._campaign.plan.shrink_s:g} s at most for each cause" if self._real_time else ""
+        self._progress.step(f"shrinking{limit}", None)
         return [*self._companions(found), *self._of_scenarios(found, interruption)]
 
     def _companions(self, found: Found) -> Iterator[Finding]:
@@ -172,6 +173,7 @@ class _Work:
             subject_name=plan.subject,
             interruption=interruption,
             first=promised_by(plan.defect),
+            shrink_s=plan.shrink_s,
         )
         return builder.findings()
 

@@ -12,6 +12,7 @@ import msgspec
 from ..runtime.cancellation import Cancellation, cancellable
 from ..runtime.interruption import signals_blocked
 from ..scenario.model import Scenario
+from ..shrink.on_subject import Seen
 from ..shrink.shrink import Shrunk
 from ..subject.port import Subject
 from . import worker
@@ -32,7 +33,9 @@ class Pool(Protocol):
     def chunk(self, first: int, end: int) -> Future[Encoded]:
         """Scenarios `first` to `end` - 1; `chunk_of` decodes the result."""
 
-    def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Future[Shrunk]: ...
+    def shrink(
+        self, scenario: Scenario, invariant: str, difference: str, seen: Seen | None = None
+    ) -> Future[Shrunk]: ...
 
     def stop(self) -> None:
         """End the work that is under way at once, without results."""
@@ -62,8 +65,8 @@ class Processes:
     def chunk(self, first: int, end: int) -> Future[Encoded]:
         return self._submit(worker.chunk, first, end)
 
-    def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Future[Shrunk]:
-        return self._submit(worker.shrunk, scenario, invariant, difference)
+    def shrink(self, scenario: Scenario, invariant: str, difference: str, seen: Seen | None = None) -> Future[Shrunk]:
+        return self._submit(worker.shrunk, scenario, invariant, difference, seen)
 
     def stop(self) -> None:
         if self._cancellation is None:
@@ -93,8 +96,8 @@ class Here:
     def chunk(self, first: int, end: int) -> Future[Encoded]:
         return _done(lambda: self._worker.chunk(first, end))
 
-    def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Future[Shrunk]:
-        return _done(lambda: self._worker.shrink(scenario, invariant, difference))
+    def shrink(self, scenario: Scenario, invariant: str, difference: str, seen: Seen | None = None) -> Future[Shrunk]:
+        return _done(lambda: self._worker.shrink(scenario, invariant, difference, seen))
 
     def stop(self) -> None:
         pass

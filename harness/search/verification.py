@@ -17,6 +17,7 @@ from ..generate.situations.templates import SHARES
 from ..generate.strategies import Drawing
 from ..runtime.exit_codes import UsageError
 from ..runtime.progress import Progress
+from ..shrink.on_subject import REAL_TIME_S
 from ..subject.names import name_of, subject_called
 from ..subject.port import Subject, closing
 from ..workloads import user_functions
@@ -54,6 +55,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     workers: int | None = None
     functions: tuple[str, ...] = ()
     """package.module:NAME of the user's own operators"""
+    shrink_s: float = REAL_TIME_S
+    """how long scenarios are run again for one cause, if a run costs seconds"""
 
 
 def verify(
@@ -158,6 +161,7 @@ def plan_of(request: Request) -> Plan:
         seed=request.seed,
         keep_histories=request.keep_histories,
         functions=request.functions,
+        shrink_s=request.shrink_s,
         companions=request.subject == "simulated" and request.defect is None and request.workload is None,
     )
 

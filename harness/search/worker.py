@@ -25,7 +25,7 @@ from ..runtime import cancellation
 from ..runtime.exit_codes import CutproofError, HarnessFailed, one_line
 from ..scenario.model import Scenario
 from ..scenario.slices import first_slice, sliced
-from ..shrink.on_subject import shrink_in_real_time, shrink_on
+from ..shrink.on_subject import REAL_TIME_S, Seen, shrink_in_real_time, shrink_on
 from ..shrink.shrink import Shrunk
 from ..subject.names import stand_in_for, subject_called
 from ..subject.needs import demand_given
@@ -50,6 +50,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     keep_histories: bool = False
     functions: tuple[str, ...] = ()
     """package.module:NAME of the user's own operators"""
+    shrink_s: float = REAL_TIME_S
+    """how long scenarios are run again for one cause, if a run costs seconds"""
     companions: bool = False
     """companion runs too: systems of processes, and jobs as a stream and as a batch"""
 
@@ -143,12 +145,13 @@ class Worker:
             Undriven(kind=kind.name, number=number, index=index, scenario=drawn.scenario, reason=reason)
         )
 
-    def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Shrunk:
-        """The scenario made smaller, as long as it fails in the same way."""
+    def shrink(self, scenario: Scenario, invariant: str, difference: str, seen: Seen | None = None) -> Shrunk:
+        """The scenario made smaller, as long as it fails in the same way; `seen` in a run of it."""
         if not self.subject.capabilities.real_time:
             return shrink_on(self.subject, scenario, invariant, difference)
         stand_in = stand_in_for(self.subject, self._plan.defect)
-        return shrink_in_real_time(self.subject, stand_in, scenario, invariant, difference)
+        limit_s = self._plan.shrink_s
+        return shrink_in_real_time(self.subject, stand_in, scenario, invariant, difference, seen=seen, limit_s=limit_s)
 
     def _saved(self) -> str:
         """Where a run without a verdict is kept, if it is."""
@@ -224,11 +227,11 @@ def chunk(first: int, end: int) -> bytes:
     return _encoder.encode(_worker.chunk(first, end))
 
 
-def shrunk(scenario: Scenario, invariant: str, difference: str) -> Shrunk:
+def shrunk(scenario: Scenario, invariant: str, difference: str, seen: Seen | None = None) -> Shrunk:
     """Shrink; an error goes back as one that any process can decode."""
     if _worker is None:
         raise HarnessFailed(_unready)
     try:
-        return _worker.shrink(scenario, invariant, difference)
+        return _worker.shrink(scenario, invariant, difference, seen)
     except CutproofError as error:
         raise HarnessFailed(one_line(error)) from None

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from ..runtime.exit_codes import CutproofError
 from ..scenario.model import Scenario
 from ..subject.port import Subject
@@ -17,9 +19,20 @@ from .shrink import MAX_RUNS, Shrunk, shrink
 
 REAL_TIME_RUNS = 60
 REAL_TIME_S = 120.0
-"""how long scenarios are run for one cause, if a run costs seconds"""
+"""how long scenarios are run again for one cause, if a run costs seconds: to shrink, and to determine the rate"""
+SHRINKING = 2 / 3
+"""the part of this time that shrinking may take"""
 CONFIRMATIONS = 5
 """within how many runs a case that was shrunk elsewhere has to show its failure"""
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What the run that found a failure has shown."""
+
+    violated: frozenset[str]
+    """the invariants that it violated"""
+    run_s: float = 0.0
+    """how long it took"""
 
 
 def fails_like(
@@ -49,19 +62,22 @@ def shrink_on(
     go_on: Callable[[], None] = lambda: None,
     max_runs: int = MAX_RUNS,
     max_seconds: float | None = None,
+    seen: Seen | None = None,
 ) -> Shrunk:
     """A smaller scenario that violates no other invariant than the given one does.
 
     Without that rule, a workload that lost its single right answer would pass for a smaller case of the same bug.
-    `go_on` is called before each run; an exception that it raises ends the shrinking.
+    `go_on` is called before each run; an exception that it raises ends the shrinking.  Without `seen`, the given
+    scenario is run first.
     """
-    among = frozenset(run(subject, scenario).judgement.violated) | {invariant}
+    seen = seen or Seen(violated=frozenset(run(subject, scenario).judgement.violated))
+    among = seen.violated | {invariant}
 
     def still_fails(smaller: Scenario) -> bool:
         go_on()
         return fails_like(subject, smaller, invariant, difference, among=among)
 
-    return shrink(scenario, still_fails, max_runs=max_runs, max_seconds=max_seconds)
+    return shrink(scenario, still_fails, max_runs=max_runs, max_seconds=max_seconds, run_s=seen.run_s)
 
 
 def shrink_in_real_time(
@@ -72,9 +88,14 @@ def shrink_in_real_time(
     difference: str,
     *,
     go_on: Callable[[], None] = lambda: None,
+    seen: Seen | None = None,
+    limit_s: float = REAL_TIME_S,
 ) -> Shrunk:
     """Shrink in virtual time, if the failure shows there and the subject confirms the result; else shrink on the
-    subject."""
+    subject.
+
+    `limit_s` is the time for the runs of one cause, of which shrinking leaves a part for repetitions.
+    """
     if stand_in is not None and fails_like(stand_in, scenario, invariant, difference):
         shrunk = shrink_on(stand_in, scenario, invariant, difference, go_on=go_on)
         for _ in range(CONFIRMATIONS):
@@ -88,5 +109,6 @@ def shrink_in_real_time(
         difference,
         go_on=go_on,
         max_runs=REAL_TIME_RUNS,
-        max_seconds=REAL_TIME_S,
+        max_seconds=limit_s * SHRINKING,
+        seen=seen,
     )

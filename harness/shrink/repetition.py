@@ -45,20 +45,21 @@ def repeat(
     max_seconds: float | None = None,
     on_run: Callable[[int], None] | None = None,
 ) -> Repeated:
-    """Run the scenario so many times, or until the seconds are over; at least once.
+    """Run the scenario so many times, at least once; no run begins that would end after `max_seconds` if it took as
+    long as the longest so far.
 
     `on_run` is called after each run with the number of runs so far.
     """
     began = time.monotonic()
     kept = run(subject, scenario, timeline=timeline)
-    found, count = int(shows(kept)), 1
+    found, count, longest_s = int(shows(kept)), 1, kept.run_s
     while True:
         if on_run is not None:
             on_run(count)
-        if count >= runs or (max_seconds is not None and time.monotonic() - began >= max_seconds):
+        if count >= runs or (max_seconds is not None and time.monotonic() + longest_s - began >= max_seconds):
             return Repeated(result=kept, rate=Rate(reproduced=found, runs=count))
         result = run(subject, scenario, timeline=timeline)
-        count += 1
+        count, longest_s = count + 1, max(longest_s, result.run_s)
         if shows(result):
             kept = kept if found else result
             found += 1

@@ -36,6 +36,12 @@ class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
     """how many smaller scenarios were tried"""
     early: bool = False
     """a bound ended the shrinking: there may be smaller ones"""
+    path: tuple[Scenario, ...] = ()
+    """the smaller scenarios that failed, each smaller than the one before it; the last of them is `scenario`"""
+    seconds: float = 0.0
+    """how long it took; 0 if it was not bounded in seconds"""
+    longest_s: float = 0.0
+    """how long the longest run took, of a shrinking that was bounded in seconds"""
 
 
 def size_of(scenario: Scenario) -> tuple[int, int, int]:
@@ -45,25 +51,42 @@ def size_of(scenario: Scenario) -> tuple[int, int, int]:
 
 
 def shrink(
-    scenario: Scenario, still_fails: StillFails, *, max_runs: int = MAX_RUNS, max_seconds: float | None = None
+    scenario: Scenario,
+    still_fails: StillFails,
+    *,
+    max_runs: int = MAX_RUNS,
+    max_seconds: float | None = None,
+    run_s: float = 0.0,
 ) -> Shrunk:
     """The smallest scenario found that still fails; the given one if no smaller one does.
 
     `max_seconds` bounds the time of runs in real time; without it the result is a function of the scenario and of what
-    fails.
+    fails.  No run begins that would end too late if it took as long as the longest so far, or `run_s`.
     """
-    search = _Search(scenario, still_fails, max_runs, max_seconds)
+    began = time.monotonic()
+    search = _Search(scenario, still_fails, max_runs, max_seconds, run_s)
     while search.round():
         pass
-    return Shrunk(scenario=search.best, runs=search.runs, early=search.early)
+    return Shrunk(
+        scenario=search.best,
+        runs=search.runs,
+        early=search.early,
+        path=tuple(search.path),
+        seconds=0.0 if max_seconds is None else time.monotonic() - began,
+        longest_s=0.0 if max_seconds is None else search.longest_s,
+    )
 
 
 class _Search:
     """The best scenario so far, and the tries that are left."""
 
-    def __init__(self, scenario: Scenario, still_fails: StillFails, max_runs: int, max_seconds: float | None) -> None:
+    def __init__(
+        self, scenario: Scenario, still_fails: StillFails, max_runs: int, max_seconds: float | None, run_s: float
+    ) -> None:
         self.best = scenario
+        self.path: list[Scenario] = []
         self.runs = 0
+        self.longest_s = run_s
         self.early = False
         self._deadline = math.inf if max_seconds is None else time.monotonic() + max_seconds
         self._still_fails = still_fails
@@ -95,7 +118,7 @@ class _Search:
         return not self._spent()
 
     def _spent(self) -> bool:
-        return self.runs >= self._max_runs or time.monotonic() >= self._deadline
+        return self.runs >= self._max_runs or time.monotonic() + self.longest_s >= self._deadline
 
     def accept(self, candidate: Scenario | None) -> bool:
         """Keep the candidate if it is valid, new, and still fails."""
@@ -109,10 +132,13 @@ class _Search:
             return False
         self._tried.add(key)
         self.runs += 1
-        if not self._still_fails(candidate):
-            return False
-        self.best = candidate
-        return True
+        began = time.monotonic()
+        fails = self._still_fails(candidate)
+        self.longest_s = max(self.longest_s, time.monotonic() - began)
+        if fails:
+            self.best = candidate
+            self.path.append(candidate)
+        return fails
 
     def _try_each(self, candidates: Callable[[Scenario], Iterator[Scenario | None]]) -> None:
         """Try each candidate; after each success the candidates are computed again."""

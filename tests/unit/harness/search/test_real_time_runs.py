@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from cutproof.harness.counterexamples.store import RunFolder
@@ -28,7 +29,9 @@ from cutproof.harness.shrink.shrink import shrink, size_of
 from cutproof.harness.subject.names import name_of, stand_in_for
 from cutproof.harness.subject.port import Subject, SubjectFailed, close, closing
 from cutproof.harness.subject.run import run
+from cutproof.properties.model.history import History
 from cutproof.properties.model.verdict import Violated
+from cutproof.reports.text import render_text
 from unit.harness.scenarios import chain
 from unit.harness.subjects import Agreeing, Failing, InRealTime, Lossy
 
@@ -108,10 +111,54 @@ def test_what_was_seen_once_is_reported_as_it_was_recorded() -> None:
     ran = verified(InRealTime(every=1, at_most=1))
     assert ran.exit_code is ExitCode.VIOLATED
     (finding,) = ran.findings
-    assert "This run was recorded as it was found." in finding.view.paragraphs[-1]
-    assert "violated in 0 of 10 runs" in finding.view.paragraphs[-1]
+    words = finding.counterexample.kept
+    assert words.startswith("Violated when it was found; 0 of 10 repetitions of this scenario were violated. The run")
+    assert finding.view.paragraphs[-1] == words
+    assert f"\n  {words[:40]}" in render_text(ran.summary)
+    assert (finding.counterexample.repetitions, finding.counterexample.violated_again) == (10, 0)
     assert [row.status for row in finding.view.rows].count("lost") == 1
     assert not ran.summary.failures
+
+
+class Racing(InRealTime):
+    """Loses the row in each run; of a scenario that was made small, in the first run alone."""
+
+    def __init__(self) -> None:
+        super().__init__(every=1)
+        self._seen: set[bytes] = set()
+
+    def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
+        text = msgspec.json.encode(scenario)
+        self._every = 1_000_000_000 if text in self._seen and scenario.workload.records() < 10 else 1
+        self._seen.add(text)
+        return super().run(scenario, timeline=timeline)
+
+
+def test_of_scenarios_that_were_shrunk_one_is_kept_that_is_violated_again() -> None:
+    ran = verified(Racing())
+    kept = next(one.counterexample for one in ran.findings if one.counterexample.invariant == "exactly-once")
+    assert (kept.repetitions, kept.violated_again) == (10, 10)
+    assert kept.size.records >= 10
+    assert kept.kept.startswith("A smaller scenario was violated once, and in 0 of 10 repetitions; so this larger one")
+    assert kept.kept.endswith("Rate: violated in 10 of 10 runs of this scenario.")
+
+
+def test_all_runs_of_a_failure_stay_within_their_limit() -> None:
+    """If one run takes longer than the limit, none begins, and the outcome says so."""
+    plan = msgspec.structs.replace(PLAN, shrink_s=0.0)
+    subject = InRealTime(every=1)
+    runs: list[int] = []
+    ran = verify_campaign(
+        msgspec.structs.replace(CAMPAIGN, plan=plan),
+        subject=subject,
+        oracle=Agreeing(),
+        on_outcome=lambda _: runs.append(subject.runs),
+    )
+    assert ran.exit_code is ExitCode.VIOLATED
+    assert subject.runs == runs[-1] == 16
+    words = ran.findings[0].counterexample.kept
+    assert words.startswith("Violated when it was found; there was no time to run this scenario again.")
+    assert words.endswith("s, and all may take 0 s (--shrink-time).")
 
 
 def test_repeating_reports_the_first_run_that_shows_it() -> None:
