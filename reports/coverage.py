@@ -144,10 +144,19 @@ def _empty(coverage: Coverage) -> Iterator[str]:
                 yield f"{kind} at {row.point}, {row.ending}, {row.alignment}"
 
 
+def stops_shown(summary: Summary) -> dict[str, StopCounts]:
+    """Every way to end a job; of a pipeline those that were planned, if it was more than the end of its input."""
+    if not summary.pipeline:
+        return summary.stops
+    planned = {kind: counts for kind, counts in summary.stops.items() if counts.planned}
+    return planned if set(planned) - {"natural-end"} else {}
+
+
 def stop_lines(summary: Summary) -> tuple[StopLine, ...]:
-    """Every way to end a job that was planned, in the order of `WAYS`."""
-    known = [kind for kind in WAYS if kind in summary.stops]
-    return tuple(_stop_line(kind, summary.stops[kind]) for kind in (*known, *sorted(set(summary.stops) - set(WAYS))))
+    """The ways to end a job that are shown, in the order of `WAYS`."""
+    shown = stops_shown(summary)
+    known = [kind for kind in WAYS if kind in shown]
+    return tuple(_stop_line(kind, shown[kind]) for kind in (*known, *sorted(set(shown) - set(WAYS))))
 
 
 def _stop_line(kind: str, counts: StopCounts) -> StopLine:

@@ -42,7 +42,7 @@ class InvariantCounts(Value, kw_only=True):
     can_show: int = 0
     """scenarios that could exercise it, decided before they ran"""
     exercised: int = 0
-    """scenarios that did exercise it: it held or was violated"""
+    """of these, the scenarios that did exercise it: it held or was violated"""
     holds: int = 0
     violated: int = 0
     unknown: int = 0
@@ -50,6 +50,8 @@ class InvariantCounts(Value, kw_only=True):
     """exercised scenarios in which PySpark computed the expected rows or state too"""
     reasons: dict[str, int] = {}
     """by reason why it was unknown: number of scenarios"""
+    not_exercised: dict[str, int] = {}
+    """why it was not exercised, in words: number of scenarios; counted for pipelines"""
 
 
 class FaultCounts(Value, kw_only=True):
@@ -259,6 +261,8 @@ class Summary(Value, kw_only=True):
     format: str = SUMMARY_FORMAT
     version: str = ""
     subject: str = ""
+    pipeline: str = ""
+    """the name of the pipeline that was run from outside; its tasks and checkpoints are out of sight"""
     profile: str = ""
     seed: int | None = None
     scenarios: ScenarioCounts = ScenarioCounts()
@@ -288,6 +292,8 @@ class Summary(Value, kw_only=True):
     """of a pipeline that was run from outside: what it counts itself, by name"""
     unapplied: dict[str, int] = {}
     """faults, commands and schedule perturbations that were planned and never applied, by kind"""
+    why_unapplied: dict[str, dict[str, int]] = {}
+    """the faults of pipelines among them: by kind, how many for each reason"""
     foreign_connections: int = 0
     """connections of other programs to the ports of runs on processes, which were refused"""
     stops: dict[str, StopCounts] = {}

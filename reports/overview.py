@@ -25,6 +25,8 @@ class InvariantLine(Value, kw_only=True):
     by_both: int | None
     """None for an invariant for which PySpark computes nothing"""
     reasons: str
+    can_show: int | None
+    """None if nobody could tell before the runs whether they can show it"""
 
 
 class HeatLine(Value, kw_only=True):
@@ -116,7 +118,7 @@ def oracle_lead(summary: Summary) -> str:
 
 
 def reasons(counts: Mapping[str, int]) -> str:
-    """The reasons why PySpark was not asked, the most frequent first."""
+    """Reasons with how often there were, the most frequent first."""
     often = sorted(counts.items(), key=lambda counted: (-counted[1], counted[0]))
     return "; ".join(f"{reason} ({number:,})" for reason, number in often)
 
@@ -182,6 +184,7 @@ def invariant_lines(summary: Summary) -> tuple[InvariantLine, ...]:
     known = {one.invariant for one in summary.counterexamples if one.known}
     new = {one.invariant for one in summary.counterexamples if not one.known}
     order = {name: place for place, name in enumerate(INVARIANTS)}
+    hidden = out_of_sight(summary)
     lines = [
         InvariantLine(
             name=name,
@@ -189,13 +192,59 @@ def invariant_lines(summary: Summary) -> tuple[InvariantLine, ...]:
             verdict=_verdict(counts, name in known - new),
             counts=counts,
             by_both=counts.by_both if name in IN_ROWS or name in IN_STATE else None,
-            reasons=", ".join(f"{reason} {number:,}" for reason, number in sorted(counts.reasons.items())),
+            reasons=", ".join(
+                f"{reason} {number:,}{_in_brackets(counts.not_exercised) if reason == 'not exercised' else ''}"
+                for reason, number in sorted(counts.reasons.items())
+            ),
+            can_show=None if summary.pipeline and not counts.can_show else counts.can_show,
         )
         for name, counts in summary.invariants.items()
+        if name not in hidden
     ]
     return tuple(
         sorted(lines, key=lambda line: (line.verdict != "violated", order.get(line.name, len(order)), line.name))
     )
+
+
+OUT_OF_SIGHT = frozenset({"not observable", "not promised"})
+"""the reasons of verdicts that no run of a pipeline can change"""
+
+
+def out_of_sight(summary: Summary) -> tuple[str, ...]:
+    """Of a pipeline: the invariants that no run could show, since they are not promised or not seen from outside."""
+    return tuple(
+        name
+        for name, counts in summary.invariants.items()
+        if summary.pipeline
+        and not (counts.can_show or counts.holds or counts.violated)
+        and OUT_OF_SIGHT.issuperset(counts.reasons)
+    )
+
+
+def out_of_sight_lead(summary: Summary) -> str:
+    """The same in one sentence; empty if there is none."""
+    names = out_of_sight(summary)
+    return f"Not promised, or not seen from outside a pipeline: {', '.join(names)}." if names else ""
+
+
+def why_short(summary: Summary) -> dict[str, str]:
+    """Of a pipeline, by invariant and by kind of fault: why it was not exercised, or why the fault was not applied."""
+    invariants = {name: counts.not_exercised for name, counts in summary.invariants.items()}
+    both = {**invariants, **summary.why_unapplied}
+    return {name: reasons(counts) for name, counts in both.items() if counts}
+
+
+def not_exercised_lead(summary: Summary) -> str:
+    """Why scenarios of a pipeline did not exercise the invariants, in one sentence; empty if each did."""
+    by_reasons: dict[str, list[str]] = {}
+    for name, counts in summary.invariants.items():
+        if counts.not_exercised:
+            by_reasons.setdefault(reasons(counts.not_exercised), []).append(name)
+    return " ".join(f"Not exercised: {_listed(names)}: {why}." for why, names in by_reasons.items())
+
+
+def _in_brackets(counts: Mapping[str, int]) -> str:
+    return f" ({reasons(counts)})" if counts else ""
 
 
 def _verdict(counts: InvariantCounts, known: bool) -> str:
@@ -210,7 +259,8 @@ def heat_map(summary: Summary) -> HeatMap:
     kinds = sorted(summary.faults, key=lambda kind: (order.get(kind, len(order)), kind))
     found = {phase for counts in summary.faults.values() for phase in counts.phases}
     # The faults of a pipeline strike at its aims, and nobody knows the phases of its job.
-    phases = (PHASES if found.intersection(PHASES) or not found else ()) + tuple(sorted(found - set(PHASES)))
+    known = not summary.pipeline and (found.intersection(PHASES) or not found)
+    phases = (PHASES if known else ()) + tuple(sorted(found - set(PHASES)))
     most = max((number for counts in summary.faults.values() for number in counts.phases.values()), default=0)
     lines = []
     for kind in kinds:
@@ -228,12 +278,13 @@ def never(summary: Summary) -> tuple[str, ...]:
     untouched = [
         phase for column, phase in enumerate(heat.phases) if not any(line.cells[column][0] for line in heat.lines)
     ]
-    unapplied = [f"{kind} ({number:,})" for kind, number in sorted(summary.unapplied.items())]
+    why = {kind: f": {reasons(counts)}" for kind, counts in summary.why_unapplied.items()}
+    unapplied = [f"{kind} ({number:,}{why.get(kind, '')})" for kind, number in sorted(summary.unapplied.items())]
     found = [
         ("Planned, but never fired", unfired),
         ("Never planned", unplanned),
         ("No fault fired while the job was", untouched),
-        ("The subject cannot do", _at_most(summary.not_tried)),
+        ("The subject cannot do", [] if summary.pipeline else _at_most(summary.not_tried)),
         ("Planned, but never applied", unapplied),
     ]
     return tuple(f"{what}: {', '.join(names)}." for what, names in found if names)

@@ -54,7 +54,8 @@ def render_html(view: ReportView) -> str:
         heat=overview.heat_map(summary),
         never=overview.never(summary),
         stops=coverage.stop_lines(summary),
-        coverage_lead=coverage.coverage_lead(summary.coverage),
+        out_of_sight=overview.out_of_sight_lead(summary),
+        coverage_lead="" if summary.pipeline else coverage.coverage_lead(summary.coverage),
         coverage_maps=coverage.coverage_maps(summary.coverage),
         targets_not_hit=coverage.targets_not_hit(summary.coverage),
         counterexamples=[

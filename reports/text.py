@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
-from .coverage import WAYS, coverage_lead
+from .coverage import WAYS, coverage_lead, stops_shown
 from .model import Counterexample, CounterexampleView, RowPair, StopCounts, Summary
 from .overview import (
     asked_lead,
@@ -16,7 +16,9 @@ from .overview import (
     invariant_lines,
     lead,
     never,
+    not_exercised_lead,
     oracle_lead,
+    out_of_sight_lead,
     restarts_lead,
 )
 from .words import STATUS_WORDS, foreign_in_words, judges_in_words, plural, row_cells
@@ -74,16 +76,18 @@ def _table(summary: Summary) -> Iterator[str]:
     for line in lines:
         counts = line.counts
         verdict = "known failure" if line.verdict == "known" else line.verdict
-        numbers = " ".join(f"{n:>9,}" for n in (counts.holds, counts.violated, counts.unknown, counts.can_show))
-        by_both = "-" if line.by_both is None else f"{line.by_both:,}"
-        yield f"{line.name:<{width}}  {verdict:<13} {numbers} {by_both:>9}"
+        numbers = " ".join(f"{n:>9,}" for n in (counts.holds, counts.violated, counts.unknown))
+        can_show, by_both = ("-" if n is None else f"{n:,}" for n in (line.can_show, line.by_both))
+        yield f"{line.name:<{width}}  {verdict:<13} {numbers} {can_show:>9} {by_both:>9}"
+    yield from _wrapped(out_of_sight_lead(summary))
 
 
 def _stops(summary: Summary) -> Iterator[str]:
     """Every way to end a job or to resume it: how many were planned, were completed, and were hit meanwhile."""
-    if not summary.stops:
+    shown = stops_shown(summary)
+    if not shown:
         return
-    names = {kind: WAYS.get(kind, kind) for kind in summary.stops}
+    names = {kind: WAYS.get(kind, kind) for kind in shown}
     width = max(map(len, names.values()))
     yield f"{'way to end':<{width}}  {'planned':>9} {'finished':>9} {'hit':>9}  most by"
     for kind in (*(kind for kind in WAYS if kind in names), *sorted(set(names) - set(WAYS))):
@@ -104,9 +108,9 @@ def _fired(summary: Summary) -> str:
         return ""
     fired = sum(counts.fired for counts in summary.faults.values())
     kinds = sum(bool(counts.fired) for counts in summary.faults.values())
+    completed = f"{plural(summary.checkpoints.completed, 'checkpoint')} completed, "
     return (
-        f"{plural(fired, 'fault')} of {plural(kinds, 'kind')} fired, "
-        f"{plural(summary.checkpoints.completed, 'checkpoint')} completed, "
+        f"{plural(fired, 'fault')} of {plural(kinds, 'kind')} fired, {'' if summary.pipeline else completed}"
         f"{plural(summary.recoveries, 'recovery')}."
     )
 
@@ -114,7 +118,7 @@ def _fired(summary: Summary) -> str:
 def _tried(summary: Summary) -> Iterator[str]:
     for sentence in (
         f"{_fired(summary)} {restarts_lead(summary)}".strip(),
-        coverage_lead(summary.coverage),
+        "" if summary.pipeline else coverage_lead(summary.coverage),
         *never(summary),
     ):
         yield from _wrapped(sentence)
@@ -157,7 +161,9 @@ def _first(what: str, sentences: Sequence[str], most: int) -> Iterator[str]:
 
 
 def _outcome(summary: Summary) -> Iterator[str]:
-    yield from _wrapped(_fired(summary))
+    yield from _wrapped(
+        " ".join(filter(None, (_fired(summary), "" if summary.shortfalls else not_exercised_lead(summary))))
+    )
     counted = (lead(summary), asked_lead(summary), companions_in_short(summary))
     yield from _wrapped(" ".join(filter(None, (*counted, foreign_in_words(summary.foreign_connections)))))
 
@@ -170,7 +176,8 @@ def _last(summary: Summary, report: str, *, verbose: bool) -> Iterator[str]:
     yield from _wrapped(summary.not_judged_by_shares)
     yield f"{headline(summary)} {summary.scenarios_per_second:.1f} scenarios a second."
     if report and not verbose:
-        yield "Ways to end, coverage and what never fired: in the report, and with --verbose."
+        rest = "What never fired" if summary.pipeline else "Ways to end, coverage and what never fired"
+        yield f"{rest}: in the report, and with --verbose."
     if report:
         yield f"report: {report}"
 

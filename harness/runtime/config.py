@@ -33,6 +33,7 @@ SETTINGS: tuple[str, ...] = (
     "stop-at-first",
     "known-failures",
     "keep-histories",
+    "shrink-time",
     "guarantee",
     "tolerance",
     "limit",

@@ -12,6 +12,7 @@ import msgspec
 
 from ...properties.spark.unasked import by_both
 from ...reports.model import ReportView, Seconds, ShownRun, Summary, ViolatedScenario
+from ...reports.overview import why_short
 from ..counterexamples.companion_findings import companion_findings
 from ..counterexamples.findings import Finding, FindingBuilder, Keeping
 from ..counterexamples.store import RunFolder
@@ -312,7 +313,7 @@ def _summary(
 def _shortfalls(campaign: Campaign, tally: Tally, capabilities: Capabilities) -> list[str]:
     """What the run should have shown and did not."""
     return [
-        *shortfalls(campaign.profile, tally.shares(), tally.fired(), capabilities),
+        *shortfalls(campaign.profile, tally.shares(), tally.fired(), capabilities, why_short(tally.summary())),
         *(_unreached(campaign.profile, tally, capabilities) if _is_free(campaign.plan) else ()),
     ]
 

@@ -125,9 +125,17 @@ def profile_called(name: str, *, real_time: bool = False) -> Profile:
 
 
 def shortfalls(
-    profile: Profile, shares: Mapping[str, Share], fired: frozenset[str], capabilities: Capabilities
+    profile: Profile,
+    shares: Mapping[str, Share],
+    fired: frozenset[str],
+    capabilities: Capabilities,
+    why: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """What the run did not show, each in one sentence; empty when it showed all."""
+    """What the run did not show, each in one sentence; empty when it showed all.
+
+    `why` has by invariant and by kind of fault what is known of the reason, in words.
+    """
+    because = {name: f": {words}" for name, words in (why or {}).items()}
     found: list[str] = []
     for name, wanted in profile.shares.items():
         share = shares.get(name, Share())
@@ -135,10 +143,12 @@ def shortfalls(
             reached = share.shown * 100 / share.can_show
             found.append(
                 f"{name} was exercised in {reached:.1f} % of the {share.can_show:,} scenarios that can show it; "
-                f"{wanted} % are wanted"
+                f"{wanted} % are wanted{because.get(name, '')}"
             )
     if profile.every_fault:
-        found.extend(f"{kind} never fired" for kind in sorted((capabilities.faults & set(KINDS)) - fired))
+        found.extend(
+            f"{kind} never fired{because.get(kind, '')}" for kind in sorted((capabilities.faults & set(KINDS)) - fired)
+        )
     return found
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from ...faults.plan import KINDS, kind_of
 from ...properties.model.verdict import INVARIANTS, Holds, Violated
+from ...properties.model.words import why_unapplied
 from ...properties.spark.unasked import Unasked
 from ...reports.model import (
     Asked,
@@ -34,6 +35,8 @@ from .profiles import Share
 from .stops import StopTally
 
 SAMPLES_AT_MOST = 20_000
+NOT_EXERCISED = "not exercised"
+"""the reason of a verdict that says what the run did not show"""
 
 
 class Tally:
@@ -57,6 +60,9 @@ class Tally:
         self.coverage = CoverageTally()
         self._totals = Counter[str]()
         self._unapplied = Counter[str]()
+        self._why_unapplied: dict[str, Counter[str]] = {}
+        self._not_exercised = {name: Counter[str]() for name in INVARIANTS}
+        self._pipeline = ""
         self._durations_us: list[int] = []
         self._recoveries_us: list[int] = []
         self._counters: dict[str, list[int | float | str]] = {}
@@ -80,6 +86,7 @@ class Tally:
                 pass  # only its verdict is counted
 
     def _add_scenario(self, outcome: ScenarioOutcome) -> None:
+        self._pipeline = outcome.scenario.pipeline or self._pipeline
         self._add_verdicts(outcome)
         self._add_measured(outcome)
         self._planned.update(kind_of(fault) for fault in outcome.scenario.faults)
@@ -107,6 +114,8 @@ class Tally:
             else:
                 counts["unknown"] += 1
                 self._reasons.setdefault(name, Counter())[verdict.reason] += 1
+                if outcome.scenario.pipeline and verdict.reason == NOT_EXERCISED:
+                    self._not_exercised.setdefault(name, Counter())[verdict.detail] += 1
 
     def _add_measured(self, outcome: ScenarioOutcome) -> None:
         measured = outcome.measured
@@ -122,6 +131,9 @@ class Tally:
         for name in ("completed", "aborted", "recoveries", "read", "committed", "foreign_connections"):
             self._totals[name] += getattr(measured, name)
         self._unapplied.update(map(kind_of_unapplied, measured.unapplied))
+        for words in measured.unapplied:
+            if why := why_unapplied(words):
+                self._why_unapplied.setdefault(kind_of_unapplied(words), Counter())[why] += 1
         for one in measured.restarts:
             self._restarts[one.failover] += 1
             self._restarted.setdefault(one.failover, Counter()).update(one.tasks)
@@ -156,6 +168,7 @@ class Tally:
         """The counts; the campaign adds what is known about the run as a whole."""
         kinds = sorted({*self._planned, *self._fired})
         return Summary(
+            pipeline=self._pipeline,
             scenarios=ScenarioCounts(**self._counted(ScenarioOutcome.kind)),
             invariants={
                 name: InvariantCounts(
@@ -166,6 +179,7 @@ class Tally:
                     unknown=counts["unknown"],
                     by_both=counts["by_both"],
                     reasons=dict(sorted(self._reasons[name].items())),
+                    not_exercised=dict(self._not_exercised[name].most_common()),
                 )
                 for name, counts in self._invariants.items()
                 if counts.total()
@@ -186,6 +200,7 @@ class Tally:
             records=RecordCounts(read=self._totals["read"], committed=self._totals["committed"]),
             counters={name: _counter(shown) for name, shown in self._counters.items()},
             unapplied=dict(sorted(self._unapplied.items())),
+            why_unapplied={kind: dict(why.most_common()) for kind, why in sorted(self._why_unapplied.items())},
             foreign_connections=self._totals["foreign_connections"],
             systems=SystemCounts(
                 **self._counted(SystemOutcome.kind),

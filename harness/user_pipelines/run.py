@@ -160,8 +160,8 @@ class PipelineRun:
             quiet=ended,
             cut_short=self._cut_short,
             unapplied=[
-                *(f"{kind_of(self._scenario.faults[one.number])}, {one.name}" for one in self._watches),
-                *(f"{kind_of(one.fault)}, {one.aim}" for one in self.proxies.unfelt),
+                *(f"{kind_of(self._scenario.faults[one.number])}, {one.name} ({one.why_not})" for one in self._watches),
+                *(f"{kind_of(one.fault)}, {one.aim} (no connection felt it)" for one in self.proxies.unfelt),
             ],
         )
 
@@ -287,19 +287,30 @@ class PipelineRun:
 
         Whether the pipeline's own process was killed.
         """
-        if self._commands.stopped is not None or not self._holds_work() or not self._is_up():
+        if self._commands.stopped is not None or not self._holds_work():
             return False
+        if not self._is_up():
+            return self._all_wait("the pipeline was not seen to go on after the fault before it")
         if not self._sees_stored():  # an aim that is met before is no moment
-            return False
+            return self._all_wait("`stored` was not seen while rows were missing")
         for one in self._watches:  # one that cannot begin keeps no other from it
-            if one.is_due(now - self._began) and self._begins(one, now):
+            if not one.is_due(now - self._began):
+                one.waits_for("")
+            elif self._begins(one, now):
                 return not self._own.runs
+        return False
+
+    def _all_wait(self, what: str) -> bool:
+        """Note for what each fault waits; always false."""
+        for one in self._watches:
+            one.waits_for(what)
         return False
 
     def _begins(self, due: Watch, now: float) -> bool:
         """Apply a fault that is due, unless it has to wait; whether it has begun."""
         self._reader.read()  # the last read may be older than the last rows
         if not self._holds_work_for(due):
+            due.finds_no_work()
             return False
         fault = self._scenario.faults[due.number]
         if isinstance(fault, ChannelFault):
@@ -308,6 +319,7 @@ class PipelineRun:
             return False
         struck = self._programs.all[fault.node]
         if struck.name in self._busy and not self._programs.sees(self._busy[struck.name]):
+            due.waits_for(f"`busy` of {struck.name} was not seen when it was due")
             return False
         watched = self._recovery_from(struck)  # the log is marked before the process can print anything more
         if not (struck.kill() if isinstance(fault, KillNode) else struck.pause(fault.for_us / 1e6)):
@@ -335,6 +347,7 @@ class PipelineRun:
         """Begin a fault of a proxy, unless it has to wait; whether it has begun."""
         name = proxy_of(fault)
         if name in self._proxies_busy and not self._programs.sees(self._proxies_busy[name]):
+            due.waits_for(f"`busy` of the proxy {name} was not seen when it was due")
             return False
         recovery = self._recovery_by(self._file.proxies[name].restored) if may_be_noticed(fault) else None
         if not self.proxies.begin(due.number, fault, due.name, self._work(), recovery):

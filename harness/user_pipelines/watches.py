@@ -13,6 +13,10 @@ NOTICED_WITHIN_S = 1.0
 that come sooner may have been under way"""
 
 
+HELD = "rows were missing"
+"""the pipeline was given records whose rows were not visible yet"""
+
+
 class Watch:
     """A fault that waits for its trigger; `predicate` looks whether its aim is met just now."""
 
@@ -27,6 +31,7 @@ class Watch:
         self._met = 0
         self._holds = False
         self._due: float | None = None
+        self._waits_for = ""
 
     def is_due(self, now_s: float) -> bool:
         """Whether the fault has to strike now; `now_s` is the time since the run began."""
@@ -41,6 +46,27 @@ class Watch:
             if self._met >= self.trigger.occurrence:
                 self._due = now_s + self.trigger.after_us / 1e6
         return self._due is not None and now_s >= self._due
+
+    def waits_for(self, what: str) -> None:
+        """It does not strike now, because of that (empty: because it is not due)."""
+        self._waits_for = what
+
+    def finds_no_work(self) -> None:
+        """It is due, and rows of the records so far are all visible: the end of a run, if it has waited before."""
+        self._waits_for = self._waits_for or "no row was missing when it was due"
+
+    @property
+    def why_not(self) -> str:
+        """Why it has not struck, in words."""
+        if self._waits_for:
+            return self._waits_for
+        if isinstance(self.trigger, AtTime):
+            return "the run was over before its time"
+        if not self._met:
+            return f"its aim was never met while {HELD}"
+        if self._met < self.trigger.occurrence:
+            return f"its aim was met too rarely while {HELD}"
+        return "the run was over first"
 
     @property
     def name(self) -> str:

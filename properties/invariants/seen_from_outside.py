@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from ..model.history import AttemptStarted, CommandIssued, FaultFired, History, JobEnded, Read
 from ..model.verdict import Holds, Unknown, Verdict, Violated
-from ..model.words import LIMIT, journal_until, plural, row_in_words
+from ..model.words import LIMIT, journal_until, plural, row_in_words, why_unapplied
 from ..model.workload import STATEFUL, Row
 from ..quick_checker.case import Case
 from ..quick_checker.compare import violated_rows
@@ -211,10 +211,17 @@ def _exercised(case: Case, otherwise: str) -> Verdict:
     if otherwise:
         return Unknown(reason="not exercised", detail=otherwise)
     found = recoveries(case.history)
-    if not found:
-        detail = "after no fault did an attempt begin with a snapshot or a commit of the engine's own"
-        return Unknown(reason="not exercised", detail=detail)
-    return Holds(exercised=found)
+    return Holds(exercised=found) if found else Unknown(reason="not exercised", detail=_why_no_recovery(case.history))
+
+
+def _why_no_recovery(history: History) -> str:
+    """Why no attempt continued from something of the engine's own after a fault."""
+    if any(isinstance(entry, FaultFired) for entry in history.journal):
+        return (
+            "a fault struck, but no attempt after it was seen to begin with a snapshot or a commit of the engine's own"
+        )
+    reasons = dict.fromkeys(filter(None, map(why_unapplied, history.unapplied)))
+    return "no fault struck" + (f": {'; '.join(reasons)}" if reasons else "")
 
 
 # -- reads on the way -----------------------------------------------------------------

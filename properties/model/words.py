@@ -34,6 +34,12 @@ def row_in_words(row: Row) -> str:
     return f"key {key}, value {value}, tag {tag}" + (f", tag {tag2}" if tag2 else "")
 
 
+def why_unapplied(words: str) -> str:
+    """Why a fault was not applied, of an entry of `History.unapplied` that says it in brackets, such as "kill-node,
+    halfway (its aim was never met)"; else empty."""
+    return words.partition(" (")[2].removesuffix(")")
+
+
 def entry_in_words(entry: JournalEntry) -> str:
     """A journal entry as one short phrase without its empty fields."""
     kind = str(type(entry).__struct_config__.tag).replace("-", " ")

@@ -1,18 +1,29 @@
 from __future__ import annotations
 
+import re
+
+import msgspec
 import pytest
 
 from cutproof.faults.points import PHASES as POINT_PHASES
+from cutproof.harness.search.profiles import REAL_TIME_PROFILES, Share, shortfalls
+from cutproof.harness.subject.port import Capabilities
 from cutproof.properties.model.verdict import INVARIANTS
+from cutproof.reports.coverage import stops_shown
 from cutproof.reports.model import (
     Counterexample,
+    Coverage,
     FaultCounts,
     InvariantCounts,
     OracleCounts,
+    ReportView,
     ScenarioCounts,
+    StopCounts,
     Summary,
 )
-from cutproof.reports.overview import PHASES, headline, heat_map, invariant_lines, never, outcome
+from cutproof.reports.overview import PHASES, headline, heat_map, invariant_lines, never, outcome, why_short
+from cutproof.reports.render import render_html
+from cutproof.reports.text import render_text
 from cutproof.reports.words import PROMISES, plural
 from unit.reports import stories
 
@@ -94,3 +105,61 @@ def test_the_faults_of_a_pipeline_are_counted_by_their_aims_alone() -> None:
     summary = Summary(faults=faults)
     assert heat_map(summary).phases == ("at a time", "halfway")
     assert not [sentence for sentence in never(summary) if "while the job was" in sentence]
+    unfired = Summary(pipeline="toy", faults={"kill-node": FaultCounts(planned=4)})
+    assert heat_map(unfired).phases == ()
+
+
+OF_A_PIPELINE = Summary(
+    pipeline="toy",
+    subject="pipeline:toy.toml",
+    scenarios=ScenarioCounts(run=3, held=1, unknown=2),
+    invariants={
+        "exactly-once": InvariantCounts(
+            can_show=3,
+            exercised=1,
+            holds=1,
+            unknown=2,
+            reasons={"not exercised": 2},
+            not_exercised={"no fault struck: its aim was never met": 2},
+        ),
+        "order": InvariantCounts(unknown=3, reasons={"not observable": 3}),
+        "visibility": InvariantCounts(holds=3),
+    },
+    faults={"kill-node": FaultCounts(planned=3, fired=1, phases={"halfway": 1})},
+    stops={"natural-end": StopCounts(planned=3, finished=3), "cancel": StopCounts()},
+    coverage=Coverage(possible=48),
+    not_tried=["fault kill-task"],
+    unapplied={"kill-node": 2},
+    why_unapplied={"kill-node": {"its aim was never met": 2}},
+)
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_of_a_pipeline_only_what_it_can_reach_is_shown(verbose: bool) -> None:
+    shown = render_text(OF_A_PIPELINE, verbose=verbose) + (render_html(ReportView(summary=OF_A_PIPELINE)) * verbose)
+    assert "Not promised, or not seen from outside a pipeline: order." in shown
+    for absent in ("coverage target", "Coverage:", "way to end", "Every way to end", "checkpoints completed", "kill-task"):
+        assert absent not in shown, absent
+    lines = {line.name: line.can_show for line in invariant_lines(OF_A_PIPELINE)}
+    assert lines == {"exactly-once": 3, "visibility": None}
+    assert re.search(r"^visibility +holds +3 +0 +0 +- +0$", shown, re.MULTILINE)
+    stopped = {**OF_A_PIPELINE.stops, "stop": StopCounts(planned=1)}
+    assert set(stops_shown(msgspec.structs.replace(OF_A_PIPELINE, stops=stopped))) == {"natural-end", "stop"}
+
+
+def test_why_a_pipeline_was_not_exercised_is_reported() -> None:
+    text_shown = " ".join(render_text(OF_A_PIPELINE).split())
+    assert "Not exercised: exactly-once: no fault struck: its aim was never met (2)." in text_shown
+    assert never(OF_A_PIPELINE) == (
+        *(one for one in never(OF_A_PIPELINE) if "Never planned" in one),
+        "Planned, but never applied: kill-node (2: its aim was never met (2)).",
+    )
+    assert invariant_lines(OF_A_PIPELINE)[0].reasons == ("not exercised 2 (no fault struck: its aim was never met (2))")
+    (sentence,) = shortfalls(
+        REAL_TIME_PROFILES["smoke"],
+        {"exactly-once": Share(shown=1, can_show=3)},
+        frozenset(),
+        Capabilities(),
+        why_short(OF_A_PIPELINE),
+    )
+    assert sentence.endswith("75 % are wanted: no fault struck: its aim was never met (2)")

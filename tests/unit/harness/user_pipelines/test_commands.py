@@ -284,7 +284,13 @@ def test_a_fault_waits_until_its_process_is_busy(tmp_path: Path) -> None:
     assert fired.at_us > 600_000
     idle = subject(tmp_path, ("[computes]", SIDE + BUSY.replace("/busy", "/never") + "[computes]"))
     result = ran(idle, 60, faults=(kill,))
-    assert (entries(result, FaultFired), result.history.unapplied) == ([], ["kill-node, a-file-is-done"])
+    assert (entries(result, FaultFired), result.history.unapplied) == (
+        [],
+        ["kill-node, a-file-is-done (`busy` of side was not seen when it was due)"],
+    )
+    verdict = result.judgement.verdicts["exactly-once"]
+    assert isinstance(verdict, Unknown)
+    assert verdict.detail == "no fault struck: `busy` of side was not seen when it was due"
 
 
 def test_a_pause_after_which_the_pipeline_continues_from_its_own_is_exercise(tmp_path: Path) -> None:
@@ -336,7 +342,7 @@ def test_no_fault_strikes_a_process_whose_job_was_stopped(tmp_path: Path) -> Non
     )
     late = KillNode(node=0, trigger=AtAim(aim="stopped"))
     result = ran(one, 60, faults=(KILL, late), commands=(StopWithSavepoint(trigger=LATER),))
-    assert result.history.unapplied == ["kill-node, stopped"]
+    assert result.history.unapplied == ["kill-node, stopped (its aim was never met while rows were missing)"]
     assert [entry.status for entry in entries(result, JobEnded)] == ["stopped"]
 
 

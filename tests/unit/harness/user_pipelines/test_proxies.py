@@ -133,7 +133,7 @@ def test_a_fault_that_no_connection_felt_did_not_apply(tmp_path: Path) -> None:
     """The client sends nothing, and a limit waits for bytes."""
     result = ran(subject(tmp_path), LimitChannel(trigger=FIRST, sender="client", receiver="input", bytes=0))
     assert fired(result) == []
-    assert result.history.unapplied == ["limit-channel, halfway"]
+    assert result.history.unapplied == ["limit-channel, halfway (no connection felt it)"]
 
 
 def test_rows_that_are_stored_again_for_a_new_connection_are_seen(tmp_path: Path) -> None:
