@@ -305,7 +305,7 @@ class Summary(Value, kw_only=True):
     """what went wrong in the harness or its environment, each in one sentence"""
 
 
-RowStatus = Literal["ok", "lost", "repeated", "unexpected"]
+RowStatus = Literal["ok", "lost", "repeated", "unexpected", "changed"]
 
 
 class RowPair(Value, kw_only=True):

@@ -130,6 +130,7 @@ def environment() -> Environment:
         judges=lambda view: words.judges_in_words(view.judges, view.not_asked),
         reasons=overview.reasons,
         cells=words.row_cells,
+        columns=lambda view: words.row_columns(view.history),
         status=lambda status: words.STATUS_WORDS[status],
         scenario=scenario_text,
     )

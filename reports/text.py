@@ -21,7 +21,7 @@ from .overview import (
     out_of_sight_lead,
     restarts_lead,
 )
-from .words import STATUS_WORDS, foreign_in_words, judges_in_words, plural, row_cells
+from .words import STATUS_WORDS, foreign_in_words, judges_in_words, plural, row_cells, row_columns
 
 WIDTH = 80
 MOST_ROWS = 20
@@ -54,16 +54,18 @@ def render_rows(view: CounterexampleView) -> str:
     rows = view.rows
     if len(rows) > MOST_ROWS:
         rows = tuple(row for row in rows if row.status != "ok")[:MOST_ROWS]
-    cells = [("", "expected", "committed"), *(_row(row) for row in rows)]
+    columns = row_columns(view.history)
+    cells = [("", "expected", "committed"), *(_row(row, columns) for row in rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(3)]
     lines = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in cells]
     hidden = len(view.rows) - len(rows)
     return "\n".join([*lines, f"({plural(hidden, 'row')} not shown)"] if hidden else lines)
 
 
-def _row(row: RowPair) -> tuple[str, str, str]:
+def _row(row: RowPair, columns: Sequence[str]) -> tuple[str, str, str]:
     sign, word = STATUS_WORDS[row.status]
-    return f"{sign} {word}", ", ".join(row_cells(row.expected)) or "-", ", ".join(row_cells(row.committed)) or "-"
+    expected, committed = (", ".join(row_cells(side, columns)) or "-" for side in (row.expected, row.committed))
+    return f"{sign} {word}", expected, committed
 
 
 def _table(summary: Summary) -> Iterator[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..properties.model.history import Timed
+from ..properties.model.history import History, Timed
+from ..properties.model.words import COLUMNS, columns_of
 from ..properties.model.words import plural as plural
 from ..properties.model.workload import Row, copy_of, offset_of, split_of
 from ..properties.spark.unasked import in_words
@@ -29,6 +30,7 @@ STATUS_WORDS = {
     "lost": ("−", "lost"),
     "repeated": ("+", "repeated"),
     "unexpected": ("!", "unexpected"),
+    "changed": ("≠", "changed"),
 }
 """by status of a row: a sign and a word, so that colour is not needed"""
 
@@ -68,12 +70,18 @@ def cell(value: int | None) -> str:
     return "NULL" if value is None else str(value)
 
 
-def row_cells(row: Row | None) -> tuple[str, ...]:
-    """Key, value and tag of a row in words, and the second tag of a join's row."""
+def row_cells(row: Row | None, columns: Sequence[str] = COLUMNS) -> tuple[str, ...]:
+    """Key, value and tag of a row in words, with the second tag of a join's row; without columns that have no name."""
     if row is None:
         return ()
     key, value, tag, tag2 = row
-    return cell(key), cell(value), f"{tag} · {tag2}" if tag2 else str(tag)
+    cells = (cell(key), cell(value), f"{tag} · {tag2}" if tag2 else str(tag))
+    return tuple(text for name, text in zip(columns, cells, strict=False) if name)
+
+
+def row_columns(history: History | None) -> tuple[str, ...]:
+    """What the columns of a history's rows are called: key, value and tag."""
+    return COLUMNS[:3] if history is None else columns_of(history)[:3]
 
 
 def record_name(origin: int | None) -> str:

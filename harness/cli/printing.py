@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from ...properties.model.history import History
 from ...properties.model.verdict import Verdict, Violated
-from ...properties.model.workload import Row
-from ...reports.model import Summary
+from ...reports.model import RowPair, Summary
 from ...reports.overview import by_reason
-from ...reports.rows import side_by_side
 from ...reports.text import WIDTH, render_text
 from ...reports.words import plural
 from ..counterexamples.story_text import rows_text
@@ -47,12 +45,11 @@ def print_verdicts(verdicts: dict[str, Verdict], output: Output) -> None:
                 output.say(f"  {line}")
 
 
-def print_rows(expected: Iterable[Row], committed: Iterable[Row], output: Output) -> None:
+def print_rows(pairs: Sequence[RowPair], columns: Sequence[str], output: Output) -> None:
     """Print expected and committed rows where they differ; nothing if all rows are equal."""
-    pairs = side_by_side(expected, committed)
     if any(pair.status != "ok" for pair in pairs):
         output.say()
-        for line in rows_text(pairs):
+        for line in rows_text(pairs, columns):
             output.say(line)
 
 

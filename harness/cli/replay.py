@@ -167,9 +167,10 @@ def _defect(options: argparse.Namespace, scenario: Scenario) -> str | None:
 
 
 def _print(replayed: Replayed, output: Output, *, every_event: bool) -> None:
+    from ...properties.model.words import columns_of
     from ...properties.quick_checker.case import Case
     from ...reports.words import foreign_in_words
-    from ..counterexamples.story import expected_rows
+    from ..counterexamples.story import rows_side_by_side
 
     scenario, history = replayed.scenario, replayed.history
     for paragraph in (replayed.story.sentence, *replayed.story.paragraphs):
@@ -180,7 +181,7 @@ def _print(replayed: Replayed, output: Output, *, every_event: bool) -> None:
     print_verdicts(replayed.judgement.verdicts, output)
     if history.sink != "plain":
         case = Case(scenario.workload, scenario.topology, history)
-        print_rows((expected_rows(case) - case.pending).elements(), history.committed, output)
+        print_rows(rows_side_by_side(case, prepared=False), columns_of(history), output)
     output.say()
     if replayed.rate.runs > 1:
         output.say(replayed.rate_in_words)

@@ -19,7 +19,6 @@ from ...properties.model.verdict import INVARIANTS, Violated
 from ...properties.quick_checker.case import Case
 from ...properties.spark.unasked import SPARK_FAILED
 from ...reports.model import Counterexample, CounterexampleView, Size
-from ...reports.rows import side_by_side
 from ..runtime.exit_codes import CutproofError, one_line
 from ..runtime.interruption import Interruption
 from ..scenario.files import text_of
@@ -37,7 +36,7 @@ from ..subject.port import Subject
 from ..subject.run import Result, run
 from .causes import cause_of
 from .kept import Kept, keep
-from .story import Neighbour, expected_rows, nearest_passing, story_of_case
+from .story import Neighbour, nearest_passing, rows_side_by_side, story_of_case
 
 GROUPS_AT_MOST = 12
 """the number of causes that are shrunk and described; further causes are only counted"""
@@ -237,7 +236,7 @@ class FindingBuilder:
                 scenario=text_of(scenario),
             ),
             neighbour=neighbour.sentence if neighbour else "",
-            rows=side_by_side(expected_rows(result.case).elements(), result.history.committed),
+            rows=rows_side_by_side(result.case),
             history=result.history,
             checkpoint=verdict.checkpoint,
         )

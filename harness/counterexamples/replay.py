@@ -11,7 +11,6 @@ from ...properties.model.history import History
 from ...properties.quick_checker.case import Case
 from ...properties.spark.unasked import QUICK, Unasked, by_both
 from ...reports.model import CounterexampleView, OracleCounts, ReportView, Size
-from ...reports.rows import side_by_side
 from ..scenario.files import digest, encode_scenario
 from ..scenario.model import Scenario
 from ..search.oracle import Word
@@ -21,7 +20,7 @@ from ..shrink.repetition import Rate, Repeated, repeat, violates_alike
 from ..shrink.shrink import size_of
 from ..subject.port import Subject
 from .findings import witness_of
-from .story import Story, expected_rows, story_of_case
+from .story import Story, rows_side_by_side, story_of_case
 
 NOT_ASKED = Word(unasked=Unasked(rows=QUICK, state=QUICK))
 """PySpark was not asked"""
@@ -82,10 +81,7 @@ def view_of(replayed: Replayed, command: str, word: Word = NOT_ASKED) -> Counter
         witness=witness_of(verdict),
         scenario=msgspec.json.format(encode_scenario(scenario), indent=1).decode(),
         replay=command,
-        rows=side_by_side(
-            expected_rows(Case(scenario.workload, scenario.topology, replayed.history)).elements(),
-            replayed.history.committed,
-        ),
+        rows=rows_side_by_side(Case(scenario.workload, scenario.topology, replayed.history)),
         history=replayed.history,
         checkpoint=verdict.checkpoint,
         size=Size(tasks=tasks, records=records, faults=faults),

@@ -22,10 +22,14 @@ from ...properties.model.history import (
     TaskFailed,
 )
 from ...properties.model.verdict import Verdict, Violated
+from ...properties.model.words import change_in_words, columns_of
 from ...properties.model.workload import Row
 from ...properties.quick_checker.case import Case
+from ...properties.quick_checker.compare import changed_rows, is_by_key
 from ...properties.quick_checker.from_outside import OutsideView
 from ...properties.quick_checker.idempotent_table import expected_table
+from ...reports.model import RowPair
+from ...reports.rows import side_by_side
 from ..scenario.model import Scenario
 from ..shrink.reductions import replace, with_fault
 from .words import (
@@ -241,6 +245,15 @@ def expected_rows(case: Case) -> Counter[Row]:
     return case.expected.rows_up_to(case.closing.epoch)
 
 
+def rows_side_by_side(case: Case, *, prepared: bool = True) -> tuple[RowPair, ...]:
+    """The rows that were expected and those that were committed; `prepared`: also expected are rows of transactions
+    that were prepared and not committed."""
+    expected, committed = expected_rows(case), Counter(case.history.committed)
+    expected -= Counter() if prepared else case.pending
+    changed = changed_rows(expected - committed, committed - expected) if is_by_key(case) else ()
+    return side_by_side(expected.elements(), committed.elements(), changed)
+
+
 def _rows(case: Case) -> Iterator[str]:
     expected, seen = expected_rows(case), case.committed + case.pending
     yield (
@@ -248,9 +261,14 @@ def _rows(case: Case) -> Iterator[str]:
         + (f" and {case.pending.total()} prepared" if case.pending else "")
         + f"; {count_in_words(expected.total(), 'row')} expected."
     )
-    for words, rows in (("Lost", expected - seen), ("Too many", seen - expected)):
-        if rows:
-            yield f"{words}: {_listed(rows)}."
+    lost, extra, columns = expected - seen, seen - expected, columns_of(case.history)
+    changed = changed_rows(lost, extra) if is_by_key(case) else ()
+    if changed:
+        some = "; ".join(change_in_words(*one, columns) for one in changed[:ROWS_AT_MOST])
+        yield f"Wrong: {some}" + (f" and {len(changed) - ROWS_AT_MOST} more." if len(changed) > ROWS_AT_MOST else ".")
+    for words, rows, side in (("Lost", lost, 0), ("Too many", extra, 1)):
+        if rest := rows - Counter(pair[side] for pair in changed):
+            yield f"{words}: {_listed(rest, columns)}."
 
 
 def _violations(verdicts: dict[str, Verdict]) -> Iterator[str]:
@@ -259,9 +277,9 @@ def _violations(verdicts: dict[str, Verdict]) -> Iterator[str]:
             yield f"Violated: {name}, {verdict.difference}. {verdict.message}"
 
 
-def _listed(rows: Counter[Row]) -> str:
+def _listed(rows: Counter[Row], columns: tuple[str, ...]) -> str:
     shown = [
-        f"(key {_null(key)}, value {_null(value)})" + (f" × {times}" if times > 1 else "")
+        f"({columns[0]} {_null(key)}, {columns[1]} {_null(value)})" + (f" × {times}" if times > 1 else "")
         for (key, value, _, _), times in sorted(rows.items(), key=str)[:ROWS_AT_MOST]
     ]
     more = len(rows) - len(shown)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ...reports.model import ShownRun
-from ...reports.rows import side_by_side
-from ..counterexamples.story import expected_rows
+from ..counterexamples.story import rows_side_by_side
 from ..subject.port import Subject
 from ..subject.run import run
 from .kind import Drawn, Ran
@@ -41,7 +40,7 @@ class Scenarios:
             seconds=(drawn.draw_s, result.run_s, result.judge_s),
         )
         if drawn.scenario.pipeline and outcome.in_a_word == "held" and outcome.measured.recoveries:
-            rows = side_by_side(expected_rows(result.case).elements(), result.history.committed)
+            rows = rows_side_by_side(result.case)
             shown = ShownRun(index=number, history=result.history, rows=rows)
             outcome = msgspec.structs.replace(outcome, shown=shown)
         return Ran(outcome=outcome, question=asked.question)

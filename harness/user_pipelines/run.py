@@ -154,6 +154,7 @@ class PipelineRun:
             reads=self._journal.reads,
             commits=self._journal.commits if self._file.commits.query else msgspec.UNSET,
             computed=self._computed(),
+            columns=self._file.read.columns or msgspec.UNSET,
             journal=self._journal.entries,
             timeline=self._journal.timeline,
             counters=self.counters.taken if self._file.counters else msgspec.UNSET,

@@ -16,7 +16,7 @@ from ...faults.plan import AnyFault, AtAim, CutChannel, KillNode, PauseNode, kin
 from ...properties.invariants.judge import verdict_of
 from ...properties.model.history import AttemptStarted, CommandReturned, FaultFired, History, JobEnded
 from ...properties.model.verdict import Violated
-from ...properties.model.words import plural, row_in_words
+from ...properties.model.words import columns_of, plural, row_in_words
 from ...properties.quick_checker.case import Case
 from ..scenario.model import AnyCommand, Scenario, StopWithSavepoint
 from ..subject.port import SubjectFailed
@@ -98,9 +98,12 @@ def _rows(scenario: Scenario, run: PipelineRun, history: History, what: str) -> 
         first = next(iter(extra or lost))
         missing = f"{plural(lost.total(), 'row')} missing, {plural(extra.total(), 'row')} not expected"
         other = next(iter(lost), None) if extra else None
-        instead = f"; expected was ({row_in_words(other)})" if other is not None else ""
+        columns = columns_of(history)
+        instead = f"; expected was ({row_in_words(other, columns)})" if other is not None else ""
         word = "found" if extra else "missing"
-        checks.append(Check(entry="computes", ok=False, seen=f"{missing}; {word}: ({row_in_words(first)}){instead}"))
+        checks.append(
+            Check(entry="computes", ok=False, seen=f"{missing}; {word}: ({row_in_words(first, columns)}){instead}")
+        )
     else:
         checks.append(Check(entry="computes", ok=True, seen=f"the rows are those that the {what}"))
     return checks

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from ..model.history import AttemptStarted, CommandIssued, FaultFired, History, JobEnded, Read
 from ..model.verdict import Holds, Unknown, Verdict, Violated
-from ..model.words import LIMIT, journal_until, plural, row_in_words, why_unapplied
+from ..model.words import LIMIT, columns_of, journal_until, plural, row_in_words, why_unapplied
 from ..model.workload import STATEFUL, Row
 from ..quick_checker.case import Case
 from ..quick_checker.compare import violated_rows
@@ -280,7 +280,8 @@ def _too_early(case: Case, view: OutsideView) -> Violated | None:
 
 
 def _seen(case: Case, difference: str, message: str, rows: Counter[Row], read: Read) -> Violated:
-    records = tuple(row_in_words(row) for row in sorted(rows, key=lambda row: tuple(map(str, row)))[:LIMIT])
+    columns = columns_of(case.history)
+    records = tuple(row_in_words(row, columns) for row in sorted(rows, key=lambda row: tuple(map(str, row)))[:LIMIT])
     return Violated(
         difference=difference,
         message=f"{message}: {plural(rows.total(), 'row')}",

@@ -544,6 +544,8 @@ class History(Entry, kw_only=True, omit_defaults=False):
     """the expected rows of a workload with a query; no witness: it did not see the run"""
     counters: dict[str, list[Counted]] | msgspec.UnsetType = msgspec.UNSET
     """by name: what an engine that is seen from outside counts itself.  Nobody judges it"""
+    columns: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    """other names, in texts, of the rows' columns key, value, tag and tag2; "" for one that is not there"""
     journal: list[AnyJournalEntry] = []
     residue: Residue = msgspec.field(default_factory=Residue)
     restart_attempts: int = -1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from .history import History, JournalEntry
 from .workload import Row, Workload, copy_of, is_pane, offset_of, split_of
 
@@ -29,9 +31,29 @@ def record_in_words(workload: Workload, origin: int) -> str:
     return place
 
 
-def row_in_words(row: Row) -> str:
-    key, value, tag, tag2 = row
-    return f"key {key}, value {value}, tag {tag}" + (f", tag {tag2}" if tag2 else "")
+COLUMNS = ("key", "value", "tag", "tag")
+"""what the columns of a row are called"""
+
+
+def columns_of(history: History) -> tuple[str, ...]:
+    """What the columns of a history's rows are called; empty for one that is not there."""
+    if isinstance(history.columns, msgspec.UnsetType):
+        return COLUMNS
+    return tuple(history.columns.get(*both) for both in zip(("key", "value", "tag", "tag2"), COLUMNS, strict=True))
+
+
+def row_in_words(row: Row, columns: tuple[str, ...] = COLUMNS) -> str:
+    """The columns of a row; a second tag only if there is one."""
+    shown = columns if row[3] else columns[:3]
+    return ", ".join(f"{name} {value}" for name, value in zip(shown, row, strict=False) if name)
+
+
+def change_in_words(expected: Row, committed: Row, columns: tuple[str, ...] = COLUMNS) -> str:
+    """A row that has another value than the one that was expected of its key."""
+    (key, *others), (there, *_) = columns, expected
+    sides = (("expected", expected), ("committed", committed))
+    values = ", ".join(f"{side} {row_in_words(row, ('', *others))}" for side, row in sides)
+    return f"{key} {there}: {values}"
 
 
 def why_unapplied(words: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ..model.history import JobEnded, TaskFailed, Transaction
 from ..model.verdict import Unknown, Violated
-from ..model.words import LIMIT, journal_until, plural, row_in_words
+from ..model.words import LIMIT, change_in_words, columns_of, journal_until, plural, row_in_words
 from ..model.workload import Row
 from .case import Case
 
@@ -21,17 +21,43 @@ def difference_of(lost: Counter[Row], extra: Counter[Row], expected: Counter[Row
     return "lost row" if lost else "unexpected row"
 
 
+def is_by_key(case: Case) -> bool:
+    """Whether rows are told apart by their keys: those of a query, and those of a table that is written by key."""
+    by_key = case.history.sink == "idempotent" and case.history.identity == "key"
+    return case.is_black_box and bool(case.workload.query or by_key)
+
+
+def changed_rows(lost: Counter[Row], extra: Counter[Row]) -> tuple[tuple[Row, Row], ...]:
+    """(expected, committed) of the keys of which one row is lost and one is too many, in the order of the keys."""
+    before, now = _single(lost), _single(extra)
+    return tuple((before[key], now[key]) for key in sorted(before.keys() & now.keys(), key=str))
+
+
+def _single(rows: Counter[Row]) -> dict[int | None, Row]:
+    """By key, the row of each key that has one."""
+    times = Counter(row[0] for row in rows.elements())
+    return {row[0]: row for row in rows if times[row[0]] == 1}
+
+
 def violated_rows(
     case: Case, *, lost: Counter[Row], extra: Counter[Row], expected: Counter[Row], where: str, checkpoint: int | None
 ) -> Violated:
     """The verdict on rows that are missing or too many; `where` says where they were compared."""
-    phrases = [f"{count} more of ({row_in_words(row)}) than expected" for row, count in _first(extra)]
-    phrases += [f"{count} too few of ({row_in_words(row)})" for row, count in _first(lost)]
+    columns = columns_of(case.history)
+    changed = changed_rows(lost, extra) if is_by_key(case) else ()
+    changes = [change_in_words(was, now, columns) for was, now in changed]
+    too_many, too_few = (rows - Counter(pair[side] for pair in changed) for side, rows in ((1, extra), (0, lost)))
+    phrases = [
+        *changes,
+        *(f"{count} more of ({row_in_words(row, columns)}) than expected" for row, count in _first(too_many)),
+    ]
+    phrases += [f"{count} too few of ({row_in_words(row, columns)})" for row, count in _first(too_few)]
+    records = [*changes, *(row_in_words(row, columns) for row, _ in [*_first(too_many), *_first(too_few)])]
     writers = [one for one in case.history.transactions if any(row in extra or row in lost for row in one.rows)]
     return Violated(
         difference=difference_of(lost, extra, expected),
         message=f"{where}: " + "; ".join(phrases[:LIMIT]),
-        records=tuple(row_in_words(row) for row, _ in [*_first(extra), *_first(lost)][:LIMIT]),
+        records=tuple(records[:LIMIT]),
         checkpoint=checkpoint,
         tasks=tuple(sorted({one.task for one in writers})),
         events=(*map(transaction_in_words, writers[:LIMIT]), *journal_until(case.history, None)),

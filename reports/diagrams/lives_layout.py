@@ -26,7 +26,7 @@ from ...properties.model.history import (
     JobEnded,
     Timed,
 )
-from ...properties.model.words import plural, row_in_words
+from ...properties.model.words import columns_of, plural, row_in_words
 from ...properties.model.workload import Row
 from ..model import RowPair, Value
 from ..words import sentence
@@ -194,7 +194,7 @@ def _of_reader(history: History, expected: Counter[Row] | None) -> Iterator[Even
     for number, entry in enumerate(one for one in history.timeline if one.what == "output-read"):
         rows = Counter(history.committed if entry.detail else seen.get(entry.order) or [])
         if rows != before or not number or entry.detail:
-            yield _read(entry, before, rows, _faulty(history, entry, before, rows, expected))
+            yield _read(entry, before, rows, _faulty(history, entry, before, rows, expected), columns_of(history))
         before = rows
 
 
@@ -228,14 +228,14 @@ def _faulty(
     return _Faulty(Counter() if replaced else vanished, wrong, missing)
 
 
-def _read(entry: Timed, before: Counter[Row], rows: Counter[Row], faulty: _Faulty) -> Event:
+def _read(entry: Timed, before: Counter[Row], rows: Counter[Row], faulty: _Faulty, columns: tuple[str, ...]) -> Event:
     vanished, wrong, missing = faulty
     new = rows - before
     parts = [f"{plural(rows.total(), 'row')} seen{f' {entry.detail}' if entry.detail else ''}"]
     parts += [f"{new.total():,} new"] if new and before else []
-    parts += [f"{vanished.total():,} vanished: {_rows(vanished)}"] if vanished else []
-    parts += [f"{wrong.total():,} wrong: {_rows(wrong, rows)}"] if wrong else []
-    parts += [f"{missing.total():,} missing: {_rows(missing)}"] if missing else []
+    parts += [f"{vanished.total():,} vanished: {_rows(vanished, columns)}"] if vanished else []
+    parts += [f"{wrong.total():,} wrong: {_rows(wrong, columns, rows)}"] if wrong else []
+    parts += [f"{missing.total():,} missing: {_rows(missing, columns)}"] if missing else []
     beside = [f"{found.total():,} {word}" for found, word in ((wrong, "wrong"), (vanished, "vanished")) if found]
     beside += [f"{missing.total():,} missing"] if missing else []
     return Event(
@@ -249,10 +249,10 @@ def _read(entry: Timed, before: Counter[Row], rows: Counter[Row], faulty: _Fault
     )
 
 
-def _rows(some: Counter[Row], there: Counter[Row] | None = None) -> str:
+def _rows(some: Counter[Row], columns: tuple[str, ...], there: Counter[Row] | None = None) -> str:
     """Rows by name, a few of them; of those that are there several times, how often."""
     named = [
-        f"({row_in_words(row)})" + (f", {there[row]} times" if there is not None and there[row] > 1 else "")
+        f"({row_in_words(row, columns)})" + (f", {there[row]} times" if there is not None and there[row] > 1 else "")
         for row in list(some)[:NAMED_ROWS]
     ]
     return ", ".join(named) + (" …" if len(some) > NAMED_ROWS else "")

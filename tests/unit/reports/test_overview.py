@@ -138,7 +138,14 @@ OF_A_PIPELINE = Summary(
 def test_of_a_pipeline_only_what_it_can_reach_is_shown(verbose: bool) -> None:
     shown = render_text(OF_A_PIPELINE, verbose=verbose) + (render_html(ReportView(summary=OF_A_PIPELINE)) * verbose)
     assert "Not promised, or not seen from outside a pipeline: order." in shown
-    for absent in ("coverage target", "Coverage:", "way to end", "Every way to end", "checkpoints completed", "kill-task"):
+    for absent in (
+        "coverage target",
+        "Coverage:",
+        "way to end",
+        "Every way to end",
+        "checkpoints completed",
+        "kill-task",
+    ):
         assert absent not in shown, absent
     lines = {line.name: line.can_show for line in invariant_lines(OF_A_PIPELINE)}
     assert lines == {"exactly-once": 3, "visibility": None}

@@ -14,6 +14,8 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from cutproof.faults.plan import AtAim, KillNode
+from cutproof.harness.counterexamples.story import rows_side_by_side, story_of_case
+from cutproof.harness.counterexamples.story_text import rows_text
 from cutproof.harness.runtime.exit_codes import UsageError
 from cutproof.harness.scenario.files import decode_scenario, encode_scenario
 from cutproof.harness.scenario.history_checks import history_problems
@@ -28,6 +30,7 @@ from cutproof.harness.user_pipelines.trial import tried
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import Computed
 from cutproof.properties.model.verdict import Holds, Unknown, Violated
+from cutproof.properties.model.words import columns_of
 from cutproof.properties.model.workload import InputRecord, Row
 from cutproof.properties.spark.unasked import GIVEN
 from unit.harness.user_pipelines.toys import TOY, toy
@@ -88,12 +91,32 @@ def test_a_table_that_a_kill_leaves_right_holds_and_its_rows_may_be_replaced(tmp
     assert put(result).unasked.rows == GIVEN
 
 
+def wrong(how: str) -> tuple[tuple[str, str], ...]:
+    return ('"careful"', f'"{how}"'), ("timeout_s = 5", "timeout_s = 1")
+
+
 @pytest.mark.parametrize(("how", "aim"), [("repeating", AMID_A_FILE), ("losing", NAME_FIRST)])
 def test_rows_that_a_kill_leaves_wrong_are_seen(how: str, aim: tuple[str, str], tmp_path: Path) -> None:
-    one = subject(tmp_path, TABLE, aim, ('"careful"', f'"{how}"'), ("timeout_s = 5", "timeout_s = 1"))
-    found = ran(one, faults=(KILL,)).judgement.verdicts["exactly-once"]
+    columns = ("[computes]", 'columns = { key = "customer", value = "orders", tag = "" }\n\n[computes]')
+    named = (TABLE[1], "n AS orders FROM counts")
+    one = subject(
+        tmp_path, TABLE, named, ("SELECT key, n AS o", "SELECT key AS customer, n AS o"), columns, aim, *wrong(how)
+    )
+    result = ran(one, faults=(KILL,))
+    found = result.judgement.verdicts["exactly-once"]
     assert isinstance(found, Violated)
     assert found.difference == "wrong row"
+    changed = next(pair for pair in rows_side_by_side(result.case) if pair.status == "changed")
+    assert changed.expected is not None
+    assert changed.committed is not None
+    expected, committed = changed.expected[1], changed.committed[1]
+    words = f"customer {changed.expected[0]}: expected orders {expected}, committed orders {committed}"
+    assert words in found.records
+    story = story_of_case(result.scenario, result.case, result.judgement.verdicts)
+    assert "Wrong: customer " in " ".join(story.paragraphs)
+    text = rows_text(rows_side_by_side(result.case), columns_of(result.history))
+    assert text[0].split() == ["expected:", "customer", "orders", "committed:", "customer", "orders"]
+    assert text[1].split() == ["changed", *map(str, (*changed.expected[:2], *changed.committed[:2]))]
 
 
 def test_rows_that_each_record_yields_by_itself_may_not_vanish(tmp_path: Path) -> None:
