@@ -22,7 +22,7 @@ from ..scenario.model import AnyCommand, Scenario, StopWithSavepoint
 from ..subject.port import SubjectFailed
 from ..subject.run import Result
 from ..subject.run import run as run_on
-from .description import CLIENT, HALFWAY, OWN
+from .description import CLIENT, HALFWAY, OWN, Computes
 from .run import PipelineRun
 from .subject import PipelineSubject
 
@@ -60,7 +60,7 @@ def tried(subject: PipelineSubject, progress: Callable[[str], None] = lambda _: 
         return [Check(entry=_entry_of(str(error)), ok=False, seen=str(error))]
     finally:
         run.close()
-    what = "query yields" if subject.pipeline.file.computes.sql else "steps yield"
+    what = _computed(subject.pipeline.file.computes)
     checks = [*_course(subject, history), *_rows(scenario, run, history, what), *_aims(run), *_proxies(run)]
     checks += _commits(subject, scenario, history)
     works = all(check.ok for check in checks)
@@ -89,8 +89,15 @@ def _course(subject: PipelineSubject, history: History) -> list[Check]:
     return [Check(entry=entry, ok=True, seen=how)]
 
 
+def _computed(computes: Computes) -> str:
+    """What the rows are if they are right."""
+    if computes.sql:
+        return "those that the query computes.sql yields"
+    return "those that computes.steps yield" if computes.steps else "the records as they were given"
+
+
 def _rows(scenario: Scenario, run: PipelineRun, history: History, what: str) -> list[Check]:
-    """Whether the rows are those that were expected; `what` says what yields these."""
+    """Whether the rows are those that were expected; `what` says which these are."""
     given, found = plural(len(scenario.workload.inputs[0].splits[0]), "record"), Counter(history.committed)
     lost, extra = run.expected - found, found - run.expected
     checks = [Check(entry="feed, read", ok=bool(found), seen=f"{given} given, {plural(found.total(), 'row')} read")]
@@ -105,7 +112,7 @@ def _rows(scenario: Scenario, run: PipelineRun, history: History, what: str) -> 
             Check(entry="computes", ok=False, seen=f"{missing}; {word}: ({row_in_words(first, columns)}){instead}")
         )
     else:
-        checks.append(Check(entry="computes", ok=True, seen=f"the rows are those that the {what}"))
+        checks.append(Check(entry="computes", ok=True, seen=f"the rows are {what}"))
     return checks
 
 
@@ -141,8 +148,16 @@ def _restored(
     if not any(isinstance(entry, FaultFired) for entry in history.journal):
         return Check(entry=entry, ok=False, seen=_why_not(run, done))
     if all(start.restores is None for start in history.journal if isinstance(start, AttemptStarted)):
-        return Check(entry=entry, ok=False, seen=f"it was not seen after a {what}, so no {what} will count as exercise")
+        seen = f"it was not seen after a {what}, so no {what} will count as exercise{_unless_stored(subject)}"
+        return Check(entry=entry, ok=False, seen=seen)
     return Check(entry=entry, ok=True, seen=f"it was seen after a {what}")
+
+
+def _unless_stored(subject: PipelineSubject) -> str:
+    """Without `stored` a fault may strike before the pipeline has anything to continue from."""
+    if subject.pipeline.file.stored is not None:
+        return ""
+    return ". If nothing had been stored by then, the file lacks [stored]: what shows it, so that faults wait for it"
 
 
 def _counters(subject: PipelineSubject, run: PipelineRun) -> list[Check]:

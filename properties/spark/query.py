@@ -132,7 +132,10 @@ class Query:
             if schema.names.count(column) > 1:
                 raise QueryRefused(f"it yields the column {column!r} twice")
             if column not in schema.names and name != "tag2":
-                raise QueryRefused(f"it yields no column {column!r}: its columns are {', '.join(schema.names)}")
+                names = f'if its rows have none, say read.columns.{name} = "", or else the name that it has there'
+                raise QueryRefused(
+                    f"it yields no column {column!r}: its columns are {', '.join(schema.names)} ({names})"
+                )
         for field in schema.fields:
             if field.name not in wanted.values():
                 raise QueryRefused(f"its column {field.name!r} is none of a row: {', '.join(wanted.values())}")

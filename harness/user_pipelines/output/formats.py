@@ -86,7 +86,9 @@ class Output:
                 values.append(0)
                 continue
             if column not in found:
-                raise SubjectFailed(f"read.columns: the output has no column {column!r}: {str(dict(found))[:LINE]}")
+                names = f'if its rows have none, say read.columns.{name} = "", or else the name that it has there'
+                row = str(dict(found))[:LINE]
+                raise SubjectFailed(f"read.columns: the output has no column {column!r} ({names}): {row}")
             values.append(_whole(found[column], column))
         key, value, tag, tag2 = values
         return (key, value, tag or 0, tag2 or 0)

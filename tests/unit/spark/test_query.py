@@ -101,7 +101,7 @@ def test_the_query_of_the_page_about_pipelines_can_be_used(spark: SparkSession) 
         ("SELECT key, CAST(10 * rand() AS INT) AS value, tag FROM input", "has another value each time"),
         ("SELECT key, unix_timestamp() AS value, tag FROM input", "has another value each time"),
         ("SELECT key, value, tag FROM input WHERE current_date > DATE '2000-01-01'", "has another value each time"),
-        ("SELECT key, value FROM input", "it yields no column 'tag': its columns are key, value"),
+        ("SELECT key, value FROM input", "it yields no column 'tag': its columns are key, value .*read.columns.tag = "),
         ("SELECT key, value, tag, 1 AS more FROM input", "its column 'more' is none of a row: key, value, tag, tag2"),
         ("SELECT key, value, tag, tag FROM input", "it yields the column 'tag' twice"),
         ("SELECT key, value / 2 AS value, tag FROM input", "its column 'value' is double, and has to be"),

@@ -98,6 +98,7 @@ def test_a_file_that_is_replaced_while_it_is_read(tmp_path: Path) -> None:
     ("line", "said"),
     [
         ('{"key": 1, "tag": 3}', "the output has no column 'value'"),
+        ('{"key": 1, "value": 3}', "no column 'tag' (if its rows have none, say read.columns.tag = \"\","),
         ('{"key": "x", "value": 2, "tag": 3}', "the column 'key' of the output is no whole number: 'x'"),
         ('{"key": 1.5, "value": 2, "tag": 3}', "the column 'key' of the output is no whole number: 1.5"),
         ('{"key": [1], "value": 2, "tag": 3}', "the column 'key' of the output is no whole number"),
@@ -106,7 +107,7 @@ def test_a_file_that_is_replaced_while_it_is_read(tmp_path: Path) -> None:
         ("nonsense", "not JSON"),
         ("[" * 100_000, "not JSON"),
     ],
-    ids=["lacking", "text", "fraction", "list", "array", "infinite", "nonsense", "nested deeply"],
+    ids=["lacking", "no tag", "text", "fraction", "list", "array", "infinite", "nonsense", "nested deeply"],
 )
 def test_a_row_that_cannot_be_one_is_said_in_one_line(line: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(line + "\n")

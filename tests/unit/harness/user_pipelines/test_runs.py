@@ -342,6 +342,7 @@ def test_a_trial_says_of_each_entry_whether_it_works(tmp_path: Path) -> None:
         ("aims.a-file-is-done", True),
         ("restored", True),
     ]
+    assert checks[2].seen == "the rows are those that computes.steps yield"
 
 
 @pytest.mark.parametrize(
@@ -350,7 +351,7 @@ def test_a_trial_says_of_each_entry_whether_it_works(tmp_path: Path) -> None:
         (("SELECT key, n AS value", "SELECT key, n + 1 AS value"), "computes", "rows not expected; found: (key"),
         (("n AS value, ", ""), "read.columns", "the output has no column 'value'"),
         (("FROM rows", "FROM rowz"), "read.query", "SQLite says: no such table: rowz; it was not there until the end"),
-        (('log = "^restored"', 'log = "^never printed"'), "restored", "it was not seen after a kill"),
+        (('log = "^restored"', 'log = "^never printed"'), "restored", "by then, the file lacks [stored]"),
         (('[restored]\nlog = "^restored"\n', ""), "restored", "it is not in the file, so no kill will count"),
         (("SELECT key, n AS", "SELEKT key, n AS"), "read.query", "syntax error"),
         (('"{python}"', '"no-such-program"'), "run", "the command no-such-program cannot be started"),

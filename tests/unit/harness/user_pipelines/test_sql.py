@@ -172,7 +172,10 @@ def test_a_scenario_of_another_text_is_refused(tmp_path: Path) -> None:
 
 def test_a_trial_compares_with_what_the_query_yields(tmp_path: Path) -> None:
     checks = {check.entry: check for check in tried(subject(tmp_path, TABLE))}
-    assert (checks["computes"].ok, checks["computes"].seen) == (True, "the rows are those that the query yields")
+    assert (checks["computes"].ok, checks["computes"].seen) == (
+        True,
+        "the rows are those that the query computes.sql yields",
+    )
     checks = {check.entry: check for check in tried(subject(tmp_path))}
     assert not checks["computes"].ok
 
