@@ -54,7 +54,7 @@ def keep(subject: Subject, found: Result, shrunk: Shrunk, shows: Callable[[Resul
             )
     repeated = len(rates) == len(list(_steps_back(shrunk)))
     rate = rates[-1] if repeated else Rate()
-    return Kept(result=found, rate=rate, words=_once_in_words(shrunk, rate, limit_s, longest_s))
+    return Kept(result=found, rate=rate, words=_once_in_words(shrunk, rates, rate, limit_s, longest_s))
 
 
 def _steps_back(shrunk: Shrunk) -> Iterator[int]:
@@ -75,7 +75,7 @@ def _again_in_words(shrunk: Shrunk, rates: list[Rate], smaller: bool, limit_s: f
     return f"{_bound_in_words(shrunk, limit_s)} {words}" if shrunk.early else words
 
 
-def _once_in_words(shrunk: Shrunk, rate: Rate, limit_s: float, longest_s: float) -> str:
+def _once_in_words(shrunk: Shrunk, rates: list[Rate], rate: Rate, limit_s: float, longest_s: float) -> str:
     """The run that was found is described: no repetition was violated, or there was no time for one."""
     if rate.runs:
         seen = f"Violated when it was found; {rate} repetitions of this scenario were violated."
@@ -83,7 +83,8 @@ def _once_in_words(shrunk: Shrunk, rate: Rate, limit_s: float, longest_s: float)
     else:
         seen = "Violated when it was found; there was no time to run this scenario again."
         more = _limit_in_words(limit_s, longest_s)
-    smaller = "A smaller scenario was violated once, and not again; so this one is kept as it was found."
+    again = f"in {rates[0]} repetitions" if rates else "there was no time to run it again"
+    smaller = f"A smaller scenario was violated once, and {again}; so this one is kept as it was found."
     described = "The run that is described is the one that was found."
     return " ".join(filter(None, (seen, smaller if shrunk.path else "", described, more)))
 

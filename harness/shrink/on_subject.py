@@ -20,8 +20,8 @@ from .shrink import MAX_RUNS, Shrunk, shrink
 REAL_TIME_RUNS = 60
 REAL_TIME_S = 120.0
 """how long scenarios are run again for one cause, if a run costs seconds: to shrink, and to determine the rate"""
-SHRINKING = 2 / 3
-"""the part of this time that shrinking may take"""
+REPEATING = 1 / 3
+"""the part of this time that shrinking leaves for repetitions"""
 CONFIRMATIONS = 5
 """within how many runs a case that was shrunk elsewhere has to show its failure"""
 
@@ -62,6 +62,7 @@ def shrink_on(
     go_on: Callable[[], None] = lambda: None,
     max_runs: int = MAX_RUNS,
     max_seconds: float | None = None,
+    left_s: float = 0.0,
     seen: Seen | None = None,
 ) -> Shrunk:
     """A smaller scenario that violates no other invariant than the given one does.
@@ -77,7 +78,7 @@ def shrink_on(
         go_on()
         return fails_like(subject, smaller, invariant, difference, among=among)
 
-    return shrink(scenario, still_fails, max_runs=max_runs, max_seconds=max_seconds, run_s=seen.run_s)
+    return shrink(scenario, still_fails, max_runs=max_runs, max_seconds=max_seconds, run_s=seen.run_s, left_s=left_s)
 
 
 def shrink_in_real_time(
@@ -109,6 +110,7 @@ def shrink_in_real_time(
         difference,
         go_on=go_on,
         max_runs=REAL_TIME_RUNS,
-        max_seconds=limit_s * SHRINKING,
+        max_seconds=limit_s,
+        left_s=limit_s * REPEATING,
         seen=seen,
     )

@@ -57,14 +57,16 @@ def shrink(
     max_runs: int = MAX_RUNS,
     max_seconds: float | None = None,
     run_s: float = 0.0,
+    left_s: float = 0.0,
 ) -> Shrunk:
     """The smallest scenario found that still fails; the given one if no smaller one does.
 
     `max_seconds` bounds the time of runs in real time; without it the result is a function of the scenario and of what
-    fails.  No run begins that would end too late if it took as long as the longest so far, or `run_s`.
+    fails.  No run begins that would end too late if it took as long as the longest so far, or `run_s`.  If `left_s`
+    is given, so much time is left, and enough for one run.
     """
     began = time.monotonic()
-    search = _Search(scenario, still_fails, max_runs, max_seconds, run_s)
+    search = _Search(scenario, still_fails, max_runs, max_seconds, run_s, left_s)
     while search.round():
         pass
     return Shrunk(
@@ -81,12 +83,19 @@ class _Search:
     """The best scenario so far, and the tries that are left."""
 
     def __init__(
-        self, scenario: Scenario, still_fails: StillFails, max_runs: int, max_seconds: float | None, run_s: float
+        self,
+        scenario: Scenario,
+        still_fails: StillFails,
+        max_runs: int,
+        max_seconds: float | None,
+        run_s: float,
+        left_s: float,
     ) -> None:
         self.best = scenario
         self.path: list[Scenario] = []
         self.runs = 0
         self.longest_s = run_s
+        self._left_s = left_s
         self.early = False
         self._deadline = math.inf if max_seconds is None else time.monotonic() + max_seconds
         self._still_fails = still_fails
@@ -118,7 +127,8 @@ class _Search:
         return not self._spent()
 
     def _spent(self) -> bool:
-        return self.runs >= self._max_runs or time.monotonic() + self.longest_s >= self._deadline
+        left_s = max(self._left_s, self.longest_s) if self._left_s else 0.0
+        return self.runs >= self._max_runs or time.monotonic() + self.longest_s >= self._deadline - left_s
 
     def accept(self, candidate: Scenario | None) -> bool:
         """Keep the candidate if it is valid, new, and still fails."""

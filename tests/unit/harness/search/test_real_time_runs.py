@@ -183,6 +183,7 @@ def test_shrinking_is_bounded_in_seconds_and_reports_it() -> None:
             pass
         return False
 
+    assert shrink(chain(), slowly, max_seconds=0.1, run_s=0.06, left_s=0.03).runs == 0, "no run would be left"
     cut_short = shrink(chain(), slowly, max_seconds=0.1)
     assert cut_short.early
     assert 1 <= cut_short.runs <= 10
