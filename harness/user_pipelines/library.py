@@ -53,6 +53,7 @@ SHIPPED: dict[str, Shipped] = {
     "pyiceberg-transactions": Shipped(file="tables/pyiceberg_transactions.toml", module="pyiceberg", extra="iceberg"),
     "pypaimon-appends": Shipped(file="tables/pypaimon_appends.toml"),
     "pypaimon-transactions": Shipped(file="tables/pypaimon_transactions.toml"),
+    "spark-count": Shipped(file="spark/count.toml", module="pyspark"),
     "spark-dedup": Shipped(file="spark/dedup.toml", module="pyspark"),
     "spark-delta": Shipped(file="spark/delta.toml", module="deltalake", extra="delta"),
     "spark-file": Shipped(file="spark/file.toml", module="pyspark"),

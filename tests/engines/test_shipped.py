@@ -48,7 +48,7 @@ def test_spark_repeats_no_row_if_a_batch_replaces_its_folder() -> None:
     assert verdicts["no-data-loss"] == Holds(exercised=1)
 
 
-@pytest.mark.parametrize("name", ["spark-file", "spark-dedup", "spark-windows", "spark-delta"])
+@pytest.mark.parametrize("name", ["spark-file", "spark-count", "spark-dedup", "spark-windows", "spark-delta"])
 def test_spark_repeats_no_row_that_its_sink_has_committed(name: str) -> None:
     demand(name)
     verdicts = killed(name, "written-and-not-committed" if name != "spark-delta" else "amid-a-batch").judgement.verdicts

@@ -50,9 +50,12 @@ def not_held(result: Result) -> dict[str, Verdict]:
     return {name: verdict for name, verdict in wanted.items() if not isinstance(verdict, Holds)}
 
 
-@pytest.mark.parametrize("alignment", ["aligned", "unaligned"])
-def test_a_job_goes_on_from_its_checkpoint_when_a_task_manager_is_killed(alignment: str) -> None:
-    assert not_held(ran("flink-count", KillNode(node=TASK_MANAGER, trigger=STORED), alignment=alignment)) == {}
+@pytest.mark.parametrize(
+    ("alignment", "backend"), [("aligned", "hashmap"), ("unaligned", "hashmap"), ("timeout", "rocksdb")]
+)
+def test_a_job_goes_on_from_its_checkpoint_when_a_task_manager_is_killed(alignment: str, backend: str) -> None:
+    kill = KillNode(node=TASK_MANAGER, trigger=STORED)
+    assert not_held(ran("flink-count", kill, alignment=alignment, backend=backend)) == {}
 
 
 def test_a_job_is_given_its_checkpoint_when_the_job_manager_is_killed() -> None:
@@ -77,6 +80,12 @@ def test_a_task_manager_that_comes_back_as_a_zombie_changes_nothing() -> None:
     result = ran("flink-count", PauseNode(node=TASK_MANAGER, for_us=4_000_000, trigger=STORED))
     assert not_held(result) == {}
     assert entries(result, AttemptStarted)[-1].cause == "taskmanager1 was paused"
+
+
+def test_a_job_goes_on_from_its_checkpoint_when_the_job_manager_was_paused_for_longer_than_a_heartbeat() -> None:
+    result = ran("flink-count", PauseNode(node=JOB_MANAGER, for_us=4_000_000, trigger=STORED))
+    assert not_held(result) == {}
+    assert entries(result, AttemptStarted)[-1].cause == "jobmanager was paused"
 
 
 KILL = KillNode(node=TASK_MANAGER, trigger=STORED)

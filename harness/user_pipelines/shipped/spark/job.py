@@ -6,8 +6,9 @@ depends on the sink:
 
 - `append`: foreachBatch appends.  It promises at-least-once, and the rows are there twice.
 - `idempotent`: foreachBatch replaces a folder of the micro-batch's number.
-- `file`: the file sink logs the files of each micro-batch in `_spark_metadata`.  So do the ways `dedup`,
-  which drops records of keys that it has had, and `windows`, which sums by key in windows of event time.
+- `file`: the file sink logs the files of each micro-batch in `_spark_metadata`.  So do the ways `count`,
+  which counts by key in a state of its own, `dedup`, which drops records of keys that it has had, and
+  `windows`, which sums by key in windows of event time.
 - `delta`: Delta's own sink, which keeps the micro-batch's number in the table's transactions.
 - `delta-transactions`: foreachBatch appends to a Delta table, and hands in the micro-batch's number.
 - `delta-append`: foreachBatch appends to a Delta table, without it.
@@ -18,9 +19,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -33,7 +34,9 @@ from pyspark.sql.streaming.listener import (
 )
 
 if TYPE_CHECKING:
+    import pandas as pd
     from pyspark.sql.streaming.readwriter import DataStreamWriter
+    from pyspark.sql.streaming.state import GroupState
 
 MORE_TO_DO_S = 0.2
 WINDOW = "10 seconds"
@@ -65,6 +68,7 @@ class Progress(StreamingQueryListener):
 def started(jars: str) -> SparkSession:
     """Spark, with what suits micro-batches of some records on one core; `log4j2.properties` is beside this file."""
     os.environ["SPARK_CONF_DIR"] = str(Path(__file__).parent)
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # for what runs in Python: the counts
     settings = {
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.ui.enabled": "false",
@@ -111,6 +115,21 @@ def file(rows: DataFrame, output: str) -> DataStreamWriter:
     return rows.writeStream.format("parquet").option("path", output)
 
 
+def counted(key: tuple[Any, ...], parts: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    """The records of a key in a micro-batch, each with how many of the key have come."""
+    import pandas as pd
+
+    tags = sorted(int(tag) for part in parts for tag in part["tag"])
+    before = int(state.get[0]) if state.exists else 0
+    state.update((before + len(tags),))
+    yield pd.DataFrame({"key": key[0], "value": range(before + 1, before + len(tags) + 1), "tag": tags})
+
+
+def count(rows: DataFrame, output: str) -> DataStreamWriter:
+    columns = "key BIGINT, value BIGINT, tag BIGINT"
+    return file(rows.groupBy("key").applyInPandasWithState(counted, columns, "n BIGINT", "append", "NoTimeout"), output)
+
+
 def dedup(rows: DataFrame, output: str) -> DataStreamWriter:
     timed = rows.withColumn("time", fn.timestamp_seconds("tag")).withWatermark("time", LONGEST)
     return file(timed.dropDuplicatesWithinWatermark(["key"]).select("key"), output)
@@ -147,6 +166,7 @@ WAYS: dict[str, Callable[[DataFrame, str], DataStreamWriter]] = {
     "append": append,
     "idempotent": idempotent,
     "file": file,
+    "count": count,
     "dedup": dedup,
     "windows": windows,
     "delta": delta,
