@@ -33,6 +33,7 @@ PER_MINUTE: dict[str, int] = {
     "pyiceberg-transactions": 14,
     "pypaimon-appends": 5,
     "pypaimon-transactions": 5,
+    "spark-count": 6,
     "spark-dedup": 6,
     "spark-delta": 4,
     "spark-file": 7,

@@ -90,6 +90,8 @@ class Needs(Value, frozen=True, kw_only=True):
     """artifacts of Maven Central (group:name:version), with all that they depend on, in one folder: {jars}"""
     java: tuple[int, ...] = ()
     """releases of Java, one of which is at {java_home}: the machine's, or else the first of them, from PyPI"""
+    jdk: bool = False
+    """that Java has to have a compiler; PyPI has none"""
 
 
 class Program(Value, frozen=True, kw_only=True):

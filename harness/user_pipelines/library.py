@@ -12,7 +12,7 @@ from ..runtime.config import nearest
 from ..runtime.exit_codes import ServiceMissing, UsageError
 from ..toxiproxy import program as toxiproxy
 from .description import Pipeline
-from .needs.supplies import missing
+from .needs.supplies import demand_jdk, missing
 from .reading import read_pipeline
 
 FOLDER = Path(__file__).with_name("shipped")
@@ -36,7 +36,12 @@ class Shipped(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the engine is there; one that is fetched counts as there once all of it is."""
         if self.module:
             return importlib.util.find_spec(self.module) is not None
-        return not missing(read_pipeline(self.path))
+        pipeline = read_pipeline(self.path)
+        try:
+            demand_jdk(pipeline)
+        except ServiceMissing:
+            return False
+        return not missing(pipeline)
 
 
 SHIPPED: dict[str, Shipped] = {
@@ -103,10 +108,12 @@ def builds_server(pipeline: Pipeline) -> bool:
 def path_of(name: str) -> Path:
     """The file of a pipeline: one of the package by its name, or the path itself.
 
-    Raises UsageError if there is neither, or if the engine is not installed.
+    Raises UsageError if there is neither, or if the engine is not installed; ServiceMissing if there is no JDK for one
+    that needs it.
     """
     if name in SHIPPED:
         shipped = SHIPPED[name]
+        demand_jdk(read_pipeline(shipped.path))
         if shipped.module and not shipped.is_installed:
             raise UsageError(f"{name} needs {shipped.module}; install it: pip install 'cutproof[{shipped.extra}]'")
         return shipped.path

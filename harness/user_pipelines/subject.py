@@ -22,7 +22,7 @@ from .answers import Answers, query_of
 from .description import HALFWAY, PIPELINE, Pipeline
 from .library import SHIPPED, path_of
 from .needs.extras import demand, modules_of
-from .needs.supplies import supplied
+from .needs.supplies import demand_jdk, supplied
 from .places import expanded, filled
 from .processes.keeper import Keeper
 from .proxying.drawing import breaks, drawn, kinds_of, problem_of
@@ -110,7 +110,8 @@ class PipelineSubject:
 
     def check(self) -> None:
         """Raise UsageError if the program of a command, or the client of a format, is not installed, or if a variable
-        of a database is not set."""
+        of a database is not set; ServiceMissing if there is no JDK for a pipeline that needs one."""
+        demand_jdk(self.pipeline)
         for where, database in databases_of(self.pipeline.file):
             try:
                 expanded(database)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from cutproof.faults.plan import AtAim, KillNode
+from cutproof.harness.scenario.files import read_scenario
 from cutproof.harness.subject.run import Result
 from cutproof.harness.subject.run import run as run_on
 from cutproof.harness.user_pipelines.library import SHIPPED
@@ -18,6 +20,7 @@ from cutproof.properties.model.verdict import Holds, Violated
 from unit.harness.user_pipelines.toys import NEEDS_BYTEWAX
 
 RECORDS = 40
+FOUND = Path(__file__).parents[2] / "docs" / "found"
 
 
 def killed(name: str, aim: str) -> Result:
@@ -54,6 +57,18 @@ def test_spark_repeats_no_row_that_its_sink_has_committed(name: str) -> None:
     verdicts = killed(name, "written-and-not-committed" if name != "spark-delta" else "amid-a-batch").judgement.verdicts
     assert verdicts["exactly-once"] == Holds(exercised=1)
     assert verdicts["no-data-loss"] == Holds(exercised=1)
+
+
+@pytest.mark.parametrize(("version", "holds"), [("1.4.3", False), ("1.5.0", True)])
+def test_iceberg_loses_what_a_restarted_driver_had_committed_with_a_release_that_has_the_bug(
+    version: str, holds: bool
+) -> None:
+    subject = PipelineSubject(SHIPPED["iceberg-spark"].path, {"version": version})
+    if needed := missing(subject.pipeline):
+        pytest.skip(f"{', '.join(needed)} have not been fetched: cutproof pipeline try iceberg-spark")
+    result = run_on(subject, read_scenario(FOUND / "iceberg-1.4.3-restarted-driver.json"))
+    verdicts = result.judgement.verdicts
+    assert {type(verdicts[name]) for name in ("exactly-once", "no-data-loss")} == {Holds if holds else Violated}
 
 
 @pytest.mark.parametrize("library", ["deltalake", "pyiceberg", "pypaimon"])

