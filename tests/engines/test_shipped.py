@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cutproof.faults.plan import AtAim, KillNode
+from cutproof.faults.plan import AnyFault, AtAim, KillNode, PauseNode
 from cutproof.harness.scenario.files import read_scenario
 from cutproof.harness.subject.run import Result
 from cutproof.harness.subject.run import run as run_on
@@ -23,10 +23,13 @@ RECORDS = 40
 FOUND = Path(__file__).parents[2] / "docs" / "found"
 
 
-def killed(name: str, aim: str) -> Result:
-    subject = PipelineSubject(SHIPPED[name].path)
-    kill = KillNode(node=0, trigger=AtAim(aim=aim))
-    result = run_on(subject, replace(subject.without_faults(RECORDS), faults=(kill,)))
+def killed(name: str, aim: str, **parameters: str) -> Result:
+    return struck(name, KillNode(node=0, trigger=AtAim(aim=aim)), **parameters)
+
+
+def struck(name: str, fault: AnyFault, **parameters: str) -> Result:
+    subject = PipelineSubject(SHIPPED[name].path, parameters)
+    result = run_on(subject, replace(subject.without_faults(RECORDS), faults=(fault,)))
     assert result.history.unapplied == []
     return result
 
@@ -80,6 +83,34 @@ def test_rows_are_appended_twice_unless_the_table_is_asked_for_the_last_commit(l
     verdicts = killed(f"{library}-transactions", "committed-and-not-noted").judgement.verdicts
     assert verdicts["exactly-once"] == Holds(exercised=1)
     assert verdicts["no-data-loss"] == Holds(exercised=1)
+
+
+@pytest.mark.parametrize(
+    ("library", "careless"), [("deltalake", "path"), ("pyiceberg", "retries"), ("pypaimon", "append")]
+)
+def test_a_zombie_repeats_a_file_unless_its_commit_is_refused_or_its_rows_have_a_key(
+    library: str, careless: str
+) -> None:
+    demand(f"{library}-zombie")
+    pause = PauseNode(node=0, for_us=3_500_000, trigger=AtAim(aim="before-a-commit"))
+    found = struck(f"{library}-zombie", pause, way=careless).judgement.verdicts
+    assert isinstance(found["exactly-once"], Violated)
+    assert found["exactly-once"].difference == "repeated row"
+    assert found["no-data-loss"] == Holds(exercised=1)
+    verdicts = struck(f"{library}-zombie", pause).judgement.verdicts
+    assert verdicts["exactly-once"] == Holds(exercised=1)
+    assert verdicts["no-data-loss"] == Holds(exercised=1)
+
+
+@pytest.mark.parametrize("library", ["deltalake", "pyiceberg", "pypaimon"])
+def test_two_writers_lose_rows_unless_each_asks_for_its_own_last_commit(library: str) -> None:
+    demand(f"{library}-two-writers")
+    found = killed(f"{library}-two-writers", "before-a-commit", other="worker").judgement.verdicts
+    assert isinstance(found["no-data-loss"], Violated)
+    result = killed(f"{library}-two-writers", "before-a-commit")
+    assert result.judgement.verdicts["exactly-once"] == Holds(exercised=1)
+    assert result.judgement.verdicts["no-data-loss"] == Holds(exercised=1)
+    assert result.history.counters["conflicts"][-1].value, "some commits met one of the other writer"
 
 
 def demand(name: str) -> None:
