@@ -90,9 +90,14 @@ class Keeper:
         code = self._ask({"poll": pid})["code"]
         return None if code is None else int(code)
 
-    def end(self, pid: int) -> None:
-        """Kill what is left of a command, and wait until it has ended."""
-        self._ask({"end": pid})
+    def end(self, pid: int, *, strayed: bool = False) -> list[str]:
+        """Kill what is left of a command in its session, and wait until it has ended.
+
+        If `strayed`, also what has left the session, such as a daemon.  Then it returns the names of processes that may
+        be the command's too: they have come since it was started, and have left its session and its environment.
+        """
+        strays: list[str] = self._ask({"end": pid, "strayed": strayed})["strays"]
+        return strays
 
     def close(self) -> None:
         """Kill everything that was started, delete the folder, and wait for the keeper."""

@@ -10,8 +10,12 @@ Requests: {"start": [argument, ...], "environment": {...}, "folder": "...", "log
 {"pid": n} or {"error": "..."}, and standard output goes to the file `output` if it is not ""; with "waits": true the
 command waits for a line of standard input, which {"go": pid} gives it, and answers {"sent": bool}; {"unread": pid}
 answers {"unread": bool}, whether that line was given and not read so far; {"signal": n, "pid": n} sends a signal to
-the command's whole session and answers {"sent": bool};
-{"poll": pid} answers {"code": n or null}; {"end": pid} kills what is left of a command and answers {"code": n}.
+all processes of the command and answers {"sent": bool};
+{"poll": pid} answers {"code": n or null}; {"end": pid} kills what is left in the command's session, with "strayed": true
+also what has left it, and answers {"strays": [name, ...]}, processes that may be the command's, which nothing shows.
+
+A process is the command's if it is in its session, descends from it, or has the command's mark in its environment.  So
+one that `setsid` or a daemon's double fork has taken out of the session is found too.
 """
 
 from __future__ import annotations
@@ -27,16 +31,22 @@ import struct
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 PR_SET_CHILD_SUBREAPER = 36
+MARK = "CUTPROOF_COMMAND"
+"""a variable in the environment of a command, which all its processes inherit"""
 ROUNDS = 200
 """how often what is left is looked for and killed, 10 ms apart"""
+STRAYS_LAST = 20
+"""so many of these rounds a stray has to be there: one that just begins another program has no environment"""
 
 _codes: dict[int, int] = {}
 _started: set[int] = set()
+_begun: dict[int, int] = {}
+"""by command: when it was started, in ticks of the system's clock"""
 _waiting: dict[int, int] = {}
 """by command: where the line is written that it waits for"""
 _lines: dict[int, int] = {}
@@ -69,7 +79,7 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     if "unread" in request:
         return {"unread": _has_unread_line(request["unread"])}
     if "end" in request:
-        return {"code": _end(request["end"])}
+        return {"strays": _end(request["end"], strayed=request["strayed"])}
     return {"sent": _signal(request["pid"], request["signal"])}
 
 
@@ -91,6 +101,7 @@ def _start(request: dict[str, Any]) -> dict[str, Any]:
         _forget_line(pid)
         return {"error": error}
     _started.add(pid)
+    _begun[pid] = _begun_at(pid)
     return {"pid": pid}
 
 
@@ -130,36 +141,40 @@ def _become(request: dict[str, Any], errors: int, line: int) -> None:
             os.dup2(source, target)
         os.chdir(request["folder"])
         command = request["start"]
-        os.execvpe(command[0], command, request["environment"])
-    except OSError as error:
-        os.write(errors, (error.strerror or str(error)).encode())
+        os.execvpe(command[0], command, {**request["environment"], MARK: _mark(os.getpid(), os.getppid())})
+    except (OSError, ValueError) as error:  # ValueError: a NUL in an argument, say
+        os.write(errors, (getattr(error, "strerror", "") or str(error)).encode())
     finally:
         os._exit(127)
 
 
 def _signal(pid: int, number: int) -> bool:
-    """Send a signal to every process of a command's session; whether the command itself still ran."""
+    """Send a signal to every process of a command; whether the command itself still ran."""
     _reap()
     was_alive = pid in _started and pid not in _codes
-    for one in _of_session(pid):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(one, number)
+    _send(number, _of_command(pid, strayed=True))
     return was_alive
 
 
-def _end(pid: int) -> int | None:
-    """Kill what is left of a command, and wait for it."""
-    for _ in range(ROUNDS):
-        left = list(_of_session(pid))
-        for one in left:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(one, signal.SIGKILL)
+def _end(pid: int, *, strayed: bool) -> list[str]:
+    """Kill what is left of a command, and wait for it; the names of the strays that have come since it was started."""
+    strays: list[int] = []
+    for number in range(ROUNDS):
+        left = _of_command(pid, strayed=strayed)
+        _send(signal.SIGKILL, left)
         _reap()
-        if not left and (pid in _codes or pid not in _started):
+        strays = [one for one in _strays() if _begun_at(one) >= _begun.get(pid, 0)] if strayed else []
+        if not left and (pid in _codes or pid not in _started) and (not strays or number >= STRAYS_LAST):
             break
         time.sleep(0.01)
     _forget_line(pid)  # not before: a command that waits would find the end of its input, and begin
-    return _codes.get(pid)
+    return [_name_of(one) for one in strays]
+
+
+def _send(number: int, processes: Iterable[int]) -> None:
+    for one in processes:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(one, number)
 
 
 def _reap() -> None:
@@ -174,10 +189,8 @@ def _reap() -> None:
 def _kill_all() -> None:
     """Kill all descendants, also those in sessions of their own, until there are none."""
     for _ in range(ROUNDS):
-        left = list(_descendants())
-        for one in left:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(one, signal.SIGKILL)
+        left = [one for one, *_ in _descendants()]
+        _send(signal.SIGKILL, left)
         _reap()
         if not left:
             return
@@ -193,20 +206,67 @@ def _processes() -> Iterator[tuple[int, int, int, str]]:
                 yield int(entry.name), int(words[1]), int(words[3]), words[0]
 
 
-def _of_session(pid: int) -> Iterator[int]:
-    """The living processes of a command's session."""
-    return (one for one, _, session, state in _processes() if session == pid and state not in "ZX")
+def _of_command(pid: int, *, strayed: bool) -> list[int]:
+    """The living processes of a command; if `strayed`, also those whose parent has ended outside its session."""
+    return [
+        one
+        for one, line, sessions in _descendants()
+        if pid in line
+        or pid in sessions
+        or (strayed and any(_marked(each) == _mark(pid, os.getpid()) for each in line))
+    ]
 
 
-def _descendants() -> Iterator[int]:
-    parents = {pid: parent for pid, parent, _, state in _processes() if state not in "ZX"}
+def _strays() -> list[int]:
+    """The keeper's own children that are no command, and of which nothing shows from which command they come."""
+    return [
+        one
+        for one, line, sessions in _descendants()
+        if len(line) == 1 and not _started.intersection((*line, *sessions)) and not _marked(one)
+    ]
+
+
+def _descendants() -> Iterator[tuple[int, list[int], list[int]]]:
+    """Every living process that descends from the keeper: itself, the line from it up to the keeper's own child, and
+    the sessions of these."""
+    known = {pid: (parent, session) for pid, parent, session, state in _processes() if state not in "ZX"}
     own = os.getpid()
-    for pid in parents:
-        above: int | None = pid
-        while above not in (None, 0, own):
-            above = parents.get(above)
-        if above == own and pid != own:
-            yield pid
+    for pid in known:
+        line, above = [], pid
+        while above in known and above != own:
+            line.append(above)
+            above = known[above][0]
+        if above == own and line:
+            yield pid, line, [known[one][1] for one in line]
+
+
+def _mark(pid: int, keeper: int) -> str:
+    """The mark of a command."""
+    return f"{keeper}.{pid}"
+
+
+def _marked(pid: int) -> str:
+    """The mark of a process; empty if it has none."""
+    with contextlib.suppress(OSError):
+        for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+            name, _, value = entry.decode(errors="replace").partition("=")
+            if name == MARK:
+                return value
+    return ""
+
+
+def _begun_at(pid: int) -> int:
+    """When a process was started, in ticks of the system's clock; 0 if it is gone."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    return 0
+
+
+def _name_of(pid: int) -> str:
+    """What a process is called."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return f"process {pid}"
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...subject.port import SubjectFailed
 from ..aims import tail
-from ..description import Program, Run
+from ..description import Program, Role, Run
 from ..places import filled
 from .keeper import Keeper, environment_of
 from .log import Log, last_lines
@@ -49,6 +49,11 @@ class Process:
         """where a spare prints that has not taken over"""
 
     @property
+    def where(self) -> str:
+        """Its place in the file."""
+        return f"roles.{self.name}" if isinstance(self.program, Role) else "run"
+
+    @property
     def runs(self) -> bool:
         return self.pid is not None
 
@@ -82,7 +87,7 @@ class Process:
     def end_spare(self) -> None:
         """Kill the process that no kill needed."""
         if self._spare is not None:
-            self._keeper.end(self._spare)
+            self._keeper.end(self._spare, strayed=True)
             self._spare = None
 
     def has_unread_line(self) -> bool:
@@ -124,11 +129,17 @@ class Process:
         return self._keeper.start(arguments, self._environment(), self._keeper.folder, log, output, waits=waits)
 
     def kill(self) -> bool:
-        """SIGKILL to all of its processes; it is to be started again.  Whether it still ran."""
+        """SIGKILL to all of its processes; it is to be started again.  Whether it still ran.
+
+        Raises SubjectFailed if one of them may have survived: it would go on beside its successor.
+        """
         if self.pid is None or not self._keeper.kill(self.pid):
             return False
         self._note("process-killed", self.name, "")
-        self._keeper.end(self.pid)
+        strays = self._keeper.end(self.pid, strayed=True)
+        if strays:
+            left = f"{strays[0]} has left its session and its environment, so a kill does not find it"
+            raise SubjectFailed(f"{self.where}: {left}: start it in the foreground")
         self.go_on_as_after_a_kill()
         return True
 
@@ -154,10 +165,10 @@ class Process:
         """How it ended; None while it runs."""
         return None if self.pid is None else self._keeper.exit_code(self.pid)
 
-    def forget(self, how: str) -> None:
-        """It has ended, as `how` says: kill what it left behind."""
+    def forget(self, how: str, *, strayed: bool = False) -> None:
+        """It has ended, as `how` says: kill what it left behind in its session, if `strayed` also elsewhere."""
         if self.pid is not None:
-            self._keeper.end(self.pid)
+            self._keeper.end(self.pid, strayed=strayed)
             self.pid = None
             self._note("process-ended", self.name, how)
 
@@ -167,7 +178,7 @@ class Process:
         if self.pid is not None:
             self.resume()
             self._keeper.terminate(self.pid)
-            self.forget("stopped by cutproof")
+            self.forget("stopped by cutproof", strayed=True)
 
     def end_of_log(self) -> int:
         """Where in its log the next line will be."""

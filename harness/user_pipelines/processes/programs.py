@@ -78,9 +78,8 @@ class Programs:
 
     def prepare(self, process: Process) -> None:
         """Run the commands that come before the first start of a process."""
-        where = "run" if process is self.own else f"roles.{process.name}"
         for number, command in enumerate(process.program.before):
-            self.run_to_the_end(process, f"{where}.before[{number}]", command)
+            self.run_to_the_end(process, f"{process.where}.before[{number}]", command)
 
     def printed_rows(self) -> str:
         """What the command that prints the rows has printed; raises NotReadable if it fails."""

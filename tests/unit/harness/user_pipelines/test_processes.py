@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cutproof.harness.subject.port import SubjectFailed
-from cutproof.harness.user_pipelines.description import Run
+from cutproof.harness.user_pipelines.description import Role, Run
 from cutproof.harness.user_pipelines.processes import keeper as processes
 from cutproof.harness.user_pipelines.processes.keeper import Keeper, environment_of
 from cutproof.harness.user_pipelines.processes.process import Process
@@ -86,6 +86,41 @@ def test_a_kill_hits_all_processes_of_a_command(keeper: Keeper, tmp_path: Path) 
     assert keeper.kill(pid)
     assert until(False, "sleep 604")
     assert until(False, "sleep 605")
+
+
+LEAVING = "(setsid sleep 607 &) ; sleep 608"
+"""A shell's text: a daemon, whose parent ends at once, and a process that stays."""
+
+
+def test_a_kill_hits_processes_that_have_left_the_session(keeper: Keeper, tmp_path: Path) -> None:
+    """Neither those of a command that ran before, nor the next command's."""
+    server = started(keeper, ["sh", "-c", "setsid sleep 609 &"], tmp_path)
+    assert ended(keeper, server) == 0
+    assert until(True, "sleep 609")
+    keeper.end(server)
+    pid = started(keeper, ["sh", "-c", f"setsid sh -c '{LEAVING}' & wait"], tmp_path)
+    assert until(True, "sleep 607")
+    assert until(True, "sleep 608")
+    assert keeper.kill(pid)
+    assert until(False, "sleep 607")
+    assert until(False, "sleep 608")
+    assert keeper.end(pid, strayed=True) == []
+    assert running("sleep 609"), "a server that a command before the first start has left"
+
+
+def test_a_kill_that_may_have_missed_a_process_is_told(keeper: Keeper) -> None:
+    role = Role(start=("sh", "-c", "(env -i setsid sleep 610 &) ; sleep 611"))
+    one = Process("store", role, keeper, {}, lambda *_: 0)
+    one.start()
+    assert until(True, "sleep 610")
+    assert until(True, "sleep 611")
+    with pytest.raises(SubjectFailed, match=r"^roles\.store: sleep has left its session and its environment"):
+        one.kill()
+
+
+def test_what_cannot_be_handed_to_a_program_is_told(keeper: Keeper, tmp_path: Path) -> None:
+    with pytest.raises(SubjectFailed, match="the command echo cannot be started: embedded null byte"):
+        started(keeper, ["echo", "a\0b"], tmp_path)
 
 
 def test_a_program_that_does_not_exist_is_named(keeper: Keeper, tmp_path: Path) -> None:
