@@ -118,6 +118,8 @@ class PipelineRun:
         self._fed_at = self._given_at = 0.0
         self._struck_at = 0.0
         """when the last fault struck"""
+        self._disturbed_at = 0.0
+        """when something was last paused, down or disturbed"""
         self._cut_short = False
 
     @property
@@ -180,6 +182,7 @@ class PipelineRun:
         self.counters.begin()
         while not self._is_over():
             time.sleep(POLL_S)
+        self._settle()
         self.counters.finish()  # as long as the pipeline can be asked
         self._own.stop()
         self._programs.resume_all()
@@ -187,6 +190,26 @@ class PipelineRun:
         committed = self._reader.final_rows(self._wait)
         self._demand_output()
         return committed
+
+    def _settle(self) -> None:
+        """Wait until what was paused or held back when the run was over has gone on, and has had time to act."""
+        began = time.monotonic()
+        while self._is_disturbed() or (
+            self._disturbed_at >= began and time.monotonic() - self._disturbed_at < self._file.run.settle_s
+        ):
+            self._watch_proxies(time.monotonic())
+            self._wait()
+            self._read(time.monotonic())
+
+    def _is_disturbed(self) -> bool:
+        """Whether a process is paused, or a role that was killed is down, or a fault of a proxy is in force.  What they
+        hold back may still come."""
+        roles_down = any(one.was_killed for one in self._programs.roles)
+        paused = any(one.resumes_at is not None for one in self._programs.all)
+        disturbed = paused or roles_down or self.proxies.is_disturbing
+        if disturbed:
+            self._disturbed_at = time.monotonic()
+        return disturbed
 
     def _wait(self) -> None:
         """Let time pass, while roles that end are started again."""
@@ -456,9 +479,11 @@ class PipelineRun:
         An output that never stops changing is cut off.
         """
         run = self._file.run
-        still_s = now - max(self._given_at, self._began, self._own.started_at, self._struck_at, self._reader.changed_at)
-        complete = self._feeder.is_over and not self._holds_work()
-        if not run.ends and (still_s >= run.timeout_s or (complete and now - self._reader.changed_at >= run.settle_s)):
+        disturbed = self._is_disturbed()
+        changed_at = max(self._reader.changed_at, self._disturbed_at)
+        still_s = now - max(self._given_at, self._began, self._own.started_at, self._struck_at, changed_at)
+        complete = self._feeder.is_over and not self._holds_work() and not disturbed
+        if not run.ends and (still_s >= run.timeout_s or (complete and now - changed_at >= run.settle_s)):
             self._journal.ended("finished")
             return True
         self._cut_short = now - self._own.started_at >= TIMEOUTS * run.timeout_s

@@ -11,8 +11,8 @@ Requests: {"start": [argument, ...], "environment": {...}, "folder": "...", "log
 command waits for a line of standard input, which {"go": pid} gives it, and answers {"sent": bool}; {"unread": pid}
 answers {"unread": bool}, whether that line was given and not read so far; {"signal": n, "pid": n} sends a signal to
 all processes of the command and answers {"sent": bool};
-{"poll": pid} answers {"code": n or null}; {"end": pid} kills what is left in the command's session, with "strayed": true
-also what has left it, and answers {"strays": [name, ...]}, processes that may be the command's, which nothing shows.
+{"poll": pid} answers {"code": n or null}; {"end": pid} kills what is left in the command's session, with
+"strayed": true also what has left it, and answers {"strays": [name, ...]}, processes that may be the command's, which nothing shows.
 
 A process is the command's if it is in its session, descends from it, or has the command's mark in its environment.  So
 one that `setsid` or a daemon's double fork has taken out of the session is found too.
@@ -208,12 +208,11 @@ def _processes() -> Iterator[tuple[int, int, int, str]]:
 
 def _of_command(pid: int, *, strayed: bool) -> list[int]:
     """The living processes of a command; if `strayed`, also those whose parent has ended outside its session."""
+    mark = _mark(pid, os.getpid())
     return [
         one
         for one, line, sessions in _descendants()
-        if pid in line
-        or pid in sessions
-        or (strayed and any(_marked(each) == _mark(pid, os.getpid()) for each in line))
+        if pid in line or pid in sessions or (strayed and mark in map(_marked, line))
     ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cutproof.faults.plan import AtAim, AtTime, KillNode
+from cutproof.faults.plan import AtAim, AtTime, KillNode, PauseNode
 from cutproof.harness.scenario.model import Scenario
 from cutproof.harness.search.outcome import measure
 from cutproof.harness.subject.port import SubjectFailed
@@ -295,6 +295,42 @@ def test_a_pipeline_that_reads_from_a_socket_ends_behind_the_last_record(tmp_pat
     history = one.run(one.without_faults(25))
     assert [tag for _, _, tag, _ in history.committed] == list(range(1, 26))
     assert history.quiet
+
+
+ZOMBIE = """\
+[roles.zombie]
+start = ["{python}", "-c", '''
+import sqlite3, sys, time
+last = time.monotonic()
+while True:
+    time.sleep(0.05)
+    if time.monotonic() - last > 0.5:
+        store = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=10)
+        store.execute("INSERT INTO rows SELECT * FROM rows LIMIT 1")
+    last = time.monotonic()
+''', "{state}/toy.db"]
+killed = false
+paused = true
+
+[restored]"""
+"""A process that hands in a row once more when it has been paused."""
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        (("timeout_s = 5", "timeout_s = 1"),),
+        (("ends = false", "ends = true"), ("[feed]", "[feed]\nat_once = true"), ('"careful"', '"careful", "ends"')),
+    ],
+    ids=["until it is stopped", "until it ends"],
+)
+def test_a_run_does_not_end_before_a_paused_process_has_gone_on(
+    tmp_path: Path, changes: tuple[tuple[str, str], ...]
+) -> None:
+    one = subject(tmp_path, ("[restored]", ZOMBIE), *changes)
+    pause = PauseNode(node=1, for_us=1_500_000, trigger=AtAim(aim="a-file-is-done"))
+    result = run_on(one, replace(one.without_faults(24), faults=(pause,)))
+    assert isinstance(result.judgement.verdicts["exactly-once"], Violated), result.history.committed
 
 
 TABLE = """\

@@ -2,7 +2,8 @@
 
 Arguments: the folder of the input, the database, and how it works.  `careful` keeps counts, rows and
 the file's name in one transaction.  `repeating` writes rows at once, and a file's name when all
-its records are counted.  `losing` writes the file's name first.  A fourth argument is printed.
+its records are counted.  `losing` writes the file's name first.  A fourth argument is printed.  If it is `ends`, the
+pipeline ends when it has looked at every file once.
 
 `toy.py stop DATABASE`, or `drain`, stops it behind a file, and says how many records it has counted.
 It does so by a file beside the database.
@@ -37,6 +38,8 @@ def main(records: str, database: str, how: str, begun: str = "") -> None:
                 return
             if not store.execute("SELECT 1 FROM done WHERE file = ?", (path.name,)).fetchone():
                 process(store, path, how)
+        if begun == "ends":
+            return
         time.sleep(READ_INTERVAL_S)
 
 
