@@ -118,6 +118,8 @@ class PipelineRun:
         self._fed_at = self._given_at = 0.0
         self._struck_at = 0.0
         """when the last fault struck"""
+        self._was_there = False
+        """whether a read has found the output, be it empty"""
         self._disturbed_at = 0.0
         """when something was last paused, down or disturbed"""
         self._cut_short = False
@@ -221,12 +223,14 @@ class PipelineRun:
             self._programs.run_to_the_end(self._own, f"run.after[{number}]", command)
 
     def _demand_output(self) -> None:
-        """Raise SubjectFailed if a pipeline that did not fail could not be fed, or has left nothing that could be read:
-        then the file names the wrong place."""
+        """Raise SubjectFailed if a pipeline that did not fail could not be fed, or if no read of the run has found its
+        output: then the file names the wrong place.  An output that was there and has gone is judged."""
         ends = {entry.status for entry in self._journal.entries if isinstance(entry, JobEnded)}
         if not ends.intersection(("failed", *STOPS)) and not self._feeder.is_over and self._feeder.problem:
             raise SubjectFailed(f"{self._feeder.problem}; so it was until the end of the run")
-        if self._reader.absent and self.expected and not ends.intersection(("failed", *STOPS)):
+        if self._was_there or not self.expected or ends.intersection(("failed", *STOPS)):
+            return
+        if self._reader.absent:
             raise SubjectFailed(f"{self._reader.absent}; it was not there until the end of the run")
 
     # -- the course of a run ----------------------------------------------------------
@@ -268,10 +272,16 @@ class PipelineRun:
     def _read(self, now: float) -> None:
         if not self._reader.is_due(now):
             return
-        self._reader.read()
+        self._look_at_output()
         self._demand_line_was_read()
         if not self._stored_seen:
             self._sees_stored()
+
+    def _look_at_output(self) -> None:
+        """Read what is visible, and note whether the output was there."""
+        before = len(self._journal.reads)
+        self._reader.read()
+        self._was_there = self._was_there or (len(self._journal.reads) > before and not self._reader.absent)
 
     def _demand_line_was_read(self) -> None:
         """Raise SubjectFailed if rows show that the process has begun without its line.  Of a second life, late rows do
@@ -332,7 +342,7 @@ class PipelineRun:
 
     def _begins(self, due: Watch, now: float) -> bool:
         """Apply a fault that is due, unless it has to wait; whether it has begun."""
-        self._reader.read()  # the last read may be older than the last rows
+        self._look_at_output()  # the last read may be older than the last rows
         if not self._holds_work_for(due):
             due.finds_no_work()
             return False
@@ -449,7 +459,7 @@ class PipelineRun:
             self._cause = "it had processed what it had been given"
             still_s = time.monotonic() - max(self._given_at, self._began, self._struck_at, self._reader.changed_at)
             return still_s >= self._file.run.timeout_s
-        self._reader.read()
+        self._look_at_output()
         refused = self._commands.refused
         if refused and self._holds_work():
             raise SubjectFailed(f"commands: a stop has failed, and the job has ended nevertheless: {refused}")

@@ -12,7 +12,8 @@ command waits for a line of standard input, which {"go": pid} gives it, and answ
 answers {"unread": bool}, whether that line was given and not read so far; {"signal": n, "pid": n} sends a signal to
 all processes of the command and answers {"sent": bool};
 {"poll": pid} answers {"code": n or null}; {"end": pid} kills what is left in the command's session, with
-"strayed": true also what has left it, and answers {"strays": [name, ...]}, processes that may be the command's, which nothing shows.
+"strayed": true also what has left it, and answers {"strays": [name, ...]}, processes that may be the command's, which
+nothing shows.
 
 A process is the command's if it is in its session, descends from it, or has the command's mark in its environment.  So
 one that `setsid` or a daemon's double fork has taken out of the session is found too.

@@ -297,6 +297,46 @@ def test_a_pipeline_that_reads_from_a_socket_ends_behind_the_last_record(tmp_pat
     assert history.quiet
 
 
+LOSING_ALL = """\
+test -f "$2" && { echo restored; rm -f "$2"; exec sleep 600; }
+for file in "$1"/*; do
+    while read -r line; do echo "$line" >> "$2"; sleep 0.01; done < "$file"
+done
+exec sleep 600
+"""
+LOSES_ALL = """\
+format = "cutproof-pipeline/1"
+name = "losing"
+
+[run]
+start = ["sh", "{pipeline}/losing.sh", "{input}", "{output}/rows.jsonl"]
+ends = false
+timeout_s = 0.5
+
+[feed]
+at_once = true
+
+[read]
+format = "json-lines"
+path = "{output}/*.jsonl"
+every_ms = 30
+
+[restored]
+log = "^restored"
+"""
+
+
+def test_a_pipeline_that_loses_all_of_its_output_is_judged(tmp_path: Path) -> None:
+    """Its second life removes what the first one has put out, and finds nothing to do."""
+    (tmp_path / "losing.sh").write_text(LOSING_ALL)
+    (tmp_path / "losing.toml").write_text(LOSES_ALL)
+    one = PipelineSubject(tmp_path / "losing.toml")
+    found = run_on(one, killed_at(one, "halfway")).judgement.verdicts
+    assert isinstance(found["exactly-once"], Violated), found
+    assert isinstance(found["no-data-loss"], Violated)
+    assert isinstance(found["visibility"], Violated)
+
+
 ZOMBIE = """\
 [roles.zombie]
 start = ["{python}", "-c", '''
