@@ -31,8 +31,8 @@ from .journal import Journal
 from .output.reader import Reader, expected_rows, rows_by_record
 from .places import PORTS, free_ports
 from .processes.keeper import Keeper, code_in_words, end_in_words
-from .processes.process import UNREAD, Process
-from .processes.programs import POLL_S, Programs
+from .processes.process import POLL_S, UNREAD, Process
+from .processes.programs import Programs
 from .proxying.disturbance import may_be_noticed, proxy_of
 from .proxying.proxies import Proxies
 from .watches import NOTICED_WITHIN_S, Interrupted, Recovery, Watch

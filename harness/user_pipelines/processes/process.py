@@ -14,6 +14,9 @@ from .keeper import Keeper, environment_of
 from .log import Log, last_lines
 
 UNREAD = "it did not read its line; each process has to read a line of its standard input before it looks at its input"
+POLL_S = 0.01
+ENDS_WITHIN_S = 2.0
+"""how long a process may take to end after SIGTERM"""
 Note = Callable[[str, str, str], object]
 """records what has happened, to which process, and how"""
 
@@ -173,11 +176,14 @@ class Process:
             self._note("process-ended", self.name, how)
 
     def stop(self) -> None:
-        """SIGTERM, then SIGKILL; a spare is killed."""
+        """SIGTERM, and SIGKILL to what is left two seconds later; a spare is killed."""
         self.end_spare()
         if self.pid is not None:
             self.resume()
             self._keeper.terminate(self.pid)
+            deadline = time.monotonic() + ENDS_WITHIN_S
+            while self._keeper.exit_code(self.pid) is None and time.monotonic() < deadline:
+                time.sleep(POLL_S)
             self.forget("stopped by cutproof", strayed=True)
 
     def end_of_log(self) -> int:

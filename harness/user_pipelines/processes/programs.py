@@ -12,9 +12,8 @@ from ..description import Aim, Pipeline, Role
 from ..output.formats import NotReadable
 from ..watches import Recovery
 from .keeper import Keeper, code_in_words, end_in_words
-from .process import Note, Process
+from .process import POLL_S, Note, Process
 
-POLL_S = 0.01
 COMMAND_S = 120.0
 """how long a command that runs to its end may take"""
 ENDS_AT_MOST = 20

@@ -137,6 +137,18 @@ def test_a_command_that_waits_goes_on_when_it_is_told(keeper: Keeper, tmp_path: 
     assert not keeper.go(pid)
 
 
+def test_a_process_that_is_stopped_has_time_to_end(keeper: Keeper, tmp_path: Path) -> None:
+    """It may undo a transaction: otherwise the reader would find an output that nobody can read."""
+    handler = f"trap 'sleep 0.3; echo undone > {tmp_path}/words; exit' TERM; echo up; while :; do sleep 0.02; done"
+    one = Process("pipeline", Run(start=("bash", "-c", handler)), keeper, {}, lambda *_: 0)
+    one.start()
+    deadline = time.monotonic() + WITHIN_S
+    while not one.printed() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    one.stop()
+    assert (tmp_path / "words").read_text() == "undone\n"
+
+
 # -- a spare ------------------------------------------------------------------------------
 
 UP = ["sh", "-c", "echo up; read line && echo begun && exec sleep 604"]
