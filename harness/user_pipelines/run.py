@@ -32,7 +32,7 @@ from .output.reader import Reader, expected_rows, rows_by_record
 from .places import PORTS, free_ports
 from .processes.keeper import Keeper, code_in_words, end_in_words
 from .processes.process import POLL_S, UNREAD, Process
-from .processes.programs import Programs
+from .processes.programs import COMMAND_S, READ_S, Programs
 from .proxying.disturbance import may_be_noticed, proxy_of
 from .proxying.proxies import Proxies
 from .watches import NOTICED_WITHIN_S, Interrupted, Recovery, Watch
@@ -76,7 +76,10 @@ class PipelineRun:
             self._places[name] = str(self._folder / name)
         self._journal = Journal()
         self._programs = Programs(pipeline, self._keeper, self._places, self._journal.note)
+        self._programs.meanwhile = self._keep_up
         self._own = self._programs.own
+        self._in_the_end = False
+        """whether the processes are stopped, and the last rows are read"""
         self.proxies = Proxies(self._file.proxies, self._keeper, self._places)
         (records,) = scenario.workload.inputs[0].splits
         self._records = len(records)
@@ -85,7 +88,7 @@ class PipelineRun:
         self._reader = Reader(
             self._file,
             self._places,
-            self._programs.printed_rows,
+            lambda: self._programs.printed_rows(COMMAND_S if self._in_the_end else READ_S),
             self._journal,
             records=self._records,
             expected=expected_rows(self._file, scenario, self._computed()),
@@ -189,6 +192,7 @@ class PipelineRun:
         self._own.stop()
         self._programs.resume_all()
         self.proxies.close()
+        self._in_the_end, self._programs.meanwhile = True, self._programs.keep_up
         committed = self._reader.final_rows(self._wait)
         self._demand_output()
         return committed
@@ -199,8 +203,8 @@ class PipelineRun:
         while self._is_disturbed() or (
             self._disturbed_at >= began and time.monotonic() - self._disturbed_at < self._file.run.settle_s
         ):
-            self._watch_proxies(time.monotonic())
-            self._wait()
+            self._keep_up(time.monotonic())
+            time.sleep(POLL_S)
             self._read(time.monotonic())
 
     def _is_disturbed(self) -> bool:
@@ -219,6 +223,8 @@ class PipelineRun:
         time.sleep(POLL_S)
 
     def _clean_up(self) -> None:
+        self._programs.resume_all()
+        self._programs.meanwhile = lambda _: None  # the run is over: no role is started again
         for number, command in enumerate(self._file.run.after):
             self._programs.run_to_the_end(self._own, f"run.after[{number}]", command)
 
@@ -236,14 +242,13 @@ class PipelineRun:
     # -- the course of a run ----------------------------------------------------------
 
     def _is_over(self) -> bool:
-        now = time.monotonic()
-        self._feed(now)
-        self._read(now)
-        self._watch_proxies(now)
+        self._keep_up(time.monotonic())
+        self._feed(time.monotonic())
+        self._read(time.monotonic())
         self._look_for_recovery()
         for name, lookout in self._aims.items():
             self.aims_met[name] = self.aims_met[name] or self._programs.sees(lookout)
-        self._programs.keep_up(now)
+        now = time.monotonic()  # what was looked at may have taken its time
         if not self._own.runs:
             if self._own.restart_at is not None and now >= self._own.restart_at:
                 self._start_again()
@@ -256,6 +261,11 @@ class PipelineRun:
         if code is not None:
             return self._has_ended(code)
         return self._is_at_rest(now)
+
+    def _keep_up(self, now: float) -> None:
+        """End the faults whose time has come, and start roles again."""
+        self._programs.keep_up(now)
+        self._watch_proxies(now)
 
     def _feed(self, now: float) -> None:
         if not self._feeder.is_over and now - self._fed_at >= self._file.feed.every_ms / 1e3:
@@ -342,9 +352,10 @@ class PipelineRun:
 
     def _begins(self, due: Watch, now: float) -> bool:
         """Apply a fault that is due, unless it has to wait; whether it has begun."""
+        if not self._may_begin(due):
+            return False
         self._look_at_output()  # the last read may be older than the last rows
-        if not self._holds_work_for(due):
-            due.finds_no_work()
+        if not self._may_begin(due):  # or the read may have taken longer than the moment lasts
             return False
         fault = self._scenario.faults[due.number]
         if isinstance(fault, ChannelFault):
@@ -352,9 +363,6 @@ class PipelineRun:
         if not isinstance(fault, KillNode | PauseNode):
             return False
         struck = self._programs.all[fault.node]
-        if struck.name in self._busy and not self._programs.sees(self._busy[struck.name]):
-            due.waits_for(f"`busy` of {struck.name} was not seen when it was due")
-            return False
         watched = self._recovery_from(struck)  # the log is marked before the process can print anything more
         if not (struck.kill() if isinstance(fault, KillNode) else struck.pause(fault.for_us / 1e6)):
             return False
@@ -373,17 +381,37 @@ class PipelineRun:
             self._next_attempt(f"{struck.name} was killed")
         return True
 
+    def _may_begin(self, due: Watch) -> bool:
+        """Whether the pipeline holds work that the fault may strike, as far as the last read tells, and what it hits
+        has a part in it and can be hit."""
+        if not self._holds_work_for(due):
+            due.finds_no_work()
+            return False
+        fault = self._scenario.faults[due.number]
+        if isinstance(fault, ChannelFault):
+            name = proxy_of(fault)
+            return self._is_busy(due, self._proxies_busy.get(name), f"the proxy {name}") and self.proxies.may_begin(
+                fault
+            )
+        if not isinstance(fault, KillNode | PauseNode):
+            return False
+        name = self._programs.all[fault.node].name
+        return self._is_busy(due, self._busy.get(name), name)
+
+    def _is_busy(self, due: Watch, busy: Lookout | None, name: str) -> bool:
+        """Whether what a fault hits has a part in the work just now, as far as its `busy` says."""
+        if busy is None or self._programs.sees(busy):
+            return True
+        due.waits_for(f"`busy` of {name} was not seen when it was due")
+        return False
+
     def _work(self) -> str:
         """What the pipeline has been given and has put out, in words."""
         return f"{self._feeder.given} records had been given, {len(self._reader.rows)} rows were visible"
 
     def _disturb(self, due: Watch, fault: ChannelFault) -> bool:
         """Begin a fault of a proxy, unless it has to wait; whether it has begun."""
-        name = proxy_of(fault)
-        if name in self._proxies_busy and not self._programs.sees(self._proxies_busy[name]):
-            due.waits_for(f"`busy` of the proxy {name} was not seen when it was due")
-            return False
-        recovery = self._recovery_by(self._file.proxies[name].restored) if may_be_noticed(fault) else None
+        recovery = self._recovery_by(self._file.proxies[proxy_of(fault)].restored) if may_be_noticed(fault) else None
         if not self.proxies.begin(due.number, fault, due.name, self._work(), recovery):
             return False
         self._watches.remove(due)

@@ -16,6 +16,8 @@ from .process import POLL_S, Note, Process
 
 COMMAND_S = 120.0
 """how long a command that runs to its end may take"""
+READ_S = 20.0
+"""how long the command that prints the rows may take while the pipeline runs: nothing is fed or killed meanwhile"""
 ENDS_AT_MOST = 20
 """so often a role may end by itself in one run"""
 
@@ -33,6 +35,8 @@ class Programs:
         self.own, *self.roles = self.all
         self.requests = Process("commands", self._file.run, keeper, places, note)
         """runs the commands of users, and the one that prints the rows: their log is not the pipeline's own"""
+        self.meanwhile: Callable[[float], object] = self.keep_up
+        """what is done again and again while a command runs, given the time: the command may ask a paused process"""
         self._ends = Counter[str]()
         """how often each role has ended by itself"""
 
@@ -80,21 +84,22 @@ class Programs:
         for number, command in enumerate(process.program.before):
             self.run_to_the_end(process, f"{process.where}.before[{number}]", command)
 
-    def printed_rows(self) -> str:
-        """What the command that prints the rows has printed; raises NotReadable if it fails."""
+    def printed_rows(self, within_s: float) -> str:
+        """What the command that prints the rows has printed; raises NotReadable if it fails, or takes too long."""
         output, command = self._keeper.folder / "rows", self._file.read.command
         since = self.requests.end_of_log()
-        code = self._exit_code_of(pid := self.requests.launch(command, output))
+        code = self._exit_code_of(pid := self.requests.launch(command, output), within_s)
         self._keeper.end(pid)
         if code != 0:
             said = self.requests.printed(since).strip().splitlines()[-1:] or ["it has printed nothing"]
             raise NotReadable(f"read.command: {command[0]} {end_in_words(code)}: {said[0]}")
         return output.read_text(encoding="utf-8", errors="replace")
 
-    def _exit_code_of(self, pid: int) -> int | None:
+    def _exit_code_of(self, pid: int, within_s: float = COMMAND_S) -> int | None:
         """How a command ended; None if it takes too long."""
-        deadline = time.monotonic() + COMMAND_S
-        while (code := self._keeper.exit_code(pid)) is None and time.monotonic() < deadline:
+        deadline = time.monotonic() + within_s
+        while (code := self._keeper.exit_code(pid)) is None and (now := time.monotonic()) < deadline:
+            self.meanwhile(now)
             time.sleep(POLL_S)
         return code
 

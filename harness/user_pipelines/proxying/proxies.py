@@ -124,6 +124,12 @@ class Proxies:
         """The faults that have begun, and that nothing has felt."""
         return [one for one in self._begun if not one.is_felt]
 
+    def may_begin(self, fault: ChannelFault) -> bool:
+        """Whether a fault does not have to wait, as `begin` says, as far as no server has to be asked."""
+        if any(proxy_of(one.fault) == proxy_of(fault) for one in self._in_force):
+            return False
+        return not isinstance(fault, CutChannel | ResetChannel) or bool(self._flow_of(fault).connections)
+
     def begin(self, number: int, fault: ChannelFault, aim: str, work: str, recovery: Recovery | None) -> bool:
         """Begin a fault of the scenario.
 
@@ -131,13 +137,9 @@ class Proxies:
         the proxy is in force.  (A server hangs if a latency is removed from what a stall holds back.)
         """
         server = self._started()
-        if any(proxy_of(one.fault) == proxy_of(fault) for one in self._in_force):
+        if not self.may_begin(fault):
             return False
-        listen, upstream = self._ports[proxy_of(fault)]
-        flow = Flow(listen, upstream, towards_upstream=towards_upstream(fault))
-        self._look(flow)
-        if isinstance(fault, CutChannel | ResetChannel) and not flow.connections:
-            return False
+        flow = self._flow_of(fault)
         self._disturbed_at = time.monotonic()
         try:
             _set(server, number, fault)
@@ -221,6 +223,13 @@ class Proxies:
         one.look(sockets(), inodes_of(self._started().pid), time.monotonic())
         one.is_felt = bool(one.felt()) and (by_bytes or one.flow.closed > 0)
         felt += [one] if one.is_felt else []
+
+    def _flow_of(self, fault: ChannelFault) -> Flow:
+        """What passes through the proxy of a fault from now on."""
+        listen, upstream = self._ports[proxy_of(fault)]
+        flow = Flow(listen, upstream, towards_upstream=towards_upstream(fault))
+        self._look(flow)
+        return flow
 
     def _look(self, flow: Flow) -> None:
         flow.look(sockets(), inodes_of(self._started().pid))

@@ -17,6 +17,9 @@ from cutproof.harness.user_pipelines.description import Role, Run
 from cutproof.harness.user_pipelines.processes import keeper as processes
 from cutproof.harness.user_pipelines.processes.keeper import Keeper, environment_of
 from cutproof.harness.user_pipelines.processes.process import Process
+from cutproof.harness.user_pipelines.processes.programs import Programs
+from cutproof.harness.user_pipelines.reading import read_pipeline
+from unit.harness.user_pipelines.toys import toy
 
 WITHIN_S = 10.0
 SLEEPER = ["sleep", "600"]
@@ -147,6 +150,26 @@ def test_a_process_that_is_stopped_has_time_to_end(keeper: Keeper, tmp_path: Pat
         time.sleep(0.005)
     one.stop()
     assert (tmp_path / "words").read_text() == "undone\n"
+
+
+ASKS = """\
+[roles.server]
+start = ["sh", "-c", "while sleep 0.01; do if test -f asked; then echo {} > answer; fi; done"]
+
+[restored]"""
+ANSWERED = """\
+format = "command"
+command = ["sh", "-c", "touch asked; until test -s answer; do sleep 0.01; done; cat answer"]"""
+SQLITE = 'format = "sqlite"\npath = "{state}/toy.db"\nquery = "SELECT key, n AS value, 0 AS tag FROM rows"'
+
+
+def test_a_command_may_ask_a_process_that_is_paused(keeper: Keeper, tmp_path: Path) -> None:
+    pipeline = read_pipeline(toy(tmp_path, ("[restored]", ASKS), (SQLITE, ANSWERED)))
+    programs = Programs(pipeline, keeper, {}, lambda *_: 0)
+    (server,) = programs.roles
+    programs.start_role(server)
+    assert server.pause(0.1)
+    assert programs.printed_rows(within_s=2.0) == "{}\n"
 
 
 # -- a spare ------------------------------------------------------------------------------

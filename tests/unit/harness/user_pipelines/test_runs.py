@@ -297,6 +297,15 @@ def test_a_pipeline_that_reads_from_a_socket_ends_behind_the_last_record(tmp_pat
     assert history.quiet
 
 
+def test_a_fault_that_has_to_wait_is_no_reason_to_read_more_often(tmp_path: Path) -> None:
+    one = subject(
+        tmp_path, ("[run]", '[run]\nbusy = { log = "^never" }'), ("every_ms = 30", "every_ms = 250"), ("= 8", "= 16")
+    )
+    history = ran(one, killed_at(one, "a-file-is-done", records=64)).history
+    assert history.unapplied == ["kill-node, a-file-is-done"]
+    assert len(history.reads) <= 2 + history.timeline[-1].at_us / 250_000
+
+
 LOSING_ALL = """\
 test -f "$2" && { echo restored; rm -f "$2"; exec sleep 600; }
 for file in "$1"/*; do
