@@ -179,6 +179,7 @@ class PipelineRun:
         self.proxies.open()
         for role in self._programs.roles:
             self._programs.start_role(role)
+        self._own.run_after(self._file.run.after)
         self._programs.prepare(self._own)
         if self._file.feed.at_once:
             self._feeder.give_all()
@@ -225,8 +226,11 @@ class PipelineRun:
     def _clean_up(self) -> None:
         self._programs.resume_all()
         self._programs.meanwhile = lambda _: None  # the run is over: no role is started again
-        for number, command in enumerate(self._file.run.after):
-            self._programs.run_to_the_end(self._own, f"run.after[{number}]", command)
+        try:
+            for number, command in enumerate(self._file.run.after):
+                self._programs.run_to_the_end(self._own, f"run.after[{number}]", command)
+        finally:
+            self._own.run_after(())
 
     def _demand_output(self) -> None:
         """Raise SubjectFailed if a pipeline that did not fail could not be fed, or if no read of the run has found its

@@ -19,6 +19,8 @@ from ...subject.port import SubjectFailed
 
 KEEPER = Path(__file__).with_name("keeper_script.py")
 ENDS_WITHIN_S = 10.0
+Request = dict[str, Any]
+"""to the keeper, as `keeper_script` says"""
 
 
 class Keeper:
@@ -48,18 +50,23 @@ class Keeper:
         output: Path | None = None,
         *,
         waits: bool = False,
+        outlasts: bool = False,
     ) -> int:
         """Start a command in a session of its own; raises SubjectFailed if there is no such program.
 
         What it prints goes to the log; standard output goes to `output` instead, if that is given.  One that `waits`
-        comes up, and gets the line of standard input that it waits for from `go`.
+        comes up, and gets the line of standard input that it waits for from `go`.  One that `outlasts` the others is
+        there for the commands of `run_after`.
         """
-        request: dict[str, Any] = {"start": list(command), "environment": environment, "folder": str(folder)}
-        request |= {"log": str(log), "output": "" if output is None else str(output), "waits": waits}
-        answer = self._ask(request)
+        request = start_of(command, environment, folder, log, output)
+        answer = self._ask({**request, "waits": waits, "outlasts": outlasts})
         if "error" in answer:
             raise SubjectFailed(f"the command {command[0]} cannot be started: {answer['error']}")
         return int(answer["pid"])
+
+    def run_after(self, requests: Sequence[Request]) -> None:
+        """Have commands (`start_of`) run if the harness dies, in place of those that were handed in before."""
+        self._ask({"after": list(requests)})
 
     def go(self, pid: int) -> bool:
         """Have a command that waits go on; whether it still ran."""
@@ -112,7 +119,7 @@ class Keeper:
         if self._process.stdout is not None:
             self._process.stdout.close()
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, request: Request) -> dict[str, Any]:
         stdin = self._process.stdin
         try:
             if stdin is not None:
@@ -129,6 +136,14 @@ class Keeper:
         except (OSError, ValueError) as error:
             raise HarnessFailed(f"the keeper of a pipeline's processes has ended: {error}") from error
         return answer
+
+
+def start_of(
+    command: Sequence[str], environment: dict[str, str], folder: Path, log: Path, output: Path | None = None
+) -> Request:
+    """The request to start a command."""
+    request: Request = {"start": list(command), "environment": environment, "folder": str(folder)}
+    return request | {"log": str(log), "output": "" if output is None else str(output)}
 
 
 def environment_of(extra: dict[str, str]) -> dict[str, str]:

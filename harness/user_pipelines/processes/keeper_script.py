@@ -6,17 +6,27 @@ each in one line.  When its input ends, because the harness asks for it or was k
 everything that it started, and deletes the folder.  Each command has a session of its own, and what
 a command left behind becomes the keeper's own child (PR_SET_CHILD_SUBREAPER).  Linux only.
 
-Requests: {"start": [argument, ...], "environment": {...}, "folder": "...", "log": "...", "output": "..."} answers
-{"pid": n} or {"error": "..."}, and standard output goes to the file `output` if it is not ""; with "waits": true the
-command waits for a line of standard input, which {"go": pid} gives it, and answers {"sent": bool}; {"unread": pid}
-answers {"unread": bool}, whether that line was given and not read so far; {"signal": n, "pid": n} sends a signal to
-all processes of the command and answers {"sent": bool};
-{"poll": pid} answers {"code": n or null}; {"end": pid} kills what is left in the command's session, with
-"strayed": true also what has left it, and answers {"strays": [name, ...]}, processes that may be the command's, which
-nothing shows.
+A process is a command's if it is in the command's session, descends from it, or has its mark in the environment.  So
+one is found too that `setsid`, or the double fork of a daemon, has taken out of the session.
 
-A process is the command's if it is in its session, descends from it, or has the command's mark in its environment.  So
-one that `setsid` or a daemon's double fork has taken out of the session is found too.
+{"start": [argument, ...], "environment": {...}, "folder": "...", "log": "...", "output": "..."}
+    Starts a command; its standard output goes to the file `output` if that is not "".  With "waits": true it waits for
+    a line of standard input.  With "outlasts": true it goes on while the commands of "after" are run.
+    Answers {"pid": n} or {"error": "..."}.
+{"go": pid}
+    Gives a command the line that it waits for.  Answers {"sent": bool}.
+{"unread": pid}
+    Asks whether that line was given, and not read so far.  Answers {"unread": bool}.
+{"signal": n, "pid": pid}
+    Sends a signal to all processes of a command.  Answers {"sent": bool}.
+{"poll": pid}
+    Asks how a command has ended.  Answers {"code": n or null}.
+{"end": pid, "strayed": bool}
+    Kills what is left of a command in its session, or also elsewhere.  Answers {"strays": [name, ...]}: processes that
+    may be the command's, and have neither the session nor the mark of any.
+{"after": [a request to start a command, ...]}
+    Has these commands run, one after the other, when the input ends, in place of those that it was given before: the
+    commands that outlast them go on, such as a database, and no others.  Answers {}.
 """
 
 from __future__ import annotations
@@ -41,11 +51,15 @@ MARK = "CUTPROOF_COMMAND"
 """a variable in the environment of a command, which all its processes inherit"""
 ROUNDS = 200
 """how often what is left is looked for and killed, 10 ms apart"""
+AFTER_S = 60.0
+"""how long a command may take that is run in the end"""
 STRAYS_LAST = 20
 """so many of these rounds a stray has to be there: one that just begins another program has no environment"""
 
 _codes: dict[int, int] = {}
 _started: set[int] = set()
+_outlasting: set[int] = set()
+_after: list[dict[str, Any]] = []
 _begun: dict[int, int] = {}
 """by command: when it was started, in ticks of the system's clock"""
 _waiting: dict[int, int] = {}
@@ -65,6 +79,8 @@ def main() -> None:
         for line in sys.stdin:
             print(json.dumps(_answer(json.loads(line))), flush=True)
     finally:
+        with contextlib.suppress(Exception):  # whatever happens, no process is left
+            _run_after()
         _kill_all()
         shutil.rmtree(sys.argv[1], ignore_errors=True)
 
@@ -75,6 +91,9 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
     if "poll" in request:
         _reap()
         return {"code": _codes.get(request["poll"])}
+    if "after" in request:
+        _after[:] = request["after"]
+        return {}
     if "go" in request:
         return {"sent": _go(request["go"])}
     if "unread" in request:
@@ -102,8 +121,30 @@ def _start(request: dict[str, Any]) -> dict[str, Any]:
         _forget_line(pid)
         return {"error": error}
     _started.add(pid)
+    if request.get("outlasts"):
+        _outlasting.add(pid)
     _begun[pid] = _begun_at(pid)
     return {"pid": pid}
+
+
+def _run_after() -> None:
+    """Run the commands that were handed in for the end, if there are any."""
+    if not _after:
+        return
+    _reap()
+    for pid in sorted(_started.difference(_codes)):
+        if pid in _outlasting:
+            _signal(pid, signal.SIGCONT)
+        else:
+            _end(pid, strayed=True)
+    for request in _after:
+        begun = _start(request).get("pid")
+        deadline = time.monotonic() + AFTER_S
+        while begun is not None and begun not in _codes and time.monotonic() < deadline:
+            time.sleep(0.01)
+            _reap()
+        if begun is not None:
+            _end(begun, strayed=False)
 
 
 def _go(pid: int) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ...subject.port import SubjectFailed
 from ..aims import tail
 from ..description import Program, Role, Run
 from ..places import filled
-from .keeper import Keeper, environment_of
+from .keeper import Keeper, environment_of, start_of
 from .log import Log, last_lines
 
 UNREAD = "it did not read its line; each process has to read a line of its standard input before it looks at its input"
@@ -128,8 +128,20 @@ class Process:
     def _start_command(
         self, command: tuple[str, ...], log: Path, output: Path | None = None, *, waits: bool = False
     ) -> int:
-        arguments = [filled(argument, self._places) for argument in command]
-        return self._keeper.start(arguments, self._environment(), self._keeper.folder, log, output, waits=waits)
+        return self._keeper.start(
+            self._filled(command),
+            self._environment(),
+            self._keeper.folder,
+            log,
+            output,
+            waits=waits,
+            outlasts=isinstance(self.program, Role),
+        )
+
+    def run_after(self, commands: Sequence[tuple[str, ...]]) -> None:
+        """Have commands run with its environment and log if the harness dies; none: no longer."""
+        folder, environment = self._keeper.folder, self._environment()
+        self._keeper.run_after([start_of(self._filled(one), environment, folder, self.log.path) for one in commands])
 
     def kill(self) -> bool:
         """SIGKILL to all of its processes; it is to be started again.  Whether it still ran.
@@ -197,6 +209,9 @@ class Process:
     def last_words(self) -> str:
         """The last lines of its present life."""
         return last_lines(self.printed())
+
+    def _filled(self, command: tuple[str, ...]) -> list[str]:
+        return [filled(argument, self._places) for argument in command]
 
     def _environment(self) -> dict[str, str]:
         added = {name: filled(value, self._places) for name, value in self.program.environment.items()}

@@ -45,7 +45,7 @@ class OfKeeper:
         return self._keeper.folder
 
     def start(self, command: Sequence[str]) -> int:
-        return self._keeper.start(command, environment_of({}), self._keeper.folder, self._log)
+        return self._keeper.start(command, environment_of({}), self._keeper.folder, self._log, outlasts=True)
 
     def kill(self, pid: int) -> None:
         self._killed.add(pid)

@@ -258,6 +258,23 @@ def test_nothing_is_left_when_the_keeper_is_closed(tmp_path: Path) -> None:
     assert not keeper.folder.exists()
 
 
+def test_commands_for_the_end_are_run_when_the_harness_has_died(tmp_path: Path) -> None:
+    """They find the roles, of which one was paused, and not the pipeline's own process."""
+    keeper = Keeper()
+    server = ("bash", "-c", "while sleep 0.01; do test -f asked && touch answered; done")
+    role = Process("server", Role(start=server), keeper, {}, lambda *_: 0)
+    own = Process("pipeline", Run(start=("sleep", "612")), keeper, {"where": str(tmp_path)}, lambda *_: 0)
+    role.start()
+    own.start()
+    assert role.pause(600.0)
+    asks = "touch asked; until test -f answered; do sleep 0.01; done; kill -0 $0 || echo alone > {where}/words"
+    own.run_after([("sh", "-c", asks, str(own.pid)), ("no-such-program",), ("touch", "{where}/more")])
+    keeper.close()
+    assert (tmp_path / "words").read_text() == "alone\n"
+    assert (tmp_path / "more").exists()
+    assert not keeper.folder.exists()
+
+
 def test_nothing_is_left_when_the_process_group_of_the_harness_is_killed(tmp_path: Path) -> None:
     program = f"""
 import time

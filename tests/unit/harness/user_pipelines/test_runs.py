@@ -15,6 +15,7 @@ from cutproof.harness.subject.port import SubjectFailed
 from cutproof.harness.subject.run import Result
 from cutproof.harness.subject.run import run as run_on
 from cutproof.harness.user_pipelines.output import reader
+from cutproof.harness.user_pipelines.run import PipelineRun
 from cutproof.harness.user_pipelines.subject import PipelineSubject
 from cutproof.harness.user_pipelines.trial import _entry_of, tried
 from cutproof.properties.model.history import AttemptStarted, FaultFired, JobEnded
@@ -304,6 +305,16 @@ def test_a_fault_that_has_to_wait_is_no_reason_to_read_more_often(tmp_path: Path
     history = ran(one, killed_at(one, "a-file-is-done", records=64)).history
     assert history.unapplied == ["kill-node, a-file-is-done"]
     assert len(history.reads) <= 2 + history.timeline[-1].at_us / 250_000
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["a run to its end", "the harness dies"])
+def test_what_comes_after_a_run_is_done_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies: bool) -> None:
+    commands = '[run]\nbefore = [["touch", "MADE"]]\nafter = [["sh", "-c", "test -f MADE && echo over >> MADE"]]'
+    one = subject(tmp_path, ("[run]", commands.replace("MADE", str(tmp_path / "made"))))
+    if dies:  # before it cleans up; the keeper sees that its input ends
+        monkeypatch.setattr(PipelineRun, "_clean_up", lambda _: None)
+    one.run(one.without_faults(8))
+    assert (tmp_path / "made").read_text() == "over\n"
 
 
 LOSING_ALL = """\
