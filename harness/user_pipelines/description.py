@@ -105,6 +105,9 @@ class Program(Value, frozen=True, kw_only=True):
     """commands that are run to their end before the first start: one that makes a table, say"""
     environment: dict[str, str] = {}
     """variables for all of its commands"""
+    port: str = ""
+    """a place such as {port1}, or a number: a fault hits those processes of the run that listen there, in place of all
+    those of the command"""
     killed: bool = True
     """scenarios kill it"""
     paused: bool = False

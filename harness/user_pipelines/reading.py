@@ -33,7 +33,7 @@ from .description import (
     Role,
 )
 from .places import NAME, NAME_IN_WORDS, PARALLELISM, PLACES, is_port, places_in
-from .proxying.problems import proxy_problems
+from .proxying.problems import is_port_or_its_place, proxy_problems
 
 WHAT = "a pipeline file"
 READ_FIELDS: dict[str, tuple[str, ...]] = {
@@ -116,7 +116,12 @@ def _problems(pipeline: Pipeline) -> list[str]:
     found += [f"{where} is empty" for where, command in commands_of(file) if not command]
     found += _feed_problems(file.feed) + _read_problems(file.read) + _commits_problems(file)
     found += _computes_problems(file.computes) + _last_record_problems(file)
-    found += [*_name_problems(file), *_needs_problems(file.needs), *_command_problems(file.commands)]
+    found += [
+        *_name_problems(file),
+        *_port_problems(file),
+        *_needs_problems(file.needs),
+        *_command_problems(file.commands),
+    ]
     found += proxy_problems(file, _texts_of_commands(file), _texts_of_cutproof(file))
     breaks = any(kind in BREAKING for proxy in file.proxies.values() for kind in proxy.faults)
     if not breaks and not any(program.killed or program.paused for _, program in _programs(file)):
@@ -186,8 +191,9 @@ def _texts_of_commands(file: PipelineFile) -> list[tuple[str, str]]:
 
 
 def _texts_of_cutproof(file: PipelineFile) -> list[tuple[str, str]]:
-    """The texts that say what cutproof itself feeds, reads and looks at."""
-    texts = [(f"read.{field}", value) for field, value in _texts_of(file.read)]
+    """The texts that say what cutproof itself feeds, reads, looks at and hits."""
+    texts = [(f"{where}.port", program.port) for where, program in _programs(file)]
+    texts += [(f"read.{field}", value) for field, value in _texts_of(file.read)]
     texts.append(("commits.query", file.commits.query))
     texts += [(f"feed.{field}", value) for field, value in _texts_of(file.feed)]
     for where, aim in aims_of(file):
@@ -236,6 +242,25 @@ def _name_problems(file: PipelineFile) -> list[str]:
             found.append(f"parameters.{name}: a place has this name already")
         elif not name.isidentifier():
             found.append(f"parameters.{name}: a name has letters, digits and underscores")
+    return found
+
+
+def _port_problems(file: PipelineFile) -> list[str]:
+    """Ports of processes that are none, or at which it would not be clear who is hit."""
+    found: list[str] = []
+    listened: dict[str, str] = {}
+    for where, program in _programs(file):
+        if not program.port:
+            continue
+        if not is_port_or_its_place(program.port):
+            found.append(
+                f"{where}.port: {program.port!r} is neither the place of a port, such as {{port1}}, nor a port"
+            )
+        if program.port in listened:
+            found.append(f"{where}.port: it is that of {listened[program.port]} already")
+        listened[program.port] = where
+    if file.run.port and file.run.spare:
+        found.append("run.port does not go with spare: a spare takes over after a kill of the whole command")
     return found
 
 

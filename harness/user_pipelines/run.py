@@ -374,11 +374,14 @@ class PipelineRun:
         self._struck_at = now
         which = f"{struck.name}: " if self._programs.roles else ""
         self._journal.fired(due.number, kind_of(fault), due.name, f"{which}{self._work()}", self._attempts)
-        if isinstance(fault, PauseNode):
-            self._interrupted = None if watched is None else Interrupted(f"{struck.name} was paused", watched)
+        killed = isinstance(fault, KillNode)
+        if killed:
+            self.proxies.forget_recoveries()
+        if struck.runs:  # paused, or what listens at its port was killed
+            cause = f"what listens at the port of {struck.name} was killed" if killed else f"{struck.name} was paused"
+            self._interrupted = None if watched is None else Interrupted(cause, watched, killed)
             return True
         self._recovery, self._interrupted = watched, None
-        self.proxies.forget_recoveries()
         if struck is self._own:
             self._cause = "it was killed"
         else:
@@ -473,8 +476,9 @@ class PipelineRun:
         self._look_for_recovery()  # the process may have printed its last lines since
         unread = self._own.has_unread_line()
         self._own.forget(f"by itself, with {code_in_words(code)}")
-        if (code != 0 or not self._file.run.ends) and self._was_disturbed():
-            self._continue_later(f"it {end_in_words(code)}, since its connections were disturbed")
+        disturbed = self._was_disturbed()
+        if (code != 0 or not self._file.run.ends) and disturbed:
+            self._continue_later(f"it {end_in_words(code)}, since {disturbed}")
             return False
         if unread:
             raise SubjectFailed(f"run.spare: {UNREAD}: {self._own.last_words()}")
@@ -505,9 +509,14 @@ class PipelineRun:
         undisturbed = own and self._struck_at < self._own.started_at
         self._journal.failed(f"{how}: {self._own.last_words()}", undisturbed=undisturbed)
 
-    def _was_disturbed(self) -> bool:
-        """Whether connections were disturbed while the pipeline's own process lived, which may be why it has ended."""
-        return self._commands.stopped is None and self.proxies.have_disturbed_since(self._own.started_at)
+    def _was_disturbed(self) -> str:
+        """What was disturbed while the pipeline's own process lived, which may be why it has ended; empty if nothing
+        was."""
+        if self._commands.stopped is not None:
+            return ""
+        if self._own.was_hit:
+            return "what listens at its port was killed"
+        return "its connections were disturbed" if self.proxies.have_disturbed_since(self._own.started_at) else ""
 
     def _continue_later(self, cause: str) -> None:
         """Start the pipeline's own process again, as after a kill."""

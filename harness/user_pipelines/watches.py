@@ -95,10 +95,11 @@ class Recovery:
 
 
 class Interrupted(NamedTuple):
-    """The last fault that killed no process: a pause, or a fault of a proxy that connections felt."""
+    """The last fault that ended no command: a pause, a kill of what listens at a port, or a fault of a proxy that
+    connections felt."""
 
     cause: str
     recovery: Recovery
     """what shows that the pipeline noticed it, and continued"""
     broke: bool = False
-    """whether connections broke: another fault waits until the pipeline has continued"""
+    """whether connections broke, or a process was killed: another fault waits until the pipeline has continued"""

@@ -273,6 +273,8 @@ def _lives(process: str, timeline: Iterable[Timed]) -> Iterator[Life]:
                 pauses.append((entry.at_us, None))
             case "process-continued" if pauses:
                 pauses[-1] = (pauses[-1][0], entry.at_us)
+            case "process-killed" if entry.detail:  # a part of it: its command may go on
+                pass
             case "process-killed" | "process-ended" if first is not None:
                 yield Life(lane=process, first_us=first, ready_us=ready, last_us=entry.at_us, pauses=tuple(pauses))
                 first = None

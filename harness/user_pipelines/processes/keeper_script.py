@@ -19,6 +19,9 @@ one is found too that `setsid`, or the double fork of a daemon, has taken out of
     Asks whether that line was given, and not read so far.  Answers {"unread": bool}.
 {"signal": n, "pid": pid}
     Sends a signal to all processes of a command.  Answers {"sent": bool}.
+{"signal": n, "port": port}
+    Sends a signal to those processes that listen at a TCP port and descend from the keeper, and, if it kills them,
+    waits until they have ended.  Answers {"sent": bool}, whether there was one.
 {"poll": pid}
     Asks how a command has ended.  Answers {"code": n or null}.
 {"end": pid, "strayed": bool}
@@ -51,6 +54,8 @@ MARK = "CUTPROOF_COMMAND"
 """a variable in the environment of a command, which all its processes inherit"""
 ROUNDS = 200
 """how often what is left is looked for and killed, 10 ms apart"""
+LISTENS = "0A"
+"""the state of a TCP socket that listens, in /proc/net/tcp"""
 AFTER_S = 60.0
 """how long a command may take that is run in the end"""
 STRAYS_LAST = 20
@@ -100,6 +105,8 @@ def _answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"unread": _has_unread_line(request["unread"])}
     if "end" in request:
         return {"strays": _end(request["end"], strayed=request["strayed"])}
+    if "port" in request:
+        return {"sent": _signal_at(request["port"], request["signal"])}
     return {"sent": _signal(request["pid"], request["signal"])}
 
 
@@ -198,6 +205,19 @@ def _signal(pid: int, number: int) -> bool:
     return was_alive
 
 
+def _signal_at(port: int, number: int) -> bool:
+    """Send a signal to what listens at a port, if the keeper has started it; whether there was such a process."""
+    listening = _listening_at(port)
+    hit = {one for one, *_ in _descendants() if listening.intersection(_sockets_of(one))}
+    _send(number, hit)
+    for _ in range(ROUNDS if number == signal.SIGKILL else 0):
+        _reap()
+        if not hit.intersection(one for one, *_ in _descendants()):
+            break
+        time.sleep(0.01)
+    return bool(hit)
+
+
 def _end(pid: int, *, strayed: bool) -> list[str]:
     """Kill what is left of a command, and wait for it; the names of the strays that have come since it was started."""
     strays: list[int] = []
@@ -279,6 +299,26 @@ def _descendants() -> Iterator[tuple[int, list[int], list[int]]]:
             above = known[above][0]
         if above == own and line:
             yield pid, line, [known[one][1] for one in line]
+
+
+def _listening_at(port: int) -> set[str]:
+    """The sockets that listen at a TCP port, by their numbers (proc(5), /proc/net/tcp)."""
+    found = set()
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+                words = line.split()
+                if words[3] == LISTENS and int(words[1].rpartition(":")[2], 16) == port:
+                    found.add(f"socket:[{words[9]}]")
+    return found
+
+
+def _sockets_of(pid: int) -> Iterator[str]:
+    """What a process has open, as Linux names it."""
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):  # it was closed meanwhile
+                yield os.readlink(entry.path)
 
 
 def _mark(pid: int, keeper: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -42,6 +43,9 @@ class Process:
         """when it is to go on, while it is paused"""
         self.was_killed = False
         """or has ended by itself and is to go on as after a kill; and not started again since"""
+        self.was_hit = False
+        """whether what listens at its port was killed in its present life: its command may end because of that"""
+        self._port = int(filled(program.port, places)) if program.port else None
         self._command = program.start
         self._waits = isinstance(program, Run) and program.spare
         """whether its processes come up, and then wait until they may begin"""
@@ -75,7 +79,7 @@ class Process:
             if self._waits:
                 self._keeper.go(self.pid)
         self.was_killed = False
-        self.restart_at, self.started_at = None, time.monotonic()
+        self.restart_at, self.started_at, self.was_hit = None, time.monotonic(), False
         how = "with another command" if command else "by its spare" if by_spare else "by `restart`" if again else ""
         self._note("process-started", self.name, how)
 
@@ -146,8 +150,11 @@ class Process:
     def kill(self) -> bool:
         """SIGKILL to all of its processes; it is to be started again.  Whether it still ran.
 
-        Raises SubjectFailed if one of them may have survived: it would go on beside its successor.
+        If the file gives its port, SIGKILL to those that listen there instead.  Raises SubjectFailed if one of its
+        processes may have survived: it would go on beside its successor.
         """
+        if self.pid is not None and self._port is not None:
+            return self._kill_at(self._port)
         if self.pid is None or not self._keeper.kill(self.pid):
             return False
         self._note("process-killed", self.name, "")
@@ -158,12 +165,24 @@ class Process:
         self.go_on_as_after_a_kill()
         return True
 
+    def _kill_at(self, port: int) -> bool:
+        """SIGKILL to what listens at a port; whether there was such a process.  The command may go on."""
+        if not self._keeper.signal_at(port, signal.SIGKILL):
+            return False
+        self.was_hit = True
+        self._note("process-killed", self.name, f"what listens at port {port}")
+        return True
+
     def restart_later(self) -> None:
         self.restart_at = time.monotonic() + self.program.restart_after_ms / 1e3
 
     def pause(self, for_s: float) -> bool:
-        """SIGSTOP to all of its processes; whether it still ran."""
-        if self.pid is None or not self._keeper.pause(self.pid):
+        """SIGSTOP to all of its processes, or to those that listen at its port; whether there was one."""
+        if self.pid is None:
+            return False
+        if not (
+            self._keeper.pause(self.pid) if self._port is None else self._keeper.signal_at(self._port, signal.SIGSTOP)
+        ):
             return False
         self.resumes_at = time.monotonic() + for_s
         self._note("process-paused", self.name, "")
@@ -172,6 +191,8 @@ class Process:
     def resume(self) -> None:
         """SIGCONT, if it is paused."""
         if self.pid is not None and self.resumes_at is not None:
+            if self._port is not None:
+                self._keeper.signal_at(self._port, signal.SIGCONT)
             self._keeper.resume(self.pid)
             self._note("process-continued", self.name, "")
         self.resumes_at = None

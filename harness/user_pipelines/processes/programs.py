@@ -64,7 +64,10 @@ class Programs:
                 process.resume()
         for role in self.roles:
             code = role.exit_code()
-            if role.runs and code is not None:
+            if role.runs and code is not None and role.was_hit:
+                role.forget(f"after its kill, with {code_in_words(code)}")
+                role.go_on_as_after_a_kill()
+            elif role.runs and code is not None:
                 self._ends[role.name] += 1
                 if self._ends[role.name] > ENDS_AT_MOST:
                     words = f"it has ended by itself {self._ends[role.name]} times: {role.last_words()}"

@@ -47,7 +47,7 @@ def _own_problems(name: str, proxy: Proxy) -> list[str]:
     found += [": this is the name of the other end of a connection"] if name == CLIENT else []
     if not _port_of(proxy.listen):
         found.append(f".listen: {proxy.listen!r} is not the place of a port, such as {{port2}}")
-    if not _port_of(proxy.upstream) and not (proxy.upstream.isdecimal() and int(proxy.upstream) in PORTS):
+    if not is_port_or_its_place(proxy.upstream):
         found.append(f".upstream: {proxy.upstream!r} is neither the place of a port, such as {{port1}}, nor a port")
     if proxy.upstream == proxy.listen:
         found.append(".upstream: it is the port on which the proxy itself listens")
@@ -72,6 +72,11 @@ def _ends_of_input(where: str, proxy: Proxy) -> list[str]:
         f"leave [{others}]"
         for kind in breaking[:1]
     ]
+
+
+def is_port_or_its_place(text: str) -> bool:
+    """Whether a text is the place of a port, or the number of one."""
+    return bool(_port_of(text)) or (text.isascii() and text.isdecimal() and int(text) in PORTS)
 
 
 def _port_of(text: str) -> str:

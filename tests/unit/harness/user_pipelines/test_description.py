@@ -35,6 +35,12 @@ REFUSED = {
         ("[feed]", '[feed]\nto = "socket"\nport = "1"\nformat = "csv"'),
         "feed.format does not go with socket",
     ),
+    "port": (("[run]", '[run]\nport = "{port1} "'), "run.port: '{port1} ' is neither the place of a port"),
+    "port of two": (
+        ("[feed]", '[roles.a]\nport = "1"\nstart = ["x"]\n[roles.b]\nport = "1"\nstart = ["x"]\n[feed]'),
+        "roles.b.port: it is that of roles.a already",
+    ),
+    "port of a spare": (("[run]", '[run]\nport = "{port1}"\nspare = true'), "run.port does not go with spare"),
     "feed place": (("[feed]", '[feed]\nto = "socket"\nport = "{port}"'), "feed.port: {port} is none of"),
     "last record": (("[feed]", "[feed]\nlast_record = { time = 9 }"), "feed.last_record.time: a record has key, value"),
     "last record of sql": (

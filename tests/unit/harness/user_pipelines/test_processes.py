@@ -172,6 +172,22 @@ def test_a_command_may_ask_a_process_that_is_paused(keeper: Keeper, tmp_path: Pa
     assert programs.printed_rows(within_s=2.0) == "{}\n"
 
 
+SERVER = (
+    "import socket, sys; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); input()"
+)
+
+
+def test_no_process_of_another_command_is_hit_at_a_port(keeper: Keeper) -> None:
+    other = subprocess.Popen([sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None
+    try:
+        port = int(other.stdout.readline())
+        assert not keeper.signal_at(port, signal.SIGKILL)
+        assert other.poll() is None
+    finally:
+        other.communicate("\n")
+
+
 # -- a spare ------------------------------------------------------------------------------
 
 UP = ["sh", "-c", "echo up; read line && echo begun && exec sleep 604"]

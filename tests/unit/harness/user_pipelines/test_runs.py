@@ -317,6 +317,30 @@ def test_what_comes_after_a_run_is_done_once(tmp_path: Path, monkeypatch: pytest
     assert (tmp_path / "made").read_text() == "over\n"
 
 
+LISTENING = """\
+"-c", '''
+import runpy, socket, sys
+listening = socket.create_server(("127.0.0.1", int(sys.argv.pop(1))))
+sys.argv.pop(0)
+runpy.run_path(sys.argv[0], run_name="__main__")
+''', "{port1}", "TOY"\
+"""
+
+
+@pytest.mark.parametrize("command", ["exec", "while :; do"], ids=["the command ends", "the command goes on"])
+def test_a_kill_may_hit_what_listens_at_a_port(tmp_path: Path, command: str) -> None:
+    """Either the harness starts it again, or a supervisor."""
+    text = command + (' "$@"; done' if command != "exec" else ' "$@"')
+    shell = f"""port = "{{port1}}"\nstart = ["sh", "-c", '{text}', "toy", "{{python}}", {LISTENING.strip()}"""
+    one = subject(tmp_path, ('start = ["{python}", "TOY"'.replace("TOY", str(TOY)), shell.replace("TOY", str(TOY))))
+    result = ran(one, killed_at(one, "halfway"))
+    assert isinstance(result.judgement.verdicts["exactly-once"], Holds), result.judgement.verdicts
+    assert [start.restores is not None for start in starts(result)][:2] == [False, True]
+    noted = [(entry.what, entry.detail.rstrip("0123456789")) for entry in result.history.timeline]
+    assert ("process-killed", "what listens at port ") in noted
+    assert [what for what, _ in noted].count("process-started") == (2 if command == "exec" else 1)
+
+
 LOSING_ALL = """\
 test -f "$2" && { echo restored; rm -f "$2"; exec sleep 600; }
 for file in "$1"/*; do
