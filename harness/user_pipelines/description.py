@@ -296,6 +296,9 @@ class PipelineFile(Value, frozen=True, kw_only=True):
     restored: Aim | None = None
     """what shows that the process continued from a snapshot or a commit of its own after a kill; looked at when it is
     started again, and until it ends.  Without it no kill counts as exercise"""
+    quiet: Aim | None = None
+    """what shows that the pipeline has nothing left to do; no run ends before it is met and the output is complete,
+    unless `run.timeout_s` has passed"""
     counters: dict[str, Aim] = {}
     """by name: what the pipeline counts itself, written like an aim; its value is kept, and nobody judges it"""
     keys: int = 5

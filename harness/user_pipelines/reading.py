@@ -142,7 +142,7 @@ def _problems(pipeline: Pipeline) -> list[str]:
 def aims_of(file: PipelineFile) -> list[tuple[str, Aim]]:
     """Every aim and every counter of the file, with its place."""
     found = {f"aims.{name}": aim for name, aim in file.aims.items()}
-    single: dict[str, Aim | None] = {"stored": file.stored, "restored": file.restored}
+    single: dict[str, Aim | None] = {"stored": file.stored, "restored": file.restored, "quiet": file.quiet}
     for where, program in _programs(file):
         single[f"{where}.busy"] = program.busy
     for name, proxy in file.proxies.items():

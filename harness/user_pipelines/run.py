@@ -104,6 +104,9 @@ class PipelineRun:
         """whether `stored` was seen when it was looked for last"""
         self._recovery: Recovery | None = None
         self._interrupted: Interrupted | None = None
+        self._quiet = Lookout(self._file.quiet, self._places) if self._file.quiet is not None else None
+        self.was_quiet = False
+        """whether `quiet` was met when it was looked for last"""
         self._busy = {
             one.name: Lookout(one.program.busy, self._places) for one in self._programs.all if one.program.busy
         }
@@ -123,6 +126,8 @@ class PipelineRun:
         """when the last fault struck"""
         self._was_there = False
         """whether a read has found the output, be it empty"""
+        self._restless_at = 0.0
+        """when the output was last complete, and the pipeline not quiet"""
         self._disturbed_at = 0.0
         """when something was last paused, down or disturbed"""
         self._cut_short = False
@@ -165,7 +170,7 @@ class PipelineRun:
             journal=self._journal.entries,
             timeline=self._journal.timeline,
             counters=self.counters.taken if self._file.counters else msgspec.UNSET,
-            quiet=ended,
+            quiet=ended and (self.was_quiet or self._quiet is None),
             cut_short=self._cut_short,
             unapplied=[
                 *(f"{kind_of(self._scenario.faults[one.number])}, {one.name} ({one.why_not})" for one in self._watches),
@@ -199,14 +204,33 @@ class PipelineRun:
         return committed
 
     def _settle(self) -> None:
-        """Wait until what was paused or held back when the run was over has gone on, and has had time to act."""
-        began = time.monotonic()
-        while self._is_disturbed() or (
-            self._disturbed_at >= began and time.monotonic() - self._disturbed_at < self._file.run.settle_s
-        ):
-            self._keep_up(time.monotonic())
+        """Wait until what was paused or held back when the run was over has gone on, and has had time to act; if the
+        process has ended by itself, also for `quiet`."""
+        began = held_at = time.monotonic()
+        held = False
+        while True:
+            now = time.monotonic()
+            if self._is_disturbed() or self._waits_for_quiet(began):
+                held, held_at = True, now
+            elif not held or now - held_at >= self._file.run.settle_s:
+                return
+            self._keep_up(now)
             time.sleep(POLL_S)
             self._read(time.monotonic())
+
+    def _waits_for_quiet(self, began: float) -> bool:
+        """Whether the pipeline's own process has ended well, and what it has left is not quiet, though it still may
+        be."""
+        ended = self._journal.entries[-1]
+        if not self._file.run.ends or not isinstance(ended, JobEnded) or ended.status == "failed":
+            return False
+        still_s = time.monotonic() - max(began, self._reader.changed_at, self._disturbed_at)
+        return still_s < self._file.run.timeout_s and not self._sees_quiet()
+
+    def _sees_quiet(self) -> bool:
+        """Whether the pipeline is quiet, as far as its file says how that shows."""
+        self.was_quiet = self._quiet is None or self._programs.sees(self._quiet)
+        return self.was_quiet
 
     def _is_disturbed(self) -> bool:
         """Whether a process is paused, or a role that was killed is down, or a fault of a proxy is in force.  What they
@@ -525,7 +549,8 @@ class PipelineRun:
         self._recovery = self._recovery_by(None)
 
     def _is_at_rest(self, now: float) -> bool:
-        """Whether a pipeline that does not end has made its output, or nothing has happened for `timeout_s`.
+        """Whether a pipeline that does not end has made its output and is quiet, or nothing has happened for
+        `timeout_s`.
 
         An output that never stops changing is cut off.
         """
@@ -534,7 +559,10 @@ class PipelineRun:
         changed_at = max(self._reader.changed_at, self._disturbed_at)
         still_s = now - max(self._given_at, self._began, self._own.started_at, self._struck_at, changed_at)
         complete = self._feeder.is_over and not self._holds_work() and not disturbed
-        if not run.ends and (still_s >= run.timeout_s or (complete and now - changed_at >= run.settle_s)):
+        if complete and not run.ends and not self._sees_quiet():
+            self._restless_at = now
+        rests = complete and now - max(changed_at, self._restless_at) >= run.settle_s
+        if not run.ends and (still_s >= run.timeout_s or rests):
             self._journal.ended("finished")
             return True
         self._cut_short = now - self._own.started_at >= TIMEOUTS * run.timeout_s

@@ -62,6 +62,7 @@ def tried(subject: PipelineSubject, progress: Callable[[str], None] = lambda _: 
         run.close()
     what = _computed(subject.pipeline.file.computes)
     checks = [*_course(subject, history), *_rows(scenario, run, history, what), *_aims(run), *_proxies(run)]
+    checks += _quiet(subject, run)
     checks += _commits(subject, scenario, history)
     works = all(check.ok for check in checks)
     checks += _counters(subject, run)
@@ -297,3 +298,12 @@ def _aims(run: PipelineRun) -> list[Check]:
         Check(entry=f"aims.{name}", ok=met, seen="it was met" if met else "it was never met while the pipeline ran")
         for name, met in run.aims_met.items()
     ]
+
+
+def _quiet(subject: PipelineSubject, run: PipelineRun) -> list[Check]:
+    """Whether the pipeline was quiet in the end."""
+    file = subject.pipeline.file
+    if file.quiet is None:
+        return []
+    within = f"it was not met within {file.run.timeout_s:g} s of the last row (run.timeout_s)"
+    return [Check(entry="quiet", ok=run.was_quiet, seen="it was met in the end" if run.was_quiet else within)]

@@ -341,6 +341,53 @@ def test_a_kill_may_hit_what_listens_at_a_port(tmp_path: Path, command: str) -> 
     assert [what for what, _ in noted].count("process-started") == (2 if command == "exec" else 1)
 
 
+LATE = '''
+[quiet]
+files = "{state}/late"
+
+[roles.late]
+start = ["{python}", "-c", """
+import pathlib, sqlite3, sys, time
+store = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=10)
+rows = 0
+while rows < 16:
+    time.sleep(0.02)
+    if store.execute("SELECT count(*) FROM sqlite_master WHERE name = 'rows'").fetchone()[0]:
+        (rows,) = store.execute("SELECT count(*) FROM rows").fetchone()
+time.sleep(1.0)
+store.execute("INSERT INTO rows SELECT * FROM rows LIMIT 1")
+pathlib.Path(sys.argv[2]).touch()
+time.sleep(600)
+""", "{state}/toy.db", "{state}/late"]
+
+[restored]'''
+"""A process that hands in a row once more, long after the output was complete: then it has nothing left to do."""
+
+
+@pytest.mark.parametrize("ends", [False, True], ids=["until it is stopped", "until it ends"])
+def test_a_run_does_not_end_before_the_pipeline_is_quiet(tmp_path: Path, ends: bool) -> None:
+    changes = [
+        ("ends = false", "ends = true"),
+        ("[feed]", "[feed]\nat_once = true"),
+        ('"careful"', '"careful", "ends"'),
+    ]
+    one = subject(tmp_path, ("[restored]", LATE), *(changes if ends else ()))
+    result = ran(one, one.without_faults(16))
+    assert isinstance(result.judgement.verdicts["exactly-once"], Violated)
+    assert "1 more of" in result.judgement.verdicts["exactly-once"].message
+    assert result.history.quiet
+
+
+def test_a_pipeline_that_is_never_quiet_is_not_accused(tmp_path: Path) -> None:
+    quiet = '[quiet]\nfiles = "{state}/never"\n\n[restored]'
+    one = subject(tmp_path, ("[restored]", quiet), ("timeout_s = 5", "timeout_s = 0.6"))
+    result = ran(one, killed_at(one, "halfway", records=24))
+    assert isinstance(result.judgement.verdicts["exactly-once"], Holds), result.judgement.verdicts
+    assert isinstance(result.judgement.verdicts["progress"], Holds)
+    assert not result.history.quiet
+    assert [(check.entry, check.ok) for check in tried(one) if check.entry == "quiet"] == [("quiet", False)]
+
+
 LOSING_ALL = """\
 test -f "$2" && { echo restored; rm -f "$2"; exec sleep 600; }
 for file in "$1"/*; do
