@@ -1,7 +1,6 @@
 """One run of a pipeline: it is fed and read, killed and started again, until its output is complete or its time is up.
 
-The harness sees the pipeline from outside alone: its processes, its output, and the aims of its
-file.  A kill counts only if the pipeline held work (`_holds_work_for`).
+The harness sees the pipeline from outside alone: its processes, its output, and the aims of its file.
 """
 
 from __future__ import annotations
@@ -15,27 +14,28 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from ...faults.plan import AnyFault, AtAim, AtTime, ChannelFault, KillNode, PauseNode, kind_of
-from ...properties.model.history import AttemptStarted, Computed, FaultFired, History, JobEnded
+from ...faults.plan import AnyFault, AtAim, AtTime, kind_of
+from ...properties.model.history import Computed, FaultFired, History, JobEnded
 from ...properties.model.workload import Row
 from ...properties.reconstruct.commands import STOPS
 from ..scenario.model import AnyCommand, Scenario, StopWithSavepoint
 from ..subject.port import SubjectFailed
 from .aims import Lookout
 from .answers import Answers
+from .attempts import Attempts
 from .counters import Counters
-from .description import HALFWAY, Aim, Pipeline, Role
+from .description import HALFWAY, Pipeline
 from .feeding.kinds import feeder_of
 from .job_commands import JobCommands, Stopped
 from .journal import Journal
 from .output.reader import Reader, expected_rows, rows_by_record
 from .places import PORTS, free_ports
 from .processes.keeper import Keeper, code_in_words, end_in_words
-from .processes.process import POLL_S, UNREAD, Process
+from .processes.process import POLL_S, UNREAD
 from .processes.programs import COMMAND_S, READ_S, Programs
-from .proxying.disturbance import may_be_noticed, proxy_of
 from .proxying.proxies import Proxies
-from .watches import NOTICED_WITHIN_S, Interrupted, Recovery, Watch
+from .striking import Strikes
+from .watches import NOTICED_WITHIN_S, Watch
 
 TIMEOUTS = 20
 """after so many times `timeout_s` a pipeline whose output goes on changing is cut off"""
@@ -97,33 +97,34 @@ class PipelineRun:
         self.aims_met = dict.fromkeys(self._file.aims if watches_aims else (), False)
         """of each aim of the file, whether it was met; empty if aims are not watched"""
         self._aims = {name: Lookout(self._file.aims[name], self._places) for name in self.aims_met}
-        self._watches = [self._watch(number) for number in range(len(scenario.faults))]
-        self._attempt: AttemptStarted | None = None
         self._stored = Lookout(self._file.stored, self._places) if self._file.stored is not None else None
         self._stored_seen = False
         """whether `stored` was seen when it was looked for last"""
-        self._recovery: Recovery | None = None
-        self._interrupted: Interrupted | None = None
         self._quiet = Lookout(self._file.quiet, self._places) if self._file.quiet is not None else None
         self.was_quiet = False
         """whether `quiet` was met when it was looked for last"""
-        self._busy = {
-            one.name: Lookout(one.program.busy, self._places) for one in self._programs.all if one.program.busy
-        }
-        self._proxies_busy = {
-            name: Lookout(proxy.busy, self._places) for name, proxy in self._file.proxies.items() if proxy.busy
-        }
-        self._cause = ""
         self._commands = JobCommands(
             scenario.commands, self._file, self._programs, self._journal, records=self._records
+        )
+        self._attempts = Attempts(self._file, self._programs, self._journal)
+        self._strikes = Strikes(
+            scenario.faults,
+            [self._watch(number) for number in range(len(scenario.faults))],
+            self._file,
+            self._places,
+            self._programs,
+            self.proxies,
+            self._feeder,
+            self._reader,
+            self._attempts,
+            self._journal,
+            self._look_at_output,
         )
         self._stop = self._watch_of_stop()
         self.counters = Counters(self._file.counters, self._places, self._programs.printed_by, self._journal.at_us)
         """what the pipeline counts itself; nobody judges it"""
         self._began = time.monotonic()
         self._fed_at = self._given_at = 0.0
-        self._struck_at = 0.0
-        """when the last fault struck"""
         self._was_there = False
         """whether a read has found the output, be it empty"""
         self._restless_at = 0.0
@@ -173,7 +174,10 @@ class PipelineRun:
             quiet=ended and (self.was_quiet or self._quiet is None),
             cut_short=self._cut_short,
             unapplied=[
-                *(f"{kind_of(self._scenario.faults[one.number])}, {one.name} ({one.why_not})" for one in self._watches),
+                *(
+                    f"{kind_of(self._scenario.faults[one.number])}, {one.name} ({one.why_not})"
+                    for one in self._strikes.waiting
+                ),
                 *(f"{kind_of(one.fault)}, {one.aim} (no connection felt it)" for one in self.proxies.unfelt),
             ],
         )
@@ -189,7 +193,7 @@ class PipelineRun:
         if self._file.feed.at_once:
             self._feeder.give_all()
             self._note_given()
-        self._start(self._cause)
+        self._start(self._attempts.cause)
         self.counters.begin()
         while not self._is_over():
             time.sleep(POLL_S)
@@ -273,7 +277,7 @@ class PipelineRun:
         self._keep_up(time.monotonic())
         self._feed(time.monotonic())
         self._read(time.monotonic())
-        self._look_for_recovery()
+        self._attempts.look()
         for name, lookout in self._aims.items():
             self.aims_met[name] = self.aims_met[name] or self._programs.sees(lookout)
         now = time.monotonic()  # what was looked at may have taken its time
@@ -293,7 +297,7 @@ class PipelineRun:
     def _keep_up(self, now: float) -> None:
         """End the faults whose time has come, and start roles again."""
         self._programs.keep_up(now)
-        self._watch_proxies(now)
+        self._strikes.watch_proxies(now)
 
     def _feed(self, now: float) -> None:
         if not self._feeder.is_over and now - self._fed_at >= self._file.feed.every_ms / 1e3:
@@ -325,24 +329,8 @@ class PipelineRun:
         """Raise SubjectFailed if rows show that the process has begun without its line.  Of a second life, late rows do
         so, unless roles may have put them out."""
         late = self._reader.changed_at > self._own.started_at + NOTICED_WITHIN_S and not self._programs.roles
-        if self._reader.rows and (late or self._attempts == 1) and self._own.has_unread_line():
+        if self._reader.rows and (late or self._attempts.number == 1) and self._own.has_unread_line():
             raise SubjectFailed(f"run.spare: {UNREAD}")
-
-    def _look_for_recovery(self) -> None:
-        if not self._own.runs:  # nothing has continued yet
-            return
-        if self._interrupted is not None and self._interrupted.recovery.is_seen():
-            self._restored(self._next_attempt(self._interrupted.cause))
-            self._interrupted = None
-        attempt, recovery = self._attempt, self._recovery
-        if attempt is None or recovery is None or attempt.restores is not None:
-            return
-        if recovery.is_seen():
-            self._restored(attempt)
-
-    def _restored(self, attempt: AttemptStarted) -> None:
-        attempt.restores = attempt.attempt - 1
-        self._journal.note("work-restored", self._own.name)
 
     def _sees_stored(self) -> bool:
         """Whether the pipeline has stored something to continue from, as far as its file says how that shows."""
@@ -359,145 +347,16 @@ class PipelineRun:
 
         Whether the pipeline's own process was killed.
         """
-        if self._commands.stopped is not None or not self._holds_work():
+        if self._commands.stopped is not None or not self._strikes.holds_work():
             return False
-        if not self._is_up():
-            return self._all_wait("the pipeline was not seen to go on after the fault before it")
+        if not self._strikes.is_up():
+            return self._strikes.all_wait("the pipeline was not seen to go on after the fault before it")
         if not self._sees_stored():  # an aim that is met before is no moment
-            return self._all_wait("`stored` was not seen while rows were missing")
-        for one in self._watches:  # one that cannot begin keeps no other from it
-            if not one.is_due(now - self._began):
-                one.waits_for("")
-            elif self._begins(one, now):
-                return not self._own.runs
-        return False
-
-    def _all_wait(self, what: str) -> bool:
-        """Note for what each fault waits; always false."""
-        for one in self._watches:
-            one.waits_for(what)
-        return False
-
-    def _begins(self, due: Watch, now: float) -> bool:
-        """Apply a fault that is due, unless it has to wait; whether it has begun."""
-        if not self._may_begin(due):
-            return False
-        self._look_at_output()  # the last read may be older than the last rows
-        if not self._may_begin(due):  # or the read may have taken longer than the moment lasts
-            return False
-        fault = self._scenario.faults[due.number]
-        if isinstance(fault, ChannelFault):
-            return self._disturb(due, fault)
-        if not isinstance(fault, KillNode | PauseNode):
-            return False
-        struck = self._programs.all[fault.node]
-        watched = self._recovery_from(struck)  # the log is marked before the process can print anything more
-        if not (struck.kill() if isinstance(fault, KillNode) else struck.pause(fault.for_us / 1e6)):
-            return False
-        self._watches.remove(due)
-        self._struck_at = now
-        which = f"{struck.name}: " if self._programs.roles else ""
-        self._journal.fired(due.number, kind_of(fault), due.name, f"{which}{self._work()}", self._attempts)
-        killed = isinstance(fault, KillNode)
-        if killed:
-            self.proxies.forget_recoveries()
-        if struck.runs:  # paused, or what listens at its port was killed
-            cause = f"what listens at the port of {struck.name} was killed" if killed else f"{struck.name} was paused"
-            self._interrupted = None if watched is None else Interrupted(cause, watched, killed)
-            return True
-        self._recovery, self._interrupted = watched, None
-        if struck is self._own:
-            self._cause = "it was killed"
-        else:
-            self._next_attempt(f"{struck.name} was killed")
-        return True
-
-    def _may_begin(self, due: Watch) -> bool:
-        """Whether the pipeline holds work that the fault may strike, as far as the last read tells, and what it hits
-        has a part in it and can be hit."""
-        if not self._holds_work_for(due):
-            due.finds_no_work()
-            return False
-        fault = self._scenario.faults[due.number]
-        if isinstance(fault, ChannelFault):
-            name = proxy_of(fault)
-            return self._is_busy(due, self._proxies_busy.get(name), f"the proxy {name}") and self.proxies.may_begin(
-                fault
-            )
-        if not isinstance(fault, KillNode | PauseNode):
-            return False
-        name = self._programs.all[fault.node].name
-        return self._is_busy(due, self._busy.get(name), name)
-
-    def _is_busy(self, due: Watch, busy: Lookout | None, name: str) -> bool:
-        """Whether what a fault hits has a part in the work just now, as far as its `busy` says."""
-        if busy is None or self._programs.sees(busy):
-            return True
-        due.waits_for(f"`busy` of {name} was not seen when it was due")
-        return False
-
-    def _work(self) -> str:
-        """What the pipeline has been given and has put out, in words."""
-        return f"{self._feeder.given} records had been given, {len(self._reader.rows)} rows were visible"
-
-    def _disturb(self, due: Watch, fault: ChannelFault) -> bool:
-        """Begin a fault of a proxy, unless it has to wait; whether it has begun."""
-        recovery = self._recovery_by(self._file.proxies[proxy_of(fault)].restored) if may_be_noticed(fault) else None
-        if not self.proxies.begin(due.number, fault, due.name, self._work(), recovery):
-            return False
-        self._watches.remove(due)
-        self._struck_at = time.monotonic()
-        return True
-
-    def _watch_proxies(self, now: float) -> None:
-        """Record the faults of proxies that connections have felt."""
-        for one in self.proxies.watch(now):
-            self._journal.fired(one.number, kind_of(one.fault), one.aim, f"{one.felt()}; {one.work}", self._attempts)
-            if one.recovery is not None:
-                done = "broken" if one.breaks else "stalled"
-                cause = f"connections through the proxy {proxy_of(one.fault)} were {done}"
-                self._interrupted = Interrupted(cause, one.recovery, one.breaks)
-        if self.proxies.is_disturbing:
-            self._struck_at = now
-
-    def _recovery_from(self, struck: Process) -> Recovery | None:
-        """What shows that the pipeline continued, once this process was killed."""
-        return self._recovery_by(struck.program.restored if isinstance(struck.program, Role) else None)
-
-    def _recovery_by(self, aim: Aim | None) -> Recovery | None:
-        """What shows from now on that the pipeline continued: an aim, or else that of the file."""
-        aim = aim or self._file.restored
-        return None if aim is None else self._programs.recovery(aim)
-
-    def _is_up(self) -> bool:
-        """Whether every process runs, no connections are being broken, and the pipeline is seen to have continued:
-        another fault waits for that."""
-        if any(not one.runs or one.resumes_at is not None for one in self._programs.all):
-            return False
-        goes_on = self._reader.changed_at > self._struck_at + NOTICED_WITHIN_S
-        if self.proxies.is_breaking or (self._interrupted is not None and self._interrupted.broke and not goes_on):
-            return False
-        attempt = self._attempt
-        if self._recovery is None or attempt is None:
-            return True
-        return attempt.restores is not None or self._reader.changed_at > self._own.started_at
-
-    def _holds_work(self) -> bool:
-        """Whether the pipeline was given records whose rows no reader has seen yet."""
-        return self._feeder.given > 0 and self._reader.misses_rows
-
-    def _holds_work_for(self, due: Watch) -> bool:
-        """Whether the pipeline holds work that a fault may strike.
-
-        At the moment of an aim, all rows of the records so far may be visible, and their commit under way.  A time
-        that was drawn says nothing of the kind: then a row of these records must not be visible yet.
-        """
-        if isinstance(due.trigger, AtAim):
-            return self._holds_work()
-        return self._feeder.given > 0 and self._reader.misses_rows_of(self._feeder.given)
+            return self._strikes.all_wait("`stored` was not seen while rows were missing")
+        return self._strikes.strike(now - self._began, now)
 
     def _has_ended(self, code: int) -> bool:
-        self._look_for_recovery()  # the process may have printed its last lines since
+        self._attempts.look()  # the process may have printed its last lines since
         unread = self._own.has_unread_line()
         self._own.forget(f"by itself, with {code_in_words(code)}")
         disturbed = self._was_disturbed()
@@ -516,12 +375,12 @@ class PipelineRun:
             return True
         if not self._feeder.is_over:  # what it had not been given is left
             self._own.restart_later()
-            self._cause = "it had processed what it had been given"
-            still_s = time.monotonic() - max(self._given_at, self._began, self._struck_at, self._reader.changed_at)
-            return still_s >= self._file.run.timeout_s
+            self._attempts.cause = "it had processed what it had been given"
+            changed_at = max(self._given_at, self._began, self._strikes.struck_at, self._reader.changed_at)
+            return time.monotonic() - changed_at >= self._file.run.timeout_s
         self._look_at_output()
         refused = self._commands.refused
-        if refused and self._holds_work():
+        if refused and self._strikes.holds_work():
             raise SubjectFailed(f"commands: a stop has failed, and the job has ended nevertheless: {refused}")
         self._journal.ended("finished")
         return True
@@ -529,8 +388,8 @@ class PipelineRun:
     def _has_failed(self, how: str) -> None:
         """It has ended as it must not.  Kills of this process alone, in lives before this one, are no excuse."""
         fired = [entry for entry in self._journal.entries if isinstance(entry, FaultFired)]
-        own = all(self._hits_own(self._scenario.faults[entry.fault]) for entry in fired)
-        undisturbed = own and self._struck_at < self._own.started_at
+        own = all(self._strikes.hits_own(self._scenario.faults[entry.fault]) for entry in fired)
+        undisturbed = own and self._strikes.struck_at < self._own.started_at
         self._journal.failed(f"{how}: {self._own.last_words()}", undisturbed=undisturbed)
 
     def _was_disturbed(self) -> str:
@@ -544,9 +403,9 @@ class PipelineRun:
 
     def _continue_later(self, cause: str) -> None:
         """Start the pipeline's own process again, as after a kill."""
-        self._cause = cause
+        self._attempts.cause = cause
         self._own.go_on_as_after_a_kill()
-        self._recovery = self._recovery_by(None)
+        self._attempts.recovery = self._attempts.recovery_by()
 
     def _is_at_rest(self, now: float) -> bool:
         """Whether a pipeline that does not end has made its output and is quiet, or nothing has happened for
@@ -557,8 +416,8 @@ class PipelineRun:
         run = self._file.run
         disturbed = self._is_disturbed()
         changed_at = max(self._reader.changed_at, self._disturbed_at)
-        still_s = now - max(self._given_at, self._began, self._own.started_at, self._struck_at, changed_at)
-        complete = self._feeder.is_over and not self._holds_work() and not disturbed
+        still_s = now - max(self._given_at, self._began, self._own.started_at, self._strikes.struck_at, changed_at)
+        complete = self._feeder.is_over and not self._strikes.holds_work() and not disturbed
         if complete and not run.ends and not self._sees_quiet():
             self._restless_at = now
         rests = complete and now - max(changed_at, self._restless_at) >= run.settle_s
@@ -580,9 +439,9 @@ class PipelineRun:
 
         A stop waits until a fault has struck: it would take the work away that the fault needs.
         """
-        if self._stop is None or len(self._watches) == len(self._scenario.faults) > 0:
+        if self._stop is None or len(self._strikes.waiting) == len(self._scenario.faults) > 0:
             return False
-        if not self._holds_work() or not self._is_up() or self.proxies.is_disturbing:
+        if not self._strikes.holds_work() or not self._strikes.is_up() or self.proxies.is_disturbing:
             return False
         if self._commands.next_stop() is None or not self._stop.is_due(now - self._began):
             return False
@@ -608,7 +467,7 @@ class PipelineRun:
         """Start the pipeline from its savepoint."""
         number, parallelism = self._commands.issue_resume()
         self._places["parallelism"] = str(parallelism)
-        self._recovery = self._recovery_by(None)
+        self._attempts.recovery = self._attempts.recovery_by()
         self._start("it was resumed", self._file.commands.resume)
         self._journal.returned(number)
 
@@ -619,37 +478,17 @@ class PipelineRun:
         if self._commands.stopped is not None:
             self._resume()
         else:
-            self._start(self._cause)
+            self._start(self._attempts.cause)
 
     def _start(self, cause: str, command: tuple[str, ...] = ()) -> None:
         """Start the pipeline's own process."""
-        self._next_attempt(cause)
-        self._interrupted = None
         self.proxies.forget_recoveries()
         if self._file.stored is not None and self._file.stored.log:  # of the lines of this life
             self._stored_seen = False
-        if self._recovery is not None:  # marked before the process can print anything
-            self._recovery = self._programs.recovery(self._recovery.lookout.aim)
+        self._attempts.begin_with_start(cause)
         self._own.start(command)
-        if self._kills_to_come():
+        if self._strikes.kills_to_come():
             self._own.start_spare()
-
-    def _kills_to_come(self) -> bool:
-        """Whether a kill of the pipeline's own process has not struck yet."""
-        faults = (self._scenario.faults[one.number] for one in self._watches)
-        return any(isinstance(fault, KillNode) and self._hits_own(fault) for fault in faults)
-
-    def _hits_own(self, fault: AnyFault) -> bool:
-        """Whether a fault kills or pauses the pipeline's own process, not a role and not connections."""
-        return isinstance(fault, KillNode | PauseNode) and self._programs.all[fault.node] is self._own
-
-    def _next_attempt(self, cause: str) -> AttemptStarted:
-        self._attempt = self._journal.attempt(self._attempts + 1, cause)
-        return self._attempt
-
-    @property
-    def _attempts(self) -> int:
-        return self._attempt.attempt if self._attempt is not None else 0
 
     # -- from the scenario ------------------------------------------------------------
 

@@ -161,14 +161,14 @@ def test_a_stall_that_is_felt_after_a_restart_shows_nothing_of_its_own(
     try:
         fault = StallChannel(trigger=FIRST, sender="client", receiver="input", for_us=1)
         flow = Flow(LISTEN, UPSTREAM, towards_upstream=True)
-        stall = Disturbance(0, fault, flow, aim="", work="", recovery=run._recovery_by(None), now=0.0)
+        stall = Disturbance(0, fault, flow, aim="", work="", recovery=run._attempts.recovery_by(), now=0.0)
         monkeypatch.setattr(run.proxies, "watch", lambda now: [stall])
-        run._watch_proxies(1.0)
-        assert run._interrupted is not None
+        run._strikes.watch_proxies(1.0)
+        assert run._attempts.interrupted is not None
         run.proxies._begun.append(stall)
         run._start("it was killed")
-        run._watch_proxies(2.0)
-        assert run._interrupted is None
+        run._strikes.watch_proxies(2.0)
+        assert run._attempts.interrupted is None
     finally:
         run.close()
 
