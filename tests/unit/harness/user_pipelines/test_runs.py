@@ -35,6 +35,9 @@ NAME_FIRST = (
 )
 
 
+WHY_NOT = "kill-node, amid-a-file (its aim was never met while rows were missing)"
+
+
 def subject(folder: Path, *changes: tuple[str, str]) -> PipelineSubject:
     return PipelineSubject(toy(folder, *changes))
 
@@ -133,7 +136,7 @@ def test_a_fault_that_cannot_begin_keeps_no_other_from_it(tmp_path: Path) -> Non
     faults = tuple(KillNode(node=node, trigger=AtTime(at_us=0)) for node in (1, 0))
     result = ran(one, replace(one.without_faults(40), faults=faults))
     assert [entry.fault for entry in result.history.journal if isinstance(entry, FaultFired)] == [1]
-    assert result.history.unapplied == ["kill-node, at a time"]
+    assert result.history.unapplied == ["kill-node, at a time (`busy` of idle was not seen when it was due)"]
 
 
 def test_without_a_kill_nothing_is_exercised(tmp_path: Path) -> None:
@@ -149,7 +152,7 @@ def test_a_kill_that_found_no_work_did_not_fire(tmp_path: Path) -> None:
     late = KillNode(node=0, trigger=AtAim(aim="a-file-is-done", after_us=200_000))
     result = ran(one, replace(one.without_faults(20), faults=(late,)))
     assert len(starts(result)) == 1
-    assert result.history.unapplied == ["kill-node, a-file-is-done"]
+    assert result.history.unapplied == ["kill-node, a-file-is-done (the run was over first)"]
 
 
 def test_a_kill_looks_for_work_once_more_if_the_last_read_is_old(tmp_path: Path) -> None:
@@ -160,7 +163,7 @@ def test_a_kill_looks_for_work_once_more_if_the_last_read_is_old(tmp_path: Path)
     )
     result = ran(one, killed_at(one, "a-file-is-done", records=20))
     assert len(starts(result)) == 1
-    assert result.history.unapplied == ["kill-node, a-file-is-done"]
+    assert result.history.unapplied == ["kill-node, a-file-is-done (no row was missing when it was due)"]
 
 
 def test_a_kill_at_a_time_waits_while_a_pipeline_has_put_out_all_that_it_was_given(tmp_path: Path) -> None:
@@ -195,7 +198,7 @@ def test_an_aim_that_was_met_only_before_something_was_stored_is_no_moment_for_a
     early = ("[aims.a-file-is-done]", AIM.format("count(*) BETWEEN 1 AND 12 FROM rows"))
     stored = '[stored]\nquery = "SELECT count(*) >= 3 FROM done"\ndatabase = "{state}/toy.db"\n\n[restored]'
     one = subject(tmp_path, ('"careful"', '"repeating"'), early, ("[restored]", stored))
-    assert ran(one, killed_at(one, "amid-a-file")).history.unapplied == ["kill-node, amid-a-file"]
+    assert ran(one, killed_at(one, "amid-a-file")).history.unapplied == [WHY_NOT]
 
 
 def test_a_scenario_of_another_job_is_refused(tmp_path: Path) -> None:
