@@ -118,8 +118,11 @@ class Strikes:
             )
         if not isinstance(fault, KillNode | PauseNode):
             return False
-        name = self._programs.all[fault.node].name
-        return self._is_busy(due, self._busy.get(name), name)
+        struck = self._programs.all[fault.node]
+        if not struck.can_be_hit:
+            due.waits_for(f"no process of the run listened at the port of {struck.name} when it was due")
+            return False
+        return self._is_busy(due, self._busy.get(struck.name), struck.name)
 
     def _is_busy(self, due: Watch, busy: Lookout | None, name: str) -> bool:
         """Whether what a fault hits has a part in the work just now, as far as its `busy` says."""

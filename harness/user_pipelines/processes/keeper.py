@@ -92,12 +92,13 @@ class Keeper:
         """Send SIGTERM to all processes of a command."""
         self._ask({"pid": pid, "signal": int(signal.SIGTERM)})
 
-    def signal_at(self, port: int, number: signal.Signals) -> bool:
-        """Send a signal to what listens at a TCP port, if the keeper has started it; whether there was such a process.
+    def signal_at(self, port: int, number: int) -> bool:
+        """Send a signal (0: none) to what listens at a TCP port, if the keeper has started it; whether there was such a
+        process.
 
         No other process of the machine is hit.
         """
-        return bool(self._ask({"port": port, "signal": int(number)})["sent"])
+        return bool(self._ask({"port": port, "signal": number})["sent"])
 
     def exit_code(self, pid: int) -> int | None:
         """How a command ended (a signal as a negative number); None while it runs."""

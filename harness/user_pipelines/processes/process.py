@@ -165,6 +165,11 @@ class Process:
         self.go_on_as_after_a_kill()
         return True
 
+    @property
+    def can_be_hit(self) -> bool:
+        """Whether some process would be hit: one that listens at its port, if the file gives one."""
+        return self.runs and (self._port is None or self._keeper.signal_at(self._port, 0))
+
     def _kill_at(self, port: int) -> bool:
         """SIGKILL to what listens at a port; whether there was such a process.  The command may go on."""
         if not self._keeper.signal_at(port, signal.SIGKILL):

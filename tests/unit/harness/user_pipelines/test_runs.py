@@ -344,6 +344,13 @@ def test_a_kill_may_hit_what_listens_at_a_port(tmp_path: Path, command: str) -> 
     assert [what for what, _ in noted].count("process-started") == (2 if command == "exec" else 1)
 
 
+def test_a_kill_at_a_port_waits_until_something_listens_there(tmp_path: Path) -> None:
+    one = subject(tmp_path, ("[run]", '[run]\nport = "{port1}"'))
+    history = ran(one, killed_at(one, "halfway", records=16)).history
+    why_not = "no process of the run listened at the port of pipeline when it was due"
+    assert history.unapplied == [f"kill-node, halfway ({why_not})"]
+
+
 LATE = '''
 [quiet]
 files = "{state}/late"
