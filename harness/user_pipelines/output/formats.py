@@ -1,7 +1,8 @@
 """The rows that a pipeline has committed, read as its users would read them.
 
-Files that are being written may be read: a last line that is not whole yet is no row.  A folder
-of Spark that has a `_spark_metadata` log holds the files that the log names, and no others.
+Files that are being written may be read: a last line that is not whole yet is no row.  Without a
+newline a line of JSON is whole if it is an object, and one of CSV in the end alone: 1,2 may become
+1,23.  A folder of Spark that has a `_spark_metadata` log holds the files that the log names, and no others.
 """
 
 from __future__ import annotations
@@ -58,13 +59,18 @@ class Output:
         self._places = places
         self._printed_by = printed_by
         self._topic: TopicReader | None = None
+        self._at_rest = False
         self.absent = "it was never read"
         """why the last read found nothing to read: no file, no table; empty if it found something"""
         self._columns = [(name, read.columns.get(name, name)) for name in ROW]
 
-    def rows(self) -> list[Row]:
-        """The committed rows; raises SubjectFailed, in one line, for a row that has other columns or other values, and
-        NotReadable if the output cannot be read just now."""
+    def rows(self, *, at_rest: bool = False) -> list[Row]:
+        """The committed rows; `at_rest`: nobody writes any more.
+
+        Raises SubjectFailed, in one line, for a row that has other columns or other values, and NotReadable if the
+        output cannot be read just now.
+        """
+        self._at_rest = at_rest
         found: dict[str, Callable[[], Iterable[dict[str, Any]]]]
         found = {"json-lines": self._json_lines, "csv": self._csv, "parquet": self._parquet}
         found |= {"sqlite": self._sqlite, "postgres": self._postgres, "delta": self._delta}
@@ -100,12 +106,14 @@ class Output:
 
     def _json_lines(self) -> Iterator[dict[str, Any]]:
         for path in self._committed(self._files()):
-            for line in _whole_lines(path.read_text(encoding="utf-8", errors="replace")):
-                yield _json_object(line, f"{path.name} has a line")
+            yield from _json_objects(path.read_text(encoding="utf-8", errors="replace"), f"{path.name} has a line")
 
     def _csv(self) -> Iterator[dict[str, Any]]:
         for path in self._committed(self._files()):
-            yield from csv.DictReader(_whole_lines(path.read_text(encoding="utf-8", errors="replace")))
+            lines, last = _lines(path.read_text(encoding="utf-8", errors="replace"))
+            yield from csv.DictReader(lines)
+            if lines and last and self._at_rest:
+                yield from (row for row in csv.DictReader([lines[0], last]) if None not in row.values())
 
     def _parquet(self) -> Iterator[dict[str, Any]]:
         import pyarrow.parquet as parquet
@@ -168,10 +176,9 @@ class Output:
         except OSError as error:
             raise NotReadable(f"read.servers: {error.strerror or error}") from error
 
-    def _command(self) -> Iterator[dict[str, Any]]:
+    def _command(self) -> Iterable[dict[str, Any]]:
         self.absent = ""
-        for line in _whole_lines(self._printed_by()):
-            yield _json_object(line, "read.command: it has printed a line")
+        return _json_objects(self._printed_by(), "read.command: it has printed a line")
 
     def _delta(self) -> list[dict[str, Any]]:
         path = filled(self._read.path, self._places)
@@ -341,9 +348,19 @@ def _json_object(text: str, what: str) -> dict[str, Any]:
     return found
 
 
-def _whole_lines(text: str) -> list[str]:
-    """The lines of a text that are complete."""
-    return [line for line in text.rpartition("\n")[0].split("\n") if line.strip()]
+def _json_objects(text: str, what: str) -> Iterator[dict[str, Any]]:
+    """The objects of a text's lines."""
+    lines, last = _lines(text)
+    for line in lines:
+        yield _json_object(line, what)
+    with contextlib.suppress(SubjectFailed):  # a part of a line is no object
+        yield from [_json_object(last, what)] if last else []
+
+
+def _lines(text: str) -> tuple[list[str], str]:
+    """The lines of a text that end with a newline, and what is behind the last one."""
+    *lines, last = text.split("\n")
+    return [line for line in lines if line.strip()], last.strip()
 
 
 def _logged(folder: Path) -> frozenset[str] | None:

@@ -99,7 +99,7 @@ class Reader:
         deadline = time.monotonic() + READABLE_WITHIN_S
         while True:
             try:
-                rows = self._output.rows()
+                rows = self._output.rows(at_rest=True)
                 self._journal.note("output-read", "reader", "in the end", amount=len(rows))
                 return rows
             except NotReadable:

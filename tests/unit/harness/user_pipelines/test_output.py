@@ -37,6 +37,21 @@ def test_csv_with_other_names_of_columns(tmp_path: Path) -> None:
     assert output(tmp_path, format="csv", path="{output}/*.csv", columns=columns).rows() == []
 
 
+@pytest.mark.parametrize("name", ["json-lines", "csv", "command"])
+def test_the_last_line_counts_without_a_newline(name: str, tmp_path: Path) -> None:
+    rows = [{"key": 1, "value": 2, "tag": 3}, {"key": 4, "value": 5, "tag": 6}]
+    lines = ["key,value,tag", "1,2,3", "4,5,6"] if name == "csv" else [json.dumps(row) for row in rows]
+    (tmp_path / "a").write_text("\n".join(lines))
+    place: dict[str, object] = {"command": ("rows",)} if name == "command" else {"path": "{output}/a"}
+    read = Output(Read(format=name, **place), {"output": str(tmp_path)}, (tmp_path / "a").read_text)  # type: ignore[arg-type]
+    assert read.rows(at_rest=True) == [(1, 2, 3, 0), (4, 5, 6, 0)]
+    # On the way 4,5,6 may be the beginning of 4,5,67; a JSON object has an end of its own.
+    assert len(read.rows()) == (1 if name == "csv" else 2)
+    if name != "command":
+        (tmp_path / "a").write_text("\n".join(lines)[:-3])
+        assert read.rows(at_rest=True) == [(1, 2, 3, 0)]
+
+
 def table(*rows: tuple[int | None, int, int]) -> arrow.Table:
     return arrow.table({name: [row[number] for row in rows] for number, name in enumerate(("key", "value", "tag"))})
 
