@@ -33,6 +33,12 @@ class Journal:
         self.timeline: list[Timed] = []
         """what happened to the processes, what was fed, and what was seen of the pipeline"""
 
+    @property
+    def disturbed(self) -> bool:
+        """Whether a fault has fired, or the pipeline was started a second time: then it may have repeated something."""
+        starts = sum(isinstance(entry, AttemptStarted) for entry in self.entries)
+        return starts > 1 or any(isinstance(entry, FaultFired) for entry in self.entries)
+
     def next(self) -> int:
         self._order += 1
         return self._order

@@ -154,17 +154,25 @@ WINDOWS = (
 )
 
 
-def test_what_a_stop_covers_counts_no_last_record(tmp_path: Path) -> None:
-    pipeline = read_pipeline(toy(tmp_path, (ALL[0], ALL[1].replace(STOP, '["echo", "covers 42 records"]')), WINDOWS))
-    keeper = Keeper()
+@pytest.mark.parametrize(
+    ("covers", "given", "disturbed", "counted"), [(42, 42, False, 40), (31, 30, True, 30)], ids=["the last", "repeated"]
+)
+def test_what_a_stop_covers_counts_no_last_record_and_none_that_a_kill_repeated(
+    covers: int, given: int, disturbed: bool, counted: int, tmp_path: Path
+) -> None:
+    stop_command = ALL[1].replace(STOP, f'["echo", "covers {covers} records"]')
+    pipeline = read_pipeline(toy(tmp_path, (ALL[0], stop_command), WINDOWS))
+    keeper, journal = Keeper(), Journal()
+    if disturbed:
+        journal.fired(0, "kill", "halfway", "", 1)
     try:
         programs = Programs(pipeline, keeper, {"pipeline": str(tmp_path)}, lambda *_: None)
         stop = StopWithSavepoint(trigger=LATER)
-        commands = JobCommands((stop,), pipeline.file, programs, Journal(), records=40)
-        commands.request_stop(given=42)
+        commands = JobCommands((stop,), pipeline.file, programs, journal, records=40)
+        commands.request_stop(given=given)
     finally:
         keeper.close()
-    assert commands.stopped == ("stopped", {0: 40})
+    assert commands.stopped == ("stopped", {0: counted})
 
 
 @pytest.mark.parametrize(
