@@ -32,6 +32,7 @@ from .description import (
     Read,
     Role,
 )
+from .limits import column_problems, number_problems, pause_problems
 from .places import NAME, NAME_IN_WORDS, PARALLELISM, PLACES, is_port, places_in
 from .proxying.problems import is_port_or_its_place, proxy_problems
 
@@ -114,6 +115,7 @@ def _problems(pipeline: Pipeline) -> list[str]:
     ]
     found += [f"read.columns.{name}: a row has {', '.join(ROW)}" for name in file.read.columns if name not in ROW]
     found += [f"{where} is empty" for where, command in commands_of(file) if not command]
+    found += number_problems(file) + pause_problems(_programs(file)) + column_problems(file)
     found += _feed_problems(file.feed) + _read_problems(file.read) + _commits_problems(file)
     found += _computes_problems(file.computes) + _last_record_problems(file)
     found += [
@@ -281,8 +283,6 @@ def _command_problems(commands: Commands) -> list[str]:
     used = any(PARALLELISM in places_in(argument) for argument in commands.resume)
     if used is not bool(commands.parallelism):
         found.append("commands.parallelism goes with {parallelism} in commands.resume, and the other way round")
-    if any(number < 1 for number in commands.parallelism):
-        found.append("commands.parallelism: a job has one subtask at least")
     return found + [f"commands{problem}" for problem in _pattern_problems("covers", commands.covers, groups=1)]
 
 

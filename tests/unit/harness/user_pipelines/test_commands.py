@@ -264,7 +264,7 @@ def test_what_a_file_has_no_command_for_is_refused(tmp_path: Path) -> None:
         (f'stop_with_savepoint = {STOP}\nresume = ["a", "{{parallelism}}"]', "commands.parallelism goes with"),
         (
             f'stop_with_savepoint = {STOP}\nresume = ["a", "{{parallelism}}"]\nparallelism = [0]',
-            "a job has one subtask at least",
+            "commands.parallelism: it is 0; it has to be a number from 1 to",
         ),
         (
             'stop_with_savepoint = ["{parallelism}"]\ncovers = "(x)"',

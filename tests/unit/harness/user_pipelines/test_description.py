@@ -92,6 +92,26 @@ REFUSED = {
         ("ends = false", 'ends = false\nenvironment = { JAVA_HOME = "{java_home}" }'),
         "run.environment.JAVA_HOME: {java_home} is not there, since needs.java is empty",
     ),
+    "keys": (('name = "toy"', 'name = "toy"\nkeys = 0'), "keys: it is 0; it has to be a number from 1 to 1,000,000"),
+    "values": (('name = "toy"', 'name = "toy"\nvalues = -1'), "values: it is -1; it has to be a number from 0 to"),
+    "for ever": (("timeout_s = 5", "timeout_s = inf"), "run.timeout_s: it is inf; it has to be a number from 0.1 to"),
+    "no number": (("settle_s = 0.4", "settle_s = nan"), "run.settle_s: it is nan; it has to be a number from 0 to"),
+    "no pause": (("ends = false", "ends = false\npaused_for_ms = []"), "run.paused_for_ms is empty"),
+    "pause": (("ends = false", "ends = false\npaused_for_ms = [9, 0]"), "run.paused_for_ms: it is 0; it has to be"),
+    "no records": (("records_per_file = 8", "records_per_file = 0"), "feed.records_per_file: it is 0; it has to be"),
+    "delay": (("[computes]", "[computes]\ndelay = -1"), "computes.delay: it is -1; it has to be a number from 0 to"),
+    "ready": (
+        ("[feed]", '[roles.a]\nstart = ["x"]\nready_within_s = -1\n[feed]'),
+        "roles.a.ready_within_s: it is -1.0; it has to be a number from 0.1 to 86,400",
+    ),
+    "columns of one name": (
+        ("[feed]", '[feed]\ncolumns = { key = "a", value = "a" }'),
+        "feed.columns: key and value have the name 'a'; give each column a name of its own",
+    ),
+    "column named like another": (
+        ("every_ms = 30", 'columns = { key = "value" }'),
+        "read.columns: key and value have the name 'value'",
+    ),
     "promise": (("[computes]", '[promises]\nguarantee = "once"\n[computes]'), "promises.guarantee: 'once' is none of"),
 }
 
