@@ -115,6 +115,7 @@ def _problems(pipeline: Pipeline) -> list[str]:
     ]
     found += [f"read.columns.{name}: a row has {', '.join(ROW)}" for name in file.read.columns if name not in ROW]
     found += [f"{where} is empty" for where, command in commands_of(file) if not command]
+    found += _text_problems(file)
     found += number_problems(file) + pause_problems(_programs(file)) + column_problems(file)
     found += _feed_problems(file.feed) + _read_problems(file.read) + _commits_problems(file)
     found += _computes_problems(file.computes) + _last_record_problems(file)
@@ -201,6 +202,17 @@ def _texts_of_cutproof(file: PipelineFile) -> list[tuple[str, str]]:
     for where, aim in aims_of(file):
         texts += [(f"{where}.{field}", value) for field, value in _texts_of(aim) if field != "log"]
     return texts
+
+
+def _text_problems(file: PipelineFile) -> list[str]:
+    """Texts and names that no command can be given."""
+    texts = [*_texts(file), *((f"parameters.{name}", value) for name, value in file.parameters.items())]
+    return [f"{where}: a text cannot have a NUL character" for where, text in texts if "\0" in text] + [
+        f"{where}.environment: {name!r} is no name of a variable: it is empty, or has = or a NUL character"
+        for where, program in _programs(file)
+        for name in program.environment
+        if not name or "=" in name or "\0" in name
+    ]
 
 
 def _unknown_places(pipeline: Pipeline) -> list[str]:

@@ -112,6 +112,11 @@ REFUSED = {
         ("every_ms = 30", 'columns = { key = "value" }'),
         "read.columns: key and value have the name 'value'",
     ),
+    "variable": (
+        ("ends = false", 'ends = false\nenvironment = { "A=B" = "x" }'),
+        "run.environment: 'A=B' is no name of a variable",
+    ),
+    "no text": (('"careful"]', '"a\\u0000b"]'), "run.start: a text cannot have a NUL character"),
     "promise": (("[computes]", '[promises]\nguarantee = "once"\n[computes]'), "promises.guarantee: 'once' is none of"),
 }
 

@@ -130,6 +130,8 @@ def test_a_program_that_does_not_exist_is_named(keeper: Keeper, tmp_path: Path) 
     with pytest.raises(SubjectFailed, match="the command no-such-program cannot be started: No such file"):
         started(keeper, ["no-such-program"], tmp_path)
     assert ended(keeper, started(keeper, ["true"], tmp_path)) == 0, "and the keeper goes on"
+    with pytest.raises(SubjectFailed, match="cannot be started: embedded null byte"):
+        keeper.start(["true", "a\0b"], environment_of({}), tmp_path, tmp_path / "log")
 
 
 def test_a_command_that_waits_goes_on_when_it_is_told(keeper: Keeper, tmp_path: Path) -> None:
