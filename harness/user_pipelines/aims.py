@@ -16,7 +16,7 @@ from typing import Any
 from ..subject.port import SubjectFailed
 from .description import Aim
 from .output.formats import NotReadable, NotThere, query
-from .places import filled
+from .places import filled, filled_pattern
 
 ANSWERS_WITHIN_S = 1.0
 Value = int | float | str
@@ -79,7 +79,7 @@ class Lookout:
         return Path(found[-1]).name not in _names(self._matching(self.aim.without))
 
     def _matching(self, pattern: str) -> list[str]:
-        return glob.glob(filled(pattern, self._places), recursive=True) if pattern else []
+        return glob.glob(filled_pattern(pattern, self._places), recursive=True) if pattern else []
 
 
 def answer_of(url: str) -> Any:

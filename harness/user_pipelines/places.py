@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import secrets
@@ -23,13 +24,14 @@ NAME_IN_WORDS = "a name has letters, digits, underscores and hyphens"
 PORTS = tuple(f"port{number}" for number in range(1, 10))
 _LISTENED = range(10_000, 32_768)
 """ports that are not those of outgoing connections, which begin at the end on Linux"""
-_PLACE = re.compile(r"\{(\w+)\}")
+_PLACE = re.compile(r"\{\{(?P<itself>[A-Za-z_]\w*)\}\}|(?<!\$)\{(?P<place>[A-Za-z_]\w*)\}")
+"""a place, or with both braces twice the text that looks like one; ${NAME} is none"""
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 
 
 def places_in(text: str) -> list[str]:
     """The names of a text's places."""
-    return _PLACE.findall(text)
+    return [found["place"] for found in _PLACE.finditer(text) if found["place"]]
 
 
 def is_port(name: str) -> bool:
@@ -38,8 +40,15 @@ def is_port(name: str) -> bool:
 
 
 def filled(text: str, places: Mapping[str, str]) -> str:
-    """A text with its places filled in; what is not one of them stays as it is."""
-    return _PLACE.sub(lambda found: places.get(found[1], found[0]), text)
+    """A text with its places filled in; what is not one of them stays as it is, and {{name}} becomes {name}."""
+    return _PLACE.sub(
+        lambda found: places.get(found["place"], found[0]) if found["place"] else f"{{{found['itself']}}}", text
+    )
+
+
+def filled_pattern(text: str, places: Mapping[str, str]) -> str:
+    """A pattern of files with its places filled in.  A folder's name is no pattern; a parameter may be one."""
+    return filled(text, {name: glob.escape(value) if name in PLACES else value for name, value in places.items()})
 
 
 def variables_in(text: str) -> list[str]:

@@ -219,7 +219,8 @@ def _unknown_places(pipeline: Pipeline) -> list[str]:
     file = pipeline.file
     known = [*(place for place in PLACES if place != PARALLELISM), *pipeline.parameters]
     found = [
-        f"{where}: {{{place}}} is none of {', '.join(f'{{{one}}}' for one in known)}"
+        f"{where}: {{{place}}} is none of {', '.join(f'{{{one}}}' for one in known)};"
+        f" {{{{{place}}}}} stands for the text itself"
         for where, text in _texts(file)
         for place in places_in(text)
         if place not in known and not is_port(place) and (place, where) != (PARALLELISM, "commands.resume")

@@ -20,7 +20,7 @@ from ....properties.model.workload import Row
 from ...subject.port import SubjectFailed
 from ..description import ROW, Read
 from ..needs.extras import module
-from ..places import expanded, filled
+from ..places import expanded, filled, filled_pattern
 from .topic import TopicReader
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Output:
         return (key, value, tag or 0, tag2 or 0)
 
     def _files(self) -> list[Path]:
-        found = sorted(Path(one) for one in glob.glob(filled(self._read.path, self._places), recursive=True))
+        found = sorted(Path(one) for one in glob.glob(filled_pattern(self._read.path, self._places), recursive=True))
         self.absent = "" if found else f"read.path: no file matches {self._read.path}"
         return found
 
