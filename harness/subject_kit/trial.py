@@ -355,7 +355,13 @@ def _unsteady(subject: Subject, ran: Sequence[Ran]) -> Iterator[str]:
     disturbed = next((one for one in ran if _fired(one)), ran[0] if ran else None)
     if disturbed is None or subject.capabilities.real_time:
         return
-    again = history_of(subject, disturbed.scenario)
+    number = disturbed.index
+    try:
+        again = history_of(subject, disturbed.scenario)
+    except CutproofError:
+        raise
+    except Exception as error:  # of a user's adapter: anything
+        yield f"scenario {number} could be run once, and not a second time: {one_line(error)}"
+        return
     if msgspec.json.encode(again) != msgspec.json.encode(disturbed.history):
-        number = disturbed.index
         yield f"two runs of scenario {number} differ: declare `real_time=True`, or take chance out of the engine"

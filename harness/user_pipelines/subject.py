@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from collections.abc import Mapping
@@ -122,8 +123,17 @@ class PipelineSubject:
         places = {"python": "python3", "pipeline": str(self.pipeline.folder)}
         for where, command in commands_of(self.pipeline.file):
             program = filled(command[0], places)
-            if not program.startswith("{") and shutil.which(program) is None:
+            if "/" in program and not program.startswith(("{", "/")):
+                told = f"{where}: {program!r} is looked for in the run's own folder; a path begins with / or a place"
+                raise UsageError(f"{self.pipeline.path}: {told}, such as {{pipeline}}")
+            path = filled(self._environment_at(where).get("PATH", os.environ.get("PATH", os.defpath)), places)
+            if not program.startswith("{") and "{" not in path and shutil.which(program, path=path) is None:
                 raise UsageError(f"{self.pipeline.path}: there is no program {program!r}; {where} starts it")
+
+    def _environment_at(self, where: str) -> dict[str, str]:
+        """The variables that the file adds for a command, which has this place in it."""
+        role = self.pipeline.file.roles.get(where.split(".")[1]) if where.startswith("roles.") else None
+        return (role or self.pipeline.file.run).environment
 
     @property
     def asks_pyspark(self) -> bool:

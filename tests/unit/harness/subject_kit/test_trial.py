@@ -241,6 +241,21 @@ def test_a_witness_that_one_history_lacks_is_missing() -> None:
     assert [name for name, there in trial.witnesses.items() if not there] == ["network"]
 
 
+def test_an_adapter_that_raises_in_the_run_that_is_repeated_keeps_its_checklist(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(trials, "SCENARIOS", 3)
+    numbers = itertools.count()
+
+    def break_down(_: History) -> None:
+        if next(numbers) >= 3:
+            raise KeyError("left over")
+
+    trial = _tried(break_down)
+    assert trial.scenarios == 3
+    assert "could be run once, and not a second time: KeyError: 'left over'" in _todo(trial)
+
+
 def test_chance_is_noticed_in_virtual_time_and_allowed_in_real_time() -> None:
     numbers = itertools.count()
 

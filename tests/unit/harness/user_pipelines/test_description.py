@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from cutproof.harness.runtime.exit_codes import UsageError
+from cutproof.harness.user_pipelines.aims import Lookout
+from cutproof.harness.user_pipelines.description import Aim, Read
 from cutproof.harness.user_pipelines.library import SHIPPED, listed, path_of
 from cutproof.harness.user_pipelines.needs import extras
-from cutproof.harness.user_pipelines.places import PORTS, filled, free_ports
+from cutproof.harness.user_pipelines.output.formats import Output
+from cutproof.harness.user_pipelines.places import PORTS, filled, free_ports, places_in
 from cutproof.harness.user_pipelines.reading import read_pipeline
 from cutproof.harness.user_pipelines.subject import PipelineSubject, name_of_pipeline, pipeline_called
 from unit.harness.user_pipelines.toys import FILE, toy
@@ -135,6 +138,21 @@ def test_what_is_wrong_with_a_file_is_said_in_one_line(name: str, tmp_path: Path
     assert "\n" not in str(raised.value)
 
 
+def test_what_is_no_place_stays_as_it_is_and_two_braces_stand_for_one() -> None:
+    text = "${HOME} [0-9]{3} {{input}} {input}"
+    assert filled(text, {"input": "/i", "HOME": "no"}) == "${HOME} [0-9]{3} {input} /i"
+    assert places_in(text) == ["input"]
+
+
+def test_a_folder_in_a_pattern_of_files_is_no_pattern_and_a_parameter_may_be_one(tmp_path: Path) -> None:
+    (folder := tmp_path / "x[1]").mkdir()
+    (folder / "a.jsonl").write_text('{"key": 1, "value": 2, "tag": 3}')
+    places = {"output": str(folder), "names": "*.jsonl"}
+    read = Read(format="json-lines", path="{output}/{names}")
+    assert Output(read, places).rows() == [(1, 2, 3, 0)]
+    assert Lookout(Aim(files="{output}/{names}"), places).sees(str)
+
+
 def test_a_file_that_is_not_there_or_no_toml_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no pipeline file"):
         read_pipeline(tmp_path / "nothing.toml")
@@ -210,6 +228,26 @@ def test_a_variable_that_is_not_set_is_refused_before_anything_runs(
         UsageError, match=r"aims\.a-file-is-done\.database: the environment .* no variable \$NOT_SET_URL"
     ):
         pipeline_called(f"pipeline:{path}").check()
+
+
+def test_a_program_is_looked_for_where_its_command_will_find_it(tmp_path: Path) -> None:
+    (folder := tmp_path / "bin").mkdir()
+    (folder / "only-here").write_text("#!/bin/sh\n")
+    (folder / "only-here").chmod(0o755)
+    start = ('start = ["{python}"', 'start = ["only-here"')
+    with pytest.raises(UsageError, match=r"there is no program 'only-here'; run\.start starts it"):
+        PipelineSubject(toy(tmp_path, start)).check()
+    there = ("ends = false", 'ends = false\nenvironment = { PATH = "{pipeline}/bin" }')
+    PipelineSubject(toy(tmp_path, start, there)).check()
+
+
+def test_a_program_in_the_current_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command is run in another folder."""
+    (tmp_path / "here").write_text("#!/bin/sh\n")
+    (tmp_path / "here").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=r"run\.start: '\./here' is looked for in the run's own folder"):
+        PipelineSubject(toy(tmp_path, ('start = ["{python}"', 'start = ["./here"'))).check()
 
 
 def test_a_pipeline_of_the_package_is_a_subject_by_its_own_name() -> None:
