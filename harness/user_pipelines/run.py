@@ -164,6 +164,7 @@ class PipelineRun:
             identity=self._file.promises.identity,
             witnesses=list(WITNESSES),
             committed=committed,
+            unreadable=self._reader.broken or msgspec.UNSET,
             reads=self._journal.reads,
             commits=self._journal.commits if self._file.commits.query else msgspec.UNSET,
             computed=self._computed(),

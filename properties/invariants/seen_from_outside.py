@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from ..model.history import AttemptStarted, CommandIssued, FaultFired, History, JobEnded, Read
 from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..model.words import LIMIT, columns_of, journal_until, plural, row_in_words, why_unapplied
@@ -112,7 +114,7 @@ def _exactly_once(case: Case) -> Verdict:
         lost, extra = _lost(case, view), _extra(case, view)
     if lost or extra:
         return _violated(case, view, lost, extra)
-    return _held(case, view)
+    return _unreadable(case) or _held(case, view)
 
 
 def _no_data_loss(case: Case) -> Verdict:
@@ -131,7 +133,7 @@ def _at_least_once(case: Case) -> Verdict:
     if view.everything is not None:
         invented = Counter(row for row in case.history.committed if row not in view.everything)
     lost = _table(case, view)[0] if case.history.sink == "idempotent" else _lost(case, view)
-    return _violated(case, view, lost, invented) if lost or invented else _held(case, view)
+    return _violated(case, view, lost, invented) if lost or invented else _unreadable(case) or _held(case, view)
 
 
 def _at_most_once(case: Case) -> Verdict:
@@ -141,7 +143,7 @@ def _at_most_once(case: Case) -> Verdict:
     extra = _extra(case, view)
     if extra:
         return _violated(case, view, Counter(), extra)
-    return _exercised(case, "no row was committed" if not case.history.committed else "")
+    return _unreadable(case) or _exercised(case, "no row was committed" if not case.history.committed else "")
 
 
 def _view(case: Case) -> OutsideView | Unknown:
@@ -198,7 +200,22 @@ def _table(case: Case, view: OutsideView) -> tuple[Counter[Row], Counter[Row]]:
 def _violated(case: Case, view: OutsideView, lost: Counter[Row], extra: Counter[Row]) -> Violated:
     where = "the table" if case.history.sink == "idempotent" else "the committed output"
     expected = view.covered if view.cover is not None else view.everything or Counter()
-    return violated_rows(case, lost=lost, extra=extra, expected=expected, where=where, checkpoint=None)
+    rows = violated_rows(case, lost=lost, extra=extra, expected=expected, where=where, checkpoint=None)
+    unreadable = _unreadable(case)
+    return rows if unreadable is None else replace(rows, message=f"{rows.message}; {unreadable.message}")
+
+
+def _unreadable(case: Case) -> Violated | None:
+    """What a reader found in the place of rows: no promise of a sink allows that."""
+    if not case.history.unreadable:
+        return None
+    first, *others = case.history.unreadable
+    more = f", and {len(others):,} more" if others else ""
+    return Violated(
+        difference="no row",
+        message=f"the committed output has what is no row: {first}{more}",
+        events=journal_until(case.history, None),
+    )
 
 
 def _held(case: Case, view: OutsideView) -> Verdict:

@@ -505,7 +505,7 @@ WITNESSES: dict[str, tuple[str, ...]] = {
     "network": ("channels",),
     "snapshots": ("stored", "completed", "logs"),
     "store": ("transactions", "passing", "written"),
-    "reader": ("committed", "reads"),
+    "reader": ("committed", "unreadable", "reads"),
     "journal": ("journal", "commits"),
     "listing": ("residue",),
 }
@@ -537,6 +537,8 @@ class History(Entry, kw_only=True, omit_defaults=False):
     written: list[Written] = []
     committed: list[Row] = []
     """what an independent reader sees at the end: in the order they became visible; of an idempotent sink the table"""
+    unreadable: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """what the reader found at the end in the place of rows and could not read as such, each in words"""
     reads: list[Read] = []
     commits: list[Commit] | msgspec.UnsetType = msgspec.UNSET
     """of an engine that is seen from outside alone"""

@@ -13,8 +13,9 @@ import glob
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ....properties.model.workload import Row
 from ...subject.port import SubjectFailed
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 Found = list[dict[str, Any]]
 """the rows of a query"""
+Part = TypeVar("Part")
 READ, COMMITS = "read.query", "commits.query"
 WRITER_WAS_KILLED = ("SQLITE_READONLY_ROLLBACK", "SQLITE_READONLY_RECOVERY", "SQLITE_READONLY_CANTINIT")
 """what SQLite says to a reader while a killed process's transaction has not been undone, which takes a writer"""
@@ -45,6 +47,10 @@ class NotReadable(SubjectFailed):
     """The output cannot be read just now: a file is being replaced, or a table is locked."""
 
 
+class NoRow(SubjectFailed):
+    """A part of the output that has rows' place and is none: two lines that run into each other, half a file."""
+
+
 class Output:
     """Where a pipeline's output is, in one run."""
 
@@ -60,23 +66,25 @@ class Output:
         self._printed_by = printed_by
         self._topic: TopicReader | None = None
         self._at_rest = False
+        self._broken: list[str] | None = None
         self.absent = "it was never read"
         """why the last read found nothing to read: no file, no table; empty if it found something"""
         self._columns = [(name, read.columns.get(name, name)) for name in ROW]
 
-    def rows(self, *, at_rest: bool = False) -> list[Row]:
+    def rows(self, *, at_rest: bool = False, broken: list[str] | None = None) -> list[Row]:
         """The committed rows; `at_rest`: nobody writes any more.
 
+        What is no row is added to `broken`, each in one line; without that list it raises NoRow.
         Raises SubjectFailed, in one line, for a row that has other columns or other values, and NotReadable if the
         output cannot be read just now.
         """
-        self._at_rest = at_rest
+        self._at_rest, self._broken = at_rest, broken
         found: dict[str, Callable[[], Iterable[dict[str, Any]]]]
         found = {"json-lines": self._json_lines, "csv": self._csv, "parquet": self._parquet}
         found |= {"sqlite": self._sqlite, "postgres": self._postgres, "delta": self._delta}
         found |= {"iceberg": self._iceberg, "kafka": self._kafka, "command": self._command}
         try:
-            return [self._row(one) for one in found[self._read.format]()]
+            return [row for one in found[self._read.format]() for row in self._or_broken(partial(self._row, one))]
         except OSError as error:  # a file has gone since it was listed
             raise NotReadable(f"read.path: {error.strerror or error}") from error
 
@@ -84,6 +92,16 @@ class Output:
         """Close what a reader keeps open."""
         if self._topic is not None:
             self._topic.close()
+
+    def _or_broken(self, read: Callable[[], Part]) -> list[Part]:
+        """What is read; nothing if that is no row."""
+        try:
+            return [read()]
+        except NoRow as error:
+            if self._broken is None:
+                raise
+            self._broken.append(str(error))
+            return []
 
     def _row(self, found: Mapping[str, Any]) -> Row:
         values: list[int | None] = []
@@ -106,7 +124,7 @@ class Output:
 
     def _json_lines(self) -> Iterator[dict[str, Any]]:
         for path in self._committed(self._files()):
-            yield from _json_objects(path.read_text(encoding="utf-8", errors="replace"), f"{path.name} has a line")
+            yield from self._objects(path.read_text(encoding="utf-8", errors="replace"), f"{path.name} has a line")
 
     def _csv(self) -> Iterator[dict[str, Any]]:
         for path in self._committed(self._files()):
@@ -116,14 +134,19 @@ class Output:
                 yield from (row for row in csv.DictReader([lines[0], last]) if None not in row.values())
 
     def _parquet(self) -> Iterator[dict[str, Any]]:
+        for path in self._committed(self._files()):
+            yield from (row for rows in self._or_broken(partial(self._rows_of_parquet, path)) for row in rows)
+
+    def _rows_of_parquet(self, path: Path) -> list[dict[str, Any]]:
         import pyarrow.parquet as parquet
         from pyarrow import ArrowInvalid
 
-        for path in self._committed(self._files()):
-            try:
-                yield from parquet.read_table(path).to_pylist()
-            except ArrowInvalid as error:
-                raise NotReadable(f"{path.name} is no whole Parquet file: {' '.join(str(error).split())}") from error
+        try:
+            rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+        except ArrowInvalid as error:
+            kind = NoRow if self._at_rest else NotReadable
+            raise kind(f"{path.name} is no whole Parquet file: {' '.join(str(error).split())}") from error
+        return rows
 
     def _iceberg(self) -> Iterable[dict[str, Any]]:
         """The rows of the newest snapshot of a table in a folder of its own."""
@@ -170,15 +193,24 @@ class Output:
         self.absent = ""
         try:
             for value in self._topic.values():
-                yield _json_object((value or b"").decode(errors="replace"), f"the topic {topic} has a value")
+                text = (value or b"").decode(errors="replace")
+                yield from self._or_broken(partial(_json_object, text, f"the topic {topic} has a value"))
         except LookupError as error:
             self.absent = f"read.topic: {error}"
         except OSError as error:
             raise NotReadable(f"read.servers: {error.strerror or error}") from error
 
+    def _objects(self, text: str, what: str) -> Iterator[dict[str, Any]]:
+        """The JSON objects of a text's lines; `what` says what a line that is none is part of."""
+        lines, last = _lines(text)
+        for line in lines:
+            yield from self._or_broken(partial(_json_object, line, what))
+        with contextlib.suppress(NoRow):  # a part of a line is no object
+            yield from [_json_object(last, what)] if last else []
+
     def _command(self) -> Iterable[dict[str, Any]]:
         self.absent = ""
-        return _json_objects(self._printed_by(), "read.command: it has printed a line")
+        return self._objects(self._printed_by(), "read.command: it has printed a line")
 
     def _delta(self) -> list[dict[str, Any]]:
         path = filled(self._read.path, self._places)
@@ -342,19 +374,10 @@ def _json_object(text: str, what: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        raise SubjectFailed(f"{what} that is not JSON: {text[:LINE]}") from None
+        raise NoRow(f"{what} that is not JSON: {text[:LINE]}") from None
     if not isinstance(found, dict):
-        raise SubjectFailed(f"{what} that is no JSON object: {text[:LINE]}")
+        raise NoRow(f"{what} that is no JSON object: {text[:LINE]}")
     return found
-
-
-def _json_objects(text: str, what: str) -> Iterator[dict[str, Any]]:
-    """The objects of a text's lines."""
-    lines, last = _lines(text)
-    for line in lines:
-        yield _json_object(line, what)
-    with contextlib.suppress(SubjectFailed):  # a part of a line is no object
-        yield from [_json_object(last, what)] if last else []
 
 
 def _lines(text: str) -> tuple[list[str], str]:
@@ -388,7 +411,17 @@ def _whole(value: Any, column: str) -> int | None:
     try:
         whole = int(value)
     except (TypeError, ValueError, OverflowError):
-        raise SubjectFailed(f"the column {column!r} of the output is no whole number: {str(value)[:LINE]!r}") from None
+        kind = SubjectFailed if _is_number(value) else NoRow  # 2.5 is a query's fault, 2{"key" that of a torn line
+        raise kind(f"the column {column!r} of the output is no whole number: {str(value)[:LINE]!r}") from None
     if not isinstance(value, str) and whole != value:
         raise SubjectFailed(f"the column {column!r} of the output is no whole number: {value!r}")
     return whole
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a number of any kind, or the text of one."""
+    try:
+        float(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True

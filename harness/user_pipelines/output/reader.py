@@ -20,6 +20,8 @@ from .formats import NotReadable, Output
 
 READABLE_WITHIN_S = 30.0
 """how long the output may be out of reach in the end"""
+WHOLE_WITHIN_S = 3.0
+"""how long a role may take in the end to make whole what is no row"""
 
 
 class Reader:
@@ -50,6 +52,9 @@ class Reader:
         self._by_record = by_record
         self.rows: list[Row] = []
         """those that the last read has seen"""
+        self.broken: list[str] = []
+        """what was no row in the end, each in one line"""
+        self._has_seen_rows = False
         self.changed_at = time.monotonic()
         """when a read has seen other rows than the one before it"""
 
@@ -81,9 +86,10 @@ class Reader:
         began = self._journal.next()
         self._read_at = time.monotonic()
         try:
-            rows = self._output.rows()
+            rows = self._rows(broken := [])
         except NotReadable:
             return
+        self._demand_rows(broken)
         marker = self._output.marker
         if marker > self._given and not self._journal.disturbed:  # else it counts what was processed twice
             raise SubjectFailed(f"commits.query: it says {marker}, and there are {self._given} records")
@@ -96,16 +102,34 @@ class Reader:
 
         `wait` lets time pass until it is tried again.
         """
-        deadline = time.monotonic() + READABLE_WITHIN_S
+        began = time.monotonic()
         while True:
             try:
-                rows = self._output.rows(at_rest=True)
-                self._journal.note("output-read", "reader", "in the end", amount=len(rows))
-                return rows
+                rows = self._rows(broken := [], at_rest=True)
             except NotReadable:
-                if time.monotonic() > deadline:
+                if time.monotonic() > began + READABLE_WITHIN_S:
                     raise
+            else:
+                if not broken or time.monotonic() > began + WHOLE_WITHIN_S:
+                    self._demand_rows(broken)
+                    self.broken = broken
+                    self._journal.note("output-read", "reader", "in the end", amount=len(rows))
+                    return rows
             wait()
+
+    def _rows(self, broken: list[str], *, at_rest: bool = False) -> list[Row]:
+        """The committed rows; what is no row is added to `broken`."""
+        rows = self._output.rows(at_rest=at_rest, broken=broken)
+        self._has_seen_rows = self._has_seen_rows or bool(rows)
+        return rows
+
+    def _demand_rows(self, broken: list[str]) -> None:
+        """Raise SubjectFailed for what is no row, unless a fault may have broken it: then it is judged.
+
+        If no row was ever read, or nothing was disturbed, the file says wrongly what is read.
+        """
+        if broken and not (self._journal.disturbed and self._has_seen_rows):
+            raise SubjectFailed(broken[0])
 
     def halfway(self) -> Callable[[], bool]:
         """Whether rows are visible that were not when it was asked last."""

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as arrow
@@ -14,7 +15,12 @@ import pytest
 
 from cutproof.harness.subject.port import SubjectFailed
 from cutproof.harness.user_pipelines.description import Read
+from cutproof.harness.user_pipelines.journal import Journal
+from cutproof.harness.user_pipelines.output import reader as reading_rows
 from cutproof.harness.user_pipelines.output.formats import NotReadable, Output, query, query_sqlite
+from cutproof.harness.user_pipelines.output.reader import Reader
+from cutproof.harness.user_pipelines.reading import read_pipeline
+from unit.harness.user_pipelines.toys import toy
 
 ROWS = [(1, 2, 3, 0), (None, -4, 5, 6)]
 
@@ -50,6 +56,47 @@ def test_the_last_line_counts_without_a_newline(name: str, tmp_path: Path) -> No
     if name != "command":
         (tmp_path / "a").write_text("\n".join(lines)[:-3])
         assert read.rows(at_rest=True) == [(1, 2, 3, 0)]
+
+
+SQLITE = (
+    'format = "sqlite"\npath = "{state}/toy.db"\nquery = "SELECT key, n AS value, 0 AS tag FROM rows"',
+    'format = "json-lines"\npath = "{output}/a"',
+)
+TORN = '{"key": 2{"key": 2, "value": 3, "tag": 4}'
+
+
+@pytest.mark.parametrize(
+    ("rows_before", "fault", "judged"), [(True, True, True), (False, True, False), (True, False, False)]
+)
+def test_what_is_no_row_is_judged_if_a_fault_may_have_broken_it(
+    rows_before: bool, fault: bool, judged: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading_rows, "WHOLE_WITHIN_S", 0.0)
+    line = '{"key": 1, "value": 2, "tag": 3}\n'
+    path = toy(tmp_path, SQLITE)
+    journal = Journal()
+    reader = Reader(read_pipeline(path).file, {"output": str(tmp_path)}, str, journal, records=9, expected=Counter())
+    (tmp_path / "a").write_text(line * rows_before)
+    reader.read()
+    if fault:
+        journal.fired(0, "kill", "halfway", "", 1)
+    (tmp_path / "a").write_text(line * rows_before + TORN + "\n")
+    if not judged:
+        with pytest.raises(SubjectFailed, match=r"^a has a line that is not JSON: \{"):
+            reader.read()
+        return
+    reader.read()
+    assert reader.final_rows(lambda: None) == [(1, 2, 3, 0)]
+    assert reader.broken == [f"a has a line that is not JSON: {TORN}"]
+
+
+def test_half_a_file_of_parquet_is_no_row_once_the_run_is_over(tmp_path: Path) -> None:
+    parquet.write_table(table((1, 2, 3)), tmp_path / "a.parquet")
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 and no end")
+    broken: list[str] = []
+    read = output(tmp_path, format="parquet", path="{output}/*.parquet")
+    assert read.rows(at_rest=True, broken=broken) == [(1, 2, 3, 0)]
+    assert broken[0].startswith("b.parquet is no whole Parquet file: ")
 
 
 def table(*rows: tuple[int | None, int, int]) -> arrow.Table:

@@ -203,6 +203,17 @@ def test_a_repeated_row_a_lost_one_and_a_wrong_one_are_told_apart() -> None:
     assert reason(verdicts([*ROWS, ROWS[0]])["no-data-loss"]) == "holds"
 
 
+def test_what_is_no_row_violates_what_is_promised_and_is_named() -> None:
+    torn = ['a.jsonl has a line that is not JSON: {"key": 2{"key": 2}', "b.parquet is no whole Parquet file"]
+    found = verdicts(ROWS, unreadable=torn)
+    assert difference(found["exactly-once"]) == "no row"
+    assert f"what is no row: {torn[0]}, and 1 more" in str(found["exactly-once"])
+    assert reason(found["no-data-loss"]) == "holds"
+    lost = verdicts(ROWS[1:], unreadable=torn)["no-data-loss"]
+    assert difference(lost) == "lost row"
+    assert torn[0] in str(lost)
+
+
 @pytest.mark.parametrize(
     "journal",
     [
