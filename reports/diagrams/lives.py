@@ -16,7 +16,7 @@ from ..svg import element, label, path, title
 from ..words import duration, plural
 from .diagram import BOTTOM, SHEET, Diagram, picture_of
 from .labels import HEIGHT, Box
-from .lives_layout import AIMS, COMMANDS, FEED, OUTPUT, PROXIES, Event, Life, Scale, TimeLine, lives_of
+from .lives_layout import AIMS, COMMANDS, COMMITS, FEED, OUTPUT, PROXIES, Event, Life, Scale, TimeLine, lives_of
 from .marks import mark_at
 
 TOP = 24
@@ -251,7 +251,7 @@ def _time(at_us: int) -> str:
 
 def _words(lives: TimeLine) -> Iterator[tuple[str, str, str]]:
     """(time, who, what) of everything: the text form of the picture."""
-    who = {AIMS: "aim", COMMANDS: "command", PROXIES: "proxy", OUTPUT: "reader", FEED: "feed"}
+    who = {AIMS: "aim", COMMANDS: "command", PROXIES: "proxy", COMMITS: "commits", OUTPUT: "reader", FEED: "feed"}
     found = [(one.at_us, who.get(one.lane, one.lane), one.words) for one in lives.events]
     for name, taken in lives.counters.items():
         found += [(one.at_us, name, f"counter shows {_value(one)}") for one in taken]

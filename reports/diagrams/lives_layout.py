@@ -33,10 +33,11 @@ from ..words import sentence
 
 AIMS = "aims met"
 COMMANDS = "commands"
+COMMITS = "commits seen"
 OUTPUT = "rows seen"
 FEED = "records given"
 PROXIES = "faults of proxies"
-OTHER_LANES = (AIMS, COMMANDS, PROXIES, OUTPUT, FEED)
+OTHER_LANES = (AIMS, COMMANDS, PROXIES, COMMITS, OUTPUT, FEED)
 """no process has such a name"""
 OWN = "pipeline"
 """the pipeline's own process, beside its roles"""
@@ -88,7 +89,7 @@ class TimeLine(Value, kw_only=True):
     """A whole picture."""
 
     lanes: tuple[str, ...]
-    """commands, aims, faults of proxies, and the processes"""
+    """commands, aims, faults of proxies, commits, and the processes"""
     events: tuple[Event, ...]
     """in order"""
     lives: tuple[Life, ...]
@@ -103,13 +104,14 @@ def lives_of(history: History | None, rows: Sequence[RowPair]) -> TimeLine | Non
     if history is None or not any(entry.what == "process-started" for entry in history.timeline):
         return None
     expected = Counter(row.expected for row in rows if row.expected is not None) or None
-    events = sorted([*_of_pipeline(history), *_of_reader(history, expected)], key=lambda one: one.order)
+    found = [*_of_pipeline(history), *_of_reader(history, expected), *_of_commits(history)]
+    events = sorted(found, key=lambda one: one.order)
     counters = {} if not isinstance(history.counters, dict) else history.counters
     # The pipeline's own process is started behind all roles, and drawn above them.
     named = dict.fromkeys(one.lane for one in events)
     processes = sorted((name for name in named if name not in OTHER_LANES), key=lambda name: name != OWN)
     return TimeLine(
-        lanes=(*(lane for lane in (COMMANDS, AIMS, PROXIES) if lane in named), *processes),
+        lanes=(*(lane for lane in (COMMANDS, AIMS, PROXIES, COMMITS) if lane in named), *processes),
         events=tuple(events),
         lives=tuple(life for process in processes for life in _lives(process, history.timeline)),
         counters={name: tuple(taken) for name, taken in counters.items()},
@@ -196,6 +198,23 @@ def _of_reader(history: History, expected: Counter[Row] | None) -> Iterator[Even
         if rows != before or not number or entry.detail:
             yield _read(entry, before, rows, _faulty(history, entry, before, rows, expected), columns_of(history))
         before = rows
+
+
+def _of_commits(history: History) -> Iterator[Event]:
+    """The pipeline's own markers of commits, each when a read first saw it: nobody knows when it was made."""
+    reads = [entry for entry in history.timeline if entry.what == "output-read"]
+    for commit in history.commits or []:
+        seen = next((entry for entry in reads if entry.order > commit.order), None)
+        records = sum(commit.positions.values())
+        if seen is not None:
+            yield Event(
+                order=commit.order,
+                at_us=seen.at_us,
+                lane=COMMITS,
+                what="commit-seen",
+                words=f"the first {plural(records, 'record')} are seen to be committed",
+                label=f"{records:,}",
+            )
 
 
 class _Faulty(NamedTuple):

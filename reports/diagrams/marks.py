@@ -134,6 +134,7 @@ SIGNS: dict[str, Sign] = {
     "transaction-pre-committed": _sealed,
     "commit-requested": _asked,
     "commit-answered": _committed,
+    "commit-seen": _committed,
     "transaction-aborted": _aborted,
     "fault-fired": _bolt,
     "command-issued": _flag,

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
-from cutproof.properties.model.history import Computed, History
+from cutproof.properties.model.history import Commit, Computed, History
 from cutproof.properties.model.workload import Row
 from cutproof.reports.diagrams.diagram import Diagram
 from cutproof.reports.diagrams.lives import CHARACTER, time_line_of
@@ -58,6 +58,26 @@ def test_each_process_has_a_lane_with_its_lives() -> None:
         ("broker", 1, 180_000, None),
     ]
     assert [life.pauses for life in lives.lives] == [(), (), ((180_450_000, 180_650_000),)]
+
+
+def test_markers_of_commits_have_a_lane_where_a_reader_has_seen_them() -> None:
+    history, rows = repeating()
+    first, second = (read.ended for read in history.reads[1:3])
+    commits = [
+        Commit(commit=1, order=first, positions={0: 2}),
+        Commit(commit=2, order=second, positions={0: 1_200}),
+        Commit(commit=3, order=10_000, positions={0: 1_300}),
+    ]
+    # In a real history a commit comes just before the end of the read that saw it.
+    timeline = [replace(entry, order=2 * entry.order + 1) for entry in history.timeline]
+    commits = [replace(one, order=2 * one.order) for one in commits]
+    run = replace(history, timeline=timeline, commits=commits), rows
+    seen = of(run, "commit-seen")
+    assert [(one.at_us, one.label) for one in seen] == [(180_100_000, "2"), (180_180_000, "1,200")]
+    assert seen[1].words == "the first 1,200 records are seen to be committed"
+    assert laid_out(run).lanes == ("commands", "aims met", "commits seen", "pipeline", "broker")
+    assert drawn(run).picture.count('class="mark commit-seen"') == 2
+    assert ("180.10 s", "commits", "the first 2 records are seen to be committed") in drawn(run).words
 
 
 def test_a_process_may_have_any_name_and_its_beginning_may_be_unknown() -> None:
