@@ -63,6 +63,18 @@ class FaultCounts(Value, kw_only=True):
     """by phase of the job: how many fired in it"""
 
 
+class AimCounts(Value, kw_only=True):
+    """An aim of a pipeline: a moment that can be seen from outside."""
+
+    planned: int = 0
+    """faults and stops that waited for it"""
+    met: int = 0
+    """how often it was met while they waited, counted for each of them; one may wait for the second or third time that
+    it is met"""
+    fired: int = 0
+    """those that struck, or were requested, at it"""
+
+
 class CommandCounts(Value, kw_only=True):
     """Commands of one kind; `drain` counts stops that ended all input first."""
 
@@ -290,6 +302,8 @@ class Summary(Value, kw_only=True):
     """the capabilities that the subject does not have, which were not tried"""
     counters: dict[str, CounterCounts] = {}
     """of a pipeline that was run from outside: what it counts itself, by name"""
+    aims: dict[str, AimCounts] = {}
+    """of a pipeline that was run from outside: its aims, by name"""
     unapplied: dict[str, int] = {}
     """faults, commands and schedule perturbations that were planned and never applied, by kind"""
     why_unapplied: dict[str, dict[str, int]] = {}

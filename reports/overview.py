@@ -270,6 +270,15 @@ def heat_map(summary: Summary) -> HeatMap:
     return HeatMap(phases=phases, lines=tuple(lines))
 
 
+def aims_lead(summary: Summary) -> str:
+    """How often each aim of a pipeline was met, in one sentence; empty if nothing was aimed."""
+    words = (
+        f"{name} {counts.met:,} ({counts.planned:,} planned, {counts.fired:,} fired)"
+        for name, counts in summary.aims.items()
+    )
+    return f"Aims met: {', '.join(words)}." if summary.aims else ""
+
+
 def never(summary: Summary) -> tuple[str, ...]:
     """What the run did not reach, each in one sentence."""
     heat = heat_map(summary)

@@ -8,6 +8,7 @@ from textwrap import wrap
 from .coverage import WAYS, coverage_lead, stops_shown
 from .model import Counterexample, CounterexampleView, RowPair, StopCounts, Summary
 from .overview import (
+    aims_lead,
     asked_lead,
     by_reason,
     companion_lead,
@@ -121,6 +122,7 @@ def _tried(summary: Summary) -> Iterator[str]:
     for sentence in (
         f"{_fired(summary)} {restarts_lead(summary)}".strip(),
         "" if summary.pipeline else coverage_lead(summary.coverage),
+        aims_lead(summary),
         *never(summary),
     ):
         yield from _wrapped(sentence)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import ClassVar
 
 import msgspec
 
+from ...faults.plan import AtAim
 from ...properties.invariants import seen_from_outside
 from ...properties.model.history import (
     AttemptRunning,
     AttemptStarted,
     CheckpointAborted,
     CheckpointTriggered,
+    CommandIssued,
     CommandReturned,
     FaultFired,
     History,
@@ -45,6 +48,14 @@ class PartRestarted(Value, frozen=True, kw_only=True):
     tasks: tuple[str, ...]
 
 
+class Aimed(Value, frozen=True, kw_only=True):
+    """What waited for an aim, how often the aim was met meanwhile, and what began at it."""
+
+    planned: int = 0
+    met: int = 0
+    fired: int = 0
+
+
 class Measured(Value, frozen=True, kw_only=True):
     """The counts of a history; times in µs of the run's clock."""
 
@@ -67,6 +78,8 @@ class Measured(Value, frozen=True, kw_only=True):
     recovery_times_us: tuple[int, ...] = ()
     counters: dict[str, int | float | str] = {}
     """what a pipeline's own counters showed in the end, by name"""
+    aims: dict[str, Aimed] = {}
+    """by name: the aims of a pipeline that faults and stops waited for"""
 
 
 class Outcome(Value, frozen=True, kw_only=True):
@@ -227,5 +240,21 @@ def measure(scenario: Scenario, history: History) -> Measured:
         counters={}
         if not isinstance(history.counters, dict)
         else {name: taken[-1].value for name, taken in history.counters.items() if taken},
+        aims=_aims(scenario, history),
         recovery_times_us=tuple(ran.at_us - (began.at_us if began else ran.at_us) for ran, began in recovered),
     )
+
+
+def _aims(scenario: Scenario, history: History) -> dict[str, Aimed]:
+    """The aims that faults and commands of a scenario have."""
+    fired = {entry.fault for entry in history.journal if isinstance(entry, FaultFired)}
+    issued = {entry.command for entry in history.journal if isinstance(entry, CommandIssued)}
+    met = Counter(entry.detail for entry in history.timeline if entry.what == "aim-met")
+    found: dict[str, Aimed] = {}
+    for planned, begun in ((scenario.faults, fired), (scenario.commands, issued)):
+        for number, one in enumerate(planned):
+            if isinstance(one.trigger, AtAim):
+                aim = one.trigger.aim
+                before = found.get(aim, Aimed())
+                found[aim] = Aimed(planned=before.planned + 1, met=met[aim], fired=before.fired + (number in begun))
+    return found

@@ -12,6 +12,7 @@ from ...properties.model.verdict import INVARIANTS, Holds, Violated
 from ...properties.model.words import why_unapplied
 from ...properties.spark.unasked import Unasked
 from ...reports.model import (
+    AimCounts,
     Asked,
     BatchCounts,
     CheckpointCounts,
@@ -67,6 +68,7 @@ class Tally:
         self._recoveries_us: list[int] = []
         self._counters: dict[str, list[int | float | str]] = {}
         """by name: what a pipeline's own counter showed at the end of each run"""
+        self._aims: dict[str, Counter[str]] = {}
         self._restarts = Counter[str]()
         self._restarted: dict[str, Counter[str]] = {}
 
@@ -134,6 +136,9 @@ class Tally:
         for words in measured.unapplied:
             if why := why_unapplied(words):
                 self._why_unapplied.setdefault(kind_of_unapplied(words), Counter())[why] += 1
+        for name, aimed in measured.aims.items():
+            counted = self._aims.setdefault(name, Counter())
+            counted.update(planned=aimed.planned, met=aimed.met, fired=aimed.fired)
         for one in measured.restarts:
             self._restarts[one.failover] += 1
             self._restarted.setdefault(one.failover, Counter()).update(one.tasks)
@@ -199,6 +204,7 @@ class Tally:
             },
             records=RecordCounts(read=self._totals["read"], committed=self._totals["committed"]),
             counters={name: _counter(shown) for name, shown in self._counters.items()},
+            aims={name: AimCounts(**counts) for name, counts in sorted(self._aims.items())},
             unapplied=dict(sorted(self._unapplied.items())),
             why_unapplied={kind: dict(why.most_common()) for kind, why in sorted(self._why_unapplied.items())},
             foreign_connections=self._totals["foreign_connections"],

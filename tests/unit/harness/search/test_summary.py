@@ -7,11 +7,13 @@ import pytest
 
 from cutproof.faults.plan import (
     AnyFault,
+    AtAim,
     AtPoint,
     AtTime,
     FailCommit,
     InPhase,
     KillDatabase,
+    KillNode,
     KillProxy,
     KillTask,
     LimitChannel,
@@ -36,11 +38,13 @@ from cutproof.properties.model.history import (
     AttemptStarted,
     CheckpointAborted,
     CheckpointTriggered,
+    CommandIssued,
     CommandReturned,
     Completed,
     FaultFired,
     History,
     JournalEntry,
+    Timed,
 )
 from cutproof.properties.model.verdict import Holds, Unknown, Verdict, Violated
 from cutproof.reports.model import ReportView, RestartCounts, ScenarioCounts
@@ -263,3 +267,34 @@ def test_the_forecast_is_about_right() -> None:
 )
 def test_what_never_applied_is_counted_by_its_kind(words: str, kind: str) -> None:
     assert kind_of_unapplied(words) == kind
+
+
+def test_how_often_an_aim_was_met_is_counted_beside_what_waited_for_it_and_what_struck() -> None:
+    """Two faults and a stop wait for one aim, of which one strikes; nothing meets the other."""
+    common, rare = AtAim(aim="common", occurrence=2), AtAim(aim="rare")
+    faults = (KillNode(node=0, trigger=common), KillNode(node=0, trigger=common), KillNode(node=0, trigger=rare))
+    commands = (StopWithSavepoint(trigger=common),)
+    scenario = msgspec.structs.replace(chain(), faults=faults, commands=commands)
+    history = History(
+        subject="told",
+        guarantee="exactly-once",
+        sink="transactional",
+        witnesses=["reader", "journal"],
+        journal=[
+            FaultFired(order=3, at_us=0, fault=1, kind="kill-node", phase="common"),
+            CommandIssued(order=5, at_us=0, command=0, kind="stop-with-savepoint"),
+        ],
+        timeline=[Timed(order=order, at_us=0, what="aim-met", task="aim", detail="common") for order in (1, 2, 4, 6)],
+    )
+    tally = Tally()
+    for index in range(2):
+        tally.add(outcome_of(index, scenario, history, {}))
+    summary = tally.summary()
+    assert {name: (one.planned, one.met, one.fired) for name, one in summary.aims.items()} == {
+        "common": (6, 8, 4),
+        "rare": (2, 0, 0),
+    }
+    said = " ".join(render_text(summary, verbose=True).split())
+    assert "Aims met: common 8 (6 planned, 4 fired), rare 0 (2 planned, 0 fired)." in said
+    page = render_html(ReportView(summary=summary))
+    assert '<th scope="row">rare</th><td class="n">2</td><td class="n"><strong>never</strong></td>' in page
