@@ -247,6 +247,17 @@ class Commits(Value, frozen=True, kw_only=True):
     the first n records"""
 
 
+class Leaks(Value, frozen=True, kw_only=True):
+    """What must not be left once the pipeline is at rest."""
+
+    files: tuple[str, ...] = ()
+    """patterns: no file and no folder may match one of them"""
+    query: str = ""
+    """SQL: it may have no row"""
+    database: str = ""
+    """what `query` is asked of, as in an aim"""
+
+
 class Computes(Value, frozen=True, kw_only=True):
     """What the output has to be: the operators of the workload, in order, or a query."""
 
@@ -287,6 +298,8 @@ class PipelineFile(Value, frozen=True, kw_only=True):
     feed: Feed = Feed()
     read: Read
     commits: Commits = Commits()
+    leaks: Leaks | None = None
+    """without it nobody looks for what is left, and no-leaks is not judged"""
     computes: Computes = Computes()
     promises: Promises = Promises()
     aims: dict[str, Aim] = {}

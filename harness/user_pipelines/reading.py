@@ -25,6 +25,7 @@ from .description import (
     Commands,
     Computes,
     Feed,
+    Leaks,
     Needs,
     Pipeline,
     PipelineFile,
@@ -118,6 +119,7 @@ def _problems(pipeline: Pipeline) -> list[str]:
     found += _text_problems(file)
     found += number_problems(file) + pause_problems(_programs(file)) + column_problems(file)
     found += _feed_problems(file.feed) + _read_problems(file.read) + _commits_problems(file)
+    found += _leaks_problems(file.leaks)
     found += _computes_problems(file.computes) + _last_record_problems(file)
     found += [
         *_name_problems(file),
@@ -159,6 +161,7 @@ def aims_of(file: PipelineFile) -> list[tuple[str, Aim]]:
 def databases_of(file: PipelineFile) -> list[tuple[str, str]]:
     """Every database that the file names, with its place."""
     found = [("read.dsn", file.read.dsn), ("feed.database", file.feed.database)]
+    found += [] if file.leaks is None else [("leaks.database", file.leaks.database)]
     return [*found, *((f"{where}.database", aim.database) for where, aim in aims_of(file))]
 
 
@@ -199,6 +202,9 @@ def _texts_of_cutproof(file: PipelineFile) -> list[tuple[str, str]]:
     texts += [(f"read.{field}", value) for field, value in _texts_of(file.read)]
     texts.append(("commits.query", file.commits.query))
     texts += [(f"feed.{field}", value) for field, value in _texts_of(file.feed)]
+    if file.leaks is not None:
+        texts += [("leaks.files", pattern) for pattern in file.leaks.files]
+        texts += [(f"leaks.{field}", value) for field, value in _texts_of(file.leaks)]
     for where, aim in aims_of(file):
         texts += [(f"{where}.{field}", value) for field, value in _texts_of(aim) if field != "log"]
     return texts
@@ -327,6 +333,18 @@ def _commits_problems(file: PipelineFile) -> list[str]:
     if file.commits.query and "query" not in READ_FIELDS.get(file.read.format, ()):
         return [f"commits.query: it is asked of the database that the rows are in, and {file.read.format} is none"]
     return []
+
+
+def _leaks_problems(leaks: Leaks | None) -> list[str]:
+    if leaks is None:
+        return []
+    if not leaks.files and not leaks.query:
+        return ["leaks: it takes files, or query and database"]
+    if not all(leaks.files):
+        return ["leaks.files: a pattern is empty"]
+    if leaks.query and not leaks.database:
+        return ["leaks.database is missing; query needs it"]
+    return ["leaks.database goes with query"] if leaks.database and not leaks.query else []
 
 
 def _computes_problems(computes: Computes) -> list[str]:

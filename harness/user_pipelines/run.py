@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from ...faults.plan import AnyFault, AtAim, AtTime, kind_of
-from ...properties.model.history import Computed, FaultFired, History, JobEnded
+from ...properties.model.history import Computed, FaultFired, History, JobEnded, Residue
 from ...properties.model.workload import Row
 from ...properties.reconstruct.commands import STOPS
 from ..scenario.model import AnyCommand, Scenario, StopWithSavepoint
@@ -28,6 +28,7 @@ from .description import HALFWAY, Pipeline
 from .feeding.kinds import feeder_of
 from .job_commands import JobCommands, Stopped
 from .journal import Journal
+from .leaks import Listing
 from .output.reader import Reader, expected_rows, rows_by_record
 from .places import PORTS, free_ports
 from .processes.keeper import Keeper, code_in_words, end_in_words
@@ -40,6 +41,8 @@ from .watches import NOTICED_WITHIN_S, Watch
 TIMEOUTS = 20
 """after so many times `timeout_s` a pipeline whose output goes on changing is cut off"""
 WITNESSES = ("reader", "journal")
+LISTING = "listing"
+"""the witness of what is left, where the file says what must not be"""
 
 
 class PipelineRun:
@@ -123,6 +126,8 @@ class PipelineRun:
         self._stop = self._watch_of_stop()
         self.counters = Counters(self._file.counters, self._places, self._programs.printed_by, self._journal.at_us)
         """what the pipeline counts itself; nobody judges it"""
+        leaks = self._file.leaks
+        self._listing = None if leaks is None else Listing(leaks, self._places, self._folder)
         self._began = time.monotonic()
         self._fed_at = self._given_at = 0.0
         self._was_there = False
@@ -162,7 +167,7 @@ class PipelineRun:
             guarantee=self._file.promises.guarantee,
             sink=self._file.promises.sink,
             identity=self._file.promises.identity,
-            witnesses=list(WITNESSES),
+            witnesses=[*WITNESSES, *([LISTING] if self._listing else [])],
             committed=committed,
             unreadable=self._reader.broken or msgspec.UNSET,
             reads=self._journal.reads,
@@ -173,6 +178,7 @@ class PipelineRun:
             timeline=self._journal.timeline,
             counters=self.counters.taken if self._file.counters else msgspec.UNSET,
             quiet=ended and (self.was_quiet or self._quiet is None),
+            residue=Residue(left=self._listing.left) if self._listing else Residue(),
             cut_short=self._cut_short,
             unapplied=[
                 *(
@@ -200,6 +206,8 @@ class PipelineRun:
             time.sleep(POLL_S)
         self._settle()
         self.counters.finish()  # as long as the pipeline can be asked
+        if self._listing:
+            self._listing.look(self._wait)
         self._own.stop()
         self._programs.resume_all()
         self.proxies.close()

@@ -16,7 +16,7 @@ from ...faults.plan import AnyFault, AtAim, CutChannel, KillNode, PauseNode, kin
 from ...properties.invariants.judge import verdict_of
 from ...properties.model.history import AttemptStarted, CommandReturned, FaultFired, History, JobEnded
 from ...properties.model.verdict import Violated
-from ...properties.model.words import columns_of, plural, row_in_words
+from ...properties.model.words import LIMIT, columns_of, plural, row_in_words
 from ...properties.quick_checker.case import Case
 from ..scenario.model import AnyCommand, Scenario, StopWithSavepoint
 from ..subject.port import SubjectFailed
@@ -31,7 +31,7 @@ AMID_RECORDS = 60
 """of the run in which the pipeline is killed or paused"""
 ENTRIES = (
     *("run", "read", "feed", "roles", "commands", "aims", "proxies", "restored", "stored", "needs", "computes"),
-    *("counters", "commits"),
+    *("counters", "commits", "leaks"),
 )
 """the parts of the file that an error's message may begin with"""
 
@@ -63,7 +63,7 @@ def tried(subject: PipelineSubject, progress: Callable[[str], None] = lambda _: 
     what = _computed(subject.pipeline.file.computes)
     checks = [*_course(subject, history), *_rows(scenario, run, history, what), *_aims(run), *_proxies(run)]
     checks += _quiet(subject, run)
-    checks += _commits(subject, scenario, history)
+    checks += _commits(subject, scenario, history) + _leaks(subject, history)
     works = all(check.ok for check in checks)
     checks += _counters(subject, run)
     if not works:
@@ -127,6 +127,15 @@ def _commits(subject: PipelineSubject, scenario: Scenario, history: History) -> 
     if isinstance(verdict, Violated):
         return [Check(entry="commits", ok=False, seen=f"{verdict.message}: ({verdict.records[0]})")]
     return [Check(entry="commits", ok=last == given, seen=f"in the end it said {last} of {plural(given, 'record')}")]
+
+
+def _leaks(subject: PipelineSubject, history: History) -> list[Check]:
+    """Whether anything is left without any fault."""
+    if subject.pipeline.file.leaks is None:
+        return []
+    left = history.residue.left or []
+    seen = f"{', '.join(left[:LIMIT])} was left, though no fault struck" if left else "nothing was left"
+    return [Check(entry="leaks", ok=not left, seen=seen)]
 
 
 def _restored(

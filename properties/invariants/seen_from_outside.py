@@ -351,7 +351,10 @@ def _failed(case: Case, ended: JobEnded) -> Verdict:
 
 
 def _no_leaks(case: Case) -> Verdict:
-    """Transactions that are left of a job that ended well; files and logs need the witness of the snapshots."""
+    """Transactions, and what its owner says must not be there, that are left of a job that ended well.
+
+    Files and logs of the store need the witness of the snapshots.
+    """
     ended, residue = case.from_outside.ended, case.history.residue
     if ended is None or ended.status not in WELL:
         return _not_observable("the job did not end well, so what it left may still be needed")
@@ -359,6 +362,10 @@ def _no_leaks(case: Case) -> Verdict:
     if left:
         message = f"the job is {ended.status}, and {plural(len(left), 'transaction')} remained, among them {left[0]}"
         return Violated(difference="transaction left", message=message, events=journal_until(case.history, None))
+    if residue.left:
+        names = ", ".join(residue.left[:LIMIT]) + (" …" if len(residue.left) > LIMIT else "")
+        message = f"the job is {ended.status}, and this remained, which must not: {names}"
+        return Violated(difference="left behind", message=message, events=journal_until(case.history, None))
     return _exercised(case, "")
 
 

@@ -471,6 +471,8 @@ class Residue(Entry, kw_only=True, omit_defaults=False):
     logs: list[str] = []
     """of persistent channels"""
     live_sinks: int = 0  # sink subtasks alive at the end
+    left: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """of an engine that is seen from outside: the names of what its owner says must not be there"""
 
 
 class Timed(Entry, kw_only=True):

@@ -120,6 +120,12 @@ REFUSED = {
         "run.environment: 'A=B' is no name of a variable",
     ),
     "no text": (('"careful"]', '"a\\u0000b"]'), "run.start: a text cannot have a NUL character"),
+    "leaks of nothing": (("[computes]", "[leaks]\n[computes]"), "leaks: it takes files, or query and database"),
+    "leaks of no database": (("[computes]", '[leaks]\nquery = "SELECT 1"\n[computes]'), "leaks.database is missing"),
+    "leaks elsewhere": (
+        ("[computes]", '[leaks]\nfiles = ["{tmp}/*"]\n[computes]'),
+        "leaks.files: {tmp} is none of {input}",
+    ),
     "promise": (("[computes]", '[promises]\nguarantee = "once"\n[computes]'), "promises.guarantee: 'once' is none of"),
 }
 

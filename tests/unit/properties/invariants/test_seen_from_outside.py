@@ -398,5 +398,11 @@ def test_no_transaction_is_left_of_a_job_that_ended_well() -> None:
     assert difference(verdicts(ROWS, witnesses=seeing, residue=left)["no-leaks"]) == "transaction left"
     sealed = Residue(prepared_transactions=["tx-3"])
     assert difference(verdicts(ROWS, witnesses=seeing, residue=sealed)["no-leaks"]) == "transaction left"
+    named = verdicts(ROWS, witnesses=seeing, residue=Residue(left=["state/a.tmp", "state/b.tmp"]))["no-leaks"]
+    assert difference(named) == "left behind"
+    assert "which must not: state/a.tmp, state/b.tmp" in str(named)
+    assert reason(verdicts(ROWS, START, FINISHED, witnesses=seeing, residue=Residue(left=[]))["no-leaks"]) == (
+        "not exercised"
+    )
     going_on = (START, FAULT, AGAIN)
     assert reason(verdicts(ROWS, *going_on, witnesses=seeing, residue=left)["no-leaks"]) == "not observable"
