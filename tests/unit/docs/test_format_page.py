@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cutproof.faults.points import PHASES, POINTS
 from cutproof.harness.scenario.files import read_history, read_scenario
 from cutproof.properties.invariants.judge import Judgement, judge
 from cutproof.properties.model import history as contract
@@ -170,3 +171,15 @@ def test_the_reasons_for_which_pyspark_is_not_asked_are_those_of_the_page() -> N
     section = TEXT.partition("## Two judges")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| ([^|]+) \| [^|]+ \|$", section, re.MULTILINE)
     assert [row.strip() for row in rows if row.strip() != "Reason"] == list(REASONS)
+
+
+@pytest.mark.parametrize("page", ["format.md", "pipelines.md"])
+def test_a_page_for_users_of_the_package_has_no_link_into_the_source(page: str) -> None:
+    links = re.findall(r"\]\((\.\./[^)]+)\)", (DOCS / page).read_text(encoding="utf-8"))
+    assert [link for link in links if not link.endswith(".md")] == []
+
+
+def test_the_page_names_every_phase_and_the_page_that_it_refers_to_every_point() -> None:
+    assert [phase for phase in PHASES if f"`{phase}` (" not in TEXT] == []
+    points = (DOCS / "your-engine.md").read_text(encoding="utf-8")
+    assert [point for point in POINTS if f"| `{point}` |" not in points] == []
