@@ -85,8 +85,9 @@ class Reader:
         """Read what is visible.  A reader that comes while a file is replaced, or a table is locked, reads again."""
         began = self._journal.next()
         self._read_at = time.monotonic()
+        broken: list[str] = []
         try:
-            rows = self._rows(broken := [])
+            rows = self._rows(broken)
         except NotReadable:
             return
         self._demand_rows(broken)
@@ -104,8 +105,9 @@ class Reader:
         """
         began = time.monotonic()
         while True:
+            broken: list[str] = []
             try:
-                rows = self._rows(broken := [], at_rest=True)
+                rows = self._rows(broken, at_rest=True)
             except NotReadable:
                 if time.monotonic() > began + READABLE_WITHIN_S:
                     raise
