@@ -11,7 +11,7 @@ from ..runtime.exit_codes import CutproofError, one_line
 from ..subject.names import BUILT, subject_called
 from ..subject.port import Subject, check, closing
 from ..user_pipelines import library
-from ..user_pipelines.run import WITNESSES as SEEN_FROM_OUTSIDE
+from ..user_pipelines.run import witnesses_of
 from ..user_pipelines.subject import PipelineSubject
 from .judgeable import judged_of
 
@@ -111,7 +111,7 @@ def _pipelines() -> Iterator[Listed]:
             problem = _problem(subject)
         except CutproofError as error:
             problem = one_line(error)
-        yield _listed(one.name, "pipeline", subject, SEEN_FROM_OUTSIDE, problem)
+        yield _listed(one.name, "pipeline", subject, witnesses_of(subject.pipeline.file), problem)
 
 
 def _own(name: str) -> Listed:

@@ -24,7 +24,7 @@ from .aims import Lookout
 from .answers import Answers
 from .attempts import Attempts
 from .counters import Counters
-from .description import HALFWAY, Pipeline
+from .description import HALFWAY, Pipeline, PipelineFile
 from .feeding.kinds import feeder_of
 from .job_commands import JobCommands, Stopped
 from .journal import Journal
@@ -41,8 +41,11 @@ from .watches import NOTICED_WITHIN_S, Watch
 TIMEOUTS = 20
 """after so many times `timeout_s` a pipeline whose output goes on changing is cut off"""
 WITNESSES = ("reader", "journal")
-LISTING = "listing"
-"""the witness of what is left, where the file says what must not be"""
+
+
+def witnesses_of(file: PipelineFile) -> tuple[str, ...]:
+    """The witnesses of a run: what is left is listed where the file says what must not be."""
+    return WITNESSES if file.leaks is None else (*WITNESSES, "listing")
 
 
 class PipelineRun:
@@ -167,7 +170,7 @@ class PipelineRun:
             guarantee=self._file.promises.guarantee,
             sink=self._file.promises.sink,
             identity=self._file.promises.identity,
-            witnesses=[*WITNESSES, *([LISTING] if self._listing else [])],
+            witnesses=list(witnesses_of(self._file)),
             committed=committed,
             unreadable=self._reader.broken or msgspec.UNSET,
             reads=self._journal.reads,

@@ -28,7 +28,9 @@ def test_of_a_pipeline_only_what_is_seen_from_outside_is_judged() -> None:
     for one in subjects():
         if one.kind == "pipeline":
             assert {"progress", "no-data-loss"} <= set(one.judged)
-            assert not {"order", "drain", "consistent-cut", "restored-state", "no-leaks"} & set(one.judged)
+            assert not {"order", "drain", "consistent-cut", "restored-state"} & set(one.judged)
+            lists = one.name == "spark-foreachbatch-idempotent"
+            assert ("no-leaks" in one.judged) is lists, one.name
 
 
 def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
