@@ -1,4 +1,5 @@
 import java.nio.file.Paths;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;
@@ -28,11 +29,19 @@ class Records {
     /** The records of all files of a folder.  A subtask takes a while for each, so that checkpoints come before the end. */
     static SingleOutputStreamOperator<Tuple3<Long, Long, Long>> read(
             StreamExecutionEnvironment env, String folder, long millis, int parallelism) {
-        FileSource<String> files =
+        return read(env, folder, millis, parallelism, null);
+    }
+
+    /** The same; the folder is looked at for new files again and again, unless `looks` is null. */
+    static SingleOutputStreamOperator<Tuple3<Long, Long, Long>> read(
+            StreamExecutionEnvironment env, String folder, long millis, int parallelism, Duration looks) {
+        FileSource.FileSourceBuilder<String> files =
                 FileSource.forRecordStreamFormat(new TextLineInputFormat(), new Path(folder))
-                        .setSplitAssigner(InOrder::new)
-                        .build();
-        return env.fromSource(files, WatermarkStrategy.noWatermarks(), "input")
+                        .setSplitAssigner(InOrder::new);
+        if (looks != null) {
+            files.monitorContinuously(looks);
+        }
+        return env.fromSource(files.build(), WatermarkStrategy.noWatermarks(), "input")
                 .uid("input")
                 .setParallelism(parallelism)
                 .map(new Parse(millis))

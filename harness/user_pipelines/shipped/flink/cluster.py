@@ -1,9 +1,9 @@
 """The processes of a Flink cluster, with little memory, and the jar of its jobs.
 
 `cluster.py jobmanager|taskmanager NAME STATE REST RPC` becomes a process of a cluster: it has a name, a folder below
-the run's state, and the ports of the job manager's REST interface and of its RPC.  `cluster.py jar STATE` compiles the
-jobs into STATE/jobs.jar.  FLINK is the virtual environment that Flink is in (`apache-flink-libraries`), JAVA the home
-of Java.  Flink's own scripts are not used: they start a JVM only to compute memory settings.
+the run's state, and the ports of the job manager's REST interface and of its RPC.  `cluster.py jar STATE [FOLDER…]`
+compiles the jobs of this folder, and of others, into STATE/jobs.jar.  FLINK is the virtual environment that Flink is in
+(`apache-flink-libraries`), CONNECTOR a folder with the jars of a connector, if there is one, JAVA the home of Java.  Flink's own scripts are not used: they start a JVM only to compute memory settings.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import NoReturn
 
 FLINK = Path(os.environ.get("FLINK", ""))
+CONNECTOR = os.environ.get("CONNECTOR", "")
 JAVA = f"{os.environ.get('JAVA', '')}/bin/java"
 
+UNUSED = ("flink-scala", "flink-cep", "flink-table-planner")
 OPENED = ("lang", "lang.reflect", "io", "net", "nio", "text", "time", "util", "util.concurrent")
 SMALL = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xss512k")
 HEAP = {"jobmanager": ("-Xms128m", "-Xmx256m"), "taskmanager": ("-Xms96m", "-Xmx192m")}
@@ -70,6 +72,8 @@ LOG = """
 status = error
 rootLogger.level = WARN
 rootLogger.appenderRef.console.ref = console
+logger.committer.name = org.apache.iceberg.flink.sink
+logger.committer.level = INFO
 appender.console.type = CONSOLE
 appender.console.name = console
 appender.console.layout.type = PatternLayout
@@ -78,11 +82,13 @@ appender.console.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c{1} %m%n%throwable{12}
 
 
 def classpath() -> str:
-    """The jars of the distribution that a job of DataStreams uses."""
+    """The jars of the distribution that a job of DataStreams uses, and those of its connector."""
     jars = sorted(FLINK.glob("lib/python*/site-packages/pyflink/lib/*.jar"))
     if not jars:
         sys.exit(f"there is no Flink in {FLINK}")
-    return ":".join(str(jar) for jar in jars if not jar.name.startswith(("flink-table", "flink-scala", "flink-cep")))
+    connector = sorted(Path(CONNECTOR).glob("*.jar")) if CONNECTOR else []
+    unused = UNUSED if connector else (*UNUSED, "flink-table")  # a connector may take Flink's RowData
+    return ":".join(str(jar) for jar in (*jars, *connector) if not jar.name.startswith(unused))
 
 
 def settings(kind: str, name: str, folder: Path, rest: str, rpc: str) -> dict[str, str]:
@@ -104,9 +110,9 @@ def become(kind: str, name: str, state: str, rest: str, rpc: str) -> NoReturn:
     os.execv(command[0], command)
 
 
-def jar(state: str) -> None:
+def jar(state: str, *folders: str) -> None:
     """Compile the jobs.  Their jar is kept beside the distribution that they were compiled against."""
-    sources = sorted(Path(__file__).parent.glob("*.java"))
+    sources = sorted(one for folder in (Path(__file__).parent, *map(Path, folders)) for one in folder.glob("*.java"))
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     kept = FLINK / f"jobs-{digest}.jar"
     if not kept.exists():
