@@ -19,8 +19,9 @@ import org.apache.iceberg.hadoop.HadoopTables;
 import org.apache.iceberg.types.Types;
 
 /**
- * A running count by key, appended to an Iceberg table.  Arguments: the folder of the input, whether it is `bounded` or
- * `continuous`, the folder of the table, the milliseconds for a record, and the sink: `FlinkSink` or `IcebergSink`.
+ * A running count by key, appended to an Iceberg table.  Arguments: the folders of the input and of the table, the
+ * milliseconds for a record, the sink (`FlinkSink` or `IcebergSink`), the milliseconds for a commit to the table, and
+ * `bounded` if the input has an end.
  */
 public class Rows {
     private static final Schema SCHEMA =
@@ -30,23 +31,26 @@ public class Rows {
 
     public static void main(String[] arguments) throws Exception {
         StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
-        long millis = Long.parseLong(arguments[3]);
-        Duration looks = arguments[1].equals("bounded") ? null : Duration.ofMillis(100);
+        String folder = arguments[1];
+        long millis = Long.parseLong(arguments[2]);
+        boolean bounded = arguments.length > 5;
+        Duration looks = bounded ? null : Duration.ofMillis(100);
         RowType type = FlinkSchemaUtil.convert(SCHEMA);
         DataStream<RowData> rows =
                 Records.read(env, arguments[0], millis, env.getParallelism(), looks)
                         .keyBy(record -> record.f0)
-                        .process(new Count.Counting(millis))
+                        .process(new Count.Counting(millis / 2))
                         .uid("count")
                         .map(new ToRow())
                         .returns(InternalTypeInfo.of(type))
                         .uid("row");
-        HadoopTables tables = new HadoopTables(new Configuration());
-        if (!tables.exists(arguments[2])) {
-            tables.create(SCHEMA, PartitionSpec.unpartitioned(), arguments[2]);
+        Configuration store = SlowStore.with(Long.parseLong(arguments[4]));
+        HadoopTables tables = new HadoopTables(store);
+        if (!tables.exists(folder)) {
+            tables.create(SCHEMA, PartitionSpec.unpartitioned(), folder);
         }
-        TableLoader table = TableLoader.fromHadoopTable(arguments[2]);
-        if (arguments[4].equals("FlinkSink")) {
+        TableLoader table = TableLoader.fromHadoopTable(folder, store);
+        if (arguments[3].equals("FlinkSink")) {
             FlinkSink.forRowData(rows).tableLoader(table).uidPrefix("sink").append();
         } else {
             IcebergSink.forRowData(rows).tableLoader(table).uidSuffix("sink").append();
