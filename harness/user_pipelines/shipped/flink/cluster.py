@@ -1,8 +1,8 @@
 """The processes of a Flink cluster, with little memory, and the jar of its jobs.
 
 `cluster.py jobmanager|taskmanager NAME STATE REST RPC` becomes a process of a cluster: it has a name, a folder below
-the run's state, and the ports of the job manager's REST interface and of its RPC.  `cluster.py jar STATE [FOLDER…]`
-compiles the jobs of this folder, and of others, into STATE/jobs.jar.  FLINK is the virtual environment that Flink is in
+the run's state, and the ports of the job manager's REST interface and of its RPC.  `cluster.py jar STATE [FOLDER]`
+compiles the jobs of this folder, or of another, into STATE/jobs.jar.  FLINK is the virtual environment that Flink is in
 (`apache-flink-libraries`), CONNECTOR a folder with the jars of a connector, if there is one, JAVA the home of Java.  Flink's own scripts are not used: they start a JVM only to compute memory settings.
 """
 
@@ -32,13 +32,13 @@ MAIN = {
 }
 EVERYWHERE = {
     # How soon the loss of a process is noticed.
-    "heartbeat.interval": "300 ms",
-    "heartbeat.timeout": "2500 ms",
+    "heartbeat.interval": "300",
+    "heartbeat.timeout": "2500",
     # How soon a process looks again for a job manager that was not there.
-    "cluster.registration.initial-timeout": "100 ms",
-    "cluster.registration.max-timeout": "500 ms",
-    "cluster.registration.error-delay": "200 ms",
-    "cluster.registration.refused-registration-delay": "200 ms",
+    "cluster.registration.initial-timeout": "100",
+    "cluster.registration.max-timeout": "500",
+    "cluster.registration.error-delay": "200",
+    "cluster.registration.refused-registration-delay": "200",
 }
 JOB_MANAGER = {
     "jobmanager.bind-host": "127.0.0.1",
@@ -48,7 +48,7 @@ JOB_MANAGER = {
     "slotmanager.redundant-taskmanager-num": "0",
     # What REST answers is not older than this.
     "web.refresh-interval": "100",
-    "rest.cache.checkpoint-statistics.timeout": "100 ms",
+    "rest.cache.checkpoint-statistics.timeout": "100",
     "rest.cache.checkpoint-statistics.size": "0",
 }
 TASK_MANAGER = {
@@ -110,27 +110,31 @@ def become(kind: str, name: str, state: str, rest: str, rpc: str) -> NoReturn:
     os.execv(command[0], command)
 
 
-def jar(state: str, *folders: str) -> None:
-    """Compile the jobs.  Their jar is kept beside the distribution that they were compiled against."""
-    sources = sorted(one for folder in (Path(__file__).parent, *map(Path, folders)) for one in folder.glob("*.java"))
-    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+def jar(state: str, folder: str = "") -> None:
+    """Compile the jobs: those of this folder, or those of another, which may use classes of this one.
+
+    Their jar is kept beside the distribution that they were compiled against.
+    """
+    own = Path(__file__).parent
+    sources = sorted(Path(folder or own).glob("*.java"))
+    used = [*sorted(own.glob("*.java")), *sources]
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in used)).hexdigest()[:16]
     kept = FLINK / f"jobs-{digest}.jar"
     if not kept.exists():
-        with tempfile.TemporaryDirectory(dir=FLINK) as folder:
-            _compile(sources, folder)
-            made = Path(folder, "jobs.jar")
+        with tempfile.TemporaryDirectory(dir=FLINK) as classes:
+            _compile(sources, own, classes)
+            made = Path(classes, "jobs.jar")
             with zipfile.ZipFile(made, "w") as archive:
-                for path in sorted(Path(folder).glob("*.class")):
+                for path in sorted(Path(classes).glob("*.class")):
                     archive.write(path, path.name)
             os.replace(made, kept)
     shutil.copy(kept, Path(state, "jobs.jar"))
 
 
-def _compile(sources: list[Path], folder: str) -> None:
+def _compile(sources: list[Path], used: Path, classes: str) -> None:
     compiler = [JAVA, "-m", "jdk.compiler/com.sun.tools.javac.Main", "--release", "17"]
-    done = subprocess.run(
-        [*compiler, "-cp", classpath(), "-d", folder, *map(str, sources)], capture_output=True, text=True
-    )
+    places = ["-cp", classpath(), "-sourcepath", str(used), "-d", classes]
+    done = subprocess.run([*compiler, *places, *map(str, sources)], capture_output=True, text=True)
     if done.returncode:
         sys.exit(
             f"the jobs cannot be compiled; it takes a Java with its compiler (a JDK): {done.stderr or done.stdout}"
