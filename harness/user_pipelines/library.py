@@ -52,6 +52,8 @@ SHIPPED: dict[str, Shipped] = {
     "deltalake-zombie": Shipped(file="tables/deltalake_zombie.toml", module="deltalake", extra="delta"),
     "flink-count": Shipped(file="flink/count.toml"),
     "flink-iceberg": Shipped(file="iceberg_flink/pipeline.toml", module="pyiceberg", extra="iceberg"),
+    "flink-iceberg-bounded": Shipped(file="iceberg_flink/bounded.toml", module="pyiceberg", extra="iceberg"),
+    "flink-iceberg-paused": Shipped(file="iceberg_flink/paused.toml", module="pyiceberg", extra="iceberg"),
     "flink-windows": Shipped(file="flink/windows.toml"),
     "iceberg-spark": Shipped(file="iceberg_spark/pipeline.toml", module="pyiceberg", extra="iceberg"),
     "kafka-no-transaction": Shipped(file="kafka/no_transaction.toml", module="confluent_kafka", extra="kafka"),

@@ -248,6 +248,6 @@ def test_the_processes_of_a_cluster_have_names_and_ports_of_their_own(tmp_path: 
     manager = cluster.settings("jobmanager", "jobmanager", tmp_path, "1", "2")
     worker = cluster.settings("taskmanager", "taskmanager1", tmp_path, "1", "2")
     for one in (manager, worker):
-        assert (one["rest.port"], one["jobmanager.rpc.port"], one["heartbeat.timeout"]) == ("1", "2", "2500 ms")
+        assert (one["rest.port"], one["jobmanager.rpc.port"], one["heartbeat.timeout"]) == ("1", "2", "2500")
     assert worker["taskmanager.resource-id"] == "taskmanager1"
     assert "taskmanager.resource-id" not in manager
