@@ -3,7 +3,8 @@
 `cluster.py jobmanager|taskmanager NAME STATE REST RPC` becomes a process of a cluster: it has a name, a folder below
 the run's state, and the ports of the job manager's REST interface and of its RPC.  `cluster.py jar STATE [FOLDER]`
 compiles the jobs of this folder, or of another, into STATE/jobs.jar.  FLINK is the virtual environment that Flink is in
-(`apache-flink-libraries`), CONNECTOR a folder with the jars of a connector, if there is one, JAVA the home of Java.  Flink's own scripts are not used: they start a JVM only to compute memory settings.
+(`apache-flink-libraries`), CONNECTOR a folder with the jars of a connector, if there is one, and JAVA the home of Java.
+Flink's own scripts are not used: they start a JVM only to compute memory settings.
 """
 
 from __future__ import annotations
