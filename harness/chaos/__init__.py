@@ -1,1 +1,1 @@
-"""The nightly job: a bank of counterexamples that each night replays, and adds to."""
+"""The nightly job: a bank of counterexamples, and nights that replay them and look for more."""

@@ -129,17 +129,34 @@ def _spelt_out(history: History) -> dict[str, Any]:
     return raw
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file in one step: a reader sees the old file or the new one, never half of one."""
+def write_whole(path: Path, data: bytes, *, durable: bool = False) -> None:
+    """Write a file in one step: a reader sees the old file or the new one, never half of one.
+
+    `durable`: it is on the disk before this returns, so that it also survives the end of the machine.
+    """
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
+            if durable:
+                file.flush()
+                os.fsync(handle)
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+    if durable:
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Put the names of a folder's files on the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def scenario_schema() -> dict[str, Any]:

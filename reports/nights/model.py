@@ -37,6 +37,8 @@ class Origin(Record, frozen=True, kw_only=True):
     profile: str = "default"
     left_out: tuple[str, ...] = ()
     """the features that its batch left out (swarm testing)"""
+    group: int | None = None
+    """the number of the group of coverage targets at which it aimed; None if it aimed at none"""
 
 
 class Failure(Record, frozen=True, kw_only=True):
@@ -67,6 +69,8 @@ class Failure(Record, frozen=True, kw_only=True):
     """its scenario file, relative to the bank"""
     shrunk: bool = False
     """false: the scenario is the one that was drawn"""
+    fired: tuple[int, ...] = ()
+    """the faults of the scenario that fired when it failed, by number: a replay has to reach them"""
     size: Size = Size()
     story: str = ""
     """in one sentence"""
@@ -135,6 +139,9 @@ class Night(Record, frozen=True, kw_only=True):
     format: str = NIGHT_FORMAT
     id: str
     """sorts by time: the UTC time at which it began, and some random letters"""
+    order: int = 0
+    """its place among the nights of a bank: the time at which it began, in ms since 1970, but always later than the
+    nights that the bank had by then, also if the clock went back"""
     began: datetime.datetime
     """in UTC"""
     ended: datetime.datetime | None = None
@@ -148,6 +155,10 @@ class Night(Record, frozen=True, kw_only=True):
     subjects: list[SubjectNight] = []
     replays: list[Replay] = []
     """of the failures of earlier nights, and those that are new"""
+    not_replayed: list[str] = []
+    """the ids of failures for which the night had no time"""
+    unshrunk: int = 0
+    """failing scenarios that it has left to the next night, which will shrink them"""
     defects_caught: tuple[int, int] | None = None
     """of the planted defects that it tried: how many were caught, and how many there were; None if it tried none"""
     words: list[str] = []

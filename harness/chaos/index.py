@@ -1,0 +1,93 @@
+"""What follows from the nights of a bank: how often they hit each coverage target, and what became of each failure.
+
+It is kept in index.json, since a bank may have a thousand nights.  A file that is missing, broken, of another version
+or older than a night is made again from the nights.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+
+from ...reports.nights.model import Night, Replay, Status
+from ..scenario.files import write_whole
+from ..scenario.reading import FileError, bytes_of, json_of
+from .bank import Bank
+from .records import INDEX, LIMIT_BYTES
+
+FORMAT = "cutproof-bank-index/1"
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """What the nights saw of one failure, until the last that replayed it."""
+
+    status: Status
+    runs: int = 0
+    """over all nights"""
+    violated: int = 0
+    fixed: bool = False
+    """the last night that could tell found it fixed"""
+
+
+class Index(msgspec.Struct, kw_only=True):
+    format: str = FORMAT
+    nights: dict[str, tuple[int, int]] = {}
+    """the nights that it counts, each with its number of scenarios and of replays"""
+    scenarios: dict[str, int] = {}
+    """by subject, over all nights"""
+    hits: dict[str, dict[str, int]] = {}
+    """by subject, and by coverage target in words"""
+    standings: dict[str, Standing] = {}
+    """by failure"""
+
+    def add(self, night: Night) -> None:
+        """Count a night, later than all before."""
+        self.nights[night.id] = _state(night)
+        for one in night.subjects:
+            self.scenarios[one.subject] = self.scenarios.get(one.subject, 0) + one.scenarios.run
+            hits = Counter(self.hits.get(one.subject, {}))
+            hits.update(one.hits)
+            self.hits[one.subject] = dict(hits)
+        for replay in night.replays:
+            self.standings[replay.failure] = _after(self.standings.get(replay.failure), replay)
+
+
+def index_of(bank: Bank) -> Index:
+    """The index of a bank, from its file if that counts exactly the bank's nights."""
+    path = bank.path / INDEX
+    nights = bank.nights
+    with contextlib.suppress(FileError, msgspec.DecodeError, RecursionError):
+        found = msgspec.json.decode(json_of(bytes_of(path, LIMIT_BYTES), str(path)), type=Index)
+        if found.format == FORMAT and found.nights == {night.id: _state(night) for night in nights}:
+            return found
+    return made(nights)
+
+
+def made(nights: Iterable[Night]) -> Index:
+    """The index of nights in their order."""
+    index = Index(nights={}, scenarios={}, hits={}, standings={})
+    for night in nights:
+        index.add(night)
+    return index
+
+
+def write_index(bank: Bank) -> None:
+    """Write the index; a bank without one is as good."""
+    with contextlib.suppress(OSError):
+        write_whole(bank.path / INDEX, msgspec.json.encode(made(bank.nights)))
+
+
+def _state(night: Night) -> tuple[int, int]:
+    return sum(one.scenarios.run for one in night.subjects), len(night.replays)
+
+
+def _after(before: Standing | None, replay: Replay) -> Standing:
+    return Standing(
+        status=replay.status,
+        runs=(before.runs if before else 0) + replay.runs,
+        violated=(before.violated if before else 0) + replay.violated,
+        fixed=replay.status == "fixed" or (replay.status == "not_reached" and before is not None and before.fixed),
+    )
