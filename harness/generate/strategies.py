@@ -134,8 +134,20 @@ class scenario_of:
         self._free = self._fuzz(drawing.templates if real_time or not others else others)
         self._on_targets = self._fuzz((TARGETS,))
 
+    @property
+    def frame(self) -> Frame:
+        """The bounds in which it draws."""
+        return self._frame
+
     def __call__(self, seed: int, index: int) -> Scenario:
-        group_number = number_of_group(self._frame, seed, index, *self._shares)
+        return self.aimed(seed, index, self.group_number(seed, index))
+
+    def group_number(self, seed: int, index: int) -> int | None:
+        """The number of the group of coverage targets at which scenario `index` aims; None if it aims at none."""
+        return number_of_group(self._frame, seed, index, *self._shares)
+
+    def aimed(self, seed: int, index: int, group_number: int | None) -> Scenario:
+        """Scenario `index`, aimed at that group instead of its own."""
         lead = lead_of(index, self._leads) if self._frame.real_time else None
         self._now = msgspec.structs.replace(self._frame, lead=lead, group_number=group_number)
         draw = self._free if group_number is None else self._on_targets

@@ -21,6 +21,7 @@ import msgspec
 
 from ...properties.semantics.user_functions import CounterpartFailed
 from ..generate.strategies import Drawing, scenario_of
+from ..generate.swarm import Batches, Swarm
 from ..runtime import cancellation
 from ..runtime.exit_codes import CutproofError, HarnessFailed, one_line
 from ..scenario.model import Scenario
@@ -54,6 +55,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """how long scenarios are run again for one cause, if a run costs seconds"""
     companions: bool = False
     """companion runs too: systems of processes, and jobs as a stream and as a batch"""
+    swarm: Swarm | None = None
+    """scenarios are drawn in batches, each without some features; a subject that draws its scenarios itself has none"""
 
 
 class Undriven(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,12 +177,18 @@ def drawer(plan: Plan, subject: Subject) -> Callable[[int, int], Scenario]:
     if isinstance(subject, DrawingItself):
         sizes = {"max_records": plan.drawing.max_records, "max_faults": plan.drawing.max_faults}
         return functools.partial(subject.draw, **sizes)
+    drawing = full_drawing(plan, capabilities)
+    draw = scenario_of(drawing) if plan.swarm is None else Batches(drawing, plan.swarm)
+    return draw if plan.loaded is None else sliced(draw, plan.loaded)
+
+
+def full_drawing(plan: Plan, capabilities: Capabilities) -> Drawing:
+    """The plan's drawing, with the subject's capabilities and the workload that is given, if one is."""
     drawing = msgspec.structs.replace(plan.drawing, capabilities=plan.drawing.capabilities or capabilities)
     if plan.loaded is None:
-        return scenario_of(drawing)
+        return drawing
     first = first_slice(plan.loaded)
-    drawing = msgspec.structs.replace(drawing, workload=first.workload, topology=first.topology)
-    return sliced(scenario_of(drawing), plan.loaded)
+    return msgspec.structs.replace(drawing, workload=first.workload, topology=first.topology)
 
 
 def where(error: BaseException) -> str:
