@@ -77,18 +77,24 @@ def group(failing: list[ScenarioOutcome], first: str = "") -> list[Group]:
     `first` is the invariant that a planted defect must violate; it comes before all others.
     """
 
-    def rank(invariant: str) -> tuple[bool, int]:
-        return invariant != first, INVARIANTS.index(invariant)
-
     groups: dict[tuple[str, str], list[ScenarioOutcome]] = {}
     for outcome in sorted(failing, key=lambda outcome: outcome.index):
-        invariant, verdict = min(outcome.violations, key=lambda named: rank(named[0]))
-        groups.setdefault((invariant, verdict.difference), []).append(outcome)
+        groups.setdefault(violation_of(outcome, first), []).append(outcome)
     found = [
         Group(invariant=invariant, difference=difference, outcomes=tuple(outcomes))
         for (invariant, difference), outcomes in groups.items()
     ]
     return sorted(found, key=lambda one: one.invariant != first)
+
+
+def violation_of(outcome: ScenarioOutcome, first: str = "") -> tuple[str, str]:
+    """The violated invariant by which a failure is grouped, and its kind of difference."""
+
+    def rank(invariant: str) -> tuple[bool, int]:
+        return invariant != first, INVARIANTS.index(invariant)
+
+    invariant, verdict = min(outcome.violations, key=lambda named: rank(named[0]))
+    return invariant, verdict.difference
 
 
 class FindingBuilder:

@@ -218,6 +218,15 @@ class CoverageTally:
         self._fired.update(targets)
         self._outside += fired - len(targets)
 
+    def add_all(self, other: CoverageTally) -> None:
+        """Add what another tally has counted."""
+        self._fired.update(other._fired)
+        self._outside += other._outside
+
+    def hits(self) -> dict[CoverageTarget, int]:
+        """How often each target was hit, those that a rule calls impossible included."""
+        return dict(self._fired)
+
     def coverage(self, capabilities: Capabilities) -> Coverage:
         """The coverage as it stands in the summary."""
         possible = possible_targets(capabilities)

@@ -66,12 +66,14 @@ class KnownFailures:
         self._failures = failures
         self._today = today
 
+    def match(self, cause: Cause) -> KnownFailure | None:
+        """The known failure that matches and has not expired."""
+        return next((known for known in self._failures if known.matches(cause) and self._today <= known.expires), None)
+
     def reason(self, cause: Cause) -> str:
         """Why the failure is expected; empty if it is not known, or has expired."""
-        for known in self._failures:
-            if known.matches(cause) and self._today <= known.expires:
-                return f"{known.reason} (known until {known.expires})"
-        return ""
+        known = self.match(cause)
+        return f"{known.reason} (known until {known.expires})" if known is not None else ""
 
     def expired(self, cause: Cause) -> str:
         """Why the failure was expected, if it is known and its day has passed; else empty."""

@@ -10,14 +10,14 @@ at its first violated scenario, the scenarios that count are the same too: those
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from typing import Protocol
 
 import msgspec
 
 from ...properties.spark.unasked import ENDED, SPARK_FAILED, Unasked, by_both
 from ...reports.model import NotRun, OracleCounts, ShownRun
-from ..counterexamples.store import RunFolder
 from ..runtime.background import in_background
 from ..runtime.cancellation import WorkCancelled
 from ..runtime.exit_codes import CutproofError, UsageError, one_line
@@ -39,6 +39,16 @@ BATCH = 4_000
 """scenarios in one question to PySpark: a query costs much the same for ten as for a thousand"""
 WORTHWHILE = 1_500
 """as soon as so many scenarios wait, PySpark is asked although others still run"""
+
+
+class Keeper(Protocol):
+    """Where a search stores what it finds, while it goes on: a run folder, or a night of a bank."""
+
+    def add(self, outcomes: Iterable[ScenarioOutcome]) -> None:
+        """A chunk of judged scenarios."""
+
+    def add_counterexample(self, name: str, text: str) -> str:
+        """The text of a scenario's file; returns the file's path."""
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +84,9 @@ class Found(msgspec.Struct, kw_only=True):
     oracle_s: float = 0.0
     first_failure_s: float = 0.0
 
+    next_scenario: int = 0
+    """the number of the first scenario that was not given to a worker"""
+
     @property
     def failing_scenarios(self) -> list[ScenarioOutcome]:
         return [one for one in self.failing if isinstance(one, ScenarioOutcome)]
@@ -98,13 +111,16 @@ class Search:
         oracle: Oracle,
         budget: Budget,
         *,
-        folder: RunFolder | None = None,
+        folder: Keeper | None = None,
         progress: Progress | None = None,
         on_outcome: Callable[[ScenarioOutcome], None] | None = None,
         interruption: Interruption | None = None,
         chunk: int = CHUNK,
+        first: int = 0,
+        tally: Tally | None = None,
     ) -> None:
-        """`chunk`: how many scenarios a worker takes at a time; one, if each takes seconds."""
+        """`chunk`: how many scenarios a worker takes at a time; one, if each takes seconds.  `first`: the number of the
+        first scenario, if a search before has run those below, and `tally` has counted them."""
         self._pool = pool
         self._chunk = chunk
         self._oracle = oracle
@@ -113,8 +129,9 @@ class Search:
         self._progress = progress or Silent()
         self._on_outcome = on_outcome
         self._interruption = interruption or Interruption()
-        self._found = Found(tally=Tally(), failing=[], unconfirmed={}, not_run=[], failures=[])
-        self._next = 0
+        self._found = Found(tally=tally or Tally(), failing=[], unconfirmed={}, not_run=[], failures=[])
+        self._next = first
+        self._end_at = first + budget.scenarios
         self._running: dict[Future[Encoded], int] = {}
         """chunks under way: the first scenario of each"""
         self._come: dict[int, Chunk] = {}
@@ -157,6 +174,7 @@ class Search:
         self._found.failing.sort(key=lambda one: (one.index, RUN_KINDS.index(one.kind)))
         self._found.not_run.sort(key=lambda one: one.number)
         self._found.search_s = time.perf_counter() - self._began
+        self._found.next_scenario = self._next
         return self._found
 
     def _abandon(self) -> None:
@@ -175,8 +193,8 @@ class Search:
             self._examine(least=WORTHWHILE)
 
     def _feed(self) -> None:
-        while len(self._running) < CHUNKS_PER_WORKER * self._pool.workers and self._next < self._budget.scenarios:
-            first, end = self._next, min(self._next + self._chunk, self._budget.scenarios)
+        while len(self._running) < CHUNKS_PER_WORKER * self._pool.workers and self._next < self._end_at:
+            first, end = self._next, min(self._next + self._chunk, self._end_at)
             with self._interruption.open():
                 future = self._pool.chunk(first, end)
             self._running[future] = first

@@ -195,6 +195,16 @@ class StopTally:
                 if hit.point:
                     self._points.setdefault(stop.kind, Counter())[hit.point] += 1
 
+    def add_all(self, other: StopTally) -> None:
+        """Add what another tally has counted."""
+        self._counts.update(other._counts)
+        for own, their in ((self._points, other._points), (self._origins, other._origins)):
+            for kind, counts in their.items():
+                own.setdefault(kind, Counter()).update(counts)
+        for kind, by_fault in other._phases.items():
+            for fault, counts in by_fault.items():
+                self._phases.setdefault(kind, {}).setdefault(fault, Counter()).update(counts)
+
     def counts(self) -> dict[str, StopCounts]:
         """The counts of every kind, planned or not."""
         return {kind: self._counts_of(kind) for kind in STOPS}

@@ -95,6 +95,37 @@ class Tally:
         for name, spent in (("draw", outcome.draw_s), ("run", outcome.run_s), ("judge", outcome.judge_s)):
             self.seconds[name] += spent
 
+    def add_all(self, other: Tally) -> None:
+        """Add what another tally has counted."""
+        for own, their in (
+            (self.ran, other.ran),
+            (self._invariants, other._invariants),
+            (self._reasons, other._reasons),
+            (self._fired, other._fired),
+            (self._commands, other._commands),
+            (self._restarted, other._restarted),
+        ):
+            for name, counts in their.items():
+                own.setdefault(name, Counter()).update(counts)
+        for mine, theirs in (
+            (self._rows_asked, other._rows_asked),
+            (self._state_asked, other._state_asked),
+            (self._planned, other._planned),
+            (self._totals, other._totals),
+            (self._unapplied, other._unapplied),
+            (self._restarts, other._restarts),
+        ):
+            mine.update(theirs)
+        for name, seconds in other.seconds.items():
+            self.seconds[name] += seconds
+        for name, shown in other._counters.items():
+            self._counters.setdefault(name, []).extend(shown)
+        self.undriven += other.undriven
+        self._stops.add_all(other._stops)
+        self.coverage.add_all(other.coverage)
+        self._durations_us.extend(other._durations_us)
+        self._recoveries_us.extend(other._recoveries_us)
+
     def add_word(self, not_asked: Unasked, by_both: Iterable[str] = ()) -> None:
         """Add PySpark's answer about a scenario, or why there is none; `by_both` are the invariants that it
         confirms."""
