@@ -31,6 +31,7 @@ VERBS: dict[str, str] = {
     "defects": "list the planted defects; run them and report which are caught",
     "pipeline": "list the pipelines that are run from outside; try one",
     "subject": "an adapter for your own engine: begin one, try it; list the subjects",
+    "chaos": "the nightly job: a time budget, a bank of counterexamples",
     "doctor": "what this machine has, what it lacks and how to get it",
 }
 """Each verb is a module of this package, imported when it is used, with `configure(parser)` and `run(options,

@@ -1,0 +1,38 @@
+"""How the time of a night is divided: over the subjects, and over replays, exploration and shrinking."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+REPLAYS = 3
+"""at most one part in so many of a subject's time goes to replays"""
+SHRINKING = 3
+"""one part in so many of what then is left is kept for shrinking; what that does not need goes to exploration"""
+LEAST_S = 3.0
+"""a shorter rest is not worth another search"""
+SLICE = 10_000
+"""scenarios after which what was found is shrunk"""
+
+
+def share_s(left_s: float, subjects_left: int) -> float:
+    """What the next subject gets: all that are left get the same, also of what those before did not use."""
+    return max(0.0, left_s) / max(1, subjects_left)
+
+
+def in_words(seconds: float, subjects: Sequence[str]) -> list[str]:
+    """The plan, in lines for a person."""
+    each = duration_in_words(share_s(seconds, len(subjects)))
+    who = f"each of {len(subjects)} subjects gets {each}" if len(subjects) > 1 else f"{subjects[0]} gets {each}"
+    parts = "replays of the bank get a third of that at most, shrinking a third of the rest, exploration what is left"
+    return [f"plan: {who}; {parts}", *(f"  {one}" for one in subjects if len(subjects) > 1)]
+
+
+def duration_in_words(seconds: float) -> str:
+    """Such as `1 h 30 min`, `5 min` or `30 s`."""
+    whole = round(seconds)
+    hours, minutes = divmod(whole // 60, 60)
+    if hours:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    if minutes:
+        return f"{minutes} min {whole % 60} s" if whole % 60 else f"{minutes} min"
+    return f"{seconds:.0f} s" if seconds >= 1 else f"{seconds:.1f} s"

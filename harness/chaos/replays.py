@@ -1,0 +1,146 @@
+"""The first part of a night: every failure of the bank is run again.
+
+In virtual time one run decides.  In real time a failure may show in some runs only: up to `RUNS`, fewer once it is
+clear.  A failure that does not show is fixed if its scenario still reaches what it needs, its faults and a planted
+defect.  If not, the scenario that was drawn for it is drawn again with the present generator, and run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from ...properties.model.history import FaultFired, History
+from ...properties.model.verdict import Violated
+from ...reports.nights.model import Failure, Replay, Status
+from ..counterexamples.causes import point_of
+from ..runtime.exit_codes import CutproofError
+from ..scenario.model import Scenario
+from ..subject.port import Subject
+from ..subject.run import Result, run
+from .identity import fired_in
+from .index import Standing
+
+RUNS = 10
+"""the most runs of one failure in real time"""
+CLEAR = 3
+"""so many runs decide, if all were violated"""
+CLEARLY_FLAKY = 5
+"""so many runs decide, if some were violated"""
+
+Redraw = Callable[[Failure], Scenario]
+"""the scenario that was drawn for a failure, drawn again"""
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """A replay, and the run that PySpark is asked about: the first violated one, or the last."""
+
+    replay: Replay
+    result: Result | None = None
+
+
+class Replayer:
+    """Replays the failures of one subject."""
+
+    def __init__(self, subject: Subject, defect: str, redraw: Redraw, guard: Callable[[Callable[[], Result]], Result]):
+        """`defect`: the one that is planted tonight.  `guard` calls its argument where an interruption may come."""
+        self._subject = subject
+        self._defect = defect
+        self._redraw = redraw
+        self._guard = guard
+
+    def replayed(self, failure: Failure, scenario: Scenario, before: Standing | None) -> Seen:
+        """Run a failure's scenario again; raises CutproofError if the environment failed."""
+        try:
+            seen = self._seen(failure, scenario)
+        except CutproofError:
+            raise
+        except Exception as error:  # the subject refuses it, or cannot run it any more
+            words = f"its scenario could not be run: {' '.join(str(error).split())}"
+            return Seen(replay=Replay(failure=failure.id, status="not_reached", words=words))
+        return msgspec.structs.replace(seen, replay=_with_the_past(seen.replay, before))
+
+    def _seen(self, failure: Failure, scenario: Scenario) -> Seen:
+        results = self._runs(failure, scenario)
+        violated = [one for one in results if violates(one, failure)]
+
+        def seen(status: Status, result: Result) -> Seen:
+            replay = Replay(failure=failure.id, status=status, runs=len(results), violated=len(violated))
+            return Seen(replay=replay, result=result)
+
+        if violated:
+            return seen("still_failing" if len(violated) == len(results) else "flaky", violated[0])
+        if any(self._reaches(failure, one.history) for one in results):
+            return seen("fixed", results[-1])
+        return self._from_its_seed(failure, seen("not_reached", results[-1]).replay, results[-1])
+
+    def _runs(self, failure: Failure, scenario: Scenario) -> list[Result]:
+        results: list[Result] = []
+        while not self._is_clear([violates(one, failure) for one in results]):
+            results.append(self._guard(lambda: run(self._subject, scenario)))
+        return results
+
+    def _is_clear(self, violated: list[bool]) -> bool:
+        if not self._subject.capabilities.real_time:
+            return bool(violated)
+        if len(violated) >= RUNS or (len(violated) >= CLEAR and all(violated)):
+            return True
+        return len(violated) >= CLEARLY_FLAKY and any(violated)
+
+    def _reaches(self, failure: Failure, history: History) -> bool:
+        """Whether a run that held has reached what the failure needs.  A planted defect counts if it is planted still:
+        without it, the engine is mended."""
+        return self._reaches_defect(failure, history) and set(failure.fired) <= set(fired_in(history))
+
+    def _reaches_defect(self, failure: Failure, history: History) -> bool:
+        return not failure.defect or failure.defect != self._defect or history.defect_reached
+
+    def _from_its_seed(self, failure: Failure, lost: Replay, last: Result) -> Seen:
+        """Look for a failure that its scenario no longer reaches in the scenario that was drawn for it."""
+        lost = msgspec.structs.replace(lost, words="what it needs is no longer reached, so nothing is known about it")
+        try:
+            drawn = self._redraw(failure)
+            result = self._guard(lambda: run(self._subject, drawn))
+        except CutproofError:
+            raise
+        except Exception:  # the generator has changed, or the subject can no longer run it
+            return Seen(replay=lost, result=last)
+        if violates(result, failure):
+            words = "its scenario no longer reaches it; it was found again from its seed"
+            found = msgspec.structs.replace(
+                lost, status="still_failing", runs=1, violated=1, found_again=True, words=words
+            )
+            return Seen(replay=found, result=result)
+        same_point = failure.point in ("", *_points(drawn, result.history))
+        if same_point and self._reaches_defect(failure, result.history):
+            words = "its scenario no longer reaches it; the one drawn from its seed does, and holds"
+            return Seen(replay=msgspec.structs.replace(lost, status="fixed", words=words), result=result)
+        return Seen(replay=lost, result=last)
+
+
+def violates(result: Result, failure: Failure) -> bool:
+    """Whether a run violates the failure's invariant by the same kind of difference."""
+    verdict = result.judgement.verdicts.get(failure.invariant)
+    return isinstance(verdict, Violated) and verdict.difference == failure.difference
+
+
+def _points(scenario: Scenario, history: History) -> set[str]:
+    """The points at which faults fired, named as in a failure."""
+    entries = [entry for entry in history.journal if isinstance(entry, FaultFired)]
+    alone = (msgspec.structs.replace(history, journal=[entry]) for entry in entries)
+    return {point_of(scenario, one) for one in alone}
+
+
+def _with_the_past(replay: Replay, before: Standing | None) -> Replay:
+    """The replay with what only the nights before can say."""
+    if before is None:
+        return replay
+    words = replay.words
+    if replay.violated and before.fixed:
+        words = "; ".join(filter(None, ("again: an earlier night found it fixed", words)))
+    if replay.status == "fixed" and 0 < before.violated < before.runs and replay.runs:
+        chance = (1 - before.violated / before.runs) ** replay.runs
+        rate = f"{before.violated} of {before.runs} runs before"
+        words = f"it showed in {rate}: by chance alone, none of {replay.runs} shows it in {chance:.0%} of nights"
+    return msgspec.structs.replace(replay, words=words)

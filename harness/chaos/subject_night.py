@@ -1,0 +1,392 @@
+"""One subject's part of a night: replays, then exploration and shrinking in turn until its time is over."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from statistics import quantiles
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from ...properties.spark.unasked import SPARK_FAILED
+from ...reports.model import Counterexample, NotRun, OracleCounts
+from ...reports.nights.model import Failure, Origin, Replay, SubjectNight
+from ..generate.swarm import Batches, Swarm, drawn_again, features_in
+from ..runtime.exit_codes import CutproofError, UsageError, one_line
+from ..runtime.interruption import Interruption
+from ..runtime.progress import Progress
+from ..scenario.model import Scenario
+from ..scenario.slices import sliced
+from ..search.campaign import REAL_TIME_WORKERS, WORKERS, promised_by
+from ..search.coverage import possible_targets
+from ..search.known_failures import KnownFailures
+from ..search.oracle import Oracle, put
+from ..search.pool import Here, Pool, Processes
+from ..search.profiles import Profile, shortfalls, unjudged
+from ..search.search import CHUNK, Budget, Found, Search
+from ..search.summary import Tally
+from ..search.worker import Plan, full_drawing
+from ..subject.port import DrawingItself, Subject, asks_pyspark
+from . import plan as division
+from .bank import Bank, BankFailed
+from .index import Index
+from .night import NightLog
+from .replays import Replayer, Seen
+from .shrinking import CURRENT, Shrinking, counterexample_of, with_known
+from .watch import Watch
+
+T = TypeVar("T")
+
+BATCH, REAL_TIME_BATCH = 200, 10
+"""scenarios in a batch"""
+
+
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """What one subject of a night is to do."""
+
+    place: int
+    """its number among the subjects of the night"""
+    plan: Plan
+    profile: Profile
+    seconds: float
+    scenarios: int | None = None
+    workers: int | None = None
+
+
+class SubjectDone(msgspec.Struct, frozen=True, kw_only=True):
+    """What one subject's part of a night counted, besides its record."""
+
+    tally: Tally
+    oracle: OracleCounts
+    search_s: float
+    oracle_s: float
+    start_s: float
+    counterexamples: list[Counterexample]
+    not_run: list[NotRun]
+    confirmed_left: bool
+    """a failing scenario is left to the next night that both judges saw, and that no failure of the bank explains"""
+
+
+class SubjectPart:
+    """One subject's part of a night; `run` once."""
+
+    def __init__(
+        self,
+        share: Share,
+        subject: Subject,
+        bank: Bank,
+        log: NightLog,
+        index: Index,
+        *,
+        known: KnownFailures,
+        oracle: Oracle,
+        progress: Progress,
+        interruption: Interruption,
+    ) -> None:
+        self._share, self._subject, self._bank, self._log, self._index = share, subject, bank, log, index
+        self._known, self._oracle = known, oracle
+        self._progress, self._interruption = progress, interruption
+        self._began = time.monotonic()
+        self._deadline = self._began + share.seconds
+        self._real_time = subject.capabilities.real_time
+        hits = index.hits.get(share.plan.subject, {})
+        self._plan = _with_swarm(share.plan, subject, bank, hits)
+        self._drawing = full_drawing(self._plan, subject.capabilities)
+        self._batches = Batches(self._drawing, self._plan.swarm) if self._plan.swarm is not None else None
+        self._tally = Tally()
+        self._counts = OracleCounts()
+        self._seconds = {"search": 0.0, "oracle": 0.0, "start": 0.0}
+        self._failures: list[str] = []
+        self._not_run: list[NotRun] = []
+        self._next = 0
+        self._confirmed_left = False
+        self._counted = 0
+        """batches of which `_left_out` has the features"""
+        self._left_out = Counter[str]()
+        self._seen: list[Counterexample] = []
+        self._watch = Watch(
+            bank,
+            log.night.id,
+            self._plan.subject,
+            self._plan.defect or "",
+            subject.capabilities,
+            first=promised_by(self._plan.defect),
+            before=hits,
+            origin=self._origin,
+            on_chunk=self._write,
+        )
+
+    def run(self) -> SubjectDone:
+        """Everything, or after an interruption what was done by then; raises CutproofError if the bank or the
+        environment failed, after what was done is written."""
+        self._oracle.start()
+        pool = self._pool()
+        try:
+            self._replay()
+            self._explore(pool)
+        except KeyboardInterrupt:
+            self._interruption.came = True
+        except (BankFailed, UsageError):
+            raise
+        except CutproofError as error:  # of the environment: another subject may do without it
+            self._failures.append(one_line(error))
+        finally:
+            if self._interruption.came:
+                pool.stop()
+            pool.close()
+        return self._done()
+
+    def _pool(self) -> Pool:
+        workers = self._share.workers or (REAL_TIME_WORKERS if self._real_time else WORKERS)
+        return Here(self._plan, self._subject) if asks_pyspark(self._subject) else Processes(self._plan, workers)
+
+    # replays
+
+    def _replay(self) -> None:
+        mine = [one for one in self._bank.failures.values() if one.subject == self._plan.subject]
+        if not mine:
+            return
+        deadline = time.monotonic() + self._share.seconds / division.REPLAYS
+        self._progress.step("replaying the bank", len(mine))
+        replayer = Replayer(self._subject, self._plan.defect or "", self._redrawn, self._guarded)
+        seen: dict[str, Seen] = {}
+        late: list[str] = []
+        for failure in self._by_need(mine):
+            if time.monotonic() >= deadline and seen:
+                late.append(failure.id)
+                continue
+            scenario = self._bank.scenario(failure.id)
+            one = replayer.replayed(failure, scenario, self._index.standings.get(failure.id))
+            seen[failure.id] = one
+            self._log.add_replay(with_known(one.replay, failure, self._known))
+            self._progress.advance(len(seen))
+        self._log.change(not_replayed=[*self._log.night.not_replayed, *late])
+        self._ask(list(seen.values()))
+        shown = (failure for failure in mine if failure.id in seen and seen[failure.id].replay.status in CURRENT)
+        self._seen += [counterexample_of(failure, self._known) for failure in shown]
+
+    def _by_need(self, failures: Sequence[Failure]) -> list[Failure]:
+        """First those that earlier nights had no time for, then by the day on which they were found."""
+        nights = self._bank.nights
+        missed = set(nights[-2].not_replayed) if len(nights) > 1 else set()
+        return sorted(failures, key=lambda one: (one.id not in missed, one.found, one.id))
+
+    def _ask(self, seen: Sequence[Seen]) -> None:
+        """Have PySpark judge the replays too; raises HarnessFailed if it cannot."""
+        asked = [(one, put(one.result)) for one in seen if one.result is not None]
+        if not asked:
+            return
+        self._progress.step("judging the replays with PySpark")
+        with self._interruption.open():
+            try:
+                examined = self._oracle.examine([question.question for _, question in asked])
+            except UsageError:
+                raise
+            except CutproofError as error:
+                self._failures.append(f"{one_line(error)}: the replays have one judge ({SPARK_FAILED})")
+                return
+        self._seconds["oracle"] += examined.seconds
+        for position, words in examined.disagreements:
+            failure = asked[position][0].replay.failure
+            self._failures.append(f"the two judges disagree about the replay of failure {failure}: {words}")
+            self._log.add_replay(
+                Replay(failure=failure, status="not_reached", words="the two judges disagree about its replay")
+            )
+
+    def _redrawn(self, failure: Failure) -> Scenario:
+        """The scenario that was drawn for a failure, by the present generator."""
+        origin = failure.origin
+        if isinstance(self._subject, DrawingItself):
+            drawing = self._plan.drawing
+            return self._subject.draw(
+                origin.seed, origin.index, max_records=drawing.max_records, max_faults=drawing.max_faults
+            )
+
+        def draw(seed: int, index: int) -> Scenario:
+            return drawn_again(self._drawing, origin.left_out, origin.group, seed, index)
+
+        whole = draw if self._plan.loaded is None else sliced(draw, self._plan.loaded)
+        return whole(origin.seed, origin.index)
+
+    def _guarded(self, work: Callable[[], T]) -> T:
+        with self._interruption.open():
+            return work()
+
+    # exploration
+
+    def _explore(self, pool: Pool) -> None:
+        shrinking = Shrinking(
+            self._bank,
+            self._log,
+            self._plan,
+            self._subject,
+            pool,
+            self._oracle,
+            known=self._known,
+            interruption=self._interruption,
+            progress=self._progress,
+        )
+        try:
+            shrinking.work(time.monotonic() + self._left_s() / division.SHRINKING, {})
+            while self._goes_on():
+                found = self._searched(pool, self._left_s() * (1 - 1 / division.SHRINKING))
+                if found.interrupted:
+                    return
+                shrinking.work(self._deadline, found.unconfirmed)
+                if not found.tally.run and not found.tally.undriven:
+                    return  # nothing can be run
+            shrinking.drop_explained()
+            self._confirmed_left = bool(shrinking.waiting())
+        finally:
+            self._failures += shrinking.failures
+            self._seen += shrinking.counterexamples
+            if shrinking.dropped:
+                self._log.add_words(
+                    [f"{self._plan.subject}: {shrinking.dropped} failing scenarios show known failures, as it seems"]
+                )
+
+    def _left_s(self) -> float:
+        return self._deadline - time.monotonic()
+
+    def _goes_on(self) -> bool:
+        share = self._share
+        if self._failures or self._interruption.came:
+            return False
+        if share.scenarios is not None and self._next >= share.scenarios:
+            return False
+        return self._next == 0 or self._left_s() > division.LEAST_S
+
+    def _searched(self, pool: Pool, seconds: float) -> Found:
+        """Search on for so many seconds."""
+        share = self._share
+        most = division.SLICE if share.scenarios is None else min(division.SLICE, share.scenarios - self._next)
+        self._watch.begin()
+        search = Search(
+            pool,
+            self._oracle,
+            Budget(scenarios=most, seconds=max(0.1, seconds)),
+            folder=self._watch,
+            progress=self._progress,
+            interruption=self._interruption,
+            chunk=1 if self._real_time else CHUNK,
+            first=self._next,
+            tally=self._tally,
+        )
+        found = search.run()
+        self._next = found.next_scenario
+        self._not_run += found.not_run
+        for name, spent in (("search", found.search_s), ("oracle", found.oracle_s), ("start", found.start_s)):
+            self._seconds[name] += spent
+        self._counts = sum_of(self._counts, found.oracle)
+        if self._watch.error is not None:
+            raise self._watch.error
+        self._failures += found.failures
+        return found
+
+    def _origin(self, index: int) -> Origin:
+        seed, profile = self._plan.seed, self._share.profile.name
+        if self._batches is None:
+            return Origin(seed=seed, index=index, profile=profile)
+        left_out = self._batches.left_out(seed, index // self._batches.size)
+        group = self._batches.group_number(seed, index)
+        return Origin(seed=seed, index=index, profile=profile, left_out=left_out, group=group)
+
+    # the record
+
+    def _write(self) -> None:
+        self._log.set_subject(self._share.place, self._record())
+        self._log.write()
+
+    def _record(self) -> SubjectNight:
+        watch, capabilities = self._watch, self._subject.capabilities
+        counts = watch.counts
+        batches, left_out = self._batch_counts(counts.run)
+        samples = self._tally.samples()
+        busy_s = watch.seconds - self._seconds["start"]
+        return SubjectNight(
+            subject=self._plan.subject,
+            defect=self._plan.defect or "",
+            seconds=round(time.monotonic() - self._began, 3),
+            seed=self._plan.seed,
+            scenarios=counts,
+            scenarios_per_second=round(counts.run / busy_s, 1) if busy_s > 0 else 0.0,
+            could_not_run=len(self._not_run),
+            first_failure_s=watch.first_failure_s,
+            hits=dict(sorted(watch.hits.items())),
+            possible=len(possible_targets(capabilities)),
+            growth=watch.curve,
+            checkpoints_ms=_spread(samples.checkpoint_durations_us),
+            recoveries_ms=_spread(samples.recovery_times_us),
+            batches=batches,
+            left_out=left_out,
+            failures=list(self._failures),
+        )
+
+    def _batch_counts(self, scenarios: int) -> tuple[int, dict[str, int]]:
+        """The batches begun, and how many of them left each feature out."""
+        if self._batches is None or not scenarios:
+            return 0, {}
+        number = -(-max(scenarios, self._next) // self._batches.size)
+        for batch in range(self._counted, number):
+            self._left_out.update(self._batches.left_out(self._plan.seed, batch))
+        self._counted = max(self._counted, number)
+        return self._counted, dict(sorted(self._left_out.items()))
+
+    def _done(self) -> SubjectDone:
+        record = replace(self._record(), shortfalls=self._shortfalls())
+        self._log.set_subject(self._share.place, record)
+        self._log.write()
+        return SubjectDone(
+            tally=self._tally,
+            oracle=self._counts,
+            search_s=self._seconds["search"],
+            oracle_s=self._seconds["oracle"],
+            start_s=self._seconds["start"],
+            counterexamples=self._seen,
+            not_run=self._not_run,
+            confirmed_left=self._confirmed_left,
+        )
+
+    def _shortfalls(self) -> list[str]:
+        """What the part had to show and did not, if it was as long as its profile."""
+        profile, run = self._share.profile, self._tally.run + self._tally.undriven
+        if unjudged(profile, run, interrupted=self._interruption.came):
+            return []
+        return shortfalls(profile, self._tally.shares(), self._tally.fired(), self._subject.capabilities)
+
+
+def _with_swarm(plan: Plan, subject: Subject, bank: Bank, hits: dict[str, int]) -> Plan:
+    """The plan with batches, weighted by what the bank knows; a subject that draws its scenarios itself has none."""
+    if isinstance(subject, DrawingItself):
+        return plan
+    failures = [one for one in bank.failures.values() if one.subject == plan.subject]
+    features = {name for one in failures for name in features_in(bank.scenario(one.id))}
+    swarm = Swarm(
+        batch=REAL_TIME_BATCH if subject.capabilities.real_time else BATCH,
+        hits=hits,
+        points=tuple(sorted({one.point for one in failures if one.point})),
+        features=tuple(sorted(features)),
+    )
+    return replace(plan, swarm=swarm)
+
+
+def sum_of(one: OracleCounts, other: OracleCounts) -> OracleCounts:
+    return replace(
+        one,
+        engine=other.engine or one.engine,
+        workloads=one.workloads + other.workloads,
+        expected_rows=one.expected_rows + other.expected_rows,
+        queries=one.queries + other.queries,
+        disagreements=one.disagreements + other.disagreements,
+    )
+
+
+def _spread(samples_us: Sequence[int]) -> tuple[float, float, float] | None:
+    """Median, 95th percentile and longest, in ms."""
+    if not samples_us:
+        return None
+    cuts = quantiles(samples_us, n=20, method="inclusive") if len(samples_us) > 1 else [samples_us[0]] * 19
+    return round(cuts[9] / 1000, 3), round(cuts[18] / 1000, 3), round(max(samples_us) / 1000, 3)

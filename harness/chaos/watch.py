@@ -1,0 +1,138 @@
+"""What a night keeps of a search while it goes on: each chunk is counted, and what fails is in the bank at once."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from msgspec.structs import replace
+
+from ...reports.model import ScenarioCounts
+from ...reports.nights.model import Growth, Origin
+from ..counterexamples.findings import violation_of
+from ..runtime.exit_codes import CutproofError
+from ..search.coverage import in_words
+from ..search.outcome import ScenarioOutcome
+from ..subject.port import Capabilities
+from .bank import Bank
+from .identity import names_of_fault
+from .records import Unshrunk
+
+ALIKE = 2
+"""of failing scenarios with the same difference and faults at the same points, so many are kept"""
+KEPT_AT_MOST = 60
+"""failing scenarios that a night keeps of one subject; further ones are only counted"""
+CURVE = 200
+"""points of the growth curve; with more, each second one is left out"""
+
+
+class BankLost(Exception):
+    """The bank cannot be written any more; it ends the search, which reports any exception."""
+
+
+class Watch:
+    """Where a search of a night stores its scenarios (`search.Keeper`)."""
+
+    def __init__(
+        self,
+        bank: Bank,
+        night: str,
+        subject: str,
+        defect: str,
+        capabilities: Capabilities,
+        *,
+        first: str,
+        before: dict[str, int],
+        origin: Callable[[int], Origin],
+        on_chunk: Callable[[], None],
+    ) -> None:
+        """`first`: the invariant that a planted defect must violate.  `before`: the hits of all earlier nights.
+        `origin`: where a scenario was drawn.  `on_chunk` is called after each chunk, to write the night."""
+        self._bank, self._night, self._subject, self._defect = bank, night, subject, defect
+        self._real_time = capabilities.real_time
+        self._first = first
+        self._origin, self._on_chunk = origin, on_chunk
+        self._all = {name for name, count in before.items() if count}
+        self._words = Counter[str]()
+        self._alike = Counter[tuple[str, str, frozenset[str]]]()
+        self._began = time.perf_counter()
+        self.hits = Counter[str]()
+        self.growth: list[Growth] = []
+        self.first_failure_s: float | None = None
+        self.not_kept = 0
+        """failing scenarios that were only counted"""
+        self.seconds = 0.0
+        """since the first scenario was drawn, without pauses for shrinking"""
+        self.error: CutproofError | None = None
+        """why the bank could not be written"""
+
+    @property
+    def counts(self) -> ScenarioCounts:
+        words = {word: self._words[word] for word in ("held", "violated", "unknown")}
+        return ScenarioCounts(run=self._words.total(), **words)
+
+    def begin(self) -> None:
+        """A search begins, or goes on."""
+        self._began = time.perf_counter() - self.seconds
+
+    def add(self, outcomes: Iterable[ScenarioOutcome]) -> None:
+        self.seconds = time.perf_counter() - self._began
+        try:
+            for outcome in outcomes:
+                self._add(outcome)
+            self._grow()
+            self._on_chunk()
+        except CutproofError as error:
+            self.error = error
+            raise BankLost(str(error)) from None
+
+    def add_counterexample(self, name: str, text: str) -> str:
+        """A scenario that the subject could not run."""
+        try:
+            return self._bank.add_not_run(self._night, name, text)
+        except CutproofError as error:
+            self.error = error
+            raise BankLost(str(error)) from None
+
+    def _add(self, outcome: ScenarioOutcome) -> None:
+        self._words[outcome.in_a_word] += 1
+        self.hits.update(in_words(target) for target in outcome.measured.targets)
+        if outcome.violations:
+            if self.first_failure_s is None:
+                self.first_failure_s = round(self.seconds, 3)
+            self._keep(outcome)
+
+    def _keep(self, outcome: ScenarioOutcome) -> None:
+        names = frozenset(name for fault in outcome.scenario.faults for name in names_of_fault(fault))
+        alike = (*violation_of(outcome, self._first), names)
+        if self._alike.total() >= KEPT_AT_MOST or self._alike[alike] >= ALIKE:
+            self.not_kept += 1
+            return
+        self._alike[alike] += 1
+        self._bank.add_unshrunk(
+            Unshrunk(
+                night=self._night,
+                subject=self._subject,
+                defect=self._defect,
+                found=datetime.datetime.now(tz=datetime.UTC),
+                origin=self._origin(outcome.index),
+                outcome=replace(outcome, shown=None, history=outcome.history if self._real_time else None),
+            )
+        )
+
+    def _grow(self) -> None:
+        self._all.update(self.hits)
+        run, hit = self._words.total(), len(self._all)
+        if not self.growth or self.growth[-1].hit < hit or not run:
+            self.growth.append(Growth(scenarios=run, hit=hit))
+        if len(self.growth) > CURVE:
+            self.growth = [*self.growth[:-1:2], self.growth[-1]]
+
+    @property
+    def curve(self) -> list[Growth]:
+        """The growth curve, up to the last scenario."""
+        run = self._words.total()
+        end = [] if self.growth and self.growth[-1].scenarios == run else [Growth(scenarios=run, hit=len(self._all))]
+        return [*self.growth, *end]

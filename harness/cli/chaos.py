@@ -1,0 +1,188 @@
+"""`cutproof chaos`: the nightly job over a bank of counterexamples."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..runtime.exit_codes import ExitCode, UsageError
+from .options import add_functions, count, duration, printed, progress_of, seed
+from .output import Output
+from .printing import print_summary
+
+if TYPE_CHECKING:
+    from ..chaos.job import ChaosRequest, NightDone
+
+PROFILES = ("smoke", "default", "nightly")
+MERGE = "merge"
+
+DESCRIPTION = """\
+The nightly job. It keeps a bank: a folder with every counterexample that its nights found.
+
+A night first replays the bank. Each failure is still failing, flaky, fixed, or no longer
+reached; one that is no longer reached is looked for again from its seed. Then the night
+explores: it draws scenarios from a seed of the day, in batches that each leave some
+features out, and aims at the coverage targets that all nights have hit least and at the
+points where failures were found. Last it shrinks what is new. No failure is reported as
+new twice.
+
+A night that is killed at any moment loses only the scenarios under way. Only one job can
+have a bank open. `chaos merge A B` makes the bank A hold what both hold; B is only read."""
+
+EXAMPLES = """\
+examples:
+  cutproof chaos --bank bank --time 2h
+  cutproof chaos --bank bank --time 1h --subject simulated --subject processes
+  cutproof chaos --bank bank --time 8h --pipeline kafka --known-failures known.toml
+  cutproof chaos --bank bank --time 30s --defect A01     a planted defect, found and kept
+  cutproof chaos merge bank other-machine/bank
+
+exit codes: 0 nothing failed, or only known failures; 1 a failure is new, still failing or
+flaky, and not known; 2 bad input, or the bank is in use; 3 nothing failed, but the night
+fell short of its profile; 4 the harness failed, or the two judges disagree; 130 interrupted"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "merge", metavar="merge A B", nargs="*", help="make the bank A hold what the banks A and B hold; no night"
+    )
+    night = parser.add_argument_group("the night")
+    night.add_argument("--bank", metavar="DIR", type=Path, help="the bank; a new one is begun in an empty folder")
+    night.add_argument("--time", metavar="TIME", type=duration, help="how long the night is: 90s, 30m, 2h")
+    night.add_argument(
+        "--seed", metavar="S", type=seed, help="the seed of the day; without it one is drawn, and printed"
+    )
+    night.add_argument("--scenarios", metavar="N", type=count, help="at most N new scenarios of each subject")
+    night.add_argument(
+        "--profile",
+        choices=PROFILES,
+        default="nightly",
+        help="the size of the scenarios, and what a night of the profile's length has to show (nightly)",
+    )
+    night.add_argument("--workload", metavar="NAME|FILE", help="a named workload or a workload file, for all scenarios")
+    night.add_argument(
+        "--workers", metavar="N", type=count, help="scenarios that run at the same time (as suits the subject)"
+    )
+    tested = parser.add_argument_group("what is tested")
+    tested.add_argument(
+        "--subject",
+        metavar="NAME",
+        dest="subjects",
+        action="append",
+        default=[],
+        help="an engine, as in `cutproof verify --subject`; may be repeated: the time is divided (simulated)",
+    )
+    tested.add_argument(
+        "--pipeline",
+        metavar="FILE|NAME",
+        dest="pipelines",
+        action="append",
+        default=[],
+        help="a pipeline that is run from outside, as in `cutproof verify --pipeline`; may be repeated",
+    )
+    tested.add_argument("--defect", metavar="ID", help="plant a known defect in the engine first")
+    add_functions(tested)
+    tested.add_argument(
+        "--known-failures",
+        metavar="FILE",
+        type=Path,
+        help="a file of failures that are expected until a given day, each with its reason",
+    )
+    printed(parser).add_argument("--verbose", action="store_true", help="more than one screen")
+
+
+def run(options: argparse.Namespace, output: Output) -> ExitCode:
+    if options.merge:
+        return _merge(options, output)
+    from ..chaos.job import run_night
+    from ..chaos.plan import in_words
+
+    request = _request(options)
+    output.say(f"seed {request.seed}, profile {request.profile}, bank {request.bank}")
+    for line in in_words(request.seconds, request.subjects):
+        output.say(line)
+    with progress_of(options) as progress:
+        done = run_night(request, progress=progress, say=output.say)
+    _print(done, request.bank, options, output)
+    output.result(done.summary)
+    return done.exit_code
+
+
+def _request(options: argparse.Namespace) -> ChaosRequest:
+    from ..chaos.job import ChaosRequest
+    from ..search import known_failures
+    from ..search.verification import drawn_seed, loaded_workload
+
+    for name, value in (("--bank DIR", options.bank), ("--time TIME", options.time)):
+        if value is None:
+            raise UsageError(f"a night needs {name}; see `cutproof chaos --help`")
+    subjects = [*options.subjects, *map(_pipeline, options.pipelines)] or ["simulated"]
+    twice = next((one for one in subjects if subjects.count(one) > 1), None)
+    if twice is not None:
+        raise UsageError(f"{twice} is named twice; a night has one part for each subject")
+    if options.pipelines and options.workload is not None:
+        raise UsageError("--workload does not go with --pipeline: the pipeline's file names the job")
+    return ChaosRequest(
+        bank=options.bank,
+        seconds=options.time,
+        subjects=tuple(subjects),
+        seed=drawn_seed() if options.seed is None else options.seed,
+        profile=options.profile,
+        scenarios=options.scenarios,
+        defect=options.defect,
+        workload=loaded_workload(options.workload),
+        functions=tuple(options.functions),
+        known=options.known_failures or known_failures.default(),
+        workers=options.workers,
+    )
+
+
+def _pipeline(text: str) -> str:
+    """The subject's name of a pipeline."""
+    from ..user_pipelines.library import path_of
+    from ..user_pipelines.subject import name_of_pipeline
+
+    return name_of_pipeline(path_of(text).resolve(), {})
+
+
+def _merge(options: argparse.Namespace, output: Output) -> ExitCode:
+    from ...reports.words import plural
+    from ..chaos.merge import merge
+
+    if options.merge[0] != MERGE:
+        raise UsageError(f"chaos does not know {options.merge[0]!r}; it knows `chaos merge A B`")
+    if len(options.merge) != 3:
+        raise UsageError("chaos merge takes two banks: `cutproof chaos merge A B` makes A hold what both hold")
+    into, other = map(Path, options.merge[1:])
+    merged = merge(into, other)
+    for words in merged.remarks:
+        output.complain(words)
+    output.say(f"{into} got {plural(merged.failures, 'failure')} and {plural(merged.nights, 'night')} from {other}")
+    output.result(merged)
+    return ExitCode.HELD
+
+
+def _print(done: NightDone, bank: Path, options: argparse.Namespace, output: Output) -> None:
+    """Print what became of the bank's failures, then the summary as verify prints it."""
+    counts = done.summary.bank
+    shown = (
+        f"{counts.new} new",
+        f"{counts.still_failing} still failing",
+        f"{counts.flaky} flaky",
+        f"{counts.fixed} fixed",
+        f"{counts.not_reached} no longer reached",
+        *((f"{counts.not_replayed} not replayed for want of time",) if counts.not_replayed else ()),
+        *((f"{counts.unshrunk} failing scenarios left to be shrunk",) if counts.unshrunk else ()),
+    )
+    print_summary(done.summary, None, output, verbose=options.verbose)
+    output.say()
+    output.say(f"night {done.night.id} of the bank {bank}: {', '.join(shown)}")
+    for one in done.night.replays:
+        failure = done.failures.get(one.failure)
+        if failure is not None:
+            rate = f" in {one.violated} of {one.runs} runs" if one.status == "flaky" else ""
+            known = f"; known: {one.known}" if one.known else ""
+            words = f"; {one.words}" if one.words else ""
+            status = one.status.replace("_", " ")
+            output.say(f"  {failure.id}  {status}{rate}: {failure.invariant}, {failure.difference}{words}{known}")
