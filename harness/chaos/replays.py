@@ -142,5 +142,5 @@ def _with_the_past(replay: Replay, before: Standing | None) -> Replay:
     if replay.status == "fixed" and 0 < before.violated < before.runs and replay.runs:
         chance = (1 - before.violated / before.runs) ** replay.runs
         rate = f"{before.violated} of {before.runs} runs before"
-        words = f"it showed in {rate}: by chance alone, none of {replay.runs} shows it in {chance:.0%} of nights"
+        words = f"it showed in {rate}; at that rate all {replay.runs} runs hold by chance in {chance:.0%} of nights"
     return msgspec.structs.replace(replay, words=words)

@@ -40,7 +40,7 @@ from .watch import Watch
 
 T = TypeVar("T")
 
-BATCH, REAL_TIME_BATCH = 200, 10
+BATCH, REAL_TIME_BATCH = 100, 10
 """scenarios in a batch"""
 
 

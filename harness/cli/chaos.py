@@ -53,7 +53,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     night.add_argument(
         "--seed", metavar="S", type=seed, help="the seed of the day; without it one is drawn, and printed"
     )
-    night.add_argument("--scenarios", metavar="N", type=count, help="at most N new scenarios of each subject")
     night.add_argument(
         "--profile",
         choices=PROFILES,
@@ -129,7 +128,6 @@ def _request(options: argparse.Namespace) -> ChaosRequest:
         subjects=tuple(subjects),
         seed=drawn_seed() if options.seed is None else options.seed,
         profile=options.profile,
-        scenarios=options.scenarios,
         defect=options.defect,
         workload=loaded_workload(options.workload),
         functions=tuple(options.functions),

@@ -1,9 +1,10 @@
-"""`one_judge.py WORDS...`: a command line whose verification asks only the quick checker."""
+"""`one_judge.py WORDS...`: a command line whose verification, or night, asks only the quick checker."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cutproof.harness.chaos import job
 from cutproof.harness.search import campaign
 from cutproof.harness.search.oracle import Examined
 
@@ -24,5 +25,6 @@ class Silent:
 if __name__ == "__main__":
     from cutproof.harness.cli import command
 
-    campaign.PySpark = Silent  # type: ignore[misc, assignment]
+    for module in (campaign, job):
+        module.PySpark = Silent  # type: ignore[misc, assignment, attr-defined]
     command()

@@ -1,0 +1,152 @@
+"""Nights of one bank: what is new, fixed and back, what a night leaves to the next, and its exit code."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import pytest
+
+from cutproof.harness.chaos import subject_night
+from cutproof.harness.chaos.bank import Bank
+from cutproof.harness.chaos.job import ChaosRequest, NightDone, run_night
+from cutproof.harness.chaos.shrinking import Shrinking
+from cutproof.harness.counterexamples import findings
+from cutproof.harness.runtime.exit_codes import ExitCode, UsageError
+from cutproof.harness.search import worker
+from cutproof.harness.search.oracle import Oracle
+from cutproof.harness.search.pool import Here
+from cutproof.harness.shrink.on_subject import shrink_on
+from cutproof.reports.nights.model import Night
+from unit.harness.chaos.defective import DEFECTIVE, Defective
+from unit.harness.subjects import Agreeing
+
+CUT = "A01"
+"""lets a barrier overtake: consistent-cut is violated in every other scenario, without any fault"""
+
+
+@pytest.fixture(autouse=True)
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nights without worker processes that shrink hastily."""
+    monkeypatch.setattr(subject_night, "Processes", lambda plan, _: Here(plan))
+    monkeypatch.setattr(worker, "shrink_on", functools.partial(shrink_on, max_runs=15))
+    monkeypatch.setattr(findings, "nearest_passing", lambda *_: None)
+    monkeypatch.setattr(Defective, "planted", (CUT,))
+
+
+def night(
+    bank: Path, *, seed: int = 3, scenarios: int = 5, oracle: Oracle | None = None, known: Path | None = None
+) -> NightDone:
+    asked = ChaosRequest(
+        bank=bank,
+        seconds=600.0,
+        subjects=(DEFECTIVE,),
+        seed=seed,
+        profile="smoke",
+        scenarios=scenarios,
+        known=known,
+    )
+    return run_night(asked, oracle=oracle or Agreeing())
+
+
+def test_a_failure_is_new_once_then_fixed_then_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bank = tmp_path / "bank"
+    first = night(bank, scenarios=3)
+    assert first.exit_code == ExitCode.VIOLATED
+    found = {one.failure for one in first.night.replays}
+    assert first.summary.bank.new == len(found) > 0
+    assert first.summary.bank.unshrunk == 0
+
+    second = night(bank, scenarios=3)
+    assert second.summary.bank.new == 0, "the same seed finds the same, which is in the bank"
+    assert {one.failure: one.status for one in second.night.replays} == dict.fromkeys(found, "still_failing")
+
+    monkeypatch.setattr(Defective, "planted", ())
+    third = night(bank, scenarios=4)
+    assert third.exit_code == ExitCode.HELD
+    assert {one.failure: one.status for one in third.night.replays} == dict.fromkeys(found, "fixed")
+
+    monkeypatch.setattr(Defective, "planted", (CUT,))
+    fourth = night(bank, scenarios=1)
+    assert fourth.exit_code == ExitCode.VIOLATED
+    assert fourth.summary.bank.again == fourth.summary.bank.still_failing == len(found)
+
+    with Bank(bank) as kept:
+        assert kept.failures.keys() == found
+        assert [one.exit_code for one in kept.nights] == [1, 1, 0, 1]
+        assert kept.unshrunk == {}
+        assert kept.remarks == []
+        for failure in kept.failures.values():
+            assert failure.shrunk
+            assert failure.replay == f"cutproof replay failures/{failure.id}/scenario.json --subject {DEFECTIVE}"
+
+
+def test_what_a_killed_night_left_is_shrunk_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Shrinking, "_shrink", killed)
+        with pytest.raises(Killed):
+            night(tmp_path)
+    with Bank(tmp_path) as bank:
+        (cut_off,) = bank.nights
+        assert cut_off.ended is None
+        assert cut_off.subjects[0].scenarios.run == 5
+        assert len(bank.unshrunk) > 0
+    done = night(tmp_path, seed=2, scenarios=1)
+    assert done.summary.bank.new > 0
+    assert all(failure.night == cut_off.id for failure in done.failures.values())
+
+
+def test_an_interruption_keeps_what_was_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Shrinking, "_shrink", interrupted)
+    done = night(tmp_path)
+    assert done.exit_code == ExitCode.INTERRUPTED
+    assert done.night.exit_code == ExitCode.INTERRUPTED
+    assert done.summary.bank.unshrunk > 0
+
+
+def test_the_same_seed_and_bank_draw_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Defective, "planted", ())
+    one, other = night(tmp_path / "1", scenarios=5), night(tmp_path / "2", scenarios=5)
+    assert _drawn(one.night) == _drawn(other.night)
+    assert _drawn(one.night) != _drawn(night(tmp_path / "3", seed=2, scenarios=5).night)
+
+
+def _drawn(done: Night) -> object:
+    subject = done.subjects[0]
+    return subject.hits, subject.growth, subject.left_out, subject.scenarios, subject.checkpoints_ms
+
+
+def test_what_pyspark_does_not_confirm_is_no_failure_of_the_bank(tmp_path: Path) -> None:
+    done = night(tmp_path, oracle=Agreeing(disagree=range(8)))
+    assert done.exit_code == ExitCode.HARNESS_FAILED
+    assert done.summary.scenarios.violated > 0
+    with Bank(tmp_path) as bank:
+        assert bank.failures == {}
+        assert bank.unshrunk == {}
+
+
+def test_a_known_failure_keeps_the_night_green(tmp_path: Path) -> None:
+    found = night(tmp_path / "bank", scenarios=1)
+    known = tmp_path / "known.toml"
+    entry = '[[failure]]\ninvariant = "{}"\nexpires = 2999-01-01\nreason = "ENGINE-1"\n'
+    known.write_text("".join(entry.format(one.invariant) for one in found.failures.values()))
+    again = night(tmp_path / "bank", scenarios=1, known=known)
+    assert again.exit_code == ExitCode.HELD
+    assert again.summary.bank.known == again.summary.bank.still_failing > 0
+    assert all(one.expires is not None and "ENGINE-1" in one.known for one in again.night.replays)
+
+
+def test_bad_input_leaves_no_night(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        night(tmp_path / "bank", known=tmp_path / "nowhere.toml")
+    with Bank(tmp_path / "bank") as bank:
+        assert bank.nights == []
