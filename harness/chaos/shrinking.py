@@ -35,6 +35,10 @@ from .night import NightLog
 from .records import FAILURES, SCENARIO, Unshrunk
 
 CURRENT = ("new", "still_failing", "flaky")
+EXPLAINED = 2
+"""the rank of a failing scenario that a failure explains which fails still"""
+REPETITIONS = 6
+"""after so many shrunk scenarios in a row that showed what was known, those that known failures explain are left"""
 
 
 class Shrinking:
@@ -65,6 +69,7 @@ class Shrinking:
         """of the harness, each in one sentence"""
         self.counterexamples: list[Counterexample] = []
         """those that the night saw and found new, or back"""
+        self._repetitions = 0
         self.dropped = 0
         """failing scenarios that known failures explain"""
 
@@ -95,8 +100,7 @@ class Shrinking:
     def drop_explained(self) -> None:
         """Forget what is left and explained by failures that this night saw failing."""
         for path in self.waiting():
-            known = [self._bank.failures[one] for one in self._explanation(path)]
-            if any(self._fails_tonight(one) for one in known):
+            if self._rank(path) == EXPLAINED:
                 self._bank.drop_unshrunk(path)
                 self.dropped += 1
 
@@ -112,16 +116,23 @@ class Shrinking:
         """What is shrunk next: one for each worker, with different differences."""
         waiting = self.waiting()
 
-        def rank(path: Path) -> tuple[int, int, int]:
-            known = [self._bank.failures[one] for one in self._explanation(path)]
+        def size(path: Path) -> tuple[int, int, str]:
             scenario = waiting[path].outcome.scenario
-            last = 2 if any(self._fails_tonight(one) for one in known) else 1 if known else 0
-            return last, len(scenario.faults) + len(scenario.commands), scenario.workload.records()
+            return len(scenario.faults) + len(scenario.commands), scenario.workload.records(), str(path)
 
         chosen: dict[tuple[str, str], Path] = {}
-        for path in sorted(waiting, key=lambda path: (rank(path), str(path))):
+        for path in sorted(waiting, key=lambda path: (self._rank(path), size(path))):
+            if self._rank(path) == EXPLAINED and self._repetitions >= REPETITIONS:
+                break
             chosen.setdefault(violation_of(waiting[path].outcome, self._first), path)
         return {path: waiting[path] for path in list(chosen.values())[: self._pool.workers]}
+
+    def _rank(self, path: Path) -> int:
+        """What comes first: what no known failure explains, then what may show that one is back."""
+        known = [self._bank.failures[one] for one in self._explanation(path)]
+        if any(self._fails_tonight(one) for one in known):
+            return EXPLAINED
+        return 1 if known else 0
 
     def _fails_tonight(self, failure: Failure) -> bool:
         seen = self._log.replays.get(failure.id)
@@ -194,6 +205,7 @@ class Shrinking:
         scenario = decode_scenario(finding.view.scenario.encode())
         shape = shape_of(scenario)
         failure = self._same(finding, scenario) or self._bank.failures.get(id_of(finding.cause, shape))
+        self._repetitions = 0 if failure is None else self._repetitions + 1
         if failure is None:
             failure = self._new(one, finding, scenario, shape)
             self._bank.add_failure(failure, scenario, self._history(finding))

@@ -20,13 +20,14 @@ from ..runtime.interruption import Interruption
 from ..runtime.progress import Progress
 from ..scenario.model import Scenario
 from ..scenario.slices import sliced
-from ..search.campaign import REAL_TIME_WORKERS, WORKERS, promised_by
-from ..search.coverage import possible_targets
+from ..search.campaign import REAL_TIME_WORKERS, TARGETS_NAMED, WORKERS, promised_by
+from ..search.coverage import in_words, possible_targets
 from ..search.known_failures import KnownFailures
 from ..search.oracle import Oracle, put
 from ..search.pool import Here, Pool, Processes
 from ..search.profiles import Profile, shortfalls, unjudged
 from ..search.search import CHUNK, Budget, Found, Search
+from ..search.stops import never_hit
 from ..search.summary import Tally
 from ..search.worker import Plan, full_drawing
 from ..subject.port import DrawingItself, Subject, asks_pyspark
@@ -355,7 +356,22 @@ class SubjectPart:
         profile, run = self._share.profile, self._tally.run + self._tally.undriven
         if unjudged(profile, run, interrupted=self._interruption.came):
             return []
-        return shortfalls(profile, self._tally.shares(), self._tally.fired(), self._subject.capabilities)
+        capabilities = self._subject.capabilities
+        found = shortfalls(profile, self._tally.shares(), self._tally.fired(), capabilities)
+        if self._plan.loaded is None:
+            found += self._never_hit() if profile.every_target else []
+            found += never_hit(self._tally.stops(), capabilities) if profile.every_stop else []
+        return found
+
+    def _never_hit(self) -> list[str]:
+        """The possible coverage targets that no night of the bank has hit."""
+        hit = {*self._index.hits.get(self._plan.subject, {}), *self._watch.hits}
+        possible = [in_words(target) for target in possible_targets(self._subject.capabilities)]
+        empty = [words for words in possible if words not in hit]
+        if not empty:
+            return []
+        some = "; ".join(empty[:TARGETS_NAMED])
+        return [f"no night hit {len(empty):,} of {len(possible):,} possible coverage targets, such as {some}"]
 
 
 def _with_swarm(plan: Plan, subject: Subject, bank: Bank, hits: dict[str, int]) -> Plan:

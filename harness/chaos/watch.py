@@ -6,6 +6,7 @@ import datetime
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -17,13 +18,14 @@ from ..search.coverage import in_words
 from ..search.outcome import ScenarioOutcome
 from ..subject.port import Capabilities
 from .bank import Bank
-from .identity import names_of_fault
+from .identity import names_of_fault, points_of
 from .records import Unshrunk
 
+WAITING = {"unexplained": 20, "perhaps explained": 8, "explained": 4}
+"""failing scenarios with one difference that wait at a time to be shrunk, by whether known failures explain them;
+further ones are only counted"""
 ALIKE = 2
-"""of failing scenarios with the same difference and faults at the same points, so many are kept"""
-KEPT_AT_MOST = 60
-"""failing scenarios that a night keeps of one subject; further ones are only counted"""
+"""of those, so many with faults at the same points"""
 CURVE = 200
 """points of the growth curve; with more, each second one is left out"""
 
@@ -56,7 +58,8 @@ class Watch:
         self._origin, self._on_chunk = origin, on_chunk
         self._all = {name for name, count in before.items() if count}
         self._words = Counter[str]()
-        self._alike = Counter[tuple[str, str, frozenset[str]]]()
+        self._kept: dict[Path, tuple[tuple[str, str], str, frozenset[str]]] = {}
+        """by its file: the violation of a failing scenario that waits, whether it is explained, and its faults"""
         self._began = time.perf_counter()
         self.hits = Counter[str]()
         self.growth: list[Growth] = []
@@ -106,12 +109,14 @@ class Watch:
 
     def _keep(self, outcome: ScenarioOutcome) -> None:
         names = frozenset(name for fault in outcome.scenario.faults for name in names_of_fault(fault))
-        alike = (*violation_of(outcome, self._first), names)
-        if self._alike.total() >= KEPT_AT_MOST or self._alike[alike] >= ALIKE:
+        violation = violation_of(outcome, self._first)
+        kind = self._explained(violation, names)
+        self._kept = {path: one for path, one in self._kept.items() if path in self._bank.unshrunk}
+        waiting = [one for one in self._kept.values() if one[:2] == (violation, kind)]
+        if len(waiting) >= WAITING[kind] or sum(one[2] == names for one in waiting) >= ALIKE:
             self.not_kept += 1
             return
-        self._alike[alike] += 1
-        self._bank.add_unshrunk(
+        path = self._bank.add_unshrunk(
             Unshrunk(
                 night=self._night,
                 subject=self._subject,
@@ -121,6 +126,15 @@ class Watch:
                 outcome=replace(outcome, shown=None, history=outcome.history if self._real_time else None),
             )
         )
+        self._kept[path] = (violation, kind, names)
+
+    def _explained(self, violation: tuple[str, str], names: frozenset[str]) -> str:
+        """Whether known failures may be all that a scenario with these faults shows, as far as its faults say."""
+        failures = [one for one in self._bank.failures.values() if one.subject == self._subject]
+        points = points_of([one for one in failures if (one.invariant, one.difference) == violation])
+        if "" in points:
+            return "explained"
+        return "perhaps explained" if points & names else "unexplained"
 
     def _grow(self) -> None:
         self._all.update(self.hits)
