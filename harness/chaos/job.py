@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ...reports.model import OracleCounts, Seconds, Summary
 from ...reports.nights.model import Failure, Night
+from ...reports.words import plural
 from ..runtime.exit_codes import CutproofError, ExitCode, one_line
 from ..runtime.interruption import Interruption
 from ..runtime.progress import Progress, Silent
@@ -113,6 +114,7 @@ def run_night(
         known_failures.read(known_file)  # before the night begins: a mistake in it must not end one
         log = NightLog(bank, version=__version__, budget_s=request.seconds)
         known = known_failures.read(known_file, log.today)
+        log.add_words(_of_other_subjects(bank, request.subjects))
         for words in log.night.words:
             say(words)
         interruption = stack.enter_context(Interruption())
@@ -169,6 +171,15 @@ def _share(request: ChaosRequest, place: int, subject: Subject, seconds: float) 
     )
 
 
+def _of_other_subjects(bank: Bank, subjects: Sequence[str]) -> list[str]:
+    """What is said about failures that the night does not replay, since their subjects are not its own."""
+    others = sorted(one.subject for one in bank.failures.values() if one.subject not in subjects)
+    if not others:
+        return []
+    named = ", ".join(dict.fromkeys(others))
+    return [f"the night did not replay {plural(len(others), 'failure')} of subjects that it does not test: {named}"]
+
+
 def _ended(
     request: ChaosRequest,
     bank: Bank,
@@ -181,7 +192,8 @@ def _ended(
     """End the night: its exit code, its last record and the index."""
     summary = _summary(request, bank, log, subjects[: len(done)], done, total_s)
     summary = replace(summary, interrupted=interruption.came)
-    violated = any(one.status in CURRENT and not one.known for one in log.night.replays)
+    confirmed = {failure for one in done for failure in one.confirmed}
+    violated = any(one.status in CURRENT and not one.known and one.failure in confirmed for one in log.night.replays)
     code = exit_code_of(summary, confirmed=violated or any(one.confirmed_left for one in done))
     if request.defect is not None:
         caught = any(one.scenarios.violated for one in log.night.subjects) or violated

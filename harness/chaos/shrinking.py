@@ -70,6 +70,8 @@ class Shrinking:
         self.counterexamples: list[Counterexample] = []
         """those that the night saw and found new, or back"""
         self._repetitions = 0
+        self.confirmed: set[str] = set()
+        """failures that both judges saw tonight"""
         self.dropped = 0
         """failing scenarios that known failures explain"""
 
@@ -186,7 +188,7 @@ class Shrinking:
         for path, one in shown.items():
             invariant, _ = violation_of(one.outcome, self._first)
             finding = findings.get(f"{invariant}-{one.outcome.index}")
-            if finding is not None and finding.confirmed | (finding.counterexample.seconds_to_shrink == 0):
+            if finding is not None and (finding.confirmed or finding.counterexample.seconds_to_shrink == 0):
                 self._take(path, one, finding)
 
     def _still_shows(self, path: Path, one: Unshrunk) -> bool:
@@ -220,6 +222,7 @@ class Shrinking:
                 Replay(failure=failure.id, status="still_failing", runs=1, violated=1, found_again=True, words=words),
             )
         self._bank.drop_unshrunk(path)
+        self.confirmed.add(failure.id)
 
     def _see(self, failure: Failure, replay: Replay) -> None:
         self._log.add_replay(with_known(replay, failure, self._known))

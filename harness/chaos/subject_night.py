@@ -41,6 +41,9 @@ from .watch import Watch
 
 T = TypeVar("T")
 
+SHARE_OF_BATCHES = 85
+"""the per cent of its shares that a profile wants of a night: a batch that leaves features out exercises less"""
+
 BATCH, REAL_TIME_BATCH = 100, 10
 """scenarios in a batch"""
 
@@ -67,6 +70,8 @@ class SubjectDone(msgspec.Struct, frozen=True, kw_only=True):
     start_s: float
     counterexamples: list[Counterexample]
     not_run: list[NotRun]
+    confirmed: set[str]
+    """failures of the bank about whose replay, or whose scenario of this night, the judges agree"""
     confirmed_left: bool
     """a failing scenario is left to the next night that both judges saw, and that no failure of the bank explains"""
 
@@ -103,6 +108,8 @@ class SubjectPart:
         self._failures: list[str] = []
         self._not_run: list[NotRun] = []
         self._next = 0
+        self._confirmed: set[str] = set()
+        """failures of the bank whose replay, or whose scenario of this night, both judges have judged alike"""
         self._confirmed_left = False
         self._counted = 0
         """batches of which `_left_out` has the features"""
@@ -190,8 +197,10 @@ class SubjectPart:
                 self._failures.append(f"{one_line(error)}: the replays have one judge ({SPARK_FAILED})")
                 return
         self._seconds["oracle"] += examined.seconds
+        self._confirmed.update(one.replay.failure for one, _ in asked)
         for position, words in examined.disagreements:
             failure = asked[position][0].replay.failure
+            self._confirmed.discard(failure)
             self._failures.append(f"the two judges disagree about the replay of failure {failure}: {words}")
             self._log.add_replay(
                 Replay(failure=failure, status="not_reached", words="the two judges disagree about its replay")
@@ -233,15 +242,17 @@ class SubjectPart:
         try:
             shrinking.work(time.monotonic() + self._left_s() / division.SHRINKING, {})
             while self._goes_on():
+                before = self._tally.run + self._tally.undriven
                 found = self._searched(pool, self._left_s() * (1 - 1 / division.SHRINKING))
                 if found.interrupted:
                     return
                 shrinking.work(self._deadline, found.unconfirmed)
-                if not found.tally.run and not found.tally.undriven:
-                    return  # nothing can be run
+                if found.tally.run + found.tally.undriven == before:
+                    return  # nothing can be run any more
             shrinking.drop_explained()
             self._confirmed_left = bool(shrinking.waiting())
         finally:
+            self._confirmed |= shrinking.confirmed
             self._failures += shrinking.failures
             self._seen += shrinking.counterexamples
             if shrinking.dropped:
@@ -254,7 +265,7 @@ class SubjectPart:
 
     def _goes_on(self) -> bool:
         share = self._share
-        if self._failures or self._interruption.came:
+        if self._interruption.came:
             return False
         if share.scenarios is not None and self._next >= share.scenarios:
             return False
@@ -323,7 +334,7 @@ class SubjectPart:
             recoveries_ms=_spread(samples.recovery_times_us),
             batches=batches,
             left_out=left_out,
-            failures=list(self._failures),
+            failures=list(dict.fromkeys(self._failures)),
         )
 
     def _batch_counts(self, scenarios: int) -> tuple[int, dict[str, int]]:
@@ -348,6 +359,7 @@ class SubjectPart:
             start_s=self._seconds["start"],
             counterexamples=self._seen,
             not_run=self._not_run,
+            confirmed=self._confirmed,
             confirmed_left=self._confirmed_left,
         )
 
@@ -357,7 +369,11 @@ class SubjectPart:
         if unjudged(profile, run, interrupted=self._interruption.came):
             return []
         capabilities = self._subject.capabilities
-        found = shortfalls(profile, self._tally.shares(), self._tally.fired(), capabilities)
+        wanted = profile
+        if self._batches is not None:
+            shares = {name: share * SHARE_OF_BATCHES // 100 for name, share in profile.shares.items()}
+            wanted = replace(profile, shares=shares)
+        found = shortfalls(wanted, self._tally.shares(), self._tally.fired(), capabilities)
         if self._plan.loaded is None:
             found += self._never_hit() if profile.every_target else []
             found += never_hit(self._tally.stops(), capabilities) if profile.every_stop else []

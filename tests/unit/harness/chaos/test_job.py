@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,15 @@ from cutproof.harness.chaos.bank import Bank
 from cutproof.harness.chaos.job import ChaosRequest, NightDone, run_night
 from cutproof.harness.chaos.shrinking import Shrinking
 from cutproof.harness.counterexamples import findings
-from cutproof.harness.runtime.exit_codes import ExitCode, UsageError
+from cutproof.harness.runtime.exit_codes import ExitCode, HarnessFailed, UsageError
 from cutproof.harness.search import worker
-from cutproof.harness.search.oracle import Oracle
+from cutproof.harness.search.oracle import Examined, Oracle
 from cutproof.harness.search.pool import Here
 from cutproof.harness.shrink.on_subject import shrink_on
 from cutproof.reports.nights.model import Night
+from unit.harness.chaos.banks import failure
 from unit.harness.chaos.defective import DEFECTIVE, Defective
+from unit.harness.scenarios import chain
 from unit.harness.subjects import Agreeing
 
 CUT = "A01"
@@ -132,6 +135,21 @@ def test_what_pyspark_does_not_confirm_is_no_failure_of_the_bank(tmp_path: Path)
     with Bank(tmp_path) as bank:
         assert bank.failures == {}
         assert bank.unshrunk == {}
+
+
+def test_a_replay_with_one_judge_is_no_violation(tmp_path: Path) -> None:
+    class Down(Agreeing):
+        def examine(self, questions: Sequence[bytes]) -> Examined:
+            raise HarnessFailed("no Java")
+
+    night(tmp_path, scenarios=1)
+    with Bank(tmp_path) as bank:
+        bank.add_failure(failure(subject="processes"), chain())
+    done = night(tmp_path, scenarios=1, oracle=Down())
+    assert done.summary.bank.still_failing > 0
+    assert done.exit_code == ExitCode.HARNESS_FAILED
+    assert any("no Java" in words for words in done.night.subjects[0].failures)
+    assert "the night did not replay 1 failure of subjects that it does not test: processes" in done.night.words
 
 
 def test_a_known_failure_keeps_the_night_green(tmp_path: Path) -> None:
