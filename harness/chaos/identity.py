@@ -117,8 +117,6 @@ def is_explained(
 
     They are not, if it also fails without the faults that they need.
     """
-    if not known:
-        return False
     points = points_of(known)
     if "" in points:
         return True
