@@ -10,8 +10,10 @@ SHRINKING = 3
 """one part in so many of what then is left is kept for shrinking; what that does not need goes to exploration"""
 LEAST_S = 3.0
 """a shorter rest is not worth another search"""
-SLICE = 10_000
-"""scenarios after which what was found is shrunk"""
+FIRST_SLICE, LEAST_SLICE, SLICE = 2_000, 1_000, 20_000
+"""scenarios after which what was found is shrunk: of the first slice, and the bounds of the others"""
+FAILING = 500
+"""about how many failing scenarios a slice may have: their histories are kept in memory until its end"""
 
 
 def share_s(left_s: float, subjects_left: int) -> float:
@@ -19,12 +21,22 @@ def share_s(left_s: float, subjects_left: int) -> float:
     return max(0.0, left_s) / max(1, subjects_left)
 
 
+def slice_after(run: int, violated: int) -> int:
+    """The scenarios of the next slice, after so many scenarios and violated ones."""
+    if not run:
+        return FIRST_SLICE
+    return max(LEAST_SLICE, min(SLICE, FAILING * run // max(1, violated)))
+
+
 def in_words(seconds: float, subjects: Sequence[str]) -> list[str]:
     """The plan, in lines for a person."""
     each = duration_in_words(share_s(seconds, len(subjects)))
     who = f"each of {len(subjects)} subjects gets {each}" if len(subjects) > 1 else f"{subjects[0]} gets {each}"
     parts = "replays of the bank get a third of that at most, shrinking a third of the rest, exploration what is left"
-    return [f"plan: {who}; {parts}", *(f"  {one}" for one in subjects if len(subjects) > 1)]
+    return [
+        f"plan: {who}; {parts}; what has begun by then is finished",
+        *(f"  {one}" for one in subjects if len(subjects) > 1),
+    ]
 
 
 def duration_in_words(seconds: float) -> str:

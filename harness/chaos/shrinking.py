@@ -70,6 +70,8 @@ class Shrinking:
         self.counterexamples: list[Counterexample] = []
         """those that the night saw and found new, or back"""
         self._repetitions = 0
+        self._began = False
+        """something has been shrunk tonight"""
         self.confirmed: set[str] = set()
         """failures that both judges saw tonight"""
         self.dropped = 0
@@ -85,19 +87,19 @@ class Shrinking:
         }
 
     def work(self, deadline: float, unconfirmed: Mapping[int, str]) -> None:
-        """Shrink until nothing is left, or the time is over; what has begun is finished, and something always is begun.
+        """Shrink until nothing is left, or the time is over.  What has begun is finished, and a night begins something
+        also without time for it, since else a short one would never shrink.
 
         `unconfirmed`: by index the scenarios of this night that PySpark has not confirmed, and why.
         """
         self._drop_unconfirmed(unconfirmed)
-        while not self._interruption.came:
+        while not self._interruption.came and (time.monotonic() < deadline or not self._began):
             chosen = self._chosen()
             if not chosen:
                 return
+            self._began = True
             self._progress.step(f"shrinking what failed: {len(self.waiting())} scenarios")
             self._shrink(chosen)
-            if time.monotonic() >= deadline:
-                return
 
     def drop_explained(self) -> None:
         """Forget what is left and explained by failures that this night saw failing."""

@@ -274,7 +274,10 @@ class SubjectPart:
     def _searched(self, pool: Pool, seconds: float) -> Found:
         """Search on for so many seconds."""
         share = self._share
-        most = division.SLICE if share.scenarios is None else min(division.SLICE, share.scenarios - self._next)
+        counts = self._watch.counts
+        most = division.slice_after(counts.run, counts.violated)
+        if share.scenarios is not None:
+            most = min(most, share.scenarios - self._next)
         self._watch.begin()
         search = Search(
             pool,
