@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -97,34 +98,8 @@ class Tally:
 
     def add_all(self, other: Tally) -> None:
         """Add what another tally has counted."""
-        for own, their in (
-            (self.ran, other.ran),
-            (self._invariants, other._invariants),
-            (self._reasons, other._reasons),
-            (self._fired, other._fired),
-            (self._commands, other._commands),
-            (self._restarted, other._restarted),
-        ):
-            for name, counts in their.items():
-                own.setdefault(name, Counter()).update(counts)
-        for mine, theirs in (
-            (self._rows_asked, other._rows_asked),
-            (self._state_asked, other._state_asked),
-            (self._planned, other._planned),
-            (self._totals, other._totals),
-            (self._unapplied, other._unapplied),
-            (self._restarts, other._restarts),
-        ):
-            mine.update(theirs)
-        for name, seconds in other.seconds.items():
-            self.seconds[name] += seconds
-        for name, shown in other._counters.items():
-            self._counters.setdefault(name, []).extend(shown)
-        self.undriven += other.undriven
-        self._stops.add_all(other._stops)
-        self.coverage.add_all(other.coverage)
-        self._durations_us.extend(other._durations_us)
-        self._recoveries_us.extend(other._recoveries_us)
+        for name, theirs in vars(other).items():
+            setattr(self, name, added(getattr(self, name), theirs))
 
     def add_word(self, not_asked: Unasked, by_both: Iterable[str] = ()) -> None:
         """Add PySpark's answer about a scenario, or why there is none; `by_both` are the invariants that it
@@ -254,6 +229,23 @@ class Tally:
     def _faults_of(self, kind: str) -> FaultCounts:
         phases = self._fired.get(kind, Counter())
         return FaultCounts(planned=self._planned[kind], fired=phases.total(), phases=dict(sorted(phases.items())))
+
+
+def added(one: Any, other: Any) -> Any:
+    """Two parts of tallies, added: numbers, words (the first that is not empty), lists, counters, and dictionaries and
+    tallies of these."""
+    match one:
+        case CoverageTally() | StopTally():
+            one.add_all(other)
+            return one
+        case Counter():
+            return one + other
+        case dict():
+            return one | {name: added(one[name], value) if name in one else value for name, value in other.items()}
+        case str():
+            return one or other
+        case _:
+            return one + other
 
 
 def _counter(shown: list[int | float | str]) -> CounterCounts:

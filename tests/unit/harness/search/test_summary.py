@@ -24,6 +24,7 @@ from cutproof.faults.plan import (
     SliceChannel,
     TimeoutChannel,
 )
+from cutproof.harness.generate.strategies import Drawing, scenario_of
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.forecast import forecast
 from cutproof.harness.scenario.model import Engine, Resume, Scenario, StopWithSavepoint
@@ -157,6 +158,27 @@ def test_a_real_run_adds_up() -> None:
     assert summary.recoveries >= 1
     assert summary.checkpoints.completed >= 1
     assert len(tally.samples().checkpoint_durations_us) == summary.checkpoints.completed
+
+
+def test_two_tallies_add_up_to_one_of_all() -> None:
+    draw = scenario_of(Drawing(max_records=30, capabilities=SimulatedSubject().capabilities))
+    whole, first, second = Tally(), Tally(), Tally()
+    for index in range(24):
+        scenario = draw(1, index)
+        result = run(SimulatedSubject(), scenario)
+        ran = outcome_of(index, scenario, result.history, result.judgement.verdicts)
+        for tally in (whole, (first, second)[index % 2]):
+            tally.add(ran)
+            tally.add_word(ran.not_asked, ["exactly-once"])
+    both = Tally()
+    both.add_all(first)
+    both.add_all(second)
+    can = SimulatedSubject().capabilities
+    assert both.summary() == whole.summary()
+    assert both.shares() == whole.shares()
+    assert both.coverage.coverage(can) == whole.coverage.coverage(can)
+    assert sorted(both.samples().checkpoint_durations_us) == sorted(whole.samples().checkpoint_durations_us)
+    assert first.summary() != both.summary()
 
 
 def test_shortfalls_name_share_and_fault() -> None:
