@@ -181,6 +181,7 @@ class Shrinking:
             subject_name=self._plan.subject,
             interruption=self._interruption,
             first=self._first,
+            shrink_s=self._plan.shrink_s,
         )
         findings = {finding.counterexample.id: finding for finding in builder.findings()}
         if found.interrupted:
@@ -213,7 +214,16 @@ class Shrinking:
         if failure is None:
             failure = self._new(one, finding, scenario, shape)
             self._bank.add_failure(failure, scenario, self._history(finding))
-            self._see(failure, Replay(failure=failure.id, status="new", runs=1, violated=1))
+            found = finding.counterexample
+            self._see(
+                failure,
+                Replay(
+                    failure=failure.id,
+                    status="new",
+                    runs=1 + found.repetitions,
+                    violated=1 + found.violated_again,
+                ),
+            )
         elif not self._fails_tonight(failure):
             before = self._log.replays.get(failure.id)
             words = f"its own scenario did not show it; scenario {one.outcome.index} of this night does"

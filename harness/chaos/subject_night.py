@@ -99,7 +99,8 @@ class SubjectPart:
         self._deadline = self._began + share.seconds
         self._real_time = subject.capabilities.real_time
         hits = index.hits.get(share.plan.subject, {})
-        self._plan = _with_swarm(share.plan, subject, bank, hits)
+        shrink_s = min(share.plan.shrink_s, share.seconds / division.SHRINKING)
+        self._plan = _with_swarm(replace(share.plan, shrink_s=shrink_s), subject, bank, hits)
         self._drawing = full_drawing(self._plan, subject.capabilities)
         self._batches = Batches(self._drawing, self._plan.swarm) if self._plan.swarm is not None else None
         self._tally = Tally()

@@ -80,9 +80,9 @@ def test_targets_that_were_hit_least_come_first() -> None:
 
 
 def test_targets_at_the_points_of_failures_come_more_often() -> None:
-    points = ("row-written",)
-    fresh, near = (_points_aimed_at(Batches(DRAWING, swarm)) for swarm in (Swarm(), Swarm(points=points)))
-    assert near["row-written"] > 1.5 * fresh["row-written"]
+    swarms = (Swarm(batch=400), Swarm(batch=400, points=("snapshot-taken",)))
+    fresh, near = (_points_aimed_at(Batches(DRAWING, swarm)) for swarm in swarms)
+    assert near["snapshot-taken"] > 1.5 * fresh["snapshot-taken"]
 
 
 def test_a_given_workload_keeps_what_it_needs() -> None:
