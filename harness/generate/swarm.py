@@ -48,6 +48,8 @@ RATE_OF_FAILURES = 0.5
 """by how much the rate of a feature is multiplied if a failure of the bank needs it"""
 WEIGHT_OF_FAILURES = 4.0
 """by how much the weight of a target is multiplied if a failure of the bank needs its point"""
+LEAST_WEIGHT = 0.001
+"""of a group of targets, relative to a target that was never hit: none is given up"""
 
 
 class Swarm(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,14 +115,14 @@ class Batches:
         return draw, [self._weight(draw, number * groups + place) for place in range(groups)]
 
     def _weight(self, draw: scenario_of, group_number: int) -> float:
-        """How often a group is aimed at, relative to the others: a target that was never hit weighs most."""
+        """How often a group is aimed at, relative to the others: as often as the target in it that was hit least."""
         group = group_of(draw.frame, group_number)
-        weight = 0.01
+        weights = [LEAST_WEIGHT]
         for point, fault in group.pairs:
             target = CoverageTarget(alignment=group.alignment, ending=group.ending, point=point, fault=fault)
             near = WEIGHT_OF_FAILURES if point in self._swarm.points else 1.0
-            weight += near / (1 + self._swarm.hits.get(in_words(target), 0)) / len(group.pairs)
-        return weight
+            weights.append(near / (1 + self._swarm.hits.get(in_words(target), 0)))
+        return max(weights)
 
 
 def drawn_again(drawing: Drawing, left_out: tuple[str, ...], group: int | None, seed: int, index: int) -> Scenario:
