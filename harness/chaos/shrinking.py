@@ -120,12 +120,15 @@ class Shrinking:
         """What is shrunk next: one for each worker, with different differences."""
         waiting = self.waiting()
 
-        def size(path: Path) -> tuple[int, int, str]:
+        def order(path: Path) -> tuple[int, int, int, int, str]:
+            """Differences of which the bank has few failures come first, then small scenarios."""
             scenario = waiting[path].outcome.scenario
-            return len(scenario.faults) + len(scenario.commands), scenario.workload.records(), str(path)
+            many = len(self._alike(*violation_of(waiting[path].outcome, self._first)))
+            disturbed = len(scenario.faults) + len(scenario.commands)
+            return self._rank(path), many, disturbed, scenario.workload.records(), str(path)
 
         chosen: dict[tuple[str, str], Path] = {}
-        for path in sorted(waiting, key=lambda path: (self._rank(path), size(path))):
+        for path in sorted(waiting, key=order):
             if self._rank(path) == EXPLAINED and self._repetitions >= REPETITIONS:
                 break
             chosen.setdefault(violation_of(waiting[path].outcome, self._first), path)
