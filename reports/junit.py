@@ -25,9 +25,14 @@ def render_junit(summary: Summary) -> str:
         problems.append(f"the two judges disagree on {plural(summary.oracle.disagreements, 'row')}")
     if problems:
         case = Xml.SubElement(suite, "testcase", classname="cutproof", name="harness")
-        Xml.SubElement(case, "error", message=_clean(problems[0])).text = _clean(
+        Xml.SubElement(case, "error", message=clean(problems[0])).text = clean(
             "\n".join((*problems, *(one.replay for one in summary.not_run if one.replay)))
         )
+    return file_of(suite)
+
+
+def file_of(suite: Xml.Element) -> str:
+    """The whole file with one suite, whose test cases are counted here."""
     for outcome, total in (("", "tests"), ("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
         suite.set(total, str(len(suite.findall(f"testcase/{outcome}" if outcome else "testcase"))))
     suites = Xml.Element("testsuites")
@@ -38,33 +43,33 @@ def render_junit(summary: Summary) -> str:
 
 def _invariant(suite: Xml.Element, line: InvariantLine, summary: Summary) -> None:
     classname = f"cutproof.{summary.subject or 'subject'}"
-    case = Xml.SubElement(suite, "testcase", classname=_clean(classname), name=_clean(line.name))
+    case = Xml.SubElement(suite, "testcase", classname=clean(classname), name=clean(line.name))
     counts = line.counts
     numbers = f"{counts.holds} held, {counts.violated} violated, {counts.unknown} unknown"
     if line.verdict == "violated":
         stories = [_story(one) for one in summary.counterexamples if one.invariant == line.name]
-        Xml.SubElement(case, "failure", message=numbers).text = _clean("\n\n".join(stories) or numbers)
+        Xml.SubElement(case, "failure", message=numbers).text = clean("\n\n".join(stories) or numbers)
     elif line.verdict == "known":
         Xml.SubElement(case, "skipped", message=f"known failure: {numbers}")
     elif line.verdict == "unknown":
-        Xml.SubElement(case, "skipped", message=_clean(f"unknown: {line.reasons or 'never judged'}"))
+        Xml.SubElement(case, "skipped", message=clean(f"unknown: {line.reasons or 'never judged'}"))
 
 
 def _counterexample(suite: Xml.Element, one: Counterexample) -> None:
     name = f"{one.invariant} {one.id}"
-    case = Xml.SubElement(suite, "testcase", classname="cutproof.counterexamples", name=_clean(name))
+    case = Xml.SubElement(suite, "testcase", classname="cutproof.counterexamples", name=clean(name))
     case.set("time", f"{one.seconds_to_find + one.seconds_to_shrink:.3f}")
     if one.known:
-        Xml.SubElement(case, "skipped", message=_clean(f"known failure: {one.known}"))
+        Xml.SubElement(case, "skipped", message=clean(f"known failure: {one.known}"))
     else:
-        Xml.SubElement(case, "failure", message=_clean(one.story)).text = _clean(_story(one))
+        Xml.SubElement(case, "failure", message=clean(one.story)).text = clean(_story(one))
 
 
 def _story(one: Counterexample) -> str:
     return "\n".join(filter(None, (one.story, judges_in_words(one.judges, one.not_asked), one.replay)))
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """The text without the characters that XML 1.0 does not allow."""
     return "".join(character if _is_allowed(ord(character)) else "\N{REPLACEMENT CHARACTER}" for character in text)
 

@@ -1,0 +1,105 @@
+"""How coverage grows with the scenarios of all nights, and from where on more of them stop paying.
+
+Coverage targets are like species: the first scenarios hit many, and later ones hit fewer and fewer new ones.  No
+scenario says that it was the last to hit something new.  So the page states what was observed: from where on twice as
+many scenarios hit hardly more.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+
+from ..model import Value
+from ..words import plural
+from .model import SubjectNight
+
+HARDLY = 0.05
+"""More budget stops paying where twice the scenarios hit at most this share of targets more."""
+LEAST = 8
+"""points that a curve needs before anything is said of it"""
+
+Point = tuple[float, float]
+"""scenarios of all nights so far, and the targets that they had hit"""
+
+
+class Curve(Value, kw_only=True):
+    """The growth of one subject's coverage over all nights."""
+
+    points: tuple[Point, ...]
+    pays_until: float | None
+    """the number of scenarios from which on more budget stops paying; None if it still pays, or nothing can be said"""
+    words: str
+
+
+def curve_of(nights: Iterable[SubjectNight]) -> Curve:
+    """The curve over the nights of one subject, the oldest first.
+
+    Targets never become fewer: a night of another bank that was merged has counted only those of its own bank.
+    """
+    points: list[Point] = [(0.0, 0.0)]
+    before, hit, targets = 0, 0.0, set[str]()
+    for night in nights:
+        for one in night.growth:
+            hit = max(hit, float(one.hit))
+            points.append((float(before + min(one.scenarios, night.scenarios.run)), hit))
+        before += night.scenarios.run
+        targets |= {target for target, times in night.hits.items() if times}
+        hit = max(hit, float(len(targets)))
+        points.append((float(before), hit))
+    kept = _rising(points)
+    until = _pays_until(kept)
+    return Curve(points=kept, pays_until=until, words=_words(kept, until))
+
+
+def _rising(points: Sequence[Point]) -> tuple[Point, ...]:
+    """One point, the last, for each number of scenarios."""
+    return tuple(dict(sorted(points)).items())
+
+
+def _pays_until(points: Sequence[Point]) -> float | None:
+    """The first number of scenarios of which twice as many hit hardly more, there and everywhere after it."""
+    last = points[-1][0]
+    if len(points) < LEAST:
+        return None
+    found: float | None = None
+    for scenarios, hit in reversed(points):
+        if not hit:
+            break
+        if scenarios * 2 > last:
+            continue
+        if _at(points, scenarios * 2) > hit * (1 + HARDLY):
+            break
+        found = scenarios
+    return found
+
+
+def _at(points: Sequence[Point], scenarios: float) -> float:
+    """The targets at a number of scenarios, on a straight line between two points."""
+    place = bisect_left(points, (scenarios, -1.0))
+    if place == len(points):
+        return points[-1][1]
+    x, y = points[place]
+    if place == 0 or x == scenarios:
+        return y
+    x0, y0 = points[place - 1]
+    return y0 + (y - y0) * (scenarios - x0) / (x - x0)
+
+
+def _rounded(scenarios: float) -> int:
+    """To two digits, for the place of a bend is no exact figure."""
+    whole = round(scenarios)
+    return round(whole, 2 - len(str(whole)))
+
+
+def _words(points: Sequence[Point], until: float | None) -> str:
+    last, hit = points[-1]
+    if len(points) < LEAST or not hit:
+        return "There are too few scenarios to say whether more budget pays."
+    half = _at(points, last / 2)
+    more = f"{100 * (hit - half) / half:.0f} %" if half else "many"
+    doubled = f"The second half of the {plural(round(last), 'scenario')} hit {more} more targets than the first."
+    if until is None:
+        return f"{doubled} More budget still pays."
+    begin = f"From about {_rounded(until):,} scenarios on"
+    return f"{begin}, twice as many hit at most 5 % more targets: there more budget stops paying."

@@ -1,0 +1,192 @@
+"""What changed over the nights, as charts: speed, coverage, defects caught, the first failure, durations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import median
+
+from ..model import Value
+from ..words import duration, plural
+from .charts import Chart, Line, Mark
+from .growth import curve_of
+from .model import Night, SubjectNight
+from .words import day, subject_of, took
+
+
+class SubjectTrends(Value, kw_only=True):
+    """The charts of one subject."""
+
+    subject: str
+    nights: int
+    charts: tuple[Chart, ...]
+
+
+Figure = Callable[[SubjectNight], float | None]
+
+
+def trends_of(nights: Sequence[Night]) -> tuple[SubjectTrends, ...]:
+    """The charts of every subject, those of the newest night first; of the nights, the oldest is first."""
+    names: dict[tuple[str, str], None] = {}
+    for night in reversed(nights):
+        names |= {(one.subject, one.defect): None for one in night.subjects}
+    return tuple(_of_subject(nights, subject, defect) for subject, defect in names)
+
+
+def defects_chart(nights: Sequence[Night]) -> Chart | None:
+    """How many of the planted defects each night caught; None if no night tried any."""
+    tried = [night.defects_caught for night in nights]
+    counts = [one for one in tried if one is not None]
+    if not counts:
+        return None
+    caught, of = counts[-1]
+    return Chart(
+        title="Planted defects caught",
+        caption=f"The last night that tried planted defects caught {caught:,} of {of:,}.",
+        up="defects",
+        across=_ends(nights),
+        lines=(
+            Line(name="caught", points=_points([None if one is None else float(one[0]) for one in tried])),
+            Line(name="tried", points=_points([None if one is None else float(one[1]) for one in tried])),
+        ),
+    )
+
+
+def _of_subject(nights: Sequence[Night], subject: str, defect: str) -> SubjectTrends:
+    mine = [next((one for one in night.subjects if (one.subject, one.defect) == (subject, defect)), None)
+            for night in nights]  # fmt: skip
+    across = _ends(nights)
+    charts = (
+        _speed(mine, across),
+        _coverage(mine, across),
+        _growth(mine),
+        _first_failure(mine, across),
+        _durations("Checkpoints", "checkpoints", [one.checkpoints_ms if one else None for one in mine], across),
+        _durations("Recoveries", "recoveries", [one.recoveries_ms if one else None for one in mine], across),
+    )
+    ran = sum(one is not None for one in mine)
+    return SubjectTrends(
+        subject=subject_of(subject, defect), nights=ran, charts=tuple(one for one in charts if one is not None)
+    )
+
+
+Mine = Sequence[SubjectNight | None]
+Ends = tuple[str, str]
+
+
+def _speed(mine: Mine, across: Ends) -> Chart | None:
+    values = [one.scenarios_per_second if one and one.scenarios.run else None for one in mine]
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    return Chart(
+        title="Scenarios a second",
+        caption=f"In the last night {_rate(known[-1])}; half of the nights had {_rate(median(known))} or more.",
+        up="",
+        across=across,
+        lines=(Line(name="scenarios a second", points=_points(values)),),
+    )
+
+
+def _rate(value: float) -> str:
+    """Scenarios a second with a sensible number of digits: `48.1`, `0.052`."""
+    return f"{value:,.1f}" if value >= 10 else f"{value:.2g}"
+
+
+def _coverage(mine: Mine, across: Ends) -> Chart | None:
+    ran = [one for one in mine if one is not None]
+    if not any(one.hits for one in ran):
+        return None
+    targets, all_nights, by_night = set[str](), list[float | None](), list[float | None]()
+    for one in mine:
+        hit = {target for target, times in one.hits.items() if times} if one else set()
+        targets |= hit
+        all_nights.append(float(len(targets)) if one else None)
+        by_night.append(float(len(hit)) if one else None)
+    possible = next((one.possible for one in reversed(ran) if one.possible), 0)
+    of = f" of {possible:,} possible ones" if possible else ""
+    return Chart(
+        title="Coverage",
+        caption=f"All nights together hit {plural(len(targets), 'coverage target')}{of}.",
+        up="coverage targets",
+        across=across,
+        lines=(
+            Line(name="all nights so far", points=_points(all_nights)),
+            Line(name="this night", points=_points(by_night)),
+        ),
+        limit=float(possible) if possible else None,
+        limit_name="possible",
+    )
+
+
+def _growth(mine: Mine) -> Chart | None:
+    ran = [one for one in mine if one is not None]
+    curve = curve_of(ran)
+    if not curve.points[-1][1]:
+        return None
+    mark = None
+    if curve.pays_until is not None:
+        mark = Mark(at=curve.pays_until, name="more budget stops paying")
+    return Chart(
+        title="Growth of coverage",
+        caption=curve.words,
+        up="targets hit by all nights",
+        across=("0", f"{plural(round(curve.points[-1][0]), 'scenario')} of all nights"),
+        lines=(Line(name="targets hit", points=(curve.points,)),),
+        mark=mark,
+    )
+
+
+def _first_failure(mine: Mine, across: Ends) -> Chart | None:
+    values = [one.first_failure_s if one else None for one in mine]
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    ran = sum(one is not None for one in mine)
+    return Chart(
+        title="Time to first failure",
+        caption=f"{len(known):,} of {plural(ran, 'night')} found a failure by exploring; half of them within "
+        f"{took(median(known)) if median(known) >= 1 else duration(median(known) * 1e6)}.",
+        up="since exploring began",
+        across=across,
+        lines=(Line(name="first failure", points=_points(values), dots=True),),
+        unit="s",
+    )
+
+
+def _durations(
+    title: str, noun: str, figures: Sequence[tuple[float, float, float] | None], across: Ends
+) -> Chart | None:
+    known = [one for one in figures if one is not None]
+    if not known:
+        return None
+    middle, most, longest = (duration(ms * 1000) for ms in known[-1])
+    names = ("longest", "95 % within", "median")
+    return Chart(
+        title=f"Duration of {noun}",
+        caption=f"{title} of the last night that had any: half took up to {middle}, 95 % up to {most}, the longest "
+        f"{longest}.",
+        up="",
+        across=across,
+        lines=tuple(
+            Line(name=name, points=_points([None if one is None else one[place] for one in figures]))
+            for name, place in zip(names, (2, 1, 0), strict=True)
+        ),
+        unit="ms",
+    )
+
+
+def _points(values: Sequence[float | None]) -> tuple[tuple[tuple[float, float], ...], ...]:
+    """The points of a line, by the number of the night; a night without a value interrupts the line."""
+    pieces: list[list[tuple[float, float]]] = [[]]
+    for number, value in enumerate(values):
+        if value is not None:
+            pieces[-1].append((float(number), value))
+        elif pieces[-1]:
+            pieces.append([])
+    return tuple(tuple(piece) for piece in pieces if piece)
+
+
+def _ends(nights: Sequence[Night]) -> Ends:
+    if len(nights) == 1:
+        return day(nights[0].began), ""
+    return day(nights[0].began), day(nights[-1].began)

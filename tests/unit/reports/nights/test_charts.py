@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from cutproof.reports.nights.charts import MOST_POINTS, MOST_STEPS, SHAPES, Chart, Line, bar, drawn
+
+PATH = re.compile(r'class="(?P<kind>[\w -]+)"[^>]* d="(?P<d>[^"]+)"')
+
+
+def chart(values: list[float | None], **fields: object) -> str:
+    pieces: list[list[tuple[float, float]]] = [[]]
+    for at, value in enumerate(values):
+        if value is None:
+            pieces.append([])
+        else:
+            pieces[-1].append((at, value))
+    line = Line(
+        name="it", points=tuple(tuple(piece) for piece in pieces if piece), dots=bool(fields.pop("dots", False))
+    )
+    given = {"title": "it", "caption": "all", "up": "", "across": ("first", "last"), "lines": (line,)}
+    return drawn(Chart(**(given | fields))).picture  # type: ignore[arg-type]
+
+
+def parts(picture: str, kind: str) -> str:
+    return "".join(match["d"] for match in PATH.finditer(picture) if match["kind"].startswith(kind))
+
+
+def names(picture: str) -> list[str]:
+    return re.findall(r"<text[^>]*>([^<]+)<", picture)
+
+
+def test_a_night_without_a_value_interrupts_the_line_and_a_single_night_is_a_dot() -> None:
+    picture = chart([1, 2, None, 3, None, 4, 5])
+    assert parts(picture, "curve").count("M") == 2
+    assert parts(picture, "dots").count("M") == 1
+
+
+def test_a_line_of_a_thousand_nights_keeps_its_highest_and_lowest_point() -> None:
+    values: list[float | None] = [50.0] * 1_000
+    values[433], values[777] = 100.0, 0.0
+    drawn_line = parts(chart(values), "curve")
+    points = [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", drawn_line)]
+    assert len(points) <= MOST_POINTS + 2
+    assert (min(points), max(points)) == (18, 164)
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "ticks"),
+    [
+        ([48.0, 53.0], "", ["0", "20", "40", "60"]),
+        ([0.041], "", ["0", "0.02", "0.04", "0.06"]),
+        ([0.0], "", ["0", "1"]),
+        ([4.0, 400.0], "ms", ["1 ms", "10 ms", "100 ms", "1 s"]),
+        ([5.0, 500.0], "s", ["1 s", "10 s", "1 min", "10 min"]),
+        ([3.0], "s", ["1 s", "10 s"]),
+        ([0.0], "s", ["1 s", "10 s"]),
+    ],
+)
+def test_ticks_are_round_and_stand_around_all_values(values: list[float], unit: str, ticks: list[str]) -> None:
+    assert names(chart([*values], unit=unit))[: len(ticks)] == ticks
+
+
+@pytest.mark.parametrize("values", [[1e-7, 5e6], [1e9], [7e5, 8e5]])
+def test_no_value_leaves_the_picture(values: list[float]) -> None:
+    for unit in ("", "s", "ms"):
+        squares = re.findall(r"M[\d.-]+ ([\d.-]+)h4", parts(chart([*values], unit=unit, dots=True), "dots"))
+        assert all(15 <= float(y) <= 163 for y in squares), (unit, squares)
+
+
+def test_a_chart_without_a_point_is_refused() -> None:
+    with pytest.raises(ValueError, match="no line has a point"):
+        chart([])
+
+
+def test_a_bar_has_a_part_for_each_stretch_and_nothing_before_the_failure_was_found() -> None:
+    picture = bar("  xx~.oo")
+    assert parts(picture, "failed") == "M2 0h2v14H2z"
+    assert parts(picture, "flaky") == "M4 6h1v8H4z"
+    assert parts(picture, "fixed") == "M6 5.5h2v3H6z"
+    assert 'viewBox="0 0 8 14"' in picture
+
+
+def test_each_letter_has_a_shape_of_its_own() -> None:
+    assert len({shape for _, shape in SHAPES.values()}) == len(SHAPES) == 5
+
+
+def test_a_step_of_several_nights_shows_the_worst_of_them() -> None:
+    letters = "o" * 998 + "xo"
+    assert parts(bar(letters), "failed") == f"M{MOST_STEPS - 1} 0h1v14H{MOST_STEPS - 1}z"
