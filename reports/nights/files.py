@@ -8,7 +8,7 @@ from .markdown import render_new, render_summary
 from .view import NightsView
 
 PAGE, JUNIT, SUMMARY, NEW = "nights.html", "junit.xml", "summary.md", "new.md"
-"""NEW is empty unless the last night has failures that nobody knows of yet: new, again or expired ones"""
+"""NEW is empty unless the last night saw something that nobody knows of yet"""
 
 
 def files_of(view: NightsView) -> dict[str, bytes]:

@@ -42,14 +42,16 @@ def render_summary(view: NightsView) -> str:
 
 
 def render_new(view: NightsView) -> str:
-    """A text for an issue about the failures that nobody knows of yet; empty if the last night has none.
+    """A text for an issue about what nobody knows of yet; empty if the last night has nothing of that kind.
 
-    These are new ones, those that fail again after a fix, and known ones that have expired.
+    These are failures that are new, that fail again after a fix, or that were known and have expired; that the harness
+    failed; and that a night fell short after one that did not.
     """
     alarming = [life for life in view.lives if life.standing in ALARMING]
-    if not alarming or view.last is None:
+    problems = _new_problems(view)
+    if view.last is None or not (alarming or problems):
         return ""
-    parts = [_plain(lead(view))]
+    parts = [_plain(lead(view)), "\n".join(f"- {_plain(problem)}" for problem in problems)]
     for life in alarming[:MOST_FAILURES]:
         parts.append(f"### {_plain(STANDINGS[life.standing][1])}: {_plain(name_of(life.failure))}")
         parts.append(_plain(f"{life.failure.story} {life.words}".strip()))
@@ -57,7 +59,19 @@ def render_new(view: NightsView) -> str:
             parts.append(_code(life.failure.replay))
     if len(alarming) > MOST_FAILURES:
         parts.append(f"{len(alarming) - MOST_FAILURES:,} more are in the page of the nights.")
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _new_problems(view: NightsView) -> list[str]:
+    if view.last is None:
+        return []
+    before = view.nights[1].night.subjects if len(view.nights) > 1 else []
+    fell_short = {(one.subject, one.defect) for one in before if one.shortfalls}
+    return [
+        f"{one.subject}: {words}"
+        for one in view.last.night.subjects
+        for words in (*one.failures, *(() if (one.subject, one.defect) in fell_short else one.shortfalls))
+    ]
 
 
 def _failures(lives: Sequence[Life]) -> str:
