@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...reports.model import OracleCounts, Seconds, Summary
+from ...reports.nights.files import PAGE
 from ...reports.nights.model import Failure, Night
 from ...reports.words import plural
 from ..runtime.exit_codes import CutproofError, ExitCode, one_line
@@ -36,6 +37,7 @@ from . import plan as division
 from .bank import Bank
 from .index import index_of, write_index
 from .night import NightLog
+from .pages import write_pages
 from .shrinking import CURRENT
 from .subject_night import Share, SubjectDone, SubjectPart, sum_of
 
@@ -55,6 +57,8 @@ class ChaosRequest(msgspec.Struct, frozen=True, kw_only=True):
     functions: tuple[str, ...] = ()
     known: Path | None = None
     """a file of known failures"""
+    out: Path | None = None
+    """the folder of the page of the nights; None: the bank"""
     workers: int | None = None
 
 
@@ -92,6 +96,10 @@ class NightDone(msgspec.Struct, frozen=True, kw_only=True):
     """those that the night saw, by id"""
     summary: NightSummary
     exit_code: ExitCode
+    page: Path
+    """the page of the nights"""
+    page_failed: str = ""
+    """why it could not be written, in one line"""
 
 
 def run_night(
@@ -134,6 +142,7 @@ def run_night(
             with contextlib.suppress(CutproofError):
                 log.add_words([one_line(error)])
                 log.end(error.exit_code, left=len(bank.unshrunk))
+                _write_page(request, bank)
             raise
         progress.step("writing the bank")
         return _ended(request, bank, log, subjects, done, interruption, time.monotonic() - began)
@@ -202,7 +211,27 @@ def _ended(
     summary = replace(summary, bank=_counts(log.night))
     write_index(bank)
     failures = {one.failure: bank.failures[one.failure] for one in log.night.replays if one.failure in bank.failures}
-    return NightDone(night=log.night, failures=failures, summary=summary, exit_code=code)
+    page_failed = _write_page(request, bank)
+    if page_failed and code != ExitCode.VIOLATED:
+        code = ExitCode.HARNESS_FAILED
+    return NightDone(
+        night=log.night,
+        failures=failures,
+        summary=summary,
+        exit_code=code,
+        page=(request.out or request.bank) / PAGE,
+        page_failed=page_failed,
+    )
+
+
+def _write_page(request: ChaosRequest, bank: Bank) -> str:
+    """Write the page of the nights; returns why it could not be written, in one line, or nothing."""
+    folder = request.out or request.bank
+    try:
+        write_pages(bank.nights, bank.failures.values(), bank=request.bank, folder=folder)
+    except OSError as error:
+        return f"the page of the nights could not be written into {folder}: {error.strerror or one_line(error)}"
+    return ""
 
 
 def _summary(

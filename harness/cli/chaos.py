@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..chaos.job import ChaosRequest, NightDone
 
 PROFILES = ("smoke", "default", "nightly")
-MERGE = "merge"
+MERGE, INIT = "merge", "init"
 
 DESCRIPTION = """\
 The nightly job. It keeps a bank: a folder with every counterexample that its nights found.
@@ -28,7 +28,12 @@ points where failures were found. Last it shrinks what is new. No failure is rep
 new twice.
 
 A night that is killed at any moment loses only the scenarios under way. Only one job can
-have a bank open. `chaos merge A B` makes the bank A hold what both hold; B is only read."""
+have a bank open. `chaos merge A B` makes the bank A hold what both hold; B is only read.
+
+A night ends with the page of the nights, nights.html: what to do first, each failure's life
+over the nights, trends. Beside it are junit.xml, summary.md for a CI job's page, and new.md,
+which is empty unless the night saw something that no night has seen before it.
+`chaos init github|gitlab|cron|systemd` writes the file with which a scheduler runs the job."""
 
 EXAMPLES = """\
 examples:
@@ -37,6 +42,7 @@ examples:
   cutproof chaos --bank bank --time 8h --pipeline kafka --known-failures known.toml
   cutproof chaos --bank bank --time 30s --defect A01     a planted defect, found and kept
   cutproof chaos merge bank other-machine/bank
+  cutproof chaos init github --time 2h --subject processes
 
 exit codes: 0 nothing failed, or only known failures; 1 a failure is new, still failing or
 flaky, and not known; 2 bad input, or the bank is in use; 3 nothing failed, but the night
@@ -45,10 +51,15 @@ fell short of its profile; 4 the harness failed, or the two judges disagree; 130
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "merge", metavar="merge A B", nargs="*", help="make the bank A hold what the banks A and B hold; no night"
+        "words",
+        metavar="merge A B | init SCHEDULER",
+        nargs="*",
+        help="no night, but make the bank A hold what the banks A and B hold; or write the files of a scheduler: "
+        "github, gitlab, cron or systemd",
     )
     night = parser.add_argument_group("the night")
     night.add_argument("--bank", metavar="DIR", type=Path, help="the bank; a new one is begun in an empty folder")
+    night.add_argument("--out", metavar="DIR", type=Path, help="the folder of the page of the nights (the bank)")
     night.add_argument("--time", metavar="TIME", type=duration, help="how long the night is: 90s, 30m, 2h")
     night.add_argument(
         "--seed", metavar="S", type=seed, help="the seed of the day; without it one is drawn, and printed"
@@ -92,8 +103,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
-    if options.merge:
-        return _merge(options, output)
+    if options.words:
+        return _without_a_night(options, output)
     from ..chaos.job import run_night
     from ..chaos.plan import in_words
 
@@ -106,6 +117,17 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
     _print(done, request.bank, options, output)
     output.result(done.summary)
     return done.exit_code
+
+
+def _without_a_night(options: argparse.Namespace, output: Output) -> ExitCode:
+    action, *words = options.words
+    if action == MERGE:
+        return _merge(words, output)
+    if action == INIT:
+        from .schedules import init
+
+        return init(words, options, output)
+    raise UsageError(f"chaos does not know {action!r}; it knows `chaos merge A B` and `chaos init SCHEDULER`")
 
 
 def _request(options: argparse.Namespace) -> ChaosRequest:
@@ -124,6 +146,7 @@ def _request(options: argparse.Namespace) -> ChaosRequest:
         raise UsageError("--workload does not go with --pipeline: the pipeline's file names the job")
     return ChaosRequest(
         bank=options.bank,
+        out=options.out,
         seconds=options.time,
         subjects=tuple(subjects),
         seed=drawn_seed() if options.seed is None else options.seed,
@@ -144,21 +167,31 @@ def _pipeline(text: str) -> str:
     return name_of_pipeline(path_of(text).resolve(), {})
 
 
-def _merge(options: argparse.Namespace, output: Output) -> ExitCode:
+def _merge(words: list[str], output: Output) -> ExitCode:
     from ...reports.words import plural
     from ..chaos.merge import merge
 
-    if options.merge[0] != MERGE:
-        raise UsageError(f"chaos does not know {options.merge[0]!r}; it knows `chaos merge A B`")
-    if len(options.merge) != 3:
+    if len(words) != 2:
         raise UsageError("chaos merge takes two banks: `cutproof chaos merge A B` makes A hold what both hold")
-    into, other = map(Path, options.merge[1:])
+    into, other = map(Path, words)
     merged = merge(into, other)
-    for words in merged.remarks:
-        output.complain(words)
+    for remark in merged.remarks:
+        output.complain(remark)
+    _write_page(into, output)
     output.say(f"{into} got {plural(merged.failures, 'failure')} and {plural(merged.nights, 'night')} from {other}")
     output.result(merged)
     return ExitCode.HELD
+
+
+def _write_page(bank: Path, output: Output) -> None:
+    """Write the page of a bank's nights into the bank."""
+    from ...reports.nights.files import PAGE
+    from ..chaos.bank import Bank
+    from ..chaos.pages import write_pages
+
+    with Bank(bank) as held:
+        write_pages(held.nights, held.failures.values(), bank=bank, folder=bank)
+    output.say(f"page of the nights: {bank / PAGE}")
 
 
 def _print(done: NightDone, bank: Path, options: argparse.Namespace, output: Output) -> None:
@@ -184,3 +217,7 @@ def _print(done: NightDone, bank: Path, options: argparse.Namespace, output: Out
             words = f"; {one.words}" if one.words else ""
             status = one.status.replace("_", " ")
             output.say(f"  {failure.id}  {status}{rate}: {failure.invariant}, {failure.difference}{words}{known}")
+    if done.page_failed:
+        output.complain(done.page_failed)
+    else:
+        output.say(f"page of the nights: {done.page}")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..model import Value
 from ..words import plural
 from .model import Failure, Night, Replay
-from .words import STANDINGS, Standing, day
+from .words import STANDINGS, Standing, day, sentence
 
 Seen = tuple[int, Replay]
 """the number of a night, from 0 for the oldest, and what it saw"""
@@ -152,8 +152,8 @@ def _words(
         last = f", the last time on {day(nights[showed[-1]].began)}" if showed else ""
         parts.append(f"{plural(len(replays), 'night')} replayed it, and it {_failed(len(showed), len(replays))}{last}.")
     parts += _now(nights, standing, seen)
-    if seen and seen[-1][1].words:
-        parts.append(seen[-1][1].words)
+    if seen:
+        parts += _said(seen[-1][1], standing)
     if seen and not replayed_last:
         parts.append("The last night did not replay it.")
     return " ".join(parts)
@@ -183,6 +183,11 @@ def _now(nights: Sequence[Night], standing: Standing, seen: Sequence[Seen]) -> l
     if standing == "known":
         until = f" until {last.expires.isoformat()}" if last.expires else ""
         return [f"Known{until}: {last.known}"]
-    if last.found_again:
-        return ["Its scenario no longer reaches it, and it was found again from its seed."]
     return []
+
+
+def _said(last: Replay, standing: Standing) -> list[str]:
+    """What the last replay says itself, as a sentence; the part that the page says with a date is left out."""
+    again, _, rest = last.words.partition("; ")
+    words = rest if standing == "again" and again.startswith("again") else last.words
+    return [sentence(words)] if words else []

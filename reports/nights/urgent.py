@@ -19,7 +19,7 @@ class Urgent(Value, kw_only=True):
 
     kind: str
     """a standing of a failure; unseen, if the last night did not replay it; or what the last night was: none, cut-off,
-    interrupted, failed, short, empty or held"""
+    interrupted, unshrunk, failed, short, empty or held"""
     outcome: Outcome
     """the mark of the headline"""
     headline: str
@@ -112,6 +112,14 @@ def _broken(last: Night) -> Urgent | None:
     problems = [problem for one in last.subjects for problem in one.failures]
     if last.exit_code in (0, 3) and not problems:
         return None
+    if last.exit_code == 1 and last.unshrunk:
+        left = plural(last.unshrunk, "failing scenario")
+        return Urgent(
+            kind="unshrunk",
+            outcome="violated",
+            headline=f"Run another night now: it shrinks {left} that the last one left.",
+            more="Something failed, and the bank does not hold it as a failure before it is shrunk.",
+        )
     headline = (
         "Read the night's log: it ended as violated, and the bank does not say of what."
         if last.exit_code == 1

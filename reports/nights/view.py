@@ -11,7 +11,7 @@ from .lives import Life, Seen, failed_again, lives_of, seen_by_failure, was_fixe
 from .model import Failure, Night
 from .trends import SubjectTrends, defects_chart, trends_of
 from .urgent import Urgent, urgent_of
-from .words import GROUPS, Standing, exit_in_words, minute, night_took, took
+from .words import GROUPS, Standing, exit_in_words, minute, night_took, sentence, took
 
 
 class Seens(Value, kw_only=True):
@@ -146,9 +146,13 @@ def _outcome(night: Night) -> str:
 
 
 def _notes(night: Night) -> tuple[str, ...]:
-    notes = list(night.words)
+    notes = [sentence(words) for words in night.words]
+    if night.not_replayed:
+        notes.append(f"There was no time to replay {plural(len(night.not_replayed), 'failure')}.")
+    if night.unshrunk:
+        notes.append(f"It left {plural(night.unshrunk, 'failing scenario')} for the next night to shrink.")
     for one in night.subjects:
-        notes += [f"{one.subject}: {words}" for words in (*one.failures, *one.shortfalls)]
+        notes += [sentence(f"{one.subject}: {words}") for words in (*one.failures, *one.shortfalls)]
         if one.could_not_run:
             notes.append(f"{one.subject}: {plural(one.could_not_run, 'scenario')} could not be run.")
     return tuple(notes)

@@ -62,6 +62,11 @@ def exit_in_words(code: int | None) -> str:
     return words if code is None else f"{code} {words}".strip()
 
 
+def sentence(text: str) -> str:
+    """A text with a capital at its begin and a full stop at its end."""
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
 def day(when: datetime.datetime) -> str:
     return when.date().isoformat()
 

@@ -101,6 +101,15 @@ def test_a_fixed_failure_that_is_still_listed_as_known_says_so() -> None:
     assert found.words.endswith("Fixed since 2026-02-04. It is still listed as a known failure.")
 
 
+def test_what_a_replay_says_stands_in_the_life_as_a_sentence_and_a_return_is_said_once() -> None:
+    letters = {"n": "", "o": "", "x": "again: an earlier night found it fixed; it was found again from its seed"}
+    nights = [
+        banks.night(at, [banks.replay("it", one, words=words)]) for at, (one, words) in enumerate(letters.items())
+    ]
+    words = view_of(nights, [banks.failure("it")]).lives[0].words
+    assert words.endswith("It was fixed on 2026-02-04. It was found again from its seed.")
+
+
 def test_the_most_urgent_failure_is_first_and_of_two_the_one_that_is_understood_sooner() -> None:
     nights, failures = banks.told(
         {"fixed": "nxo", "known": "nkk", "flaky": "n~~", "again": "nox", "still": "nxx", "large": "  n", "small": "  n"}

@@ -49,6 +49,7 @@ def short(**fields: Any) -> Any:
         ({"exit_code": 4}, "failed", "failed"),
         ({"exit_code": 2}, "failed", "failed"),
         ({"exit_code": 1}, "failed", "failed"),  # it says violated, and the bank holds nothing that fails
+        ({"exit_code": 1, "unshrunk": 2}, "unshrunk", "violated"),
         ({"subjects": short(failures=["Toxiproxy did not start."])}, "failed", "failed"),
         ({"exit_code": 3}, "short", "short"),
         ({"subjects": short(shortfalls=["drain: 0 scenarios."])}, "short", "short"),

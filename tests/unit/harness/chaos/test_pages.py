@@ -1,0 +1,48 @@
+"""A night writes its page, whatever becomes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cutproof.harness.chaos.job import ChaosRequest, run_night
+from cutproof.harness.chaos.subject_night import SubjectPart
+from cutproof.harness.runtime.exit_codes import ExitCode, HarnessFailed
+from cutproof.reports.nights.files import JUNIT, NEW, PAGE, SUMMARY
+from unit.harness.subjects import Agreeing
+
+
+def request(folder: Path, out: Path | None = None) -> ChaosRequest:
+    return ChaosRequest(
+        bank=folder / "bank", seconds=5.0, subjects=("simulated",), seed=1, scenarios=2, workers=1, out=out
+    )
+
+
+def test_the_page_stands_in_the_bank_or_where_the_user_wants_it(tmp_path: Path) -> None:
+    first = run_night(request(tmp_path), oracle=Agreeing())
+    second = run_night(request(tmp_path, tmp_path / "out/nights"), oracle=Agreeing())
+    assert (first.page, second.page) == (tmp_path / "bank" / PAGE, tmp_path / "out/nights" / PAGE)
+    assert {path.name for path in second.page.parent.iterdir()} == {PAGE, JUNIT, SUMMARY, NEW}
+    assert "Nights (1)" in first.page.read_text(encoding="utf-8")
+    assert "Nights (2)" in second.page.read_text(encoding="utf-8")
+
+
+def test_a_page_that_cannot_be_written_is_told_and_the_night_is_in_the_bank(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("no folder", encoding="utf-8")
+    done = run_night(request(tmp_path, tmp_path / "out"), oracle=Agreeing())
+    assert done.exit_code == ExitCode.HARNESS_FAILED
+    assert str(tmp_path / "out") in done.page_failed
+    assert (tmp_path / "bank/nights" / done.night.id / "night.json").exists()
+
+
+def test_a_night_that_the_environment_ends_is_on_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(part: SubjectPart) -> None:
+        raise HarnessFailed("PySpark is gone")
+
+    monkeypatch.setattr(SubjectPart, "run", gone)
+    with pytest.raises(HarnessFailed):
+        run_night(request(tmp_path), oracle=Agreeing())
+    summary = (tmp_path / "bank" / SUMMARY).read_text(encoding="utf-8")
+    assert summary.startswith("## ❌ Repair the job: the harness failed, so nothing is certain.\n")
+    assert "- PySpark is gone." in summary
