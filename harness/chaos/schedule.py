@@ -18,8 +18,6 @@ from ..runtime.exit_codes import ExitCode, UsageError
 
 Scheduler = Literal["github", "gitlab", "cron", "systemd"]
 
-OUT = "out/nights"
-"""the folder of the page, relative to the folder of the job"""
 MARGIN_S = 30 * 60
 """what a job may take besides its budget: the installation, the scenario under way, the files"""
 
@@ -29,6 +27,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     bank: str = "cutproof-bank"
     """its folder, relative to that of the job"""
+    out: str = "out/nights"
+    """the folder of the page of the nights, relative to that of the job"""
     budget_s: float = 2 * 3_600.0
     hour: int = 2
     minute: int = 17
@@ -54,7 +54,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
 def schedule(scheduler: Scheduler, job: Job) -> Schedule:
     """The files of a scheduler; raises UsageError for a text that its file cannot hold."""
-    for text in (job.bank, job.folder, job.program, job.install, *job.options):
+    for text in (job.bank, job.out, job.folder, job.program, job.install, *job.options):
         if any(ord(character) < 0x20 for character in text):
             raise UsageError(f"{text!r} has a line break or another control character; a schedule cannot hold it")
     return _SCHEDULERS[scheduler](job)
@@ -62,7 +62,7 @@ def schedule(scheduler: Scheduler, job: Job) -> Schedule:
 
 def command(job: Job) -> str:
     """The command of one night, for a POSIX shell."""
-    words = [job.program, "chaos", "--bank", job.bank, "--time", _budget(job.budget_s), "--out", OUT, "--quiet"]
+    words = [job.program, "chaos", "--bank", job.bank, "--time", _budget(job.budget_s), "--out", job.out, "--quiet"]
     return shlex.join([*words, *job.options])
 
 
@@ -79,16 +79,22 @@ def _night(job: Job) -> str:
 
     It leaves the night's exit code in `code`; 0 if there are failures that earlier nights have found, and nothing else.
     """
+    new, summary = _in(job, NEW), _in(job, SUMMARY)
     return f"""\
-mkdir -p {OUT} && rm -f {OUT}/{NEW}
+mkdir -p {shlex.quote(job.out)} && rm -f {new}
 code=0
 {command(job)} || code=$?
 # {ExitCode.VIOLATED.value} means that there are failures. {NEW} is empty if earlier nights have found all of them.
-if [ "$code" -eq {ExitCode.VIOLATED.value} ] && [ -e {OUT}/{NEW} ] && ! [ -s {OUT}/{NEW} ]; then
-  echo "no failure is new: {OUT}/{SUMMARY} lists those that still fail"
+if [ "$code" -eq {ExitCode.VIOLATED.value} ] && [ -e {new} ] && ! [ -s {new} ]; then
+  echo 'no failure is new; those that still fail:' {summary}
   code=0
 fi
 """
+
+
+def _in(job: Job, name: str) -> str:
+    """A file of the page's folder, as a word of a shell."""
+    return shlex.quote(f"{job.out}/{name}")
 
 
 def _indented(text: str, by: int) -> str:
@@ -117,6 +123,7 @@ def _github(job: Job) -> Schedule:
 
 
 def _github_workflow(job: Job) -> str:
+    new, summary = _in(job, NEW), _in(job, SUMMARY)
     return f"""\
 # The nightly chaos job. `cutproof chaos init github` wrote this file.
 name: chaos
@@ -167,14 +174,14 @@ jobs:
       - name: Summary
         if: always()
         run: |
-          if [ -e {OUT}/{SUMMARY} ]; then cat {OUT}/{SUMMARY} >> "$GITHUB_STEP_SUMMARY"; fi
+          if [ -e {summary} ]; then cat {summary} >> "$GITHUB_STEP_SUMMARY"; fi
       - name: Keep the page of the nights and the bank
         if: always()
         uses: actions/upload-artifact@v5
         with:
           name: nights-${{{{ github.run_attempt }}}}
           path: |
-            {OUT}
+            {job.out}
             {job.bank}
           if-no-files-found: ignore
       - name: Open an issue for failures that nobody knows of yet
@@ -182,8 +189,8 @@ jobs:
         env:
           GH_TOKEN: ${{{{ github.token }}}}
         run: |
-          if [ -s {OUT}/{NEW} ]; then
-            gh issue create --title "cutproof: new failures in the night of $(date -u +%F)" --body-file {OUT}/{NEW}
+          if [ -s {new} ]; then
+            gh issue create --title "cutproof: new failures in the night of $(date -u +%F)" --body-file {new}
           fi
       - name: Exit code
         if: steps.night.outputs.code != ''
@@ -192,6 +199,7 @@ jobs:
 
 
 def _gitlab(job: Job) -> Schedule:
+    summary = _in(job, SUMMARY)
     text = f"""\
 # The nightly chaos job. `cutproof chaos init gitlab` wrote this file.
 chaos:
@@ -211,16 +219,16 @@ chaos:
     - {_quoted(job.install)}
     - |
 {_indented(_night(job), 6)}
-      if [ -e {OUT}/{SUMMARY} ]; then cat {OUT}/{SUMMARY}; fi
+      if [ -e {summary} ]; then cat {summary}; fi
       exit "$code"
   artifacts:
     when: always
     expire_in: 90 days
     paths:
-      - {OUT}
+      - {_quoted(job.out)}
       - {_quoted(job.bank)}
     reports:
-      junit: {OUT}/{JUNIT}
+      junit: {_quoted(f"{job.out}/{JUNIT}")}
 """
     return Schedule(
         files={".gitlab/chaos.yml": text},
@@ -236,18 +244,19 @@ SCRIPT = "cutproof-chaos.sh"
 
 
 def _script(job: Job, by: str) -> str:
+    log, summary = _in(job, "log.txt"), _in(job, SUMMARY)
     return f"""\
 #!/bin/sh
 # One night of the chaos job. `cutproof chaos init {by}` wrote this file.
 # What it prints is for people: nothing, unless somebody has to do something that nobody knows of yet.
 cd {shlex.quote(job.folder)} || exit {ExitCode.HARNESS_FAILED.value}
-mkdir -p {OUT} || exit {ExitCode.HARNESS_FAILED.value}
+mkdir -p {shlex.quote(job.out)} || exit {ExitCode.HARNESS_FAILED.value}
 {{
-{_night(job)}}} > {OUT}/log.txt 2>&1
+{_night(job)}}} > {log} 2>&1
 if [ "$code" -ne 0 ]; then
-  cat {OUT}/log.txt
-  if [ -e {OUT}/{SUMMARY} ]; then cat {OUT}/{SUMMARY}; fi
-  echo "the page of the nights: $PWD/{OUT}/{PAGE}"
+  cat {log}
+  if [ -e {summary} ]; then cat {summary}; fi
+  echo 'the page of the nights:' {_in(job, PAGE)}
 fi
 exit "$code"
 """

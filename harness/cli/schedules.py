@@ -47,18 +47,16 @@ def init(words: list[str], options: argparse.Namespace, output: Output) -> ExitC
 def _job(scheduler: str, options: argparse.Namespace) -> Job:
     from ..chaos.schedule import Job
 
-    for name, value, why in (
-        ("--seed", options.seed, "each night draws a seed of its own"),
-        ("--out", options.out, "the file names the folder"),
-    ):
-        if value is not None:
-            raise UsageError(f"{name} does not go with chaos init: {why}")
-    bank = options.bank or Path(Job().bank)
+    if options.seed is not None:
+        raise UsageError("a seed is given, but each night of a schedule draws its own; leave out --seed")
+    bank, out = options.bank or Path(Job().bank), options.out or Path(Job().out)
     hosted = scheduler in ("github", "gitlab")
-    if hosted and (bank.is_absolute() or ".." in bank.parts):
-        raise UsageError(f"the bank {bank} is not in the repository; name a folder relative to it with --bank")
+    for name, folder in (("--bank", bank), ("--out", out)):
+        if hosted and (folder.is_absolute() or ".." in folder.parts):
+            raise UsageError(f"{folder} is not in the repository; name a folder relative to it with {name}")
     return Job(
         bank=str(bank),
+        out=str(out),
         budget_s=options.time or Job().budget_s,
         options=tuple(_passed_on(options)),
         folder=str(Path.cwd()),

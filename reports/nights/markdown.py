@@ -44,8 +44,8 @@ def render_summary(view: NightsView) -> str:
 def render_new(view: NightsView) -> str:
     """A text for an issue about what nobody knows of yet; empty if the last night has nothing of that kind.
 
-    These are failures that are new, that fail again after a fix, or that were known and have expired; that the harness
-    failed; and that a night fell short after one that did not.
+    These are failures that are new, that fail again after a fix, or that were known and have expired; scenarios that
+    failed and are not shrunk yet; that the harness failed; and that a night fell short after one that did not.
     """
     alarming = [life for life in view.lives if life.standing in ALARMING]
     problems = _new_problems(view)
@@ -67,11 +67,14 @@ def _new_problems(view: NightsView) -> list[str]:
         return []
     before = view.nights[1].night.subjects if len(view.nights) > 1 else []
     fell_short = {(one.subject, one.defect) for one in before if one.shortfalls}
-    return [
+    problems = [
         f"{one.subject}: {words}"
         for one in view.last.night.subjects
         for words in (*one.failures, *(() if (one.subject, one.defect) in fell_short else one.shortfalls))
     ]
+    if view.last.night.unshrunk:
+        problems.append(f"{plural(view.last.night.unshrunk, 'failing scenario')} left for the next night to shrink")
+    return problems or ([view.urgent.headline] if view.urgent.kind == "failed" else [])
 
 
 def _failures(lives: Sequence[Life]) -> str:

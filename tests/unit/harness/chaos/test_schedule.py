@@ -143,6 +143,21 @@ def shell(text: str, folder: Path, code: int, new: str = "") -> subprocess.Compl
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.parametrize("scheduler", ["github", "gitlab", "cron", "systemd"])
+def test_folders_with_odd_names_are_quoted(scheduler: Scheduler, folder: Path) -> None:
+    odd = job(folder, out="it's out", bank="a bank")
+    text = next(iter(schedule(scheduler, odd).files.values()))
+    if scheduler == "github":
+        text = next(step["run"] for step in read(text)["jobs"]["night"]["steps"] if step.get("name") == "Night")
+    elif scheduler == "gitlab":
+        text = read(text)["chaos"]["script"][1]
+    assert shell(text, folder, 0).returncode == 0
+    assert (folder / "it's out").is_dir()
+    assert (folder / "arguments").read_text().splitlines()[1:7] == [
+        "--bank", "a bank", "--time", "2h", "--out", "it's out",
+    ]  # fmt: skip
+
+
 CODES = [
     (0, "", 0),
     (1, "### new: exactly-once", 1),

@@ -50,10 +50,10 @@ def test_a_file_that_is_there_is_kept(folder: Path, capsys: pytest.CaptureFixtur
         (["githup"], "chaos init does not know the scheduler 'githup'; did you mean 'github'?"),
         ([], "chaos init takes one scheduler: github, gitlab, cron, systemd"),
         (["cron", "systemd"], "chaos init takes one scheduler: github, gitlab, cron, systemd"),
-        (["github", "--seed", "1"], "--seed does not go with chaos init: each night draws a seed of its own"),
-        (["github", "--out", "x"], "--out does not go with chaos init: the file names the folder"),
+        (["github", "--seed", "1"], "a seed is given, but each night of a schedule draws its own; leave out --seed"),
         (["gitlab", "--bank", "/srv/bank"],
-         "the bank /srv/bank is not in the repository; name a folder relative to it with --bank"),
+         "/srv/bank is not in the repository; name a folder relative to it with --bank"),
+        (["github", "--out", "../x"], "../x is not in the repository; name a folder relative to it with --out"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line(words: list[str], line: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

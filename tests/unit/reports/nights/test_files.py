@@ -83,6 +83,32 @@ def test_only_what_nobody_knows_of_yet_is_an_issue(letters: str, named: str) -> 
     assert (named in text) if named else (text == "")
 
 
+SHORT = {"subjects": [banks.subject_night(1, shortfalls=["drain: 0 scenarios."])]}
+
+
+@pytest.mark.parametrize(
+    ("last", "named"),
+    [
+        ({"subjects": [banks.subject_night(1, failures=["Toxiproxy did not start."])]}, "Toxiproxy did not start."),
+        (SHORT, "drain: 0 scenarios."),
+        ({"unshrunk": 2, "exit_code": 1}, "2 failing scenarios left"),
+        ({"exit_code": 4}, "Repair the job"),
+        ({}, ""),
+    ],
+)
+def test_a_failure_of_an_earlier_night_hides_nothing_that_went_wrong_besides(last: dict[str, Any], named: str) -> None:
+    """The exit code of a night with failures is 1, whatever else happened in it."""
+    for lives in ({"it": "nx"}, {"it": "no"}):
+        text = files(lives, **({"exit_code": 1} if lives["it"] == "nx" else {}) | last)[NEW]
+        assert (named in text) if named and (lives["it"] == "no" or last.get("exit_code") != 4) else text == ""
+
+
+def test_a_night_that_falls_short_as_the_one_before_is_not_new() -> None:
+    nights, failures = banks.told({"it": "nx"}, **SHORT)
+    nights[0] = banks.night(0, nights[0].replays, subjects=[banks.subject_night(0, shortfalls=["drain: 1 scenario."])])
+    assert files_of(view_of(nights, failures))[NEW] == b""
+
+
 def test_no_text_becomes_markup() -> None:
     failure = banks.failure("it", story=HOSTILE, replay=HOSTILE, difference=HOSTILE, subject=HOSTILE, shape=HOSTILE)
     night = banks.night(0, [banks.replay("it", "n", words=HOSTILE)], words=[HOSTILE],
