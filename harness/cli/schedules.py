@@ -74,7 +74,6 @@ def _passed_on(options: argparse.Namespace) -> list[str]:
         ("--workload", options.workload),
         ("--known-failures", options.known_failures),
         ("--profile", options.profile if options.profile != "nightly" else None),
-        ("--scenarios", options.scenarios),
         ("--workers", options.workers),
     ]
     return [word for name, value in given if value is not None for word in (name, str(value))]
