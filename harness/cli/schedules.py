@@ -29,7 +29,7 @@ def init(words: list[str], options: argparse.Namespace, output: Output) -> ExitC
             raise UsageError(f"chaos init does not know the scheduler {words[0]!r}{nearest(words[0], schedulers)}")
         raise UsageError(f"chaos init takes one scheduler: {', '.join(schedulers)}")
     scheduler: Scheduler = words[0]  # type: ignore[assignment]
-    found: Schedule = schedule(scheduler, _job(scheduler, options))
+    found: Schedule = schedule(scheduler, job_of(scheduler, options))
     there = next((name for name in found.files if Path(name).exists()), None)
     if there is not None:
         raise UsageError(f"{there} is there already; remove it first, or keep it")
@@ -44,7 +44,8 @@ def init(words: list[str], options: argparse.Namespace, output: Output) -> ExitC
     return ExitCode.HELD
 
 
-def _job(scheduler: str, options: argparse.Namespace) -> Job:
+def job_of(scheduler: str, options: argparse.Namespace) -> Job:
+    """What a scheduler has to run; raises UsageError for options that a schedule cannot have."""
     from ..chaos.schedule import Job
 
     if options.seed is not None:

@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import yaml
 
 from cutproof.harness.chaos.schedule import SCRIPT, Job, Scheduler, command, schedule
 from cutproof.harness.runtime.exit_codes import UsageError
+from cutproof.reports.nights.files import JUNIT, NEW, PAGE, SUMMARY
 
 TESTS = Path(__file__).parents[3]
 ODD = ("--subject", "my.engine:Engine", "--where", 'it\'s 100% $HOME "so"')
@@ -201,6 +203,23 @@ def test_the_same_by_cron_which_is_silent_unless_something_is_new(
     done = shell(f"cd / && /bin/sh {shlex.quote(str(folder / SCRIPT))}", folder, code, new)
     assert done.returncode == job_code
     assert ("a line of the log" in done.stdout, "## what to do" in done.stdout) == (bool(job_code), bool(job_code))
+
+
+def test_the_steps_of_github_run_a_night(folder: Path) -> None:
+    """The same steps with the real command, which asks only the quick checker."""
+    program = TESTS / "end_to_end/one_judge.py"
+    (folder / "bin/cutproof").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{program}" "$@"\n', encoding="utf-8")
+    workflow = read(
+        schedule("github", Job(budget_s=1.0, options=("--workers", "1"))).files[".github/workflows/chaos.yml"]
+    )
+    steps = {step.get("name"): step for step in workflow["jobs"]["night"]["steps"]}
+    done = shell(steps["Night"]["run"], folder, 0)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (folder / "output").read_text() == "code=0\n"
+    assert shell(steps["Summary"]["run"], folder, 0).returncode == 0
+    assert "### The last nights" in (folder / "summary").read_text(encoding="utf-8")
+    assert {path.name for path in (folder / "out/nights").iterdir()} == {PAGE, JUNIT, SUMMARY, NEW}
+    assert len(list((folder / "cutproof-bank/nights").iterdir())) == 1
 
 
 def test_what_an_earlier_night_found_is_not_new_tonight(folder: Path) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.harness.cli.entry import main
+from cutproof.harness.cli.entry import main, verb_parser
+from cutproof.harness.cli.schedules import job_of
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +35,26 @@ def test_it_writes_the_files_and_says_what_remains(
     assert "--time 90m --out out/nights --quiet --subject processes --known-failures known.toml" in (
         folder / files[0]
     ).read_text(encoding="utf-8")
+
+
+def test_every_option_of_a_night_is_passed_on() -> None:
+    values = {
+        "subject": "processes",
+        "pipeline": "bytewax-count",
+        "defect": "A01",
+        "function": "my.functions:ADD",
+        "workload": "orders.toml",
+        "known-failures": "known.toml",
+        "profile": "smoke",
+        "workers": "2",
+    }
+    own = {"bank", "out", "time", "seed"}
+    assert set(values) == set(verb_parser("chaos").options) - own - {"help", "json", "quiet", "verbose"}
+    words = [word for name, value in values.items() for word in (f"--{name}", value)]
+    job = job_of("cron", verb_parser("chaos").parse_args(["init", "cron", *words]))
+    assert sorted(zip(job.options[::2], job.options[1::2], strict=True)) == sorted(
+        (f"--{name}", value) for name, value in values.items()
+    )
 
 
 def test_a_file_that_is_there_is_kept(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
