@@ -6,11 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from cutproof.harness.chaos import subject_night
 from cutproof.harness.chaos.job import ChaosRequest, run_night
 from cutproof.harness.chaos.subject_night import SubjectPart
 from cutproof.harness.runtime.exit_codes import ExitCode, HarnessFailed
+from cutproof.harness.search.pool import Here
 from cutproof.reports.nights.files import JUNIT, NEW, PAGE, SUMMARY
 from unit.harness.subjects import Agreeing
+
+
+@pytest.fixture(autouse=True)
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subject_night, "Processes", lambda plan, _: Here(plan))
 
 
 def request(folder: Path, out: Path | None = None) -> ChaosRequest:
