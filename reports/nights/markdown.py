@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from ..words import plural
 from .lives import Life
 from .view import NightsView, lead
-from .words import STANDINGS, Standing, name_of
+from .words import STANDINGS, Standing, name_of, subject_of
 
 MOST_FAILURES = 20
 """failures in a text; the page has all"""
@@ -68,7 +68,7 @@ def _new_problems(view: NightsView) -> list[str]:
     before = view.nights[1].night.subjects if len(view.nights) > 1 else []
     fell_short = {(one.subject, one.defect) for one in before if one.shortfalls}
     problems = [
-        f"{one.subject}: {words}"
+        f"{subject_of(one.subject, one.defect)}: {words}"
         for one in view.last.night.subjects
         for words in (*one.failures, *(() if (one.subject, one.defect) in fell_short else one.shortfalls))
     ]

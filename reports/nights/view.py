@@ -11,7 +11,7 @@ from .lives import Life, Seen, failed_again, lives_of, seen_by_failure, was_fixe
 from .model import Failure, Night
 from .trends import SubjectTrends, defects_chart, trends_of
 from .urgent import Urgent, urgent_of
-from .words import GROUPS, Standing, exit_in_words, minute, night_took, sentence, took
+from .words import GROUPS, Standing, exit_in_words, minute, night_took, sentence, subject_of, took
 
 
 class Seens(Value, kw_only=True):
@@ -152,9 +152,13 @@ def _notes(night: Night) -> tuple[str, ...]:
     if night.unshrunk:
         notes.append(f"It left {plural(night.unshrunk, 'failing scenario')} for the next night to shrink.")
     for one in night.subjects:
-        notes += [sentence(f"{one.subject}: {words}") for words in (*one.failures, *one.shortfalls)]
+        notes += [
+            sentence(f"{subject_of(one.subject, one.defect)}: {words}") for words in (*one.failures, *one.shortfalls)
+        ]
         if one.could_not_run:
-            notes.append(f"{one.subject}: {plural(one.could_not_run, 'scenario')} could not be run.")
+            notes.append(
+                f"{subject_of(one.subject, one.defect)}: {plural(one.could_not_run, 'scenario')} could not be run."
+            )
     return tuple(notes)
 
 
@@ -163,7 +167,7 @@ def lead(view: NightsView) -> str:
     last = view.last
     if last is None:
         return ""
-    subjects = list(dict.fromkeys(one.subject for one in last.night.subjects))
+    subjects = list(dict.fromkeys(subject_of(one.subject, one.defect) for one in last.night.subjects))
     on = "" if not subjects else f" on {in_a_row(subjects)}" if len(subjects) <= 3 else f" on {len(subjects)} subjects"
     lasted = "" if last.took == "–" else f" in {last.took}"
     ran = f"The night of {last.began} UTC ran {plural(last.scenarios, 'scenario')}{on}{lasted}"

@@ -99,5 +99,7 @@ def name_of(failure: Failure) -> str:
 
 
 def subject_of(subject: str, defect: str) -> str:
-    """A subject, and the defect that was planted in it."""
-    return f"{subject} with {defect}" if defect else subject
+    """A subject, and the defect that was planted in it.  Of a pipeline's path the last two parts are enough."""
+    path, sign, parameters = subject.removeprefix("pipeline:").partition("?")
+    short = "/".join(path.split("/")[-2:]) + sign + parameters if subject.startswith("pipeline:") else subject
+    return f"{short} with {defect}" if defect else short

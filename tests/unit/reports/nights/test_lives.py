@@ -5,6 +5,7 @@ import pytest
 
 from cutproof.reports.nights.lives import Life
 from cutproof.reports.nights.view import NightsView, view_of
+from cutproof.reports.nights.words import subject_of
 from unit.reports.nights import banks
 
 
@@ -99,6 +100,19 @@ def test_a_fixed_failure_that_is_still_listed_as_known_says_so() -> None:
     found = view_of(nights, [banks.failure("it")]).lives[0]
     assert found.standing == "fixed"
     assert found.words.endswith("Fixed since 2026-02-04. It is still listed as a known failure.")
+
+
+@pytest.mark.parametrize(
+    ("subject", "defect", "words"),
+    [
+        ("simulated", "A01", "simulated with A01"),
+        ("my_package.my_engine:MyEngine", "", "my_package.my_engine:MyEngine"),
+        ("pipeline:kafka-copy", "", "kafka-copy"),
+        ("pipeline:/home/me/work/orders/pipeline.toml?version=2", "", "orders/pipeline.toml?version=2"),
+    ],
+)
+def test_a_subject_is_named_so_that_it_can_be_read(subject: str, defect: str, words: str) -> None:
+    assert subject_of(subject, defect) == words
 
 
 def test_what_a_replay_says_stands_in_the_life_as_a_sentence_and_a_return_is_said_once() -> None:
