@@ -92,6 +92,8 @@ class _Scale:
             self.ticks = _times([value for value in values if value > 0] or [1.0], unit)
         else:
             step_of_one = _nice(high / 3) if high > 0 else 1.0
+            if all(value == int(value) for value in values):
+                step_of_one = max(step_of_one, 1.0)
             self.ticks = [step_of_one * at for at in range(max(1, ceil(high / step_of_one - 1e-9)) + 1)]
 
     def at(self, value: float) -> float:

@@ -37,11 +37,11 @@ GROUPS: dict[Standing, tuple[str, str]] = {
     "flaky": ("Flaky", "The last replays were violated some of the time."),
     "not_reached": (
         "Not reached",
-        "The last replay held, but its faults or its planted defect were not reached. This does not mean fixed.",
+        "The last replay held, but what it needs was not reached: a fault, or a planted defect. They may not be fixed.",
     ),
     "not_replayed": ("Not replayed", "No night has replayed them yet."),
     "known": ("Known", "They fail, and are listed as known failures that have not expired."),
-    "fixed": ("Fixed", "The last replay held, and its faults and its planted defect were reached."),
+    "fixed": ("Fixed", "The last replay held, and what it needs was reached."),
 }
 """by standing: the heading of its failures on the page, and what it means"""
 
@@ -63,8 +63,9 @@ def exit_in_words(code: int | None) -> str:
 
 
 def sentence(text: str) -> str:
-    """A text with a capital at its begin and a full stop at its end."""
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+    """A text with a capital at its begin, unless that is a subject's name, and a full stop at its end."""
+    begin = text[:1] if ":" in text.partition(" ")[0] else text[:1].upper()
+    return begin + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 
 def day(when: datetime.datetime) -> str:
