@@ -16,6 +16,12 @@ from .words import took
 
 WIDTH, HEIGHT, LEFT, TOP, FLOOR = 420, 212, 56, 18, 164
 DASHES = ("", "7 3", "2 3")
+DOTS = (
+    "M{x:.1f} {y:.1f}m-2 -2h4v4h-4z",
+    "M{x:.1f} {y:.1f}m0 -3l3 3l-3 3l-3 -3z",
+    "M{x:.1f} {y:.1f}m-3 -1h6v2h-6z",
+)
+"""by number of the line, as its dashes: a square, a diamond, a bar"""
 MOST_POINTS = 360
 """of a curve: about one a pixel"""
 
@@ -155,8 +161,8 @@ def _line(line: Line, number: int, x_of: Callable[[float], float], scale: _Scale
         dash = DASHES[number % len(DASHES)] or "none"
         parts.append(element("path", class_=f"curve line-{number}", stroke_dasharray=dash, d="".join(drawn_pieces)))
     if dots:
-        squares = "".join(f"M{x - 2:.1f} {y - 2:.1f}h4v4h-4z" for x, y in dots)
-        parts.append(element("path", class_=f"dots line-{number}", d=squares))
+        marks = "".join(DOTS[number % len(DOTS)].format(x=x, y=y) for x, y in dots)
+        parts.append(element("path", class_=f"dots line-{number}", d=marks))
     return parts
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import median
 
 from ..model import Value
@@ -11,6 +11,9 @@ from .charts import Chart, Line, Mark
 from .growth import curve_of
 from .model import Night, SubjectNight
 from .words import day, subject_of, took
+
+NEAR = 3
+"""What is possible is drawn up to so many times what was hit: farther off, it would flatten the lines."""
 
 
 class SubjectTrends(Value, kw_only=True):
@@ -21,22 +24,19 @@ class SubjectTrends(Value, kw_only=True):
     charts: tuple[Chart, ...]
 
 
-Figure = Callable[[SubjectNight], float | None]
-
-
 def trends_of(nights: Sequence[Night]) -> tuple[SubjectTrends, ...]:
     """The charts of every subject, those of the newest night first; of the nights, the oldest is first."""
-    names: dict[tuple[str, str], None] = {}
+    names: dict[str, None] = {}
     for night in reversed(nights):
-        names |= {(one.subject, one.defect): None for one in night.subjects}
-    return tuple(_of_subject(nights, subject, defect) for subject, defect in names)
+        names |= {one.subject: None for one in night.subjects}
+    return tuple(_of_subject(nights, subject) for subject in names)
 
 
 def defects_chart(nights: Sequence[Night]) -> Chart | None:
-    """How many of the planted defects each night caught; None if no night tried any."""
+    """How many of the planted defects each night caught; None if no night tried several."""
     tried = [night.defects_caught for night in nights]
     counts = [one for one in tried if one is not None]
-    if not counts:
+    if not any(of > 1 for _, of in counts):
         return None
     caught, of = counts[-1]
     return Chart(
@@ -51,9 +51,9 @@ def defects_chart(nights: Sequence[Night]) -> Chart | None:
     )
 
 
-def _of_subject(nights: Sequence[Night], subject: str, defect: str) -> SubjectTrends:
-    mine = [next((one for one in night.subjects if (one.subject, one.defect) == (subject, defect)), None)
-            for night in nights]  # fmt: skip
+def _of_subject(nights: Sequence[Night], subject: str) -> SubjectTrends:
+    """With and without a planted defect: the nights of a subject count its coverage together."""
+    mine = [next((one for one in night.subjects if one.subject == subject), None) for night in nights]
     across = _ends(nights)
     charts = (
         _speed(mine, across),
@@ -65,7 +65,7 @@ def _of_subject(nights: Sequence[Night], subject: str, defect: str) -> SubjectTr
     )
     ran = sum(one is not None for one in mine)
     return SubjectTrends(
-        subject=subject_of(subject, defect), nights=ran, charts=tuple(one for one in charts if one is not None)
+        subject=subject_of(subject, ""), nights=ran, charts=tuple(one for one in charts if one is not None)
     )
 
 
@@ -103,6 +103,7 @@ def _coverage(mine: Mine, across: Ends) -> Chart | None:
         all_nights.append(float(len(targets)) if one else None)
         by_night.append(float(len(hit)) if one else None)
     possible = next((one.possible for one in reversed(ran) if one.possible), 0)
+    is_near = possible <= NEAR * len(targets)
     of = f" of {possible:,} possible ones" if possible else ""
     return Chart(
         title="Coverage",
@@ -113,7 +114,7 @@ def _coverage(mine: Mine, across: Ends) -> Chart | None:
             Line(name="all nights so far", points=_points(all_nights)),
             Line(name="this night", points=_points(by_night)),
         ),
-        limit=float(possible) if possible else None,
+        limit=float(possible) if possible and is_near else None,
         limit_name="possible",
     )
 

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from cutproof.reports.model import ScenarioCounts
+from cutproof.reports.nights.charts import Chart
+from cutproof.reports.nights.trends import defects_chart, trends_of
+from unit.reports.nights import banks
+
+
+def charts(*fields: dict[str, object]) -> dict[str, Chart]:
+    nights = [banks.night(at, subjects=[banks.subject_night(at, **one)]) for at, one in enumerate(fields)]
+    (one,) = trends_of(nights)
+    return {chart.title: chart for chart in one.charts}
+
+
+def test_each_subject_has_its_charts_and_that_of_the_newest_night_is_first() -> None:
+    nights = [
+        banks.night(0, subjects=[banks.subject_night(0, subject="processes"), banks.subject_night(0)]),
+        banks.night(1, subjects=[banks.subject_night(1)]),
+    ]
+    assert [(one.subject, one.nights, len(one.charts)) for one in trends_of(nights)] == [
+        ("simulated", 2, 6),
+        ("processes", 1, 6),
+    ]
+
+
+def test_a_planted_defect_makes_no_other_subject() -> None:
+    assert [*charts({}, {"defect": "A01"})["Scenarios a second"].lines[0].points[0]][-1][0] == 1
+
+
+def test_coverage_is_what_the_night_and_all_nights_so_far_have_hit() -> None:
+    found = charts({"hits": {"a": 1, "b": 2}, "possible": 4}, {"hits": {"b": 1, "c": 1, "d": 0}, "possible": 4})[
+        "Coverage"
+    ]
+    assert [line.points for line in found.lines] == [(((0, 2), (1, 3)),), (((0, 2), (1, 2)),)]
+    assert found.caption == "All nights together hit 3 coverage targets of 4 possible ones."
+    assert found.limit == 4
+
+
+def test_what_is_possible_is_not_drawn_where_it_would_flatten_the_lines() -> None:
+    found = charts({"hits": {"a": 1}, "possible": 10_236})["Coverage"]
+    assert found.limit is None
+    assert "10,236 possible" in found.caption
+
+
+def test_a_night_that_found_nothing_has_no_time_to_first_failure() -> None:
+    found = charts({"first_failure_s": 8.0}, {"first_failure_s": None}, {"first_failure_s": 90.0})[
+        "Time to first failure"
+    ]
+    assert found.lines[0].points == (((0, 8.0),), ((2, 90.0),))
+    assert found.caption == "2 of 3 nights found a failure by exploring; half of them within 49 s."
+
+
+def test_what_was_not_measured_has_no_chart() -> None:
+    nothing: dict[str, object] = {
+        "scenarios": ScenarioCounts(), "hits": {}, "growth": [], "checkpoints_ms": None, "recoveries_ms": None,
+        "first_failure_s": None,
+    }  # fmt: skip
+    assert charts(nothing) == {}
+
+
+def test_defects_are_a_trend_where_a_night_tried_several() -> None:
+    one = banks.night(0, defects_caught=(1, 1))
+    several = banks.night(1, defects_caught=(104, 108))
+    assert defects_chart([banks.night(0), one]) is None
+    found = defects_chart([one, several])
+    assert found is not None
+    assert found.caption == "The last night that tried planted defects caught 104 of 108."
