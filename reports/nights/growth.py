@@ -97,9 +97,12 @@ def _words(points: Sequence[Point], until: float | None) -> str:
     if len(points) < LEAST or not hit:
         return "There are too few scenarios to say whether more budget pays."
     half = _at(points, last / 2)
-    more = f"{100 * (hit - half) / half:.0f} %" if half else "many"
-    doubled = f"The second half of the {plural(round(last), 'scenario')} hit {more} more targets than the first."
     if until is None:
-        return f"{doubled} More budget still pays."
+        raised = (
+            f" raised the number of targets hit by {100 * (hit - half) / half:.0f} %"
+            if half
+            else " hit the first targets"
+        )
+        return f"The second half of the {plural(round(last), 'scenario')}{raised}: more budget still pays."
     begin = f"From about {_rounded(until):,} scenarios on"
     return f"{begin}, twice as many hit at most 5 % more targets: there more budget stops paying."

@@ -10,7 +10,7 @@ from ..words import duration, plural
 from .charts import Chart, Line, Mark
 from .growth import curve_of
 from .model import Night, SubjectNight
-from .words import day, subject_of, took
+from .words import day, minute, subject_of, took
 
 NEAR = 3
 """What is possible is drawn up to so many times what was hit: farther off, it would flatten the lines."""
@@ -188,6 +188,7 @@ def _points(values: Sequence[float | None]) -> tuple[tuple[tuple[float, float], 
 
 
 def _ends(nights: Sequence[Night]) -> Ends:
+    first, last = nights[0].began, nights[-1].began
     if len(nights) == 1:
-        return day(nights[0].began), ""
-    return day(nights[0].began), day(nights[-1].began)
+        return minute(first), ""
+    return (minute(first), minute(last)) if first.date() == last.date() else (day(first), day(last))

@@ -44,7 +44,7 @@ def test_more_budget_stops_paying_where_twice_the_scenarios_hit_hardly_more() ->
 def test_while_the_last_doubling_hit_more_it_still_pays(growth: list[tuple[int, int]]) -> None:
     curve = curve_of([night(4_000, growth)])
     assert curve.pays_until is None
-    assert curve.words.endswith("More budget still pays.")
+    assert curve.words.endswith("more budget still pays.")
 
 
 def test_little_is_not_judged() -> None:
