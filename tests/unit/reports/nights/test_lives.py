@@ -65,6 +65,12 @@ def test_a_known_failure_expires_in_the_first_night_after_its_last_day() -> None
     assert [one.failure.id for one in expired.known] == ["it"]
 
 
+def test_a_known_failure_whose_entry_was_removed_before_its_last_day_is_over_has_not_expired() -> None:
+    known = banks.replay("it", "x", known="a bug", expires=banks.began(1).date())
+    nights = [banks.night(0, [known]), banks.night(1, [banks.replay("it", "x")])]
+    assert view_of(nights, [banks.failure("it")]).lives[0].standing == "still_failing"
+
+
 @pytest.mark.parametrize(
     ("letters", "drawn"), [("nx o", "xx.o"), ("  n~?", "  x~?"), (" n k", " x.x")], ids=["gap", "late", "known"]
 )
