@@ -9,6 +9,18 @@ from ...reports.nights.files import files_of
 from ...reports.nights.model import Failure, Night
 from ...reports.nights.view import view_of
 from ..scenario.files import write_whole
+from .bank import Bank
+from .contents import demand_bank
+
+
+def pages_of_bank(folder: Path) -> tuple[Path, ...]:
+    """Write the page of a bank's nights into the bank, and return the paths of the files.
+
+    Raises UsageError if this is no bank or a job has it open, and OSError if it cannot be written.
+    """
+    demand_bank(folder)
+    with Bank(folder) as bank:
+        return write_pages(bank.nights, bank.failures.values(), bank=folder, folder=folder)
 
 
 def write_pages(nights: Sequence[Night], failures: Iterable[Failure], *, bank: Path, folder: Path) -> tuple[Path, ...]:

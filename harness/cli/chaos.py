@@ -170,6 +170,7 @@ def _pipeline(text: str) -> str:
 def _merge(words: list[str], output: Output) -> ExitCode:
     from ...reports.words import plural
     from ..chaos.merge import merge
+    from ..chaos.pages import pages_of_bank
 
     if len(words) != 2:
         raise UsageError("chaos merge takes two banks: `cutproof chaos merge A B` makes A hold what both hold")
@@ -177,21 +178,10 @@ def _merge(words: list[str], output: Output) -> ExitCode:
     merged = merge(into, other)
     for remark in merged.remarks:
         output.complain(remark)
-    _write_page(into, output)
+    output.say(f"page of the nights: {pages_of_bank(into)[0]}")
     output.say(f"{into} got {plural(merged.failures, 'failure')} and {plural(merged.nights, 'night')} from {other}")
     output.result(merged)
     return ExitCode.HELD
-
-
-def _write_page(bank: Path, output: Output) -> None:
-    """Write the page of a bank's nights into the bank."""
-    from ...reports.nights.files import PAGE
-    from ..chaos.bank import Bank
-    from ..chaos.pages import write_pages
-
-    with Bank(bank) as held:
-        write_pages(held.nights, held.failures.values(), bank=bank, folder=bank)
-    output.say(f"page of the nights: {bank / PAGE}")
 
 
 def _print(done: NightDone, bank: Path, options: argparse.Namespace, output: Output) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .html import render_nights
 from .junit import render_junit
 from .markdown import render_new, render_summary
+from .page import render_nights
 from .view import NightsView
 
 PAGE, JUNIT, SUMMARY, NEW = "nights.html", "junit.xml", "summary.md", "new.md"

@@ -9,7 +9,7 @@ import pytest
 
 from browser.chromium import Page
 from browser.looks import sticking_out, unreachable
-from cutproof.reports.nights.html import render_nights
+from cutproof.reports.nights.page import render_nights
 from cutproof.reports.nights.view import view_of
 from unit.reports.nights import banks
 

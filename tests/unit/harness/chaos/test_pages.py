@@ -7,12 +7,15 @@ from pathlib import Path
 import pytest
 
 from cutproof.harness.chaos import subject_night
+from cutproof.harness.chaos.bank import Bank
 from cutproof.harness.chaos.job import ChaosRequest, run_night
 from cutproof.harness.chaos.subject_night import SubjectPart
+from cutproof.harness.cli.entry import main
 from cutproof.harness.runtime.exit_codes import ExitCode, HarnessFailed
 from cutproof.harness.search.pool import Here
 from cutproof.reports.nights.files import JUNIT, NEW, PAGE, SUMMARY
 from unit.harness.subjects import Agreeing
+from unit.reports.nights import banks
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +36,17 @@ def test_the_page_stands_in_the_bank_or_where_the_user_wants_it(tmp_path: Path) 
     assert {path.name for path in second.page.parent.iterdir()} == {PAGE, JUNIT, SUMMARY, NEW}
     assert "Nights (1)" in first.page.read_text(encoding="utf-8")
     assert "Nights (2)" in second.page.read_text(encoding="utf-8")
+
+
+def test_the_report_of_a_bank_is_its_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bank = tmp_path / "bank"
+    with Bank(bank) as held:
+        held.write_night(banks.night(0))
+        assert main(["report", str(bank)]) == 2
+        assert "another job has the bank" in capsys.readouterr().err
+    assert main(["report", str(bank)]) == 0
+    assert capsys.readouterr().out == f"written: {bank / PAGE} and {bank / JUNIT}\n"
+    assert "Nights (1)" in (bank / PAGE).read_text(encoding="utf-8")
 
 
 def test_a_page_that_cannot_be_written_is_told_and_the_night_is_in_the_bank(tmp_path: Path) -> None:
