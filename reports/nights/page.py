@@ -14,8 +14,8 @@ from .words import GROUPS, STANDINGS, Standing, name_of, subject_of
 
 UNFOLDED = 8
 """as many failures that need somebody are shown with their story; a click unfolds the others"""
-MOST_IN_SIGHT = 40
-"""a longer group of failures is folded, unless it needs somebody"""
+IN_SIGHT, QUIET_IN_SIGHT = 12, 4
+"""failures of a group that are shown, and of one that needs nobody; a click unfolds the others"""
 RECENT = 30
 """nights that are shown; a click unfolds the earlier ones"""
 SUBJECTS_IN_SIGHT = 2
@@ -43,7 +43,7 @@ def render_nights(view: NightsView) -> str:
         lead=lead(view),
         last=view.last,
         groups=[
-            (standing, *GROUPS[standing], lives, standing in QUIET and len(lives) > MOST_IN_SIGHT)
+            (standing, *GROUPS[standing], lives, QUIET_IN_SIGHT if standing in QUIET else IN_SIGHT)
             for standing, lives in view.groups
         ],
         unfolded={life.failure.id for life in view.lives if life.standing not in QUIET and next(number) < UNFOLDED},
