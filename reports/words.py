@@ -66,6 +66,16 @@ def duration(us: float) -> str:
     return f"{us / 1_000_000:.2f} s"
 
 
+def took(seconds: float) -> str:
+    """A time with its two largest units: `2 h 5 min`."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
+
+
 def cell(value: int | None) -> str:
     return "NULL" if value is None else str(value)
 

@@ -7,8 +7,9 @@ from itertools import count
 
 from jinja2 import Template
 
+from ..charts.trend import drawn
 from ..render import environment
-from .charts import bar, drawn, nights_a_step
+from .bar import bar, nights_a_step
 from .view import NightsView, lead
 from .words import GROUPS, STANDINGS, Standing, name_of, subject_of
 

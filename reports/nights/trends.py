@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+from ..charts.trend import Chart, Line, Mark
 from ..model import Value
-from ..words import duration, plural
-from .charts import Chart, Line, Mark
+from ..words import duration, plural, took
 from .growth import curve_of
 from .model import Night, SubjectNight
-from .words import day, minute, subject_of, took
+from .words import day, minute, subject_of
 
 NEAR = 3
 """What is possible is drawn up to so many times what was hit: farther off, it would flatten the lines."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from ..charts.trend import Chart
 from ..model import Value
-from ..words import in_a_row, plural
-from .charts import Chart
+from ..words import in_a_row, plural, took
 from .lives import Life, Seen, failed_again, lives_of, seen_by_failure, was_fixed
 from .model import Failure, Night
 from .trends import SubjectTrends, defects_chart, trends_of
 from .urgent import Urgent, urgent_of
-from .words import GROUPS, Standing, exit_in_words, minute, night_took, sentence, subject_of, took
+from .words import GROUPS, Standing, exit_in_words, minute, night_took, sentence, subject_of
 
 
 class Seens(Value, kw_only=True):

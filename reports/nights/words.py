@@ -77,16 +77,6 @@ def minute(when: datetime.datetime) -> str:
     return when.strftime("%Y-%m-%d %H:%M")
 
 
-def took(seconds: float) -> str:
-    """A time with its two largest units: `2 h 5 min`."""
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60} min" if minutes % 60 else f"{minutes // 60} h"
-
-
 def night_took(night: Night) -> float | None:
     """The seconds from the night's begin to its end; None if it did not end, or the clock went back."""
     spent = (night.ended - night.began).total_seconds() if night.ended else -1.0

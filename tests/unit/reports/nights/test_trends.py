@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from cutproof.reports.charts.trend import Chart
 from cutproof.reports.model import ScenarioCounts
-from cutproof.reports.nights.charts import Chart
 from cutproof.reports.nights.trends import defects_chart, trends_of
 from unit.reports.nights import banks
 
