@@ -51,6 +51,14 @@ def test_the_page_is_never_wider_than_its_window(page: Page, width: int) -> None
     assert unreachable(page) == []
 
 
+@pytest.mark.parametrize("width", [320, 390])
+def test_the_notes_of_a_night_are_read_without_scrolling(page: Page, width: int) -> None:
+    page.resize(width)
+    rights = page.evaluate("[...document.querySelectorAll('.notes span')].map(e => e.getBoundingClientRect().right)")
+    assert len(rights) > 1
+    assert max(rights) <= width
+
+
 def test_a_click_selects_a_command_whole(page: Page) -> None:
     where = page.evaluate(
         "(b => [b.x + b.width / 2, b.y + b.height / 2])"
