@@ -59,7 +59,8 @@ class Replayer:
         except Exception as error:  # the subject refuses it, or cannot run it any more
             words = f"its scenario could not be run: {' '.join(str(error).split())}"
             return Seen(replay=Replay(failure=failure.id, status="not_reached", words=words))
-        return msgspec.structs.replace(seen, replay=_with_the_past(seen.replay, before))
+        by_chance = self._subject.capabilities.real_time
+        return msgspec.structs.replace(seen, replay=_with_the_past(seen.replay, before, by_chance=by_chance))
 
     def _seen(self, failure: Failure, scenario: Scenario) -> Seen:
         results = self._runs(failure, scenario)
@@ -132,14 +133,14 @@ def _points(scenario: Scenario, history: History) -> set[str]:
     return {point_of(scenario, one) for one in alone}
 
 
-def _with_the_past(replay: Replay, before: Standing | None) -> Replay:
-    """The replay with what only the nights before can say."""
+def _with_the_past(replay: Replay, before: Standing | None, *, by_chance: bool) -> Replay:
+    """The replay with what only the nights before can say; `by_chance`: a failure may show in some runs only."""
     if before is None:
         return replay
     words = replay.words
     if replay.violated and before.fixed:
         words = "; ".join(filter(None, ("again: an earlier night found it fixed", words)))
-    if replay.status == "fixed" and 0 < before.violated < before.runs and replay.runs:
+    if by_chance and replay.status == "fixed" and 0 < before.violated < before.runs and replay.runs:
         chance = (1 - before.violated / before.runs) ** replay.runs
         rate = f"{before.violated} of {before.runs} runs before"
         words = f"it showed in {rate}; at that rate all {replay.runs} runs hold by chance in {chance:.0%} of nights"

@@ -257,9 +257,8 @@ class SubjectPart:
             self._failures += shrinking.failures
             self._seen += shrinking.counterexamples
             if shrinking.dropped:
-                self._log.add_words(
-                    [f"{self._plan.subject}: {shrinking.dropped} failing scenarios show known failures, as it seems"]
-                )
+                alike = f"{shrinking.dropped} failing scenarios fail like failures of the bank, and were not shrunk"
+                self._log.add_words([f"{self._plan.subject}: {alike}"])
 
     def _left_s(self) -> float:
         return self._deadline - time.monotonic()

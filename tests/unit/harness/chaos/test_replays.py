@@ -113,6 +113,7 @@ def test_that_a_flaky_one_holds_may_be_chance_and_is_said_so() -> None:
     before = Standing(status="flaky", runs=10, violated=1)
     words = replayed(Losing([False], real_time=True), before=before).words
     assert "1 of 10 runs before; at that rate all 10 runs hold by chance in 35%" in words
+    assert replayed(Losing([False]), before=before).words == "", "in virtual time nothing is left to chance"
 
 
 def test_a_scenario_that_is_refused_is_not_reached_and_a_failed_environment_is_no_answer() -> None:
