@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
+from ...properties.spark.session.masters import FORMS, is_master
 from ..runtime.config import Setting, Settings
 from ..runtime.exit_codes import UsageError
 from ..runtime.progress import Progress, Silent, for_stream
@@ -107,6 +108,18 @@ def add_subject(parser: argparse._ActionsContainer) -> None:
         "--defect", metavar="ID", help="plant a known defect in the engine first; `cutproof defects list` names them"
     )
     add_functions(parser)
+
+
+def master(text: str) -> str:
+    """The URL of a Spark master."""
+    if not is_master(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no Spark master; write {FORMS}")
+    return text
+
+
+def add_master(parser: argparse._ActionsContainer, what: str) -> None:
+    """`--master`; `what` says what the cluster does."""
+    parser.add_argument("--master", metavar="URL", type=master, help=f"{what}: {FORMS}")
 
 
 def add_functions(parser: argparse._ActionsContainer) -> None:

@@ -14,7 +14,17 @@ from ..runtime.exit_codes import ExitCode, UsageError
 from ..subject.names import subject_called
 from ..subject.port import check, closing, prepare
 from .keep import keep_run
-from .options import add_subject, count, duration, duration_or_none, printed, progress_of, refuse_for_system, seed
+from .options import (
+    add_master,
+    add_subject,
+    count,
+    duration,
+    duration_or_none,
+    printed,
+    progress_of,
+    refuse_for_system,
+    seed,
+)
 from .output import Output
 from .printing import print_summary, print_tampering, print_verdicts
 from .vary import pipeline_called, verify_variants
@@ -59,6 +69,7 @@ examples:
   cutproof verify --workload mine.toml --input day.parquet
   cutproof verify --defect A01                       watch a planted defect fail, with its story
   cutproof verify --pipeline iceberg-spark --vary version=1.4.3,1.5.0   two versions, the same scenarios
+  cutproof verify --profile nightly --master spark://host:7077   on the executors of a Spark cluster
   cutproof verify --tamper                           see that the judge notices errors
 
 exit codes: 0 held; 1 violated: both judges saw it, or one where PySpark is not asked
@@ -125,6 +136,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=count,
         help="scenarios that run at the same time (default: as many as suit machine and subject)",
     )
+    add_master(tested, "run the scenarios on a Spark cluster instead of this machine's cores")
     kept = parser.add_argument_group("what is kept")
     kept.add_argument("--out", metavar="DIR", type=Path, help="the run folder (a new one under out/)")
     kept.add_argument("--keep-histories", action="store_true", help="keep every history, not only those of failures")
@@ -165,6 +177,7 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
         return list_pipelines(output)
     if options.pipeline is None and (options.vary or options.set):
         raise UsageError("--set and --vary give values to the parameters of a pipeline's file; name it with --pipeline")
+    _refuse_with_master(options)
     if options.vary is not None:
         return verify_variants(options, output, lambda names: _prepare(names, options), _verify_one)
     if options.pipeline is not None:
@@ -209,7 +222,13 @@ def _run(subject: Subject, options: argparse.Namespace, output: Output) -> ExitC
             progress.step("reading the workload")
             chosen = workloads.find(options.workload or workloads.BY_COLUMNS, options.input)
     if isinstance(chosen, Example | SystemExample | PipelineExample):
+        if options.master is not None:
+            raise UsageError(f"{options.workload} is one example, to which --master does not apply; leave it out")
         return _example(chosen, subject, options, output)
+    if options.master is not None:
+        from ..spread.pool import demand_spreadable
+
+        demand_spreadable(subject, options.subject)
     request = _request(options, chosen, subject)
     if options.tamper:
         return _tamper(request, subject, options, output)
@@ -243,6 +262,7 @@ def _request(options: argparse.Namespace, chosen: LoadedWorkload | None, subject
         workers=options.workers,
         functions=tuple(options.functions),
         shrink_s=REAL_TIME_S if options.shrink_time is None else options.shrink_time,
+        master=options.master,
     )
 
 
@@ -261,7 +281,8 @@ def _verified(request: Request, subject: Subject, options: argparse.Namespace, o
 
     known = known_failures.read(options.known_failures or known_failures.default())
     out = options.out or new_folder(request.seed)
-    output.say(f"seed {request.seed}, {subject.name}, profile {request.profile}")
+    where = f", on {request.master}" if request.master is not None else ""
+    output.say(f"seed {request.seed}, {subject.name}, profile {request.profile}{where}")
     with progress_of(options) as progress, RunFolder(out) as folder:
         verified = verify_campaign(campaign_of(request), folder=folder, known=known, progress=progress)
     if options.out is None:
@@ -299,6 +320,18 @@ def _example(example: AnyExample, subject: Subject, options: argparse.Namespace,
         output.say(f"report: {out / REPORT}")
     output.result(done.run)
     return done.run.exit_code
+
+
+def _refuse_with_master(options: argparse.Namespace) -> None:
+    """Raise UsageError for what a cluster's executors cannot do."""
+    if options.master is None:
+        return
+    if options.pipeline is not None:
+        raise UsageError("--master does not go with --pipeline: a pipeline's processes run on this machine")
+    if options.tamper:
+        raise UsageError("--master does not go with --tamper: histories are mutated in this process")
+    if options.workers is not None:
+        raise UsageError("--master does not go with --workers: as many scenarios run as the cluster has cores")
 
 
 def _refuse_options_of_subjects(example: AnyExample, options: argparse.Namespace) -> None:

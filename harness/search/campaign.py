@@ -20,6 +20,7 @@ from ..runtime.exit_codes import CutproofError, ExitCode, one_line
 from ..runtime.interruption import Interruption
 from ..runtime.progress import Progress, Silent
 from ..scenario.by_number import place_of
+from ..spread.pool import SparkPool, demand_spreadable
 from ..subject.names import check_capabilities, subject_called
 from ..subject.not_run import in_sentences, with_commands
 from ..subject.not_tried import not_tried
@@ -41,6 +42,9 @@ WORKERS = max(1, min(8, CORES))
 REAL_TIME_WORKERS = 2 if CORES <= 2 else 3
 """on one machine: a worker mostly waits, but when the processes of its run work, they need a core"""
 
+CHUNK_OF_A_TASK = 50
+"""scenarios of a task on a cluster: about a second of work"""
+
 TARGETS_NAMED = 3
 """how many targets a shortfall names"""
 
@@ -54,6 +58,8 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     workers: int | None = None
     """worker processes; None: the number that suits the subject"""
+    master: str | None = None
+    """the master of a Spark cluster whose executors run the scenarios; None: worker processes of this machine do"""
 
 
 class Verified(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +84,10 @@ def verify_campaign(
     oracle: Oracle | None = None,
     on_outcome: Callable[[ScenarioOutcome], None] | None = None,
 ) -> Verified:
-    """Verify.  A subject that is given as an object runs in this process, one that is given by name in workers."""
+    """Verify.  A subject that is given as an object runs in this process, one that is given by name in workers.
+
+    Raises UsageError for a subject that cannot run on the executors of the campaign's cluster.
+    """
     work = _Work(campaign, subject, folder, known, progress or Silent(), oracle or PySpark())
     with Interruption() as interruption:
         return work.verified(interruption, on_outcome)
@@ -109,8 +118,15 @@ class _Work:
         check_given(plan, self._subject.capabilities)
         self._real_time = self._subject.capabilities.real_time
         workers = campaign.workers or (REAL_TIME_WORKERS if self._real_time else WORKERS)
-        here = self._subject if subject is not None or asks_pyspark(self._subject) else None
-        self._pool: Pool = Processes(plan, workers) if here is None else Here(plan, here)
+        self._pool = self._pool_of(campaign.master, workers)
+
+    def _pool_of(self, master: str | None, workers: int) -> Pool:
+        plan = self._campaign.plan
+        if master is not None:
+            demand_spreadable(self._subject, plan.subject if self._own else None)
+            return SparkPool(plan, master)
+        here = self._subject if not self._own or asks_pyspark(self._subject) else None
+        return Processes(plan, workers) if here is None else Here(plan, here)
 
     def verified(self, interruption: Interruption, on_outcome: Callable[[ScenarioOutcome], None] | None) -> Verified:
         """Everything; or after an interruption what was done by then.  Both are written and reported."""
@@ -122,7 +138,7 @@ class _Work:
             progress=self._progress,
             on_outcome=on_outcome,
             interruption=interruption,
-            chunk=1 if self._real_time else CHUNK,
+            chunk=self._chunk,
         )
         try:
             found = search.run()
@@ -134,6 +150,12 @@ class _Work:
             raise
         finally:
             self._close(interruption)
+
+    @property
+    def _chunk(self) -> int:
+        if self._campaign.master is not None:
+            return CHUNK_OF_A_TASK
+        return 1 if self._real_time else CHUNK
 
     def _close(self, interruption: Interruption) -> None:
         """End the workers, and close the subject if it was made here; the caller closes one that it has given."""

@@ -57,6 +57,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """package.module:NAME of the user's own operators"""
     shrink_s: float = REAL_TIME_S
     """how long scenarios are run again for one cause, if a run costs seconds"""
+    master: str | None = None
+    """the master of a Spark cluster whose executors run the scenarios"""
 
 
 def verify(
@@ -77,6 +79,7 @@ def verify(
     progress: Progress | None = None,
     oracle: Oracle | None = None,
     functions: Sequence[UserFunction | str] = (),
+    master: str | None = None,
 ) -> Verified:
     """Draw scenarios, run them on the subject, and judge them against PySpark.
 
@@ -84,6 +87,7 @@ def verify(
     workload is a `Workload`, a name or a workload file; without one, workloads are drawn too.  With `out` a run folder
     is written there; `known` is a file of known failures.  `functions` are the user's own operators in the workload: as
     package.module:NAME, or as objects if the subject runs in this process.
+    `master` is the master of a Spark cluster whose executors run the scenarios of a subject that is given by name.
     """
     user_functions.known(functions)
     request = Request(
@@ -99,6 +103,7 @@ def verify(
         real_time=is_in_real_time(subject, defect),
         workers=workers,
         functions=user_functions.entries_of(functions) if isinstance(subject, str) else (),
+        master=master,
     )
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(RunFolder(Path(out))) if out is not None else None
@@ -143,7 +148,14 @@ def campaign_of(request: Request) -> Campaign:
     budget = Budget(
         scenarios=request.scenarios or default, seconds=request.seconds, stop_at_first=request.stop_at_first
     )
-    return Campaign(plan=plan_of(request), budget=budget, profile=profile, version=__version__, workers=request.workers)
+    return Campaign(
+        plan=plan_of(request),
+        budget=budget,
+        profile=profile,
+        version=__version__,
+        workers=request.workers,
+        master=request.master,
+    )
 
 
 def plan_of(request: Request) -> Plan:

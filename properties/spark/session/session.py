@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 from . import janitor
 from .errors import SparkUnavailable
 from .java import java_home
+from .masters import demand_answering, is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,6 +71,8 @@ _janitor: subprocess.Popen[str] | None = None
 _starting: threading.Thread | None = None
 _kept: Path | None = None
 """the folder of the Spark that is running, or being started"""
+_lost: tuple[str, SparkSession] | None = None
+"""a session whose cluster is gone, and the reason"""
 
 
 def session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
@@ -101,11 +104,31 @@ def start_in_background(
 
 def stop() -> None:
     """Stop the session and its JVM, if there is one; a later `session()` starts a new one."""
-    global _session
+    global _session, _lost
     with _lock:
-        stopping, _session = _session, None
-    if stopping is not None and stopping.exception() is None:
+        stopping, _session, former, _lost = _session, None, _lost, None
+    if former is not None:
+        _shut_down(former[1])
+    elif stopping is not None and stopping.exception() is None:
         _shut_down(stopping.result())
+
+
+def declare_lost(reason: str) -> None:
+    """End the session, since its cluster is gone: whoever asks for a session gets SparkUnavailable with this reason."""
+    global _session, _lost
+    with _lock:
+        if _session is None or _lost is not None or not _session.done() or _session.exception() is not None:
+            return
+        _lost = (reason, _session.result())
+        _session = Future()
+        _session.set_exception(SparkUnavailable(reason))
+    with contextlib.suppress(Exception):  # Java may have ended
+        _lost[1].sparkContext._jsc.sc().stop()
+
+
+def lost() -> str:
+    """Why the session's cluster is gone; empty if it is not."""
+    return _lost[0] if _lost is not None else ""
 
 
 def abandon(within_s: float, *, asked: bool = False) -> bool:
@@ -146,6 +169,7 @@ def _fill(
 
 
 def _start(master: str, settings: Mapping[str, str]) -> SparkSession:
+    demand_answering(master)
     home = java_home()
     if importlib.util.find_spec("pyspark") is None:
         raise SparkUnavailable("PySpark is not installed: `pip install pyspark`")
@@ -182,12 +206,14 @@ def _launch(master: str, settings: Mapping[str, str], home: Path, log: Path) -> 
     from . import update_server
 
     update_server.install()
-    settings = dict(settings) | (AT_HOME if master.startswith("local") else {})
+    settings = dict(settings) | (AT_HOME if is_local(master) else {})
     settings["spark.local.dir"] = str(log.parent)
     options = f"{settings.get('spark.driver.extraJavaOptions', '')} -Djava.io.tmpdir={log.parent}"
     settings["spark.driver.extraJavaOptions"] = options.strip()
     conf = SparkConf(loadDefaults=False).setMaster(master).setAppName("cutproof").setAll(list(settings.items()))
-    environment = _environment(JAVA_HOME=str(home), PYSPARK_PYTHON=sys.executable)
+    # The executors of a cluster may have their Python elsewhere.
+    python = sys.executable if is_local(master) else os.environ.get("PYSPARK_PYTHON", sys.executable)
+    environment = _environment(JAVA_HOME=str(home), PYSPARK_PYTHON=python)
     with log.open("wb") as file, environment, _temporary_files_in(log.parent, java_gateway):
         streams = {"stdout": file, "stderr": file}
         gateway = java_gateway.launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]

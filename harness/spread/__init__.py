@@ -1,0 +1,1 @@
+"""A search on a Spark cluster: executors draw, run, judge and shrink."""
