@@ -31,6 +31,9 @@ class UpdateServer(accumulators.AccumulatorTCPServer):
             return False  # nothing came in time, or the connection is broken
         return hmac.compare_digest(begun, token)
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Nothing is printed: a connection ends when Java does, and PySpark takes that for an error."""
+
 
 def _set_timeout(connection: socket.socket, seconds: int) -> None:
     """Set the timeout of `recv` in the kernel; 0 is none.  With one of Python's, `recv` would return a first part."""

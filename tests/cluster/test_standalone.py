@@ -1,0 +1,135 @@
+"""Verifications on a standalone Spark cluster: a master and two workers of one core, as processes of this machine."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.standalone import Cluster, cluster, processes_of
+from cutproof.harness.counterexamples.store import RunFolder
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
+from cutproof.harness.search.campaign import verify_campaign
+from cutproof.harness.search.verification import Request, campaign_of
+from end_to_end.command_line import TIMEOUT_S, command, environment
+from unit.harness.subjects import Agreeing
+
+SCENARIOS = 300
+DEFECT = "I06"
+SEED = 2
+POLL_S = 0.05
+IMPATIENT = """
+import sys
+from cutproof.harness.cli import main
+from cutproof.properties.spark.cluster import tasks
+
+tasks.NO_EXECUTOR_S = 2.0
+sys.exit(main())
+"""
+"""cutproof, which waits two seconds for an executor where a user's waits a minute"""
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Iterator[Cluster]:
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    with cluster(folder) as made:
+        yield made
+    assert processes_of(folder) == []
+
+
+def start(folder: Path, words: list[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        words,
+        cwd=folder,
+        env=environment(SPARK_LOCAL_IP="127.0.0.1"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def verification(master: str, scenarios: int, *more: str) -> list[str]:
+    words = ["verify", "--scenarios", str(scenarios), "--seed", str(SEED), "--out", "run", "--json", *more]
+    return command(*words, "--master", master)
+
+
+def until(there: Callable[[], bool], why: str) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not there():
+        assert time.monotonic() < deadline, why
+        time.sleep(POLL_S)
+
+
+def wait_for_results(run: Path) -> None:
+    path = run / "scenarios.jsonl"
+    until(lambda: path.exists() and path.stat().st_size > 0, "no scenario was judged")
+
+
+def scenarios_of(run: Path) -> dict[int, Any]:
+    """The lines of scenarios.jsonl by index, without times; each index is there once."""
+    lines = [json.loads(line) for line in (run / "scenarios.jsonl").read_text().splitlines()]
+    by_index = {line["index"]: {name: line[name] for name in line if not name.endswith("_s")} for line in lines}
+    assert len(by_index) == len(lines)
+    return by_index
+
+
+def contents(run: Path, folder: str) -> dict[str, str]:
+    return {path.name: path.read_text() for path in (run / folder).iterdir()}
+
+
+def test_a_worker_is_killed_in_the_middle_and_everything_is_as_on_one_machine(
+    machines: Cluster, tmp_path: Path
+) -> None:
+    running = start(tmp_path, verification(machines.master, SCENARIOS, "--defect", DEFECT, "--keep-histories"))
+    machines.wait_for_executor("two")
+    wait_for_results(tmp_path / "run")
+    machines.kill("two")
+    stdout, stderr = running.communicate(timeout=TIMEOUT_S)
+    assert running.returncode == 1, stderr
+    summary = json.loads(stdout)
+    assert (summary["failures"], summary["oracle"]["disagreements"]) == ([], 0)
+    assert summary["oracle"]["asked"] > 0
+    request = Request(defect=DEFECT, seed=SEED, scenarios=SCENARIOS, keep_histories=True)
+    with RunFolder(tmp_path / "here") as here:
+        verify_campaign(campaign_of(request), subject=SimulatedSubject(DEFECT), folder=here, oracle=Agreeing())
+    assert len(scenarios_of(here.path)) == SCENARIOS
+    assert scenarios_of(tmp_path / "run") == scenarios_of(here.path)
+    # A history is everything that happened, in order: its digest is the digest of the run.
+    assert len(contents(here.path, "histories")) == SCENARIOS
+    assert contents(tmp_path / "run", "histories") == contents(here.path, "histories")
+    assert contents(here.path, "counterexamples")
+    assert contents(tmp_path / "run", "counterexamples") == contents(here.path, "counterexamples")
+
+
+def test_a_lost_cluster_is_told_in_one_line_and_what_was_done_is_kept(machines: Cluster, tmp_path: Path) -> None:
+    words = verification(machines.master, 100_000)
+    running = start(tmp_path, [sys.executable, "-c", IMPATIENT, *words[words.index("verify") :]])
+    wait_for_results(tmp_path / "run")
+    machines.kill("one")
+    machines.kill("two")
+    stdout, stderr = running.communicate(timeout=TIMEOUT_S)
+    assert running.returncode == 4, stderr
+    summary = json.loads(stdout)
+    why = f"the Spark cluster {machines.master} has left no executor for 2 s"
+    assert summary["failures"] == [why]
+    assert "Traceback" not in stderr
+    assert len(scenarios_of(tmp_path / "run")) == summary["scenarios"]["run"] > 0
+
+
+def test_ctrl_c_ends_the_executors(machines: Cluster, tmp_path: Path) -> None:
+    running = start(tmp_path, verification(machines.master, 100_000))
+    wait_for_results(tmp_path / "run")
+    running.send_signal(signal.SIGINT)
+    stdout, stderr = running.communicate(timeout=TIMEOUT_S)
+    assert running.returncode == 130, stderr
+    assert json.loads(stdout)["interrupted"] is True
+    until(lambda: not machines.executors("one") and not machines.executors("two"), "an executor goes on")
