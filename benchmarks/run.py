@@ -60,12 +60,19 @@ def _processes(options: argparse.Namespace) -> list[Figure]:
     return processes.figures()
 
 
+def _spread(options: argparse.Namespace) -> list[Figure]:
+    import spread
+
+    return spread.figures()
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
     "simulator": _simulator,
     "verified": _verified,
     "check": _check,
     "profile": _profile,
     "processes": _processes,
+    "spread": _spread,
 }
 
 

@@ -8,6 +8,7 @@ one begin on cores that the last tasks of the one before leave idle.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 from collections.abc import Callable
@@ -128,6 +129,7 @@ class SparkPool:
 
     def _serve(self) -> None:
         """Run one job after another."""
+        self._prepare()
         while job := self._next_job():
             try:
                 answers = [(one.value, one.problem) for one in self._run([one.row for one in job])]
@@ -153,13 +155,23 @@ class SparkPool:
         """All jobs under way together have twice as many tasks as there are cores."""
         return max(1, min(TASKS_AT_MOST, -(-2 * self.workers // JOBS)))
 
-    def _run(self, rows: list[dict[str, Any]]) -> list[Any]:
+    def _prepare(self) -> None:
+        """Wait for the session, and send the package to its executors; jobs report why that is not possible."""
+        with contextlib.suppress(Exception):
+            self._ready()
+
+    def _ready(self) -> Any:
         spark = self._session.result()
         with self._tasks_made:
             if self._tasks is None:
                 self._tasks = self._made(spark)
-        answers: list[Any] = self._tasks.run(pa.Table.from_pylist(rows, ROWS))
-        self.workers = max(1, self._tasks.cores)
+                self.workers = max(1, self._tasks.cores)
+        return self._tasks
+
+    def _run(self, rows: list[dict[str, Any]]) -> list[Any]:
+        tasks = self._ready()
+        answers: list[Any] = tasks.run(pa.Table.from_pylist(rows, ROWS))
+        self.workers = max(1, tasks.cores)
         return answers
 
     def _made(self, spark: Any) -> Any:

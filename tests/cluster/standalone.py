@@ -32,7 +32,13 @@ class Cluster:
         self._start("master", "org.apache.spark.deploy.master.Master", "--host", HOST, "--port", "0")
         self.master = self._said("master", r"Starting Spark master at (spark://\S+)")
 
-    def add_worker(self, name: str, cores: int = 1) -> None:
+    def have(self, *names: str) -> None:
+        """Start those of these workers that are not there."""
+        for name in names:
+            if name not in self._processes:
+                self._add_worker(name)
+
+    def _add_worker(self, name: str, cores: int = 1) -> None:
         """Start a worker, and wait until the master knows it."""
         work = str(self._folder / f"work-{name}")
         kind = "org.apache.spark.deploy.worker.Worker"
@@ -106,12 +112,10 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
-    """A cluster with workers of one core, which are called one, two …"""
+def cluster(folder: Path) -> Iterator[Cluster]:
+    """A cluster without workers, which are of one core each."""
     made = Cluster(folder)
     try:
-        for name in ("one", "two", "three")[:workers]:
-            made.add_worker(name)
         yield made
     finally:
         made.close()

@@ -21,7 +21,7 @@ from cutproof.harness.search.verification import Request, campaign_of
 from end_to_end.command_line import TIMEOUT_S, command, environment
 from unit.harness.subjects import Agreeing
 
-SCENARIOS = 300
+SCENARIOS = 200
 DEFECT = "I06"
 SEED = 2
 POLL_S = 0.05
@@ -36,13 +36,22 @@ sys.exit(main())
 """cutproof, which waits two seconds for an executor where a user's waits a minute"""
 
 
-@pytest.fixture
-def machines(tmp_path: Path) -> Iterator[Cluster]:
-    folder = tmp_path / "cluster"
-    folder.mkdir()
+WORKERS = ("one", "two")
+
+
+@pytest.fixture(scope="module")
+def cluster_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("cluster")
     with cluster(folder) as made:
         yield made
     assert processes_of(folder) == []
+
+
+@pytest.fixture
+def machines(cluster_of_tests: Cluster) -> Cluster:
+    """The cluster with all its workers: those that a test has killed are started again."""
+    cluster_of_tests.have(*WORKERS)
+    return cluster_of_tests
 
 
 def start(folder: Path, words: list[str]) -> subprocess.Popen[str]:
@@ -86,6 +95,16 @@ def contents(run: Path, folder: str) -> dict[str, str]:
     return {path.name: path.read_text() for path in (run / folder).iterdir()}
 
 
+def test_ctrl_c_ends_the_executors(machines: Cluster, tmp_path: Path) -> None:
+    running = start(tmp_path, verification(machines.master, 100_000))
+    wait_for_results(tmp_path / "run")
+    running.send_signal(signal.SIGINT)
+    stdout, stderr = running.communicate(timeout=TIMEOUT_S)
+    assert running.returncode == 130, stderr
+    assert json.loads(stdout)["interrupted"] is True
+    until(lambda: not any(map(machines.executors, WORKERS)), "an executor goes on")
+
+
 def test_a_worker_is_killed_in_the_middle_and_everything_is_as_on_one_machine(
     machines: Cluster, tmp_path: Path
 ) -> None:
@@ -114,8 +133,8 @@ def test_a_lost_cluster_is_told_in_one_line_and_what_was_done_is_kept(machines: 
     words = verification(machines.master, 100_000)
     running = start(tmp_path, [sys.executable, "-c", IMPATIENT, *words[words.index("verify") :]])
     wait_for_results(tmp_path / "run")
-    machines.kill("one")
-    machines.kill("two")
+    for name in WORKERS:
+        machines.kill(name)
     stdout, stderr = running.communicate(timeout=TIMEOUT_S)
     assert running.returncode == 4, stderr
     summary = json.loads(stdout)
@@ -123,13 +142,3 @@ def test_a_lost_cluster_is_told_in_one_line_and_what_was_done_is_kept(machines: 
     assert summary["failures"] == [why]
     assert "Traceback" not in stderr
     assert len(scenarios_of(tmp_path / "run")) == summary["scenarios"]["run"] > 0
-
-
-def test_ctrl_c_ends_the_executors(machines: Cluster, tmp_path: Path) -> None:
-    running = start(tmp_path, verification(machines.master, 100_000))
-    wait_for_results(tmp_path / "run")
-    running.send_signal(signal.SIGINT)
-    stdout, stderr = running.communicate(timeout=TIMEOUT_S)
-    assert running.returncode == 130, stderr
-    assert json.loads(stdout)["interrupted"] is True
-    until(lambda: not machines.executors("one") and not machines.executors("two"), "an executor goes on")
