@@ -125,6 +125,7 @@ class PySpark:
 
     def examine(self, questions: Sequence[bytes]) -> Examined:
         from ...properties.spark.session.errors import SparkUnavailable
+        from ...properties.spark.session.session import lost
 
         try:
             self.wait()
@@ -134,6 +135,8 @@ class PySpark:
         except CounterpartFailed as error:
             raise UsageError(" ".join(str(error).split())) from None
         except Exception as error:  # any exception of Java or Spark: nothing of the batch is judged
+            if reason := lost():
+                raise HarnessFailed(reason) from None
             first = next(iter(str(error).strip().splitlines()), "")
             kind = type(error).__name__
             batch = f"a batch of {len(questions)}{_with_functions(questions)}"

@@ -112,6 +112,7 @@ def test_a_worker_is_killed_in_the_middle_and_everything_is_as_on_one_machine(
     machines.wait_for_executor("two")
     wait_for_results(tmp_path / "run")
     machines.kill("two")
+    assert len(scenarios_of(tmp_path / "run")) < SCENARIOS, "nothing was left to do"
     stdout, stderr = running.communicate(timeout=TIMEOUT_S)
     assert running.returncode == 1, stderr
     summary = json.loads(stdout)

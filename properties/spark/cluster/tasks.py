@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FIRST_EXECUTOR_S = 120.0
 """how long a cluster may take to give the application its first executor"""
 NO_EXECUTOR_S = 60.0
-"""how long the application may be without any executor after that"""
+"""how long a job may be without any executor after that"""
 LOOK_S = 1.0
 SCHEDULER_POOL = "scenarios"
 """the scheduler's pool of these tasks: the queries of the oracle are in another, and get half of the cores"""
@@ -107,10 +107,12 @@ class Tasks:
             try:
                 java: Any = self._context._jsc.sc()
                 stopped, there = java.isStopped(), java.getExecutorMemoryStatus().size() - 1
+                idle = not self._context.statusTracker().getActiveJobsIds()
             except (Py4JError, OSError, AttributeError):
-                stopped, there = True, 0
-            if there > 0 and not stopped:
-                seen, had_any = time.monotonic(), True
+                stopped, there, idle = True, 0, True
+            had_any = had_any or there > 0
+            if there > 0 or idle:  # a cluster may take back executors that have nothing to do
+                seen = time.monotonic()
             bound = NO_EXECUTOR_S if had_any else FIRST_EXECUTOR_S
             if stopped:
                 declare_lost(f"the Spark cluster {self._context.master} ended the application")
