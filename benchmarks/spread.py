@@ -25,6 +25,7 @@ from typing import Any
 import msgspec
 
 from cutproof.harness.scenario.model import Scenario
+from cutproof.harness.search.campaign import CHUNK_OF_A_TASK
 from cutproof.harness.search.oracle import Examined, PySpark
 from cutproof.harness.search.pool import Encoded, chunk_of
 from cutproof.harness.search.search import Budget, Search
@@ -32,18 +33,19 @@ from cutproof.harness.search.verification import Request, plan_of
 from cutproof.harness.search.worker import Worker
 from cutproof.harness.shrink.shrink import Shrunk
 from cutproof.harness.spread.pool import SparkPool
+from cutproof.properties.spark.session.session import session
 from measure import Figure, figure
 
 PLAN = plan_of(Request(seed=1))
-CHUNK = 50
+CHUNK = CHUNK_OF_A_TASK
 CHUNKS_OF_A_WORKER = 6
 WARM = 8
 """scenarios that each worker runs before anything is measured"""
 EMPTY_TASKS = 200
-RECORDED = 1_000
+RECORDED = 4_000
 DRIVER_STEPS = (10_000, 100_000, 1_000_000)
-ORACLE_BATCH = 4_000
 ROUNDS = 3
+POLL_S = 0.1
 TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -51,8 +53,9 @@ def workers(count: int) -> dict[str, float]:
     """Chunks on so many workers of one core, and tasks that have nothing to do: by the clock, and processor seconds."""
     pool = SparkPool(PLAN, f"local-cluster[{count},1,1024]")
     try:
-        while pool.workers != count:
-            _together([pool.chunk(0, WARM) for _ in range(count)])
+        _together([pool.chunk(0, WARM)])
+        while session().sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1 < count:
+            time.sleep(POLL_S)
         _together([pool.chunk(0, WARM) for _ in range(4 * count)])
         chunks = count * CHUNKS_OF_A_WORKER
         cpu, began = _processor_s(), time.perf_counter()

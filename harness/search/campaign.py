@@ -42,8 +42,8 @@ WORKERS = max(1, min(8, CORES))
 REAL_TIME_WORKERS = 2 if CORES <= 2 else 3
 """on one machine: a worker mostly waits, but when the processes of its run work, they need a core"""
 
-CHUNK_OF_A_TASK = 50
-"""scenarios of a task on a cluster: about a second of work"""
+CHUNK_OF_A_TASK = 100
+"""scenarios of a task on a cluster: about two seconds of work, twenty times what a task costs by itself"""
 
 TARGETS_NAMED = 3
 """how many targets a shortfall names"""

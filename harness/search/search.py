@@ -39,6 +39,8 @@ BATCH = 4_000
 """scenarios in one question to PySpark: a query costs much the same for ten as for a thousand"""
 WORTHWHILE = 1_500
 """as soon as so many scenarios wait, PySpark is asked although others still run"""
+WAITING_AT_MOST = 40_000
+"""scenarios that wait for PySpark, at 2 KB each, before no more are run: a cluster's cores can be faster than it"""
 
 
 class Keeper(Protocol):
@@ -188,8 +190,19 @@ class Search:
             for future in sorted(done, key=self._running.__getitem__):
                 self._come[self._running.pop(future)] = chunk_of(future.result())
             self._take_what_came()
+            self._catch_up()
             if not self._over():
                 self._feed()
+            self._examine(least=WORTHWHILE)
+
+    def _catch_up(self) -> None:
+        """Wait until fewer scenarios wait for PySpark, if there are too many."""
+        while len(self._waiting) > WAITING_AT_MOST and not self._over():
+            with self._interruption.open():
+                if self._examining is None:
+                    wait([self._up])
+                else:
+                    wait([self._examining])
             self._examine(least=WORTHWHILE)
 
     def _feed(self) -> None:

@@ -21,7 +21,8 @@ from cutproof.harness.search.verification import Request, campaign_of
 from end_to_end.command_line import TIMEOUT_S, command, environment
 from unit.harness.subjects import Agreeing
 
-SCENARIOS = 200
+SCENARIOS = 400
+"""four tasks for two cores, of which two are a job"""
 DEFECT = "I06"
 SEED = 2
 POLL_S = 0.05

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from pathlib import Path
 
 import msgspec
@@ -397,3 +397,33 @@ def test_a_run_whose_size_is_a_time_is_judged_once_it_is_as_large_as_its_profile
     done = verify_campaign(timed, subject=SimulatedSubject(), oracle=Agreeing())
     assert done.summary.scenarios.run >= 3
     assert done.exit_code is ExitCode.FELL_SHORT
+
+
+def test_no_more_is_run_while_too_many_scenarios_wait_for_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = "cutproof.harness.search.search"
+    monkeypatch.setattr(f"{module}.WORTHWHILE", 5)
+    monkeypatch.setattr(f"{module}.WAITING_AT_MOST", 10)
+    outcomes: list[ScenarioOutcome] = []
+    run_by_then: list[int] = []
+    waited_for = threading.Event()
+
+    class Slow(Agreeing):
+        """It answers once the search does nothing but wait for it."""
+
+        def examine(self, questions: Sequence[bytes]) -> Examined:
+            assert waited_for.wait(60)
+            return super().examine(questions)
+
+    def noted(futures: object, **more: object) -> object:
+        if isinstance(futures, list) and not futures[0].done():
+            run_by_then.append(len(outcomes))
+            waited_for.set()
+        return wait(futures, **more)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(f"{module}.wait", noted)
+    pool = Here(PLAN, SimulatedSubject())
+    found = Search(pool, Slow(), Budget(scenarios=60), on_outcome=outcomes.append, chunk=5).run()
+    assert found.tally.run == 60
+    assert found.failures == []
+    # 5 are asked about, more than 10 wait, and two chunks more had been begun.
+    assert run_by_then[0] <= 5 + 10 + 2 * 5 + 5
