@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..runtime.exit_codes import ExitCode, HarnessFailed, UsageError
-from .options import count, progress_of
+from .options import add_master, count, progress_of
 from .output import Output
 
 if TYPE_CHECKING:
@@ -97,6 +97,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
                          "repeated")  # fmt: skip
     judging.add_argument("--engine", default="auto", choices=("auto", "arrow", "spark"),
                          help="auto: up to a million rows in this process, more on Spark (default)")  # fmt: skip
+    add_master(judging, "compare on a Spark cluster, whose executors have to see the tables, and the folder for "
+               "temporary files (TMPDIR), under the same paths")  # fmt: skip
     judging.add_argument("--exact", action="store_true",
                          help="have Spark compare every row; without it Spark takes tables with equal 128-bit sums "
                          "of hashes for equal")  # fmt: skip
@@ -112,6 +114,8 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
 
     if options.out and options.out.exists() and not options.out.is_dir():
         raise UsageError(f"--out {options.out} is a file; name a folder")
+    if options.master is not None and options.engine == "arrow":
+        raise UsageError("--master does not go with --engine arrow, which compares in this process")
     request = CheckRequest(
         expected=existing(options.expected),
         actual=existing(options.actual),
@@ -132,7 +136,7 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
     written: list[str] = []
     with progress_of(options) as progress:
         try:
-            found = compared(request, options.engine, progress)
+            found = compared(request, options.engine, progress, options.master)
         except TableUnreachable as error:
             raise HarnessFailed(str(error)) from error
         if options.out:

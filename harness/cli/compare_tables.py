@@ -16,8 +16,10 @@ PARQUET = "differences.parquet"
 PAGE = "differences.html"
 
 
-def compared(request: CheckRequest, engine: str, progress: Progress) -> Compared:
+def compared(request: CheckRequest, engine: str, progress: Progress, master: str | None = None) -> Compared:
     """Compare in this process if both tables are small enough, else on Spark; a condition is SQL, so it needs Spark.
+
+    With `master`, the Spark cluster of this URL compares them, however small they are.
 
     Raises CheckInputError, TableUnreachable, and the errors of a start of Spark.
     """
@@ -31,7 +33,7 @@ def compared(request: CheckRequest, engine: str, progress: Progress) -> Compared
         raise CheckInputError("--where is SQL, which only Spark knows; leave out --engine arrow")
     progress.step("reading the tables")
     pair = Pair(request)
-    if not request.where and (engine == "arrow" or (engine == "auto" and pair.small)):
+    if not request.where and master is None and (engine == "arrow" or (engine == "auto" and pair.small)):
         progress.step("comparing")
         try:
             return compare(pair, bounded=engine == "auto")
@@ -42,7 +44,7 @@ def compared(request: CheckRequest, engine: str, progress: Progress) -> Compared
     from ...properties.spark.session.session import TABLES, session
 
     progress.step("starting Spark")
-    spark = session(settings=TABLES)
+    spark = session(master, TABLES)
     progress.step("comparing on Spark")
     return check.compare(spark, pair)
 

@@ -35,6 +35,8 @@ JOBS = 3
 """jobs under way at once"""
 TASKS_AT_MOST = 256
 """tasks of one job, which bounds the answers that the driver holds, however large the cluster is"""
+PARTITIONS_AT_MOST = 32
+"""partitions of the oracle's queries: more would have too few rows"""
 GATHER_S = 0.05
 """how long a job waits for more work to come, if it could have more tasks"""
 CORES_AT_FIRST = 8
@@ -166,6 +168,7 @@ class SparkPool:
             if self._tasks is None:
                 self._tasks = self._made(spark)
                 self.workers = max(1, self._tasks.cores)
+                self._tasks.spread_queries(PARTITIONS_AT_MOST)
         return self._tasks
 
     def _run(self, rows: list[dict[str, Any]]) -> list[Any]:

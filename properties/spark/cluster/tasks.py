@@ -64,6 +64,7 @@ class Tasks:
 
         cloudpickle.register_pickle_by_value(on_executor)  # type: ignore[no-untyped-call]
         self._context = spark.sparkContext
+        self._queries = spark
         self._spark = spark.newSession()
         for name, value in SETTINGS.items():
             self._spark.conf.set(name, value)
@@ -78,6 +79,11 @@ class Tasks:
     def cores(self) -> int:
         """How many tasks the executors that are there run at the same time."""
         return int(self._context.defaultParallelism)
+
+    def spread_queries(self, at_most: int) -> None:
+        """Give the queries of the process's session as many partitions as there are cores, up to `at_most`."""
+        partitions = max(2, min(at_most, self.cores))
+        self._queries.conf.set("spark.sql.shuffle.partitions", str(partitions))
 
     def run(self, rows: pa.Table) -> list[Answer]:
         """One job: an answer to each row, in their order.  Raises SparkUnavailable, in one line, if the job fails."""

@@ -167,7 +167,7 @@ def test_what_the_tests_page_installs_is_what_tox_does() -> None:
 def test_the_tox_environments_that_the_pages_name_are_there() -> None:
     text = (ROOT / "tox.ini").read_text(encoding="utf-8")
     named = {name for page in DOCUMENTS.values() for name in re.findall(r"`tox -e ([\w-]+)`", page)}
-    assert named == {"browser", "bench", "engines", "mutation"}
+    assert named == {"browser", "bench", "cluster", "engines", "mutation"}
     assert named <= set(re.findall(r"^\[testenv:([\w-]+)\]$", text, flags=re.MULTILINE))
     # To tox, a first word with a colon is the name of an environment to which the rest is limited.
     assert re.findall(r"^description = [\w-]+: .*$", text, flags=re.MULTILINE) == []

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
 import pytest
 
+from cutproof.harness.cli.compare_tables import compared
 from cutproof.harness.generate.strategies import Drawing
 from cutproof.harness.runtime.exit_codes import HarnessFailed, UsageError
+from cutproof.harness.runtime.progress import Silent
 from cutproof.harness.search.pool import Here, chunk_of
 from cutproof.harness.search.worker import Chunk, Plan
 from cutproof.harness.spread.pool import ROWS, SparkPool, demand_spreadable
+from cutproof.properties.checking.request import CheckRequest
 from cutproof.properties.spark.cluster import tasks
 from cutproof.properties.spark.cluster.on_executor import _answer
-from cutproof.properties.spark.session.masters import is_master
+from cutproof.properties.spark.session.errors import SparkUnavailable
+from cutproof.properties.spark.session.masters import demand_answering, is_master
 from cutproof.properties.spark.session.session import LOCAL
 from unit.harness.subjects import InRealTime, Lossy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+ORDERS = Path(__file__).parents[4] / "docs" / "examples" / "orders"
 PLAN = Plan(seed=3, defect="I06", drawing=Drawing(max_records=30))
 
 
@@ -73,6 +79,13 @@ def test_an_error_of_the_subject_on_executors_ends_the_search(spark: SparkSessio
         pool.close()
 
 
+@pytest.mark.parametrize(("master", "engine"), [(LOCAL, "spark"), (None, "arrow")])
+def test_a_check_with_a_master_is_on_spark(spark: SparkSession, master: str | None, engine: str) -> None:
+    request = CheckRequest(expected=ORDERS / "expected.csv", actual=ORDERS / "committed.csv", key=("order_id",))
+    result = compared(request, "auto", Silent(), master).result
+    assert (result.engine, result.lost) == (engine, 1)
+
+
 def test_what_executors_lack_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyspark.SparkFiles.get", lambda name: f"/nowhere/{name}")
     monkeypatch.setattr("sys.path", [])
@@ -106,6 +119,11 @@ def test_subjects_that_cannot_go_to_executors_are_refused() -> None:
 )
 def test_masters(text: str, is_one: bool) -> None:
     assert is_master(text) is is_one
+
+
+def test_a_master_that_does_not_answer_is_told_at_once() -> None:
+    with pytest.raises(SparkUnavailable, match="no Spark master answers at spark://127"):
+        demand_answering("spark://127.0.0.1:1,127.0.0.1:2")
 
 
 TRACEBACK = """
