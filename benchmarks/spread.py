@@ -46,6 +46,7 @@ RECORDED = 4_000
 DRIVER_STEPS = (10_000, 100_000, 1_000_000)
 ROUNDS = 3
 POLL_S = 0.1
+RECORD = Path(__file__).resolve().parents[1] / "out" / "benchmarks" / "recorded.msgpack"
 TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -118,6 +119,7 @@ def oracle(scenarios: int) -> dict[str, float]:
 
 def figures() -> list[Figure]:
     """Each run is a process of its own; runs with one worker and with two take turns."""
+    RECORD.unlink(missing_ok=True)
     by_count: dict[int, list[dict[str, float]]] = {1: [], 2: []}
     for _ in range(ROUNDS):
         for count, runs in by_count.items():
@@ -180,13 +182,12 @@ class _Silent:
 
 def _recorded() -> list[bytes]:
     """Encoded chunks, kept beside the other results so that they are run only once."""
-    path = Path(__file__).resolve().parents[1] / "out" / "benchmarks" / "recorded.msgpack"
-    if not path.exists():
+    if not RECORD.exists():
         worker = Worker(msgspec.structs.replace(PLAN, companions=False))
         chunks = [msgspec.msgpack.encode(worker.chunk(first, first + CHUNK)) for first in range(0, RECORDED, CHUNK)]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(msgspec.msgpack.encode(chunks))
-    return msgspec.msgpack.decode(path.read_bytes(), type=list[bytes])
+        RECORD.parent.mkdir(parents=True, exist_ok=True)
+        RECORD.write_bytes(msgspec.msgpack.encode(chunks))
+    return msgspec.msgpack.decode(RECORD.read_bytes(), type=list[bytes])
 
 
 def _together(futures: list[Future[Any]]) -> list[Any]:

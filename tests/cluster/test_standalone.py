@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from cluster.standalone import Cluster, cluster, processes_of
-from cutproof.harness.counterexamples.store import RunFolder
+from cutproof.harness.counterexamples.store import RunFolder, read_outcomes
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.search.campaign import verify_campaign
 from cutproof.harness.search.verification import Request, campaign_of
@@ -104,6 +104,15 @@ def test_ctrl_c_ends_the_executors(machines: Cluster, tmp_path: Path) -> None:
     assert running.returncode == 130, stderr
     assert json.loads(stdout)["interrupted"] is True
     until(lambda: not any(map(machines.executors, WORKERS)), "an executor goes on")
+
+
+def test_a_killed_command_leaves_no_executor(machines: Cluster, tmp_path: Path) -> None:
+    running = start(tmp_path, verification(machines.master, 100_000))
+    wait_for_results(tmp_path / "run")
+    running.kill()
+    running.communicate(timeout=TIMEOUT_S)
+    until(lambda: not any(map(machines.executors, WORKERS)), "an executor goes on")
+    assert list(read_outcomes(tmp_path / "run"))
 
 
 def test_a_worker_is_killed_in_the_middle_and_everything_is_as_on_one_machine(
