@@ -31,6 +31,7 @@ from cutproof.harness.search.pool import Encoded, chunk_of
 from cutproof.harness.search.search import Budget, Search
 from cutproof.harness.search.verification import Request, plan_of
 from cutproof.harness.search.worker import Worker
+from cutproof.harness.shrink.on_subject import Seen
 from cutproof.harness.shrink.shrink import Shrunk
 from cutproof.harness.spread.pool import SparkPool
 from cutproof.properties.spark.session.session import session
@@ -161,7 +162,7 @@ class _Replayed:
         future.set_result(self._recorded[first // CHUNK % len(self._recorded)])
         return future
 
-    def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Future[Shrunk]:
+    def shrink(self, scenario: Scenario, invariant: str, difference: str, seen: Seen | None = None) -> Future[Shrunk]:
         raise NotImplementedError
 
     def stop(self) -> None: ...

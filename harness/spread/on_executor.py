@@ -10,6 +10,7 @@ import msgspec
 from ..runtime.exit_codes import CutproofError, one_line
 from ..scenario.model import Scenario
 from ..search.worker import Chunk, Plan, Worker, where
+from ..shrink.on_subject import Seen
 from ..shrink.shrink import Shrunk
 
 
@@ -19,6 +20,8 @@ class Shrinking(msgspec.Struct, frozen=True, kw_only=True):
     scenario: Scenario
     invariant: str
     difference: str
+    seen: Seen | None = None
+    """what the run that found the failure has shown"""
 
 
 class ShrinkingDone(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +42,7 @@ def work(given: bytes, *, first: int, end: int, shrink: bytes | None) -> bytes:
         if shrink is None:
             return _encoder.encode(worker.chunk(first, end))
         asked = _shrinking.decode(shrink)
-        done = ShrinkingDone(shrunk=worker.shrink(asked.scenario, asked.invariant, asked.difference))
+        done = ShrinkingDone(shrunk=worker.shrink(asked.scenario, asked.invariant, asked.difference, asked.seen))
     except CutproofError as error:
         return _encoder.encode(_failed(one_line(error), shrinking=shrink is not None))
     except Exception as error:

@@ -25,6 +25,7 @@ from ..runtime.exit_codes import HarnessFailed, UsageError
 from ..scenario.model import Scenario
 from ..search.pool import Encoded
 from ..search.worker import Chunk, Plan
+from ..shrink.on_subject import Seen
 from ..shrink.shrink import Shrunk
 from ..subject.port import Subject, asks_pyspark
 from . import on_executor
@@ -97,8 +98,8 @@ class SparkPool:
         row = {"first": first, "end": end, "shrink": None}
         return self._ask(row, lambda value, problem: Chunk(ended=problem) if value is None else value)
 
-    def shrink(self, scenario: Scenario, invariant: str, difference: str) -> Future[Shrunk]:
-        asked = Shrinking(scenario=scenario, invariant=invariant, difference=difference)
+    def shrink(self, scenario: Scenario, invariant: str, difference: str, seen: Seen | None = None) -> Future[Shrunk]:
+        asked = Shrinking(scenario=scenario, invariant=invariant, difference=difference, seen=seen)
         return self._ask({"first": 0, "end": 0, "shrink": _encoder.encode(asked)}, _shrunk)
 
     def stop(self) -> None:
