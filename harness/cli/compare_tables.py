@@ -44,7 +44,7 @@ def compared(request: CheckRequest, engine: str, progress: Progress, master: str
     from ...properties.spark.session.session import TABLES, session
 
     progress.step("starting Spark")
-    spark = session(master, TABLES)
+    spark = session(master=master, settings=TABLES)
     progress.step("comparing on Spark")
     return check.compare(spark, pair)
 
