@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...properties.model.history import AttemptStarted
+from ...properties.model.history import AttemptStarted, FaultFired
 from .description import Aim, PipelineFile, Role
 from .journal import Journal
 from .processes.process import Process
@@ -23,6 +23,8 @@ class Attempts:
         self.interrupted: Interrupted | None = None
         self.cause = ""
         """why the next attempt begins"""
+        self._goes_on = False
+        """the next start belongs to the present attempt"""
 
     @property
     def number(self) -> int:
@@ -35,6 +37,15 @@ class Attempts:
         present = self._present
         return self.recovery is None or present is None or present.restores is not None
 
+    def try_again(self, cause: str) -> None:
+        """The pipeline's own process has ended since it is still disturbed, and is about to be started again.  If it
+        had not continued behind the last fault yet, the start belongs to the same attempt: one fault, one recovery."""
+        self.cause = cause
+        faults = [entry.order for entry in self._journal.entries if isinstance(entry, FaultFired)]
+        began_behind = self._present is not None and bool(faults) and self._present.order > faults[-1]
+        self._goes_on = began_behind and not self.has_continued
+        self.recovery = self.recovery_by()
+
     def begin(self, cause: str) -> AttemptStarted:
         """The pipeline's work begins, or has to go on, behind a fault."""
         self._present = self._journal.attempt(self.number + 1, cause)
@@ -42,7 +53,9 @@ class Attempts:
 
     def begin_with_start(self, cause: str) -> None:
         """The pipeline's own process is about to be started: what it does from now on shows that it has continued."""
-        self.begin(cause)
+        if not self._goes_on:
+            self.begin(cause)
+        self._goes_on = False
         self.interrupted = None
         if self.recovery is not None:  # marked before the process can print anything
             self.recovery = self._programs.recovery(self.recovery.lookout.aim)

@@ -415,9 +415,8 @@ class PipelineRun:
 
     def _continue_later(self, cause: str) -> None:
         """Start the pipeline's own process again, as after a kill."""
-        self._attempts.cause = cause
+        self._attempts.try_again(cause)
         self._own.go_on_as_after_a_kill()
-        self._attempts.recovery = self._attempts.recovery_by()
 
     def _is_at_rest(self, now: float) -> bool:
         """Whether a pipeline that does not end has made its output and is quiet, or nothing has happened for

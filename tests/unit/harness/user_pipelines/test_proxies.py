@@ -149,7 +149,16 @@ def test_a_process_that_ends_since_its_connection_broke_is_started_again(tmp_pat
     assert isinstance(result.judgement.verdicts["progress"], Holds)
     assert result.judgement.verdicts["exactly-once"] == Holds(exercised=1)
     causes = [entry.cause for entry in result.history.journal if isinstance(entry, AttemptStarted)]
-    assert causes[-1] == "it ended with exit code 1, since its connections were disturbed"
+    assert causes == ["", "it ended with exit code 1, since its connections were disturbed"]
+
+
+def test_starts_that_end_since_the_break_is_still_in_force_are_one_attempt_to_go_on(tmp_path: Path) -> None:
+    cut = CutChannel(trigger=FIRST, sender="client", receiver="input", for_us=400_000)
+    result = ran(subject(tmp_path, "failing"), cut)
+    started = [entry for entry in result.history.timeline if entry.what == "process-started"]
+    assert len(started) > 2
+    assert [entry.restores for entry in result.history.journal if isinstance(entry, AttemptStarted)] == [None, 1]
+    assert result.judgement.verdicts["exactly-once"] == Holds(exercised=1)
 
 
 def test_a_stall_that_is_felt_after_a_restart_shows_nothing_of_its_own(

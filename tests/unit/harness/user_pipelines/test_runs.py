@@ -152,7 +152,11 @@ def test_a_kill_that_found_no_work_did_not_fire(tmp_path: Path) -> None:
     late = KillNode(node=0, trigger=AtAim(aim="a-file-is-done", after_us=200_000))
     result = ran(one, replace(one.without_faults(20), faults=(late,)))
     assert len(starts(result)) == 1
-    assert result.history.unapplied == ["kill-node, a-file-is-done (the run was over first)"]
+    (unapplied,) = result.history.unapplied
+    assert unapplied in (
+        "kill-node, a-file-is-done (the run was over first)",
+        "kill-node, a-file-is-done (its aim was never met while rows were missing)",  # one read saw the last rows too
+    )
 
 
 def test_a_kill_looks_for_work_once_more_if_the_last_read_is_old(tmp_path: Path) -> None:
