@@ -46,7 +46,7 @@ from cutproof.properties.spark.operators import MEANINGS, Keyed, Meaning, Window
 from cutproof.properties.spark.oracle import Oracle
 from cutproof.properties.spark.questions import decode
 
-SCENARIOS = 6
+SCENARIOS = 3
 SEED = 4
 """of whose scenarios PySpark is asked about the rows of each, whatever was in flight"""
 

@@ -27,7 +27,7 @@ from unit.harness.subjects import InRealTime, Lossy
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ORDERS = Path(__file__).parents[4] / "docs" / "examples" / "orders"
+ORDERS = Path(__file__).parents[2] / "docs" / "examples" / "orders"
 PLAN = Plan(seed=3, defect="I06", drawing=Drawing(max_records=30))
 
 
