@@ -142,11 +142,14 @@ class Bank:
             shutil.rmtree(made, ignore_errors=True)
 
     def write_night(self, night: Night, *, durable: bool = False) -> None:
-        """Write a night's record in place of the one before."""
+        """Write a night's record in place of the one before.  The folder of a night appears with its first record."""
         folder = self.path / NIGHTS / night.id
+        made = folder if folder.exists() else folder.with_name(f".{night.id}")
         with _reported(self.path):
-            folder.mkdir(exist_ok=True)
-            write_whole(folder / records.NIGHT, records.text_of(night), durable=durable)
+            made.mkdir(exist_ok=True)
+            write_whole(made / records.NIGHT, records.text_of(night), durable=durable)
+            if made != folder:
+                made.rename(folder)
         self.contents.nights[night.id] = night
 
     def add_unshrunk(self, one: Unshrunk) -> Path:

@@ -447,6 +447,7 @@ ZOMBIE = """\
 start = ["{python}", "-c", '''
 import sqlite3, sys, time
 last = time.monotonic()
+print("ready", flush=True)
 while True:
     time.sleep(0.05)
     if time.monotonic() - last > 0.5:
@@ -454,6 +455,7 @@ while True:
         store.execute("INSERT INTO rows SELECT * FROM rows LIMIT 1")
     last = time.monotonic()
 ''', "{state}/toy.db"]
+ready = { log = "^ready" }
 killed = false
 paused = true
 
