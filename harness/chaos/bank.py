@@ -217,7 +217,8 @@ class Bank:
             place = old.with_name(old.name.removeprefix(OLD))
             if not place.exists():
                 old.rename(place)
-        for left in [*self.path.glob(".*.json.*"), *(self.path / FAILURES).glob(".*")]:
+        begun = [*(self.path / FAILURES).glob(".*"), *(self.path / NIGHTS).glob(".*")]
+        for left in [*self.path.glob(".*.json.*"), *begun]:
             _remove(left)
         for left in (self.path / NIGHTS).glob("**/.*.json.*"):
             _remove(left)
