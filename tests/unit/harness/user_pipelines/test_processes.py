@@ -156,7 +156,7 @@ def test_a_process_that_is_stopped_has_time_to_end(keeper: Keeper, tmp_path: Pat
 
 ASKS = """\
 [roles.server]
-start = ["sh", "-c", "while sleep 0.01; do if test -f asked; then echo {} > answer; fi; done"]
+start = ["sh", "-c", "while sleep 0.01; do if test -f asked; then echo {} > draft; mv draft answer; fi; done"]
 
 [restored]"""
 ANSWERED = """\
