@@ -40,6 +40,9 @@ class Keeper:
             start_new_session=True,  # a signal to the harness's process group must not end the keeper too
         )
         self._answer()
+        self.temporary = self.folder / "tmp"
+        """for the temporary files of what it starts: a process that is killed leaves its own behind"""
+        self.temporary.mkdir()
 
     def start(
         self,

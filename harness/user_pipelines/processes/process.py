@@ -241,4 +241,4 @@ class Process:
 
     def _environment(self) -> dict[str, str]:
         added = {name: filled(value, self._places) for name, value in self.program.environment.items()}
-        return environment_of(added)
+        return environment_of({"TMPDIR": str(self._keeper.temporary), **added})

@@ -19,7 +19,7 @@ from cutproof.harness.user_pipelines.processes.keeper import Keeper, environment
 from cutproof.harness.user_pipelines.processes.process import Process
 from cutproof.harness.user_pipelines.processes.programs import Programs
 from cutproof.harness.user_pipelines.reading import read_pipeline
-from unit.harness.user_pipelines.toys import toy
+from unit.harness.user_pipelines.toys import TOY, toy
 
 WITHIN_S = 10.0
 SLEEPER = ["sleep", "600"]
@@ -172,6 +172,24 @@ def test_a_command_may_ask_a_process_that_is_paused(keeper: Keeper, tmp_path: Pa
     programs.start_role(server)
     assert server.pause(0.1)
     assert programs.printed_rows(within_s=2.0) == "{}\n"
+
+
+OWN = f'start = ["{{python}}", "{TOY}", "{{input}}", "{{state}}/toy.db", "careful"]'
+TEMPORARY = 'start = ["sh", "-c", "mktemp; sleep 608"]'
+
+
+def test_temporary_files_of_a_killed_process_go_with_the_run(keeper: Keeper, tmp_path: Path) -> None:
+    pipeline = read_pipeline(toy(tmp_path, (OWN, TEMPORARY)))
+    own = Programs(pipeline, keeper, {}, lambda *_: 0).own
+    own.start()
+    deadline = time.monotonic() + WITHIN_S
+    while not own.printed() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    own.kill()
+    left = Path(own.printed(0).strip())
+    assert left.is_file()
+    keeper.close()
+    assert not left.exists()
 
 
 SERVER = (
