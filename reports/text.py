@@ -178,12 +178,16 @@ def _outcome_in_full(summary: Summary) -> Iterator[str]:
 
 def _last(summary: Summary, report: str, *, verbose: bool) -> Iterator[str]:
     yield from _wrapped(summary.not_judged_by_shares)
-    yield f"{headline(summary)} {summary.scenarios_per_second:.1f} scenarios a second."
+    yield f"{headline(summary)} {_speed(summary.scenarios_per_second)}."
     if report and not verbose:
         rest = "What never fired" if summary.pipeline else "Ways to end, coverage and what never fired"
         yield f"{rest}: in the report, and with --verbose."
     if report:
         yield f"report: {report}"
+
+
+def _speed(per_second: float) -> str:
+    return f"{per_second:.1f} scenarios a second" if per_second >= 1 else f"{60 * per_second:.1f} scenarios a minute"
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:

@@ -320,7 +320,7 @@ def _summary(
             judge=round(tally.seconds["judge"] / workers, 3),
             oracle=round(found.oracle_s, 3),
         ),
-        scenarios_per_second=round(tally.run / busy_s, 1),
+        scenarios_per_second=round(tally.run / busy_s, 3),
         counterexamples=[finding.counterexample for finding in findings],
         coverage=tally.coverage.coverage(capabilities),
         shortfalls=[] if why_unjudged else _shortfalls(campaign, tally, capabilities),

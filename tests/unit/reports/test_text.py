@@ -19,6 +19,11 @@ def test_the_table_of_invariants() -> None:
     assert lines[2].split() == ["exactly-once", "holds", "898", "0", "102", "940", "650"]
 
 
+def test_a_slow_subject_is_counted_by_the_minute() -> None:
+    slow = msgspec.structs.replace(stories.summary(), scenarios_per_second=0.035)
+    assert "consistent-cut was violated. 2.1 scenarios a minute.\n" in render_text(slow)
+
+
 @pytest.mark.parametrize("verbose", [False, True])
 def test_it_ends_with_the_outcome_and_the_report(verbose: bool) -> None:
     text = render_text(stories.summary(), report="out/report.html", verbose=verbose)
