@@ -1,13 +1,13 @@
 """What follows from the nights of a bank: how often they hit each coverage target, and what became of each failure.
 
-It is kept in index.json, since a bank may have a thousand nights.  A file that is missing, broken, of another version
-or older than a night is made again from the nights.
+It is kept in index.json, since a bank may have a thousand nights.  Nights that are later than all that the file counts
+are added to it: those that were killed.  A file that is missing, broken, of another version, or that counts other
+nights than the bank's, is made again from the nights.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from ...reports.nights.model import Night, Replay, Status
 from ..scenario.files import write_whole
 from ..scenario.reading import FileError, bytes_of, json_of
+from ..search.coverage import from_a_table
 from .bank import Bank
 from .records import INDEX, LIMIT_BYTES
 
@@ -48,36 +49,43 @@ class Index(msgspec.Struct, kw_only=True):
         self.nights[night.id] = _state(night)
         for one in night.subjects:
             self.scenarios[one.subject] = self.scenarios.get(one.subject, 0) + one.scenarios.run
-            hits = Counter(self.hits.get(one.subject, {}))
-            hits.update(one.hits)
-            self.hits[one.subject] = dict(hits)
+            hits = self.hits.setdefault(one.subject, {})
+            for words, count in (*from_a_table(one.targets), *one.hits.items()):
+                hits[words] = hits.get(words, 0) + count
         for replay in night.replays:
             self.standings[replay.failure] = _after(self.standings.get(replay.failure), replay)
 
 
 def index_of(bank: Bank) -> Index:
-    """The index of a bank, from its file if that counts exactly the bank's nights."""
+    """The index of a bank's nights, as far as possible from its file."""
     path = bank.path / INDEX
     nights = bank.nights
     with contextlib.suppress(FileError, msgspec.DecodeError, RecursionError):
         found = msgspec.json.decode(json_of(bytes_of(path, LIMIT_BYTES), str(path)), type=Index)
-        if found.format == FORMAT and found.nights == {night.id: _state(night) for night in nights}:
-            return found
+        counted = len(found.nights)
+        if found.format == FORMAT and found.nights == {night.id: _state(night) for night in nights[:counted]}:
+            return with_nights(found, nights[counted:])
     return made(nights)
 
 
 def made(nights: Iterable[Night]) -> Index:
     """The index of nights in their order."""
-    index = Index(nights={}, scenarios={}, hits={}, standings={})
+    return with_nights(Index(nights={}, scenarios={}, hits={}, standings={}), nights)
+
+
+def with_nights(index: Index, nights: Iterable[Night]) -> Index:
+    """The index with later nights, in their order."""
     for night in nights:
         index.add(night)
     return index
 
 
-def write_index(bank: Bank) -> None:
-    """Write the index; a bank without one is as good."""
+def write_index(bank: Bank) -> Index:
+    """Write the index, with every night of the bank, and return it; a bank without its file is as good."""
+    index = index_of(bank)
     with contextlib.suppress(OSError):
-        write_whole(bank.path / INDEX, msgspec.json.encode(made(bank.nights)))
+        write_whole(bank.path / INDEX, msgspec.json.encode(index))
+    return index
 
 
 def _state(night: Night) -> tuple[int, int]:

@@ -35,7 +35,7 @@ from ..subject.port import Capabilities, Subject, check, closing, prepare
 from ..workloads.inputs import LoadedWorkload
 from . import plan as division
 from .bank import Bank
-from .index import index_of, write_index
+from .index import write_index
 from .night import NightLog
 from .pages import write_pages
 from .shrinking import CURRENT
@@ -117,7 +117,7 @@ def run_night(
     with contextlib.ExitStack() as stack:
         subjects = [stack.enter_context(_made(name, request, progress)) for name in request.subjects]
         bank = stack.enter_context(Bank(request.bank))
-        index = index_of(bank)
+        index = write_index(bank)
         known_file = request.known
         known_failures.read(known_file)  # before the night begins: a mistake in it must not end one
         log = NightLog(bank, version=__version__, budget_s=request.seconds)

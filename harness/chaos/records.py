@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
-from ...reports.nights.model import FAILURE_FORMAT, NIGHT_FORMAT, Failure, Night, Origin, Record
+from ...reports.nights.model import FAILURE_FORMAT, NIGHT_FORMAT, Failure, Night, Origin, Record, SubjectNight
 from ..scenario import files
 from ..scenario.reading import FileError, bytes_of, json_of
+from ..search.coverage import in_a_table, targets_by_words
 from ..search.outcome import ScenarioOutcome
 
 BANK_FORMAT = "cutproof-bank/1"
@@ -97,7 +99,20 @@ def read_failure(path: Path) -> Failure:
 
 
 def read_night(path: Path) -> Night:
-    return _read(path, _nights, NIGHT_FORMAT)
+    night = _read(path, _nights, NIGHT_FORMAT)
+    if any(one.hits for one in night.subjects):
+        return replace(night, subjects=[_with_a_table(one) for one in night.subjects])
+    return night
+
+
+def _with_a_table(one: SubjectNight) -> SubjectNight:
+    """The record with its hits in a table, where an earlier version has written each in words."""
+    known = targets_by_words()
+    hits = {known[words]: count for words, count in one.hits.items() if words in known}
+    if not hits or one.targets.rows:
+        return one
+    others = {words: count for words, count in one.hits.items() if words not in known}
+    return replace(one, targets=in_a_table(hits), hits=others)
 
 
 def read_unshrunk(path: Path) -> Unshrunk:

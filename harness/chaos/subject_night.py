@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from statistics import quantiles
 from typing import TypeVar
 
 import msgspec
@@ -21,7 +20,7 @@ from ..runtime.progress import Progress
 from ..scenario.model import Scenario
 from ..scenario.slices import sliced
 from ..search.campaign import REAL_TIME_WORKERS, TARGETS_NAMED, WORKERS, promised_by
-from ..search.coverage import in_words, possible_targets
+from ..search.coverage import in_a_table, in_words, possible_targets
 from ..search.known_failures import KnownFailures
 from ..search.oracle import Oracle, put
 from ..search.pool import Here, Pool, Processes
@@ -33,6 +32,7 @@ from ..search.worker import Plan, full_drawing
 from ..subject.port import DrawingItself, Subject, asks_pyspark
 from . import plan as division
 from .bank import Bank, BankFailed
+from .durations import Durations
 from .index import Index
 from .night import NightLog
 from .replays import Replayer, Seen
@@ -115,6 +115,7 @@ class SubjectPart:
         self._counted = 0
         """batches of which `_left_out` has the features"""
         self._left_out = Counter[str]()
+        self._checkpoints, self._recoveries = Durations(), Durations()
         self._seen: list[Counterexample] = []
         self._watch = Watch(
             bank,
@@ -315,7 +316,7 @@ class SubjectPart:
         self._log.set_subject(self._share.place, self._record())
         self._log.write()
 
-    def _record(self) -> SubjectNight:
+    def _record(self, *, last: bool = False) -> SubjectNight:
         watch, capabilities = self._watch, self._subject.capabilities
         counts = watch.counts
         batches, left_out = self._batch_counts(counts.run)
@@ -330,11 +331,11 @@ class SubjectPart:
             scenarios_per_second=round(counts.run / busy_s, 1) if busy_s > 0 else 0.0,
             could_not_run=len(self._not_run),
             first_failure_s=watch.first_failure_s,
-            hits=dict(sorted(watch.hits.items())),
+            targets=in_a_table(watch.hits),
             possible=len(possible_targets(capabilities)),
             growth=watch.curve,
-            checkpoints_ms=_spread(samples.checkpoint_durations_us),
-            recoveries_ms=_spread(samples.recovery_times_us),
+            checkpoints_ms=self._checkpoints.of(samples.checkpoint_durations_us, exactly=last),
+            recoveries_ms=self._recoveries.of(samples.recovery_times_us, exactly=last),
             batches=batches,
             left_out=left_out,
             failures=list(dict.fromkeys(self._failures)),
@@ -351,7 +352,7 @@ class SubjectPart:
         return self._counted, dict(sorted(self._left_out.items()))
 
     def _done(self) -> SubjectDone:
-        record = replace(self._record(), shortfalls=self._shortfalls())
+        record = replace(self._record(last=True), shortfalls=self._shortfalls())
         self._log.set_subject(self._share.place, record)
         self._log.write()
         return SubjectDone(
@@ -384,12 +385,12 @@ class SubjectPart:
 
     def _never_hit(self) -> list[str]:
         """The possible coverage targets that no night of the bank has hit."""
-        hit = {*self._index.hits.get(self._plan.subject, {}), *self._watch.hits}
-        possible = [in_words(target) for target in possible_targets(self._subject.capabilities)]
-        empty = [words for words in possible if words not in hit]
+        before = self._index.hits.get(self._plan.subject, {})
+        possible = possible_targets(self._subject.capabilities)
+        empty = [one for one in possible if one not in self._watch.hits and in_words(one) not in before]
         if not empty:
             return []
-        some = "; ".join(empty[:TARGETS_NAMED])
+        some = "; ".join(in_words(one) for one in empty[:TARGETS_NAMED])
         return [f"no night hit {len(empty):,} of {len(possible):,} possible coverage targets, such as {some}"]
 
 
@@ -417,11 +418,3 @@ def sum_of(one: OracleCounts, other: OracleCounts) -> OracleCounts:
         queries=one.queries + other.queries,
         disagreements=one.disagreements + other.disagreements,
     )
-
-
-def _spread(samples_us: Sequence[int]) -> tuple[float, float, float] | None:
-    """Median, 95th percentile and longest, in ms."""
-    if not samples_us:
-        return None
-    cuts = quantiles(samples_us, n=20, method="inclusive") if len(samples_us) > 1 else [samples_us[0]] * 19
-    return round(cuts[9] / 1000, 3), round(cuts[18] / 1000, 3), round(max(samples_us) / 1000, 3)

@@ -14,7 +14,7 @@ from ...reports.model import ScenarioCounts
 from ...reports.nights.model import Growth, Origin
 from ..counterexamples.findings import violation_of
 from ..runtime.exit_codes import CutproofError
-from ..search.coverage import in_words
+from ..search.coverage import CoverageTarget, in_words
 from ..search.outcome import ScenarioOutcome
 from ..subject.port import Capabilities
 from .bank import Bank
@@ -56,12 +56,14 @@ class Watch:
         self._real_time = capabilities.real_time
         self._first = first
         self._origin, self._on_chunk = origin, on_chunk
-        self._all = {name for name, count in before.items() if count}
+        self._before = {name for name, count in before.items() if count}
+        self._new = set[CoverageTarget]()
+        """targets that no earlier night has hit"""
         self._words = Counter[str]()
         self._kept: dict[Path, tuple[tuple[str, str], str, frozenset[str]]] = {}
         """by its file: the violation of a failing scenario that waits, whether it is explained, and its faults"""
         self._began = time.perf_counter()
-        self.hits = Counter[str]()
+        self.hits = Counter[CoverageTarget]()
         self.growth: list[Growth] = []
         self.first_failure_s: float | None = None
         self.not_kept = 0
@@ -101,7 +103,10 @@ class Watch:
 
     def _add(self, outcome: ScenarioOutcome) -> None:
         self._words[outcome.in_a_word] += 1
-        self.hits.update(in_words(target) for target in outcome.measured.targets)
+        for target in outcome.measured.targets:
+            if target not in self.hits and in_words(target) not in self._before:
+                self._new.add(target)
+            self.hits[target] += 1
         if outcome.violations:
             if self.first_failure_s is None:
                 self.first_failure_s = round(self.seconds, 3)
@@ -137,16 +142,20 @@ class Watch:
         return "perhaps explained" if points & names else "unexplained"
 
     def _grow(self) -> None:
-        self._all.update(self.hits)
-        run, hit = self._words.total(), len(self._all)
+        run, hit = self._words.total(), self._hit
         if not self.growth or self.growth[-1].hit < hit or not run:
             self.growth.append(Growth(scenarios=run, hit=hit))
         if len(self.growth) > CURVE:
             self.growth = [*self.growth[:-1:2], self.growth[-1]]
 
     @property
+    def _hit(self) -> int:
+        """The targets that this night or an earlier one has hit."""
+        return len(self._before) + len(self._new)
+
+    @property
     def curve(self) -> list[Growth]:
         """The growth curve, up to the last scenario."""
         run = self._words.total()
-        end = [] if self.growth and self.growth[-1].scenarios == run else [Growth(scenarios=run, hit=len(self._all))]
+        end = [] if self.growth and self.growth[-1].scenarios == run else [Growth(scenarios=run, hit=self._hit)]
         return [*self.growth, *end]

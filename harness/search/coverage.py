@@ -12,8 +12,8 @@ impossible means that the rule or the subject is wrong.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, lru_cache
 
 import msgspec
 
@@ -21,6 +21,7 @@ from ...faults.plan import KINDS, AtPoint, kind_of
 from ...faults.points import POINTS
 from ...properties.model.history import FaultFired, History, JobEnded
 from ...reports.model import Coverage, CoverageRow, Impossible
+from ...reports.nights.counts import CountTable, table_of
 from ..scenario.model import Scenario
 from ..subject.abilities import is_promised, usable
 from ..subject.port import Capabilities
@@ -254,6 +255,36 @@ class CoverageTally:
     def empty(self, capabilities: Capabilities) -> list[CoverageTarget]:
         """The possible targets that were never hit, in the order of the axes."""
         return [target for target in possible_targets(capabilities) if not self._fired[target]]
+
+
+def in_a_table(hits: Mapping[CoverageTarget, int]) -> CountTable:
+    """Hits as the record of a night has them: by alignment, ending and point, and by fault."""
+    counts = {(f"{one.alignment} {one.ending} {one.point}", one.fault): count for one, count in hits.items()}
+    kinds = {one.fault for one in hits}
+    return table_of(counts, [kind for kind in KINDS if kind in kinds])
+
+
+def from_a_table(table: CountTable) -> Iterator[tuple[str, int]]:
+    """The hits of such a table, by coverage target in words; what is no target of this version is left out."""
+    for row, fault, count in table.counts():
+        words = _words_at(row, fault)
+        if words:
+            yield words, count
+
+
+@lru_cache(maxsize=100_000)
+def _words_at(row: str, fault: str) -> str:
+    alignment, _, rest = row.partition(" ")
+    ending, _, point = rest.partition(" ")
+    if alignment not in MODES or ending not in ENDINGS or point not in POINTS or fault not in KINDS:
+        return ""
+    return in_words(CoverageTarget(alignment=alignment, ending=ending, point=point, fault=fault))
+
+
+@cache
+def targets_by_words() -> dict[str, CoverageTarget]:
+    """Every target, possible or not, by its words."""
+    return {in_words(target): target for target in all_targets()}
 
 
 def in_words(target: CoverageTarget) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from ..model import Value
 from ..words import plural
+from .counts import Together
 from .model import SubjectNight
 
 HARDLY = 0.05
@@ -32,20 +33,37 @@ class Curve(Value, kw_only=True):
     words: str
 
 
-def curve_of(nights: Iterable[SubjectNight]) -> Curve:
+class Reached(Value, kw_only=True):
+    """How many coverage targets a night hit, and all nights until then."""
+
+    alone: int
+    together: int
+
+
+def reached_by(nights: Iterable[SubjectNight]) -> list[Reached]:
+    """For each night of a subject, the oldest first."""
+    together, in_words, found = Together(), set[str](), list[Reached]()
+    for night in nights:
+        own = {words for words, times in night.hits.items() if times}
+        in_words |= own
+        alone = together.add(night.targets) + len(own)
+        found.append(Reached(alone=alone, together=len(together) + len(in_words)))
+    return found
+
+
+def curve_of(nights: Sequence[SubjectNight], reached: Sequence[Reached]) -> Curve:
     """The curve over the nights of one subject, the oldest first.
 
     Targets never become fewer: a night of another bank that was merged has counted only those of its own bank.
     """
     points: list[Point] = [(0.0, 0.0)]
-    before, hit, targets = 0, 0.0, set[str]()
-    for night in nights:
+    before, hit = 0, 0.0
+    for night, found in zip(nights, reached, strict=True):
         for one in night.growth:
             hit = max(hit, float(one.hit))
             points.append((float(before + min(one.scenarios, night.scenarios.run)), hit))
         before += night.scenarios.run
-        targets |= {target for target, times in night.hits.items() if times}
-        hit = max(hit, float(len(targets)))
+        hit = max(hit, float(found.together))
         points.append((float(before), hit))
     kept = _rising(points)
     until = _pays_until(kept)

@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from ..model import ScenarioCounts, Size
+from .counts import CountTable
 
 FAILURE_FORMAT = "cutproof-failure/1"
 NIGHT_FORMAT = "cutproof-night/1"
@@ -117,8 +118,10 @@ class SubjectNight(Record, frozen=True, kw_only=True):
     could_not_run: int = 0
     first_failure_s: float | None = None
     """when its first failure was found, since exploring began; None if there was none"""
+    targets: CountTable = CountTable()
+    """how often this night hit each coverage target: by alignment, ending and point, and by fault"""
     hits: dict[str, int] = {}
-    """by coverage target, in words: how often this night hit it"""
+    """the same by coverage target in words, as earlier versions wrote it: those that this version does not know"""
     possible: int = 0
     """coverage targets that can be hit with the subject's capabilities"""
     growth: list[Growth] = []

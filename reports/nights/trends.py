@@ -8,7 +8,7 @@ from statistics import median
 from ..charts.trend import Chart, Line, Mark
 from ..model import Value
 from ..words import duration, plural, took
-from .growth import curve_of
+from .growth import Reached, curve_of, reached_by
 from .model import Night, SubjectNight
 from .words import day, minute, subject_of
 
@@ -55,17 +55,18 @@ def _of_subject(nights: Sequence[Night], subject: str) -> SubjectTrends:
     """With and without a planted defect: the nights of a subject count its coverage together."""
     mine = [next((one for one in night.subjects if one.subject == subject), None) for night in nights]
     across = _ends(nights)
+    own = [one for one in mine if one is not None]
+    reached = reached_by(own)
     charts = (
         _speed(mine, across),
-        _coverage(mine, across),
-        _growth(mine),
+        _coverage(mine, reached, across),
+        _growth(own, reached),
         _first_failure(mine, across),
         _durations("Checkpoints", "checkpoints", [one.checkpoints_ms if one else None for one in mine], across),
         _durations("Recoveries", "recoveries", [one.recoveries_ms if one else None for one in mine], across),
     )
-    ran = sum(one is not None for one in mine)
     return SubjectTrends(
-        subject=subject_of(subject, ""), nights=ran, charts=tuple(one for one in charts if one is not None)
+        subject=subject_of(subject, ""), nights=len(own), charts=tuple(one for one in charts if one is not None)
     )
 
 
@@ -92,36 +93,32 @@ def _rate(value: float) -> str:
     return f"{value:,.1f}" if value >= 10 else f"{value:.2g}"
 
 
-def _coverage(mine: Mine, across: Ends) -> Chart | None:
+def _coverage(mine: Mine, reached: Sequence[Reached], across: Ends) -> Chart | None:
     ran = [one for one in mine if one is not None]
-    if not any(one.hits for one in ran):
+    targets = reached[-1].together if reached else 0
+    if not targets:
         return None
-    targets, all_nights, by_night = set[str](), list[float | None](), list[float | None]()
-    for one in mine:
-        hit = {target for target, times in one.hits.items() if times} if one else set()
-        targets |= hit
-        all_nights.append(float(len(targets)) if one else None)
-        by_night.append(float(len(hit)) if one else None)
+    by_night = iter(reached)
+    found = [next(by_night) if one else None for one in mine]
     possible = next((one.possible for one in reversed(ran) if one.possible), 0)
-    is_near = possible <= NEAR * len(targets)
+    is_near = possible <= NEAR * targets
     of = f" of {possible:,} possible ones" if possible else ""
     return Chart(
         title="Coverage",
-        caption=f"All nights together hit {plural(len(targets), 'coverage target')}{of}.",
+        caption=f"All nights together hit {plural(targets, 'coverage target')}{of}.",
         up="coverage targets",
         across=across,
         lines=(
-            Line(name="all nights so far", points=_points(all_nights)),
-            Line(name="this night", points=_points(by_night)),
+            Line(name="all nights so far", points=_points([float(one.together) if one else None for one in found])),
+            Line(name="this night", points=_points([float(one.alone) if one else None for one in found])),
         ),
         limit=float(possible) if possible and is_near else None,
         limit_name="possible",
     )
 
 
-def _growth(mine: Mine) -> Chart | None:
-    ran = [one for one in mine if one is not None]
-    curve = curve_of(ran)
+def _growth(ran: Sequence[SubjectNight], reached: Sequence[Reached]) -> Chart | None:
+    curve = curve_of(ran, reached)
     if not curve.points[-1][1]:
         return None
     mark = None

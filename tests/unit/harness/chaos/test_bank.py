@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from cutproof.harness.chaos import bank as module
@@ -16,6 +18,7 @@ from cutproof.harness.chaos.bank import Bank
 from cutproof.harness.chaos.index import index_of, made, write_index
 from cutproof.harness.chaos.night import NightLog
 from cutproof.harness.runtime.exit_codes import ExitCode, HarnessFailed, UsageError
+from cutproof.harness.search.coverage import CoverageTarget, in_a_table, in_words
 from end_to_end.command_line import environment
 from unit.harness.chaos.banks import NOON, failure, files_in, night, unshrunk
 from unit.harness.scenarios import chain
@@ -165,7 +168,42 @@ def test_the_index_follows_from_the_nights(folder: Path) -> None:
         assert index_of(bank) == made(bank.nights), "a broken one is made again"
         write_index(bank)
         bank.write_night(night("c", day=2, one="fixed"))
-        assert index_of(bank).standings[failure().id].fixed, "an old one is made again"
+        assert index_of(bank).standings[failure().id].fixed, "a later night is added"
+        bank.write_night(night("early", day=-1, scenarios=9))
+        assert index_of(bank) == made(bank.nights), "with a night in between it is made again"
+
+
+HITS = {
+    CoverageTarget(alignment="aligned", ending="finished", point="ack-sent", fault="kill-task"): 3,
+    CoverageTarget(alignment="aligned", ending="finished", point="ack-sent", fault="fail-write"): 12,
+    CoverageTarget(alignment="none", ending="failed", point="row-written", fault="kill-task"): 1,
+}
+
+
+def test_a_night_of_an_earlier_version_is_read_as_one_of_this(folder: Path) -> None:
+    """Each target stood in words; one that nobody knows any more stays so."""
+    words = {in_words(target): count for target, count in HITS.items()}
+    path = folder / "nights" / night().id / "night.json"
+    text = path.read_bytes()
+    path.write_bytes(text.replace(b'"x": 0', msgspec.json.encode(words | {"x at y": 7})[1:-1]))
+    with Bank(folder) as bank:
+        (one,) = bank.nights[0].subjects
+        assert one.targets == in_a_table(HITS)
+        assert one.targets.rows == {"aligned finished ack-sent": "3,12", "none failed row-written": "1"}
+        assert one.hits == {"x at y": 7}
+        assert index_of(bank).hits == {"simulated": words | {"x at y": 7}}
+
+
+def test_a_table_with_anything_but_counts_makes_a_night_unreadable(folder: Path) -> None:
+    path = folder / "nights" / night().id / "night.json"
+    text = path.read_bytes()
+    for row in (b"1,two", b"1,2", b"1" * 5_000):
+        table = b'"targets": {"columns": ["kill-task"], "rows": {"aligned finished ack-sent": "%s"}}' % row
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(re.sub(rb'"targets": \{.*?\}\s*\}', lambda _, table=table: table, text, flags=re.DOTALL))
+        with Bank(folder) as bank:
+            (remark,) = bank.remarks
+            assert "a table of counts" in remark
 
 
 def test_what_is_found_is_on_the_disk_before_it_has_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

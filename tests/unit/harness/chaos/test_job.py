@@ -125,7 +125,7 @@ def test_the_same_seed_and_bank_draw_the_same(tmp_path: Path, monkeypatch: pytes
 
 def _drawn(done: Night) -> object:
     subject = done.subjects[0]
-    return subject.hits, subject.growth, subject.left_out, subject.scenarios, subject.checkpoints_ms
+    return subject.targets, subject.growth, subject.left_out, subject.scenarios, subject.checkpoints_ms
 
 
 def test_what_pyspark_does_not_confirm_is_no_failure_of_the_bank(tmp_path: Path) -> None:

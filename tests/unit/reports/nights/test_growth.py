@@ -5,7 +5,7 @@ from math import log
 import pytest
 
 from cutproof.reports.model import ScenarioCounts
-from cutproof.reports.nights.growth import curve_of
+from cutproof.reports.nights.growth import Curve, curve_of, reached_by
 from cutproof.reports.nights.model import Growth, SubjectNight
 
 
@@ -18,16 +18,20 @@ def night(run: int, growth: list[tuple[int, int]], hits: int = 0) -> SubjectNigh
     )
 
 
+def curve(*nights: SubjectNight) -> Curve:
+    return curve_of(nights, reached_by(nights))
+
+
 def test_the_nights_follow_each_other_and_targets_never_become_fewer() -> None:
-    curve = curve_of([night(100, [(50, 8), (100, 10)]), night(200, [(100, 4), (200, 12)], hits=11)])
-    assert curve.points == ((0, 0), (50, 8), (100, 10), (200, 10), (300, 12))
+    found = curve(night(100, [(50, 8), (100, 10)]), night(200, [(100, 4), (200, 12)], hits=11))
+    assert found.points == ((0, 0), (50, 8), (100, 10), (200, 10), (300, 12))
 
 
 def test_more_budget_stops_paying_where_twice_the_scenarios_hit_hardly_more() -> None:
     flat = [(at * 100, min(at * 30, 300)) for at in range(1, 41)]
-    curve = curve_of([night(4_000, flat)])
-    assert curve.pays_until == pytest.approx(1_000)
-    assert curve.words == (
+    found = curve(night(4_000, flat))
+    assert found.pays_until == pytest.approx(1_000)
+    assert found.words == (
         "From about 1,000 scenarios on, twice as many hit at most 5 % more targets: there more budget stops paying."
     )
 
@@ -42,11 +46,11 @@ def test_more_budget_stops_paying_where_twice_the_scenarios_hit_hardly_more() ->
     ids=["steady", "slower", "late"],
 )
 def test_while_the_last_doubling_hit_more_it_still_pays(growth: list[tuple[int, int]]) -> None:
-    curve = curve_of([night(4_000, growth)])
-    assert curve.pays_until is None
-    assert curve.words.endswith("more budget still pays.")
+    found = curve(night(4_000, growth))
+    assert found.pays_until is None
+    assert found.words.endswith("more budget still pays.")
 
 
 def test_little_is_not_judged() -> None:
-    assert "too few" in curve_of([night(10, [(5, 3), (10, 3)])]).words
-    assert "too few" in curve_of([]).words
+    assert "too few" in curve(night(10, [(5, 3), (10, 3)])).words
+    assert "too few" in curve().words

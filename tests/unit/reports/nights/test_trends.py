@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from cutproof.reports.charts.trend import Chart
 from cutproof.reports.model import ScenarioCounts
+from cutproof.reports.nights.counts import table_of
 from cutproof.reports.nights.trends import defects_chart, trends_of
 from unit.reports.nights import banks
 
@@ -34,6 +35,13 @@ def test_coverage_is_what_the_night_and_all_nights_so_far_have_hit() -> None:
     assert [line.points for line in found.lines] == [(((0, 2), (1, 3)),), (((0, 2), (1, 2)),)]
     assert found.caption == "All nights together hit 3 coverage targets of 4 possible ones."
     assert found.limit == 4
+
+
+def test_targets_in_tables_are_counted_once_whatever_the_order_of_the_columns() -> None:
+    one = table_of({("aligned", "kill-task"): 2, ("none", "fail-read"): 1}, ["kill-task", "fail-read"])
+    other = table_of({("aligned", "kill-task"): 5, ("aligned", "fail-read"): 1}, ["fail-read", "kill-task"])
+    found = charts({"targets": one, "hits": {"a": 1}}, {"targets": other, "hits": {"a": 1}})["Coverage"]
+    assert [line.points for line in found.lines] == [(((0, 3), (1, 4)),), (((0, 3), (1, 3)),)]
 
 
 def test_what_is_possible_is_not_drawn_where_it_would_flatten_the_lines() -> None:
