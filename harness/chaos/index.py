@@ -13,11 +13,13 @@ from collections.abc import Iterable
 import msgspec
 
 from ...reports.nights.model import Night, Replay, Status
+from ..generate.aims import Learnt
 from ..scenario.files import write_whole
 from ..scenario.reading import FileError, bytes_of, json_of
 from ..search.coverage import from_a_table
 from .bank import Bank
 from .records import INDEX, LIMIT_BYTES
+from .transitions import learn
 
 FORMAT = "cutproof-bank-index/1"
 
@@ -41,6 +43,8 @@ class Index(msgspec.Struct, kw_only=True):
     """by subject, over all nights"""
     hits: dict[str, dict[str, int]] = {}
     """by subject, and by coverage target in words"""
+    learnt: dict[str, Learnt] = {}
+    """by subject: with which features the transitions of its protocol's tables were taken"""
     standings: dict[str, Standing] = {}
     """by failure"""
 
@@ -52,6 +56,7 @@ class Index(msgspec.Struct, kw_only=True):
             hits = self.hits.setdefault(one.subject, {})
             for words, count in (*from_a_table(one.targets), *one.hits.items()):
                 hits[words] = hits.get(words, 0) + count
+            learn(self.learnt.setdefault(one.subject, Learnt()), one)
         for replay in night.replays:
             self.standings[replay.failure] = _after(self.standings.get(replay.failure), replay)
 
@@ -70,7 +75,7 @@ def index_of(bank: Bank) -> Index:
 
 def made(nights: Iterable[Night]) -> Index:
     """The index of nights in their order."""
-    return with_nights(Index(nights={}, scenarios={}, hits={}, standings={}), nights)
+    return with_nights(Index(), nights)
 
 
 def with_nights(index: Index, nights: Iterable[Night]) -> Index:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from ...properties.spark.unasked import SPARK_FAILED
 from ...reports.model import Counterexample, NotRun, OracleCounts
 from ...reports.nights.model import Failure, Origin, Replay, SubjectNight
+from ..generate.aims import Learnt
 from ..generate.swarm import Batches, Swarm, drawn_again, features_in
 from ..runtime.exit_codes import CutproofError, UsageError, one_line
 from ..runtime.interruption import Interruption
@@ -99,8 +100,9 @@ class SubjectPart:
         self._deadline = self._began + share.seconds
         self._real_time = subject.capabilities.real_time
         hits = index.hits.get(share.plan.subject, {})
+        learnt = index.learnt.get(share.plan.subject, Learnt())
         shrink_s = min(share.plan.shrink_s, share.seconds / division.SHRINKING)
-        self._plan = _with_swarm(replace(share.plan, shrink_s=shrink_s), subject, bank, hits)
+        self._plan = _with_swarm(replace(share.plan, shrink_s=shrink_s), subject, bank, hits, learnt)
         self._drawing = full_drawing(self._plan, subject.capabilities)
         self._batches = Batches(self._drawing, self._plan.swarm) if self._plan.swarm is not None else None
         self._tally = Tally()
@@ -125,6 +127,7 @@ class SubjectPart:
             subject.capabilities,
             first=promised_by(self._plan.defect),
             before=hits,
+            learnt=learnt,
             origin=self._origin,
             on_chunk=self._write,
         )
@@ -333,6 +336,8 @@ class SubjectPart:
             first_failure_s=watch.first_failure_s,
             targets=in_a_table(watch.hits),
             possible=len(possible_targets(capabilities)),
+            transitions=watch.transitions.scenarios,
+            transitions_with=watch.transitions.with_features,
             growth=watch.curve,
             checkpoints_ms=self._checkpoints.of(samples.checkpoint_durations_us, exactly=last),
             recoveries_ms=self._recoveries.of(samples.recovery_times_us, exactly=last),
@@ -394,7 +399,7 @@ class SubjectPart:
         return [f"no night hit {len(empty):,} of {len(possible):,} possible coverage targets, such as {some}"]
 
 
-def _with_swarm(plan: Plan, subject: Subject, bank: Bank, hits: dict[str, int]) -> Plan:
+def _with_swarm(plan: Plan, subject: Subject, bank: Bank, hits: dict[str, int], learnt: Learnt) -> Plan:
     """The plan with batches, weighted by what the bank knows; a subject that draws its scenarios itself has none."""
     if isinstance(subject, DrawingItself):
         return plan
@@ -403,6 +408,7 @@ def _with_swarm(plan: Plan, subject: Subject, bank: Bank, hits: dict[str, int]) 
     swarm = Swarm(
         batch=REAL_TIME_BATCH if subject.capabilities.real_time else BATCH,
         hits=hits,
+        learnt=learnt,
         points=tuple(sorted({one.point for one in failures if one.point})),
         features=tuple(sorted(features)),
     )

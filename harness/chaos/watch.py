@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from ...reports.model import ScenarioCounts
 from ...reports.nights.model import Growth, Origin
 from ..counterexamples.findings import violation_of
+from ..generate.aims import Learnt
 from ..runtime.exit_codes import CutproofError
 from ..search.coverage import CoverageTarget, in_words
 from ..search.outcome import ScenarioOutcome
@@ -20,6 +21,7 @@ from ..subject.port import Capabilities
 from .bank import Bank
 from .identity import names_of_fault, points_of
 from .records import Unshrunk
+from .transitions import TransitionTally
 
 WAITING = {"unexplained": 20, "perhaps explained": 8, "explained": 4}
 """failing scenarios with one difference that wait at a time to be shrunk, by whether known failures explain them;
@@ -47,10 +49,12 @@ class Watch:
         *,
         first: str,
         before: dict[str, int],
+        learnt: Learnt,
         origin: Callable[[int], Origin],
         on_chunk: Callable[[], None],
     ) -> None:
-        """`first`: the invariant that a planted defect must violate.  `before`: the hits of all earlier nights.
+        """`first`: the invariant that a planted defect must violate.  `before`: the hits of all earlier nights, and
+        `learnt` what they know of transitions.
         `origin`: where a scenario was drawn.  `on_chunk` is called after each chunk, to write the night."""
         self._bank, self._night, self._subject, self._defect = bank, night, subject, defect
         self._real_time = capabilities.real_time
@@ -64,6 +68,7 @@ class Watch:
         """by its file: the violation of a failing scenario that waits, whether it is explained, and its faults"""
         self._began = time.perf_counter()
         self.hits = Counter[CoverageTarget]()
+        self.transitions = TransitionTally(capabilities.transitions, learnt)
         self.growth: list[Growth] = []
         self.first_failure_s: float | None = None
         self.not_kept = 0
@@ -107,6 +112,7 @@ class Watch:
             if target not in self.hits and in_words(target) not in self._before:
                 self._new.add(target)
             self.hits[target] += 1
+        self.transitions.add(outcome)
         if outcome.violations:
             if self.first_failure_s is None:
                 self.first_failure_s = round(self.seconds, 3)
@@ -142,20 +148,21 @@ class Watch:
         return "perhaps explained" if points & names else "unexplained"
 
     def _grow(self) -> None:
-        run, hit = self._words.total(), self._hit
-        if not self.growth or self.growth[-1].hit < hit or not run:
-            self.growth.append(Growth(scenarios=run, hit=hit))
+        now = self._now
+        last = self.growth[-1] if self.growth else None
+        if last is None or (last.hit, last.taken) != (now.hit, now.taken) or not now.scenarios:
+            self.growth.append(now)
         if len(self.growth) > CURVE:
             self.growth = [*self.growth[:-1:2], self.growth[-1]]
 
     @property
-    def _hit(self) -> int:
-        """The targets that this night or an earlier one has hit."""
-        return len(self._before) + len(self._new)
+    def _now(self) -> Growth:
+        """The targets and the transitions of this night and all earlier ones."""
+        hit = len(self._before) + len(self._new)
+        return Growth(scenarios=self._words.total(), hit=hit, taken=self.transitions.taken_so_far)
 
     @property
     def curve(self) -> list[Growth]:
         """The growth curve, up to the last scenario."""
-        run = self._words.total()
-        end = [] if self.growth and self.growth[-1].scenarios == run else [Growth(scenarios=run, hit=self._hit)]
-        return [*self.growth, *end]
+        is_whole = bool(self.growth) and self.growth[-1].scenarios == self._words.total()
+        return self.growth if is_whole else [*self.growth, self._now]

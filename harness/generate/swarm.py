@@ -3,7 +3,8 @@
 A scenario in which everything can happen seldom has much of one thing.  So each batch is drawn without some kinds of
 faults, commands, sinks, alignments, operators and templates, and has more of the others (Groce, Zhang, Eide, Chen and
 Regehr, "Swarm Testing", ISSTA 2012).  The scenarios of a batch that aim at coverage targets aim mostly at those that
-were hit least, and at points where failures were found.
+were hit least, and at points where failures were found.  Some batches aim at a transition of the protocol's tables,
+and leave out what does not lead to it (`aims`).
 
 Which features a batch leaves out, and where its scenarios aim, follows from the seed, the number of the batch and
 the `Swarm` alone: no result of the same run is used.
@@ -26,6 +27,7 @@ from ..subject.abilities import VOCABULARIES, demand
 from ..subject.needs import demand_given
 from ..subject.not_tried import ABILITIES
 from ..subject.port import Capabilities
+from .aims import Learnt, aim_of, left_out_for
 from .coverage.target_rounds import group_of, groups_in_a_round
 from .coverage.target_scenarios import TARGETS
 from .strategies import SUBJECT, Drawing, scenario_of
@@ -42,6 +44,8 @@ FIELDS: dict[str, int] = {
 }
 """by field of the capabilities from which features are left out: how many stay"""
 LEAST_TEMPLATES = 5
+LEAST_TEMPLATES_AIMED = 3
+"""the same in a batch that aims at a transition"""
 RATES = (0.0, 0.25, 0.5)
 """the shares of the features that a batch leaves out: each is drawn as often"""
 RATE_OF_FAILURES = 0.5
@@ -59,6 +63,8 @@ class Swarm(msgspec.Struct, frozen=True, kw_only=True):
     """scenarios in a batch"""
     hits: dict[str, int] = {}
     """by coverage target in words: how often the nights before hit it"""
+    learnt: Learnt = msgspec.field(default_factory=Learnt)
+    """what the nights before have counted of the transitions of the protocol's tables"""
     points: tuple[str, ...] = ()
     """protocol points at which failures were found"""
     features: tuple[str, ...] = ()
@@ -97,14 +103,22 @@ class Batches:
         """The features that a batch leaves out."""
         chance = random.Random(f"batch {seed} {number}")
         rate = chance.choice(RATES)
-        features = list(features_of(self._drawing))
+        transition = self.aim(seed, number)
+        kinds = _kinds_of(self._drawing)
+        rates = left_out_for(self._swarm.learnt, transition, kinds) if transition else {}
         out = []
-        for one in features:
+        for one in kinds:
             less = RATE_OF_FAILURES if one in self._swarm.features else 1.0
-            if chance.random() < rate * less:
+            if one == _template(TARGETS) and not transition:  # those are weighted by themselves
+                continue
+            if chance.random() < rates.get(one, rate * less):
                 out.append(one)
         chance.shuffle(out)
-        return tuple(_possible(self._drawing, out))
+        return tuple(_possible(self._drawing, out, LEAST_TEMPLATES_AIMED if transition else LEAST_TEMPLATES))
+
+    def aim(self, seed: int, number: int) -> str:
+        """The transition at which a batch aims; empty if it aims at none."""
+        return aim_of(self._swarm.learnt, random.Random(f"aim {seed} {number}"))
 
     def _made(self, seed: int, number: int) -> tuple[scenario_of, list[float]]:
         drawing = without(self._drawing, self.left_out(seed, number))
@@ -131,13 +145,19 @@ def drawn_again(drawing: Drawing, left_out: tuple[str, ...], group: int | None, 
 
 
 def features_of(drawing: Drawing) -> Iterator[str]:
-    """The features that a batch can leave out, in words."""
+    """The features that any batch can leave out, in words."""
+    yield from (one for one in _kinds_of(drawing) if one != _template(TARGETS))
+
+
+def _kinds_of(drawing: Drawing) -> dict[str, str]:
+    """The kind of each feature that some batch can leave out."""
     capabilities = _capabilities(drawing)
-    for field in FIELDS:
-        if field != "operators" or drawing.workload is None:
-            yield from (_word(field, name) for name in sorted(getattr(capabilities, field)))
-    yield from (words for name, words in ABILITIES.items() if getattr(capabilities, name))
-    yield from (_template(name) for name in sorted(set(drawing.templates)) if name != TARGETS)
+    fields = [field for field in FIELDS if field != "operators" or drawing.workload is None]
+    return {
+        **{_word(field, name): field for field in fields for name in sorted(getattr(capabilities, field))},
+        **{words: name for name, words in ABILITIES.items() if getattr(capabilities, name)},
+        **{_template(name): "templates" for name in sorted(set(drawing.templates))},
+    }
 
 
 def features_in(scenario: Scenario) -> Iterator[str]:
@@ -167,22 +187,22 @@ def without(drawing: Drawing, left_out: tuple[str, ...]) -> Drawing:
     )
 
 
-def _possible(drawing: Drawing, out: list[str]) -> list[str]:
+def _possible(drawing: Drawing, out: list[str], least_templates: int) -> list[str]:
     """Those of the features that can be left out together: something of each kind stays, and a scenario is possible."""
     kept: list[str] = []
     for one in out:
         rest = without(drawing, (*kept, one))
-        if _is_enough(drawing, rest):
+        if _is_enough(drawing, rest, least_templates):
             kept.append(one)
     return kept
 
 
-def _is_enough(drawing: Drawing, rest: Drawing) -> bool:
+def _is_enough(drawing: Drawing, rest: Drawing, least_templates: int) -> bool:
     before, after = _capabilities(drawing), _capabilities(rest)
     for field, least in FIELDS.items():
         if len(getattr(after, field)) < min(least, len(getattr(before, field))):
             return False
-    if len(set(rest.templates)) < min(LEAST_TEMPLATES, len(set(drawing.templates))):
+    if len(set(rest.templates)) < min(least_templates, len(set(drawing.templates))):
         return False
     try:
         demand(after, SUBJECT)

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import ClassVar
 
 import msgspec
+from msgspec.structs import replace
 
 from ...faults.plan import AtAim
 from ...properties.invariants import seen_from_outside
@@ -80,6 +81,8 @@ class Measured(Value, frozen=True, kw_only=True):
     """what a pipeline's own counters showed in the end, by name"""
     aims: dict[str, Aimed] = {}
     """by name: the aims of a pipeline that faults and stops waited for"""
+    transitions: dict[str, int] = {}
+    """by name: how often the run took each transition of the protocol's tables, if the subject counts them"""
 
 
 class Outcome(Value, frozen=True, kw_only=True):
@@ -168,8 +171,9 @@ def outcome_of(
     not_asked: Unasked = ASKED,
     keep_history: bool = False,
     seconds: tuple[float, float, float] = (0.0, 0.0, 0.0),
+    transitions: dict[str, int] | None = None,
 ) -> ScenarioOutcome:
-    """`seconds` are those that drawing, running and judging took."""
+    """`seconds` are those that drawing, running and judging took.  `transitions`: how often each was taken."""
     failed = any(isinstance(verdict, Violated) for verdict in verdicts.values())
     draw_s, run_s, judge_s = seconds
     return ScenarioOutcome(
@@ -177,7 +181,7 @@ def outcome_of(
         scenario=scenario,
         verdicts=verdicts,
         can_show=can_show(scenario),
-        measured=measure(scenario, history),
+        measured=replace(measure(scenario, history), transitions=transitions or {}),
         not_asked=not_asked,
         defect_reached=history.defect_reached,
         history=history if keep_history or failed else None,

@@ -38,6 +38,7 @@ class Scenarios:
             not_asked=asked.unasked,
             keep_history=self._keep_histories,
             seconds=(drawn.draw_s, result.run_s, result.judge_s),
+            transitions=result.transitions,
         )
         if drawn.scenario.pipeline and outcome.in_a_word == "held" and outcome.measured.recoveries:
             rows = rows_side_by_side(result.case)

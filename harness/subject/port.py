@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -19,7 +19,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """What a subject can do.  What it cannot do is not drawn for it, and is reported as not tried.
 
     A field that is left out means that the subject cannot do it, except for the defaults below.
-    Every name is one of `abilities.VOCABULARIES`; any collection of names is accepted.
+    Every name is one of `abilities.VOCABULARIES`, but for those of `transitions`; any collection of names is accepted.
     """
 
     faults: frozenset[str] = frozenset()
@@ -68,6 +68,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """the ways of spilling with which local recovery is possible"""
     enumerators: bool = False
     """an enumerator can assign an input's splits to its subtasks on request"""
+    transitions: frozenset[str] = frozenset()
+    """the transitions of its protocol's tables that it counts (`CountingTransitions`), by names of its own"""
     real_time: bool = False
     """the subject's times are the machine's: a scenario takes seconds, and no two runs are quite the same"""
     refuses_unfit: bool = False
@@ -197,6 +199,30 @@ def forget(subject: Subject) -> None:
 def saved_by(subject: Subject) -> Path | None:
     """The folder from which the latest run can be judged again; None if it is not saved."""
     return subject.saved if isinstance(subject, Saving) else None
+
+
+@runtime_checkable
+class CountingTransitions(Protocol):
+    """A subject that counts the transitions which its capabilities declare."""
+
+    @property
+    def transitions(self) -> Mapping[str, int]:
+        """By name: how often the latest run took each; one that is left out was not taken."""
+
+
+def transitions_of(subject: Subject) -> dict[str, int]:
+    """The transitions that a subject's latest run took, in the order of their names; raises SubjectFailed if the
+    subject reports anything that it has not declared."""
+    declared = subject.capabilities.transitions
+    if not declared or not isinstance(subject, CountingTransitions):
+        return {}
+    taken: object = subject.transitions
+    if not isinstance(taken, Mapping) or not all(isinstance(count, int) for count in taken.values()):
+        raise SubjectFailed("its transitions have to be how often each was taken, by name")
+    unknown = sorted(str(name) for name in taken if name not in declared)
+    if unknown:
+        raise SubjectFailed(f"it reports the transition {unknown[0]!r}, which its capabilities do not declare")
+    return {name: taken[name] for name in sorted(taken) if taken[name] > 0}
 
 
 class SubjectFailed(Exception):

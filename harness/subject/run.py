@@ -13,7 +13,7 @@ from ...properties.invariants.judge import Judgement, judge_case
 from ...properties.model.history import History
 from ...properties.quick_checker.case import Case
 from ..scenario.model import Scenario
-from .port import ScenarioRefused, Subject, SubjectFailed, asks_pyspark, forget
+from .port import ScenarioRefused, Subject, SubjectFailed, asks_pyspark, forget, transitions_of
 
 Keep = Literal["nothing", "violated", "everything"]
 """which saved runs of a subject stay when they have been judged"""
@@ -23,17 +23,27 @@ class Result:
     """A scenario, its history, and the judgement.
 
     `case` has the intermediate results of the checkers (lineages, expected rows); `run_s` and
-    `judge_s` are the seconds that the subject and the judge took.
+    `judge_s` are the seconds that the subject and the judge took.  `transitions` says how often the
+    run took each transition of the protocol's tables, by name, if the subject counts them.
     """
 
-    __slots__ = ("case", "judge_s", "judgement", "run_s", "scenario")
+    __slots__ = ("case", "judge_s", "judgement", "run_s", "scenario", "transitions")
 
-    def __init__(self, scenario: Scenario, case: Case, judgement: Judgement, run_s: float, judge_s: float) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        case: Case,
+        judgement: Judgement,
+        run_s: float,
+        judge_s: float,
+        transitions: dict[str, int] | None = None,
+    ) -> None:
         self.scenario = scenario
         self.case = case
         self.judgement = judgement
         self.run_s = run_s
         self.judge_s = judge_s
+        self.transitions = transitions or {}
 
     @property
     def history(self) -> History:
@@ -47,12 +57,13 @@ def run(subject: Subject, scenario: Scenario, *, timeline: bool = False, keep: K
     """
     began = time.perf_counter()
     history = history_of(subject, scenario, timeline=timeline)
+    transitions = transitions_of(subject)
     ran = time.perf_counter()
     case = Case(scenario.workload, scenario.topology, history)
     judgement = judge_case(case)
     if keep == "nothing" or (keep == "violated" and not judgement.violated):
         forget(subject)
-    return Result(scenario, case, judgement, ran - began, time.perf_counter() - ran)
+    return Result(scenario, case, judgement, ran - began, time.perf_counter() - ran, transitions)
 
 
 def history_of(subject: Subject, scenario: Scenario, *, timeline: bool = False) -> History:

@@ -65,6 +65,8 @@ class Counting(msgspec.Struct, frozen=True):
 
 
 State = Flowing | Aligning | Counting
+Transition = tuple[type, type, str]
+"""a key of `TABLE`"""
 
 
 class BarrierCame(msgspec.Struct, frozen=True):
@@ -152,15 +154,21 @@ class Alignment:
 
     reached = False
 
+    def __init__(self) -> None:
+        self.taken: dict[Transition, int] = {}
+        """how often each transition was taken, by all tasks of a run; no decision depends on it"""
+
     def initial(self, blocking: bool, last: CheckpointId) -> State:
         return Flowing(last) if blocking else Counting(last)
 
     def step(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
         """The state after the signal, and the actions, in order."""
         relation = "" if isinstance(signal, PartitionEnded) else self.relation(state, signal.checkpoint)
-        move = TABLE.get((type(state), type(signal), relation))
+        transition = (type(state), type(signal), relation)
+        move = TABLE.get(transition)
         if move is None:
             raise ProtocolViolated(f"no transition for {state} at {signal}")
+        self.taken[transition] = self.taken.get(transition, 0) + 1
         return move(self, state, signal, inputs)
 
     def relation(self, state: State, checkpoint: CheckpointId) -> str:
@@ -318,7 +326,7 @@ def _after(checkpoints: tuple[CheckpointId, ...], last: CheckpointId) -> tuple[C
     return tuple(checkpoint for checkpoint in checkpoints if checkpoint > last)
 
 
-TABLE: dict[tuple[type, type, str], Callable[[Alignment, State, Any, int], tuple[State, list[Action]]]] = {
+TABLE: dict[Transition, Callable[[Alignment, State, Any, int], tuple[State, list[Action]]]] = {
     (Flowing, BarrierCame, "new"): Alignment.first_barrier,
     (Flowing, BarrierCame, "aborted"): Alignment.skip_aborted,
     (Flowing, BarrierCame, "obsolete"): Alignment.ignore,

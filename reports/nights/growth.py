@@ -8,12 +8,12 @@ many scenarios hit hardly more.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ..model import Value
 from ..words import plural
 from .counts import Together
-from .model import SubjectNight
+from .model import Growth, SubjectNight
 
 HARDLY = 0.05
 """More budget stops paying where twice the scenarios hit at most this share of targets more."""
@@ -34,14 +34,14 @@ class Curve(Value, kw_only=True):
 
 
 class Reached(Value, kw_only=True):
-    """How many coverage targets a night hit, and all nights until then."""
+    """How many coverage targets, or transitions, a night reached, and all nights until then."""
 
     alone: int
     together: int
 
 
-def reached_by(nights: Iterable[SubjectNight]) -> list[Reached]:
-    """For each night of a subject, the oldest first."""
+def targets_hit_by(nights: Iterable[SubjectNight]) -> list[Reached]:
+    """The coverage targets that each night of a subject hit, the oldest first."""
     together, in_words, found = Together(), set[str](), list[Reached]()
     for night in nights:
         own = {words for words, times in night.hits.items() if times}
@@ -51,23 +51,54 @@ def reached_by(nights: Iterable[SubjectNight]) -> list[Reached]:
     return found
 
 
+def transitions_taken_by(nights: Iterable[SubjectNight]) -> list[Reached]:
+    """The transitions that each night of a subject took, the oldest first."""
+    together, found = set[str](), list[Reached]()
+    for night in nights:
+        own = {name for name, scenarios in night.transitions.items() if scenarios}
+        together |= own
+        found.append(Reached(alone=len(own), together=len(together)))
+    return found
+
+
+def never_taken(nights: Sequence[SubjectNight]) -> tuple[str, ...]:
+    """The transitions that the newest night's subject counts, and that no night has taken."""
+    counted = next((night.transitions for night in reversed(nights) if night.transitions), {})
+    taken = {name for night in nights for name, scenarios in night.transitions.items() if scenarios}
+    return tuple(sorted(set(counted) - taken))
+
+
 def curve_of(nights: Sequence[SubjectNight], reached: Sequence[Reached]) -> Curve:
     """The curve over the nights of one subject, the oldest first.
 
     Targets never become fewer: a night of another bank that was merged has counted only those of its own bank.
     """
-    points: list[Point] = [(0.0, 0.0)]
-    before, hit = 0, 0.0
-    for night, found in zip(nights, reached, strict=True):
-        for one in night.growth:
-            hit = max(hit, float(one.hit))
-            points.append((float(before + min(one.scenarios, night.scenarios.run)), hit))
-        before += night.scenarios.run
-        hit = max(hit, float(found.together))
-        points.append((float(before), hit))
-    kept = _rising(points)
+    kept = _grown(nights, reached, lambda one: one.hit)
     until = _pays_until(kept)
     return Curve(points=kept, pays_until=until, words=_words(kept, until))
+
+
+def curve_of_transitions(nights: Sequence[SubjectNight], taken: Sequence[Reached]) -> Curve:
+    """The same for transitions.  They are few, so the words say when the last one was taken for the first time."""
+    kept = _grown(nights, taken, lambda one: one.taken)
+    last = next((scenarios for scenarios, count in kept if count == kept[-1][1]), 0.0)
+    words = f"The last new transition was taken within the first {plural(round(last), 'scenario')}."
+    return Curve(points=kept, pays_until=None, words=words)
+
+
+def _grown(
+    nights: Sequence[SubjectNight], reached: Sequence[Reached], count: Callable[[Growth], int]
+) -> tuple[Point, ...]:
+    points: list[Point] = [(0.0, 0.0)]
+    before, most = 0, 0.0
+    for night, found in zip(nights, reached, strict=True):
+        for one in night.growth:
+            most = max(most, float(count(one)))
+            points.append((float(before + min(one.scenarios, night.scenarios.run)), most))
+        before += night.scenarios.run
+        most = max(most, float(found.together))
+        points.append((float(before), most))
+    return _rising(points)
 
 
 def _rising(points: Sequence[Point]) -> tuple[Point, ...]:

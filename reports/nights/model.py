@@ -103,6 +103,8 @@ class Growth(Record, frozen=True, kw_only=True):
 
     scenarios: int
     hit: int
+    taken: int = 0
+    """the transitions of the protocol's tables that they had taken"""
 
 
 class SubjectNight(Record, frozen=True, kw_only=True):
@@ -124,6 +126,10 @@ class SubjectNight(Record, frozen=True, kw_only=True):
     """the same by coverage target in words, as earlier versions wrote it: those that this version does not know"""
     possible: int = 0
     """coverage targets that can be hit with the subject's capabilities"""
+    transitions: dict[str, int] = {}
+    """by transition of the protocol's tables that the subject counts: how many scenarios of this night took it"""
+    transitions_with: CountTable = CountTable()
+    """the same by transition and by feature of the scenarios; the row without a name counts all scenarios"""
     growth: list[Growth] = []
     checkpoints_ms: tuple[float, float, float] | None = None
     """duration of completed checkpoints: median, 95th percentile and longest; None without any"""

@@ -8,7 +8,7 @@ from statistics import median
 from ..charts.trend import Chart, Line, Mark
 from ..model import Value
 from ..words import duration, plural, took
-from .growth import Reached, curve_of, reached_by
+from .growth import Reached, curve_of, curve_of_transitions, never_taken, targets_hit_by, transitions_taken_by
 from .model import Night, SubjectNight
 from .words import day, minute, subject_of
 
@@ -22,6 +22,8 @@ class SubjectTrends(Value, kw_only=True):
     subject: str
     nights: int
     charts: tuple[Chart, ...]
+    never_taken: tuple[str, ...] = ()
+    """the transitions of the protocol's tables that no night has taken"""
 
 
 def trends_of(nights: Sequence[Night]) -> tuple[SubjectTrends, ...]:
@@ -56,17 +58,22 @@ def _of_subject(nights: Sequence[Night], subject: str) -> SubjectTrends:
     mine = [next((one for one in night.subjects if one.subject == subject), None) for night in nights]
     across = _ends(nights)
     own = [one for one in mine if one is not None]
-    reached = reached_by(own)
+    hit, taken = targets_hit_by(own), transitions_taken_by(own)
     charts = (
         _speed(mine, across),
-        _coverage(mine, reached, across),
-        _growth(own, reached),
+        _coverage(mine, hit, across),
+        _growth(own, hit),
+        _transitions(mine, taken, across),
+        _growth_of_transitions(own, taken),
         _first_failure(mine, across),
         _durations("Checkpoints", "checkpoints", [one.checkpoints_ms if one else None for one in mine], across),
         _durations("Recoveries", "recoveries", [one.recoveries_ms if one else None for one in mine], across),
     )
     return SubjectTrends(
-        subject=subject_of(subject, ""), nights=len(own), charts=tuple(one for one in charts if one is not None)
+        subject=subject_of(subject, ""),
+        nights=len(own),
+        charts=tuple(one for one in charts if one is not None),
+        never_taken=never_taken(own),
     )
 
 
@@ -98,20 +105,15 @@ def _coverage(mine: Mine, reached: Sequence[Reached], across: Ends) -> Chart | N
     targets = reached[-1].together if reached else 0
     if not targets:
         return None
-    by_night = iter(reached)
-    found = [next(by_night) if one else None for one in mine]
     possible = next((one.possible for one in reversed(ran) if one.possible), 0)
     is_near = possible <= NEAR * targets
     of = f" of {possible:,} possible ones" if possible else ""
     return Chart(
-        title="Coverage",
+        title="Coverage: faults at protocol points",
         caption=f"All nights together hit {plural(targets, 'coverage target')}{of}.",
         up="coverage targets",
         across=across,
-        lines=(
-            Line(name="all nights so far", points=_points([float(one.together) if one else None for one in found])),
-            Line(name="this night", points=_points([float(one.alone) if one else None for one in found])),
-        ),
+        lines=_reached(mine, reached),
         limit=float(possible) if possible and is_near else None,
         limit_name="possible",
     )
@@ -125,12 +127,51 @@ def _growth(ran: Sequence[SubjectNight], reached: Sequence[Reached]) -> Chart | 
     if curve.pays_until is not None:
         mark = Mark(at=curve.pays_until, name="more budget stops paying")
     return Chart(
-        title="Growth of coverage",
+        title="Growth of coverage: faults at protocol points",
         caption=curve.words,
         up="targets hit by all nights",
         across=("0", f"{plural(round(curve.points[-1][0]), 'scenario')} of all nights"),
         lines=(Line(name="targets hit", points=(curve.points,)),),
         mark=mark,
+    )
+
+
+def _transitions(mine: Mine, taken: Sequence[Reached], across: Ends) -> Chart | None:
+    counted = next((one.transitions for one in reversed(mine) if one and one.transitions), {})
+    if not counted or not taken[-1].together:
+        return None
+    return Chart(
+        title="Coverage: transitions",
+        caption=f"All nights together took {taken[-1].together:,} of the {len(counted):,} transitions that the "
+        "subject counts.",
+        up="transitions",
+        across=across,
+        lines=_reached(mine, taken),
+        limit=float(len(counted)),
+        limit_name="counted",
+    )
+
+
+def _growth_of_transitions(ran: Sequence[SubjectNight], taken: Sequence[Reached]) -> Chart | None:
+    if not taken or not taken[-1].together:
+        return None
+    curve = curve_of_transitions(ran, taken)
+    return Chart(
+        title="Growth of coverage: transitions",
+        caption=curve.words,
+        up="transitions taken by all nights",
+        across=("0", f"{plural(round(curve.points[-1][0]), 'scenario')} of all nights"),
+        lines=(Line(name="transitions taken", points=(curve.points,)),),
+    )
+
+
+def _reached(mine: Mine, reached: Sequence[Reached]) -> tuple[Line, Line]:
+    """What each night reached, and all nights until then; `reached` has the nights of `mine` that are not None."""
+    of_nights = iter(reached)
+    found = [next(of_nights) if one else None for one in mine]
+    return (
+        Line(name="all nights so far", points=_points([float(one.together) if one else None for one in found])),
+        Line(name="this night", points=_points([float(one.alone) if one else None for one in found])),
     )
 
 

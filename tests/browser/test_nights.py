@@ -105,7 +105,7 @@ def test_names_in_a_chart_do_not_overlap(page: Page) -> None:
             .map(([b]) => [a, b]))
         })"""
     )
-    assert page.evaluate("document.querySelectorAll('svg.trend').length") == 6
+    assert page.evaluate("document.querySelectorAll('svg.trend').length") == 8
     assert overlapping == []
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ....faults.injectors.environment import inject
 from ....faults.injectors.triggers import Triggers
@@ -22,6 +22,7 @@ from ...scenario.model import AnyCommand, Cancel, Resume, Savepoint, Scenario, S
 from ...subject.abilities import OPERATORS, SOURCES
 from ...subject.port import Capabilities, ScenarioRefused
 from .recorder import Recorder
+from .transitions import TRANSITIONS, taken_by
 from .translation import config, identity, job_graphs, lateness_us, logs, refuse_aims, settings
 
 
@@ -30,6 +31,7 @@ class SimulatedSubject:
 
     def __init__(self, defect: str | None = None) -> None:
         self.defect = defect
+        self._transitions: dict[str, int] = {}
 
     @property
     def name(self) -> str:
@@ -62,7 +64,13 @@ class SimulatedSubject:
             local_channels=True,
             deviations=True,
             enumerators=True,
+            transitions=TRANSITIONS,
         )
+
+    @property
+    def transitions(self) -> Mapping[str, int]:
+        """How often the latest run took each transition of barrier alignment."""
+        return self._transitions
 
     def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
         """Run a scenario; raises ScenarioRefused if the engine refuses it, or its run is too large."""
@@ -71,7 +79,9 @@ class SimulatedSubject:
             run = Run(scenario, parts_for(self.defect), timeline)
         except EngineError as error:
             raise ScenarioRefused(f"the reference engine refuses the scenario: {error}") from error
-        return run.history()
+        history = run.history()
+        self._transitions = taken_by(run.parts.alignment)
+        return history
 
 
 class BoundedRecorder(Recorder):

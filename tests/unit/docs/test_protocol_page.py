@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from cutproof.harness.reference_engine.subjects.transitions import TRANSITIONS
+from cutproof.reference_impl.core.barrier_alignment import TABLE
 from unit.docs.alignment_tables import PAGE, moves, renewed, tables
 from unit.docs.examples_tables import example_rows, later_rows
 
@@ -52,6 +54,19 @@ def test_a_named_test_is_there(file: str, name: str) -> None:
 def test_the_tables_of_alignment_are_those_of_the_code() -> None:
     assert [table for table in tables() if table not in TEXT] == []
     assert renewed(TEXT) == TEXT
+
+
+def test_the_transitions_that_the_simulated_engine_counts_have_the_names_of_the_page() -> None:
+    named = set()
+    for table in tables()[:-1]:
+        state, *relations = table.splitlines()[0].strip("| ").split(" | ")
+        for line in table.splitlines()[2:]:
+            signal, *moves_there = [cell.strip() for cell in line.strip("|").split("|")]
+            cells = zip(relations, moves_there, strict=True)
+            named |= {f"{state.lower()}: {signal}, {relation}" for relation, move in cells if move}
+    named |= {f"{state}: end of a channel" for state in ("flowing", "aligning", "counting")}
+    assert named == TRANSITIONS
+    assert len(named) == len(TABLE)
 
 
 def test_a_table_that_differs_from_the_code_is_renewed() -> None:

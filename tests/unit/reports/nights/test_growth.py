@@ -5,7 +5,7 @@ from math import log
 import pytest
 
 from cutproof.reports.model import ScenarioCounts
-from cutproof.reports.nights.growth import Curve, curve_of, reached_by
+from cutproof.reports.nights.growth import Curve, curve_of, targets_hit_by
 from cutproof.reports.nights.model import Growth, SubjectNight
 
 
@@ -19,7 +19,7 @@ def night(run: int, growth: list[tuple[int, int]], hits: int = 0) -> SubjectNigh
 
 
 def curve(*nights: SubjectNight) -> Curve:
-    return curve_of(nights, reached_by(nights))
+    return curve_of(nights, targets_hit_by(nights))
 
 
 def test_the_nights_follow_each_other_and_targets_never_become_fewer() -> None:

@@ -3,8 +3,11 @@ from __future__ import annotations
 from cutproof.reports.charts.trend import Chart
 from cutproof.reports.model import ScenarioCounts
 from cutproof.reports.nights.counts import table_of
+from cutproof.reports.nights.model import Growth
 from cutproof.reports.nights.trends import defects_chart, trends_of
 from unit.reports.nights import banks
+
+FAULTS, TRANSITIONS = "Coverage: faults at protocol points", "Coverage: transitions"
 
 
 def charts(*fields: dict[str, object]) -> dict[str, Chart]:
@@ -19,8 +22,8 @@ def test_each_subject_has_its_charts_and_that_of_the_newest_night_is_first() -> 
         banks.night(1, subjects=[banks.subject_night(1)]),
     ]
     assert [(one.subject, one.nights, len(one.charts)) for one in trends_of(nights)] == [
-        ("simulated", 2, 6),
-        ("processes", 1, 6),
+        ("simulated", 2, 8),
+        ("processes", 1, 8),
     ]
 
 
@@ -29,9 +32,7 @@ def test_a_planted_defect_makes_no_other_subject() -> None:
 
 
 def test_coverage_is_what_the_night_and_all_nights_so_far_have_hit() -> None:
-    found = charts({"hits": {"a": 1, "b": 2}, "possible": 4}, {"hits": {"b": 1, "c": 1, "d": 0}, "possible": 4})[
-        "Coverage"
-    ]
+    found = charts({"hits": {"a": 1, "b": 2}, "possible": 4}, {"hits": {"b": 1, "c": 1, "d": 0}, "possible": 4})[FAULTS]
     assert [line.points for line in found.lines] == [(((0, 2), (1, 3)),), (((0, 2), (1, 2)),)]
     assert found.caption == "All nights together hit 3 coverage targets of 4 possible ones."
     assert found.limit == 4
@@ -40,14 +41,29 @@ def test_coverage_is_what_the_night_and_all_nights_so_far_have_hit() -> None:
 def test_targets_in_tables_are_counted_once_whatever_the_order_of_the_columns() -> None:
     one = table_of({("aligned", "kill-task"): 2, ("none", "fail-read"): 1}, ["kill-task", "fail-read"])
     other = table_of({("aligned", "kill-task"): 5, ("aligned", "fail-read"): 1}, ["fail-read", "kill-task"])
-    found = charts({"targets": one, "hits": {"a": 1}}, {"targets": other, "hits": {"a": 1}})["Coverage"]
+    found = charts({"targets": one, "hits": {"a": 1}}, {"targets": other, "hits": {"a": 1}})[FAULTS]
     assert [line.points for line in found.lines] == [(((0, 3), (1, 4)),), (((0, 3), (1, 3)),)]
 
 
 def test_what_is_possible_is_not_drawn_where_it_would_flatten_the_lines() -> None:
-    found = charts({"hits": {"a": 1}, "possible": 10_236})["Coverage"]
+    found = charts({"hits": {"a": 1}, "possible": 10_236})[FAULTS]
     assert found.limit is None
     assert "10,236 possible" in found.caption
+
+
+def test_transitions_are_counted_beside_the_targets_and_those_never_taken_are_named() -> None:
+    grown = [Growth(scenarios=10, hit=1, taken=1), Growth(scenarios=400, hit=1, taken=2)]
+    first = {"transitions": {"a: x": 3, "b: x": 0, "b: y": 1, "b: z": 0}, "growth": grown}
+    then = {"transitions": {"a: x": 1, "b: x": 2, "b: y": 0, "b: z": 0}, "growth": []}
+    nights = [banks.night(at, subjects=[banks.subject_night(at, **one)]) for at, one in enumerate((first, then))]
+    (found,) = trends_of(nights)
+    by_title = {chart.title: chart for chart in found.charts}
+    coverage, growth = by_title[TRANSITIONS], by_title["Growth of coverage: transitions"]
+    assert [line.points for line in coverage.lines] == [(((0, 2), (1, 3)),), (((0, 2), (1, 2)),)]
+    assert coverage.caption == "All nights together took 3 of the 4 transitions that the subject counts."
+    assert growth.lines[0].points == (((0, 0), (10, 1), (400, 2), (1_000, 2), (2_000, 3)),)
+    assert growth.caption == "The last new transition was taken within the first 2,000 scenarios."
+    assert found.never_taken == ("b: z",)
 
 
 def test_a_night_that_found_nothing_has_no_time_to_first_failure() -> None:
@@ -60,8 +76,8 @@ def test_a_night_that_found_nothing_has_no_time_to_first_failure() -> None:
 
 def test_what_was_not_measured_has_no_chart() -> None:
     nothing: dict[str, object] = {
-        "scenarios": ScenarioCounts(), "hits": {}, "growth": [], "checkpoints_ms": None, "recoveries_ms": None,
-        "first_failure_s": None,
+        "scenarios": ScenarioCounts(), "hits": {}, "transitions": {}, "growth": [], "checkpoints_ms": None,
+        "recoveries_ms": None, "first_failure_s": None,
     }  # fmt: skip
     assert charts(nothing) == {}
 

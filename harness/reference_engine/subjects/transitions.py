@@ -1,0 +1,46 @@
+"""The transitions of barrier alignment, by the names that docs/protocol.md gives them: `aligning: barrier, new`."""
+
+from __future__ import annotations
+
+from ....reference_impl.core.barrier_alignment import (
+    TABLE,
+    AbortCame,
+    Aligning,
+    Alignment,
+    BarrierCame,
+    CancelCame,
+    Counting,
+    Flowing,
+    OvertakingCame,
+    PartitionEnded,
+    Transition,
+    TriggerCame,
+    WaitedEnough,
+)
+
+_STATES: dict[type, str] = {Flowing: "flowing", Aligning: "aligning", Counting: "counting"}
+_SIGNALS: dict[type, str] = {
+    BarrierCame: "barrier",
+    OvertakingCame: "barrier that overtakes",
+    WaitedEnough: "alignment timeout",
+    CancelCame: "cancel barrier",
+    AbortCame: "abort",
+    TriggerCame: "trigger",
+    PartitionEnded: "end of a channel",
+}
+
+
+def _name_of(transition: Transition) -> str:
+    state, signal, relation = transition
+    return f"{_STATES[state]}: {_SIGNALS[signal]}" + (f", {relation}" if relation else "")
+
+
+_NAMES = {transition: _name_of(transition) for transition in TABLE}
+
+TRANSITIONS: frozenset[str] = frozenset(_NAMES.values())
+"""the name of every transition"""
+
+
+def taken_by(alignment: Alignment) -> dict[str, int]:
+    """By name: how often the tasks of a run took each transition; those that none took are left out."""
+    return {_NAMES[transition]: count for transition, count in alignment.taken.items()}
