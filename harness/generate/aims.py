@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from math import sqrt
 
 import msgspec
 
-AIMED = 0.25
+AIMED = 0.5
 """the share of the batches that aim at a transition, once the nights have taken any"""
 DOUBT = 50
 """With so many scenarios more, in which the transition was taken as often as on average, a feature is judged: one
@@ -36,13 +35,13 @@ class Learnt(msgspec.Struct, kw_only=True):
 def aim_of(learnt: Learnt, chance: random.Random) -> str:
     """The transition at which a batch aims; empty if it aims at none.
 
-    A transition is drawn with the weight 1 / √(1 + scenarios that took it).  Nothing is known about one that no
+    A transition is drawn with the weight 1 / (1 + scenarios that took it).  Nothing is known about one that no
     scenario has taken.
     """
     known = {name: count for name, count in sorted(learnt.taken.items()) if count}
     if not known or chance.random() >= AIMED:
         return ""
-    return chance.choices(list(known), [1 / sqrt(1 + count) for count in known.values()])[0]
+    return chance.choices(list(known), [1 / (1 + count) for count in known.values()])[0]
 
 
 def left_out_for(learnt: Learnt, transition: str, kinds: Mapping[str, str]) -> dict[str, float]:

@@ -19,31 +19,30 @@ from cutproof.reports.model import ScenarioCounts
 from cutproof.reports.nights.model import SubjectNight
 from unit.harness.scenarios import chain
 
-RARE, COMMON, NEVER = "flowing: trigger, new", "flowing: barrier, new", "flowing: abort, aborted"
+RARE, COMMON, NEVER = "counting: barrier, new", "flowing: barrier, new", "flowing: abort, aborted"
 FULL = SimulatedSubject().capabilities
 DRAWING = Drawing(max_records=40, capabilities=FULL, templates=(*SHARES, *[TARGETS] * 12))
 LEARNT = Learnt(
     run=1_000,
     scenarios={
-        **dict.fromkeys(("template S1", "template S2", "template S3", "template S4", "template general"), 50),
+        **dict.fromkeys(("template S1", "template S2", "template S3", "template S10", "template general"), 50),
         **dict.fromkeys(("alignment aligned", "alignment unaligned", "alignment timeout", "alignment in-turn"), 200),
         "template cells": 500, "guarantee exactly-once": 800, "guarantee at-least-once": 200,
         "fault kill-task": 300, "fault fail-read": 300,
     },
     taken={RARE: 24, COMMON: 900, NEVER: 0},
     taken_with={
-        RARE: {"template S3": 20, "template cells": 4, "alignment unaligned": 22, "alignment timeout": 2,
-               "guarantee exactly-once": 24, "fault kill-task": 3},
+        RARE: {"template S10": 20, "template cells": 4, "guarantee at-least-once": 24, "fault kill-task": 3},
     },
 )  # fmt: skip
-"""nearly all scenarios that took the rare transition were of template S3, unaligned"""
-SEED = 3
+"""most scenarios that took the rare transition were of template S10, and all of them at-least-once"""
+SEED = 5
 
 
 def test_the_fewer_scenarios_took_a_transition_the_more_batches_aim_at_it() -> None:
     aims = Counter(aim_of(LEARNT, random.Random(number)) for number in range(4_000))
     assert aims[""] == pytest.approx(4_000 * (1 - AIMED), rel=0.05)
-    assert aims[RARE] / aims[COMMON] == pytest.approx((901 / 25) ** 0.5, rel=0.3)
+    assert aims[RARE] / aims[COMMON] == pytest.approx(901 / 25, rel=0.5)
     assert aims[NEVER] == 0, "nobody knows what leads to it"
 
 
@@ -53,12 +52,13 @@ def test_nothing_is_aimed_at_before_a_night_has_taken_a_transition() -> None:
 
 
 def test_what_seldom_led_to_it_is_left_out_and_what_it_had_stays() -> None:
-    kinds = {"alignment aligned": "a", "alignment unaligned": "a", "guarantee exactly-once": "g", "sink plain": "s",
-             "guarantee at-least-once": "g", "template S3": "t", "template cells": "t", "template S1": "t"}  # fmt: skip
+    kinds = {"guarantee exactly-once": "g", "guarantee at-least-once": "g", "sink plain": "s", "alignment aligned": "a",
+             "alignment unaligned": "a", "template S10": "t", "template cells": "t", "template S1": "t"}  # fmt: skip
     out = left_out_for(LEARNT, RARE, kinds)
-    assert out["alignment unaligned"] == out["guarantee exactly-once"] == out["template S3"] == 0
-    assert min(out["alignment aligned"], out["template S1"]) > 0.7
-    assert 0.6 < out["template cells"] < out["template S1"], "a sixth of the scenarios that took it were of this one"
+    assert out["guarantee at-least-once"] == out["template S10"] == 0
+    assert min(out["guarantee exactly-once"], out["template S1"]) > 0.9
+    assert 0.7 < out["template cells"] < out["template S1"], "a sixth of the scenarios that took it were of this one"
+    assert out["alignment aligned"] == out["alignment unaligned"] == 0, "neither is better than the other"
     assert "sink plain" not in out, "nothing is known of it"
 
 
@@ -73,26 +73,26 @@ def test_a_feature_of_few_scenarios_is_taken_for_an_average_one() -> None:
 
 
 def test_with_the_weights_a_rare_transition_is_taken_more_often() -> None:
-    """One batch that aims at it, and the same batch without weights, on the simulated engine."""
+    """The first batches that aim at it, and the same batches of a night that has learnt nothing, on the engine."""
     subject = SimulatedSubject()
+    aiming, plain = (Batches(DRAWING, swarm) for swarm in (Swarm(batch=20, learnt=LEARNT), Swarm(batch=20)))
+    numbers = [number for number in range(30) if aiming.aim(SEED, number) == RARE][:4]
 
-    def taken(batches: Batches, number: int) -> int:
+    def taken(batches: Batches) -> int:
         found = 0
-        for index in range(number * batches.size, (number + 1) * batches.size):
+        for index in (20 * number + place for number in numbers for place in range(20)):
             subject.run(batches(SEED, index))
             found += RARE in subject.transitions
         return found
 
-    aiming = Batches(DRAWING, Swarm(batch=40, learnt=LEARNT))
-    number = next(number for number in range(99) if aiming.aim(SEED, number) == RARE)
-    assert taken(aiming, number) >= 4 * max(1, taken(Batches(DRAWING, Swarm(batch=40)), number))
+    assert taken(aiming) >= 3 * taken(plain) > 0
 
 
 def test_a_batch_that_aims_is_drawn_again_from_what_it_left_out() -> None:
     batches = Batches(DRAWING, Swarm(batch=10, learnt=LEARNT))
     number = next(number for number in range(99) if batches.aim(SEED, number) == RARE)
     left_out = batches.left_out(SEED, number)
-    assert {"alignment aligned", "guarantee at-least-once"} & set(left_out)
+    assert {"guarantee exactly-once", "template S1"} <= set(left_out)
     for index in range(number * 10, number * 10 + 3):
         group = batches.group_number(SEED, index)
         scenario = batches(SEED, index)
