@@ -16,9 +16,10 @@ from msgspec.structs import replace
 
 from ...reports.model import OracleCounts, Seconds, Summary
 from ...reports.nights.files import PAGE
+from ...reports.nights.lives import fixed_before
 from ...reports.nights.model import Failure, Night
 from ...reports.words import plural
-from ..runtime.exit_codes import CutproofError, ExitCode, one_line
+from ..runtime.exit_codes import CutproofError, ExitCode, UsageError, one_line
 from ..runtime.interruption import Interruption
 from ..runtime.progress import Progress, Silent
 from ..search import known_failures
@@ -100,6 +101,8 @@ class NightDone(msgspec.Struct, frozen=True, kw_only=True):
     """the page of the nights"""
     page_failed: str = ""
     """why it could not be written, in one line"""
+    fixed_before: frozenset[str] = frozenset()
+    """the failures that an earlier night had found fixed, and that still are"""
 
 
 def run_night(
@@ -120,11 +123,13 @@ def run_night(
         index = write_index(bank)
         known_file = request.known
         known_failures.read(known_file)  # before the night begins: a mistake in it must not end one
+        _make_folder(request.out)
         log = NightLog(bank, version=__version__, budget_s=request.seconds)
         known = known_failures.read(known_file, log.today)
         log.add_words(_of_other_subjects(bank, request.subjects))
         for words in log.night.words:
             say(words)
+        _write_page(request, bank)  # for the morning after a night that is killed
         interruption = stack.enter_context(Interruption())
         done: list[SubjectDone] = []
         try:
@@ -207,6 +212,7 @@ def _ended(
     if request.defect is not None:
         caught = any(one.scenarios.violated for one in log.night.subjects) or violated
         log.change(defects_caught=(int(caught), 1))
+    log.change(unshrunk_elsewhere=_left_elsewhere(request, bank), unjudged=summary.not_judged_by_shares)
     log.end(int(code), left=len(bank.unshrunk))
     summary = replace(summary, bank=_counts(log.night))
     write_index(bank)
@@ -221,7 +227,24 @@ def _ended(
         exit_code=code,
         page=(request.out or request.bank) / PAGE,
         page_failed=page_failed,
+        fixed_before=fixed_before(bank.nights),
     )
+
+
+def _left_elsewhere(request: ChaosRequest, bank: Bank) -> int:
+    """The failing scenarios of subjects, or planted defects, that the night does not test."""
+    tested = {(name, request.defect or "") for name in request.subjects}
+    return sum((one.subject, one.defect) not in tested for one in bank.unshrunk.values())
+
+
+def _make_folder(folder: Path | None) -> None:
+    """Make the folder of the page before the night begins, which would else find out at its end that it cannot."""
+    try:
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = "it is no folder" if isinstance(error, FileExistsError) else error.strerror
+        raise UsageError(f"the page of the nights cannot be written into {folder}: {why}") from error
 
 
 def _write_page(request: ChaosRequest, bank: Bank) -> str:

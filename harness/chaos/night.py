@@ -36,6 +36,7 @@ class NightLog:
             machine=f"{platform.node() or 'a machine without a name'}, {os.cpu_count() or 1} cores",
             budget_s=budget_s,
             words=words,
+            put_aside=len(bank.remarks),
         )
         self.today = max(began, last.began).date() if last is not None else began.date()
         """the day by which known failures expire: a clock that went back revives none"""

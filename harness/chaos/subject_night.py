@@ -261,7 +261,9 @@ class SubjectPart:
             self._failures += shrinking.failures
             self._seen += shrinking.counterexamples
             if shrinking.dropped:
-                alike = f"{shrinking.dropped} failing scenarios fail like failures of the bank, and were not shrunk"
+                alike = f"{shrinking.dropped:,} failing scenarios fail like failures of the bank, and were not shrunk"
+                if self._watch.not_kept:
+                    alike += f"; {self._watch.not_kept:,} more with the same differences were only counted"
                 self._log.add_words([f"{self._plan.subject}: {alike}"])
 
     def _left_s(self) -> float:
@@ -324,7 +326,7 @@ class SubjectPart:
         counts = watch.counts
         batches, left_out = self._batch_counts(counts.run)
         samples = self._tally.samples()
-        busy_s = watch.seconds - self._seconds["start"]
+        busy_s = max(watch.seconds, self._seconds["search"]) - self._seconds["start"]
         return SubjectNight(
             subject=self._plan.subject,
             defect=self._plan.defect or "",

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from ...reports.words import plural
 from ..runtime.exit_codes import ExitCode, UsageError
 from .options import add_functions, count, duration, printed, progress_of, seed
 from .output import Output
 from .printing import print_summary
 
 if TYPE_CHECKING:
-    from ..chaos.job import ChaosRequest, NightDone
+    from ..chaos.job import ChaosRequest, NightDone, NightSummary
 
 PROFILES = ("smoke", "default", "nightly")
 MERGE, INIT = "merge", "init"
@@ -32,7 +36,8 @@ have a bank open. `chaos merge A B` makes the bank A hold what both hold; B is o
 
 A night ends with the page of the nights, nights.html: what to do first, each failure's life
 over the nights, trends. Beside it are junit.xml, summary.md for a CI job's page, and new.md,
-which is empty unless the night saw something that no night has seen before it.
+which is empty unless the night saw something that no night has seen before it. While a night
+goes on, the page says that it has not ended.
 `chaos init github|gitlab|cron|systemd` writes the file with which a scheduler runs the job."""
 
 EXAMPLES = """\
@@ -97,7 +102,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--known-failures",
         metavar="FILE",
         type=Path,
-        help="a file of failures that are expected until a given day, each with its reason",
+        help="a TOML file of failures that are expected until a given day: a table [[failure]] for each, with "
+        "invariant, expires and reason",
     )
     printed(parser).add_argument("--verbose", action="store_true", help="more than one screen")
 
@@ -168,7 +174,6 @@ def _pipeline(text: str) -> str:
 
 
 def _merge(words: list[str], output: Output) -> ExitCode:
-    from ...reports.words import plural
     from ..chaos.merge import merge
     from ..chaos.pages import pages_of_bank
 
@@ -184,24 +189,34 @@ def _merge(words: list[str], output: Output) -> ExitCode:
     return ExitCode.HELD
 
 
+def _from_here(summary: NightSummary, bank: Path) -> NightSummary:
+    """The summary with commands that run where the job was started; those of the bank run in its folder."""
+    shown = [
+        replace(one, replay=one.replay.replace(one.scenario, shlex.quote(str(bank / one.scenario))))
+        for one in summary.counterexamples
+    ]
+    return replace(summary, counterexamples=shown)
+
+
 def _print(done: NightDone, bank: Path, options: argparse.Namespace, output: Output) -> None:
     """Print what became of the bank's failures, then the summary as verify prints it."""
-    counts = done.summary.bank
+    counts, before = done.summary.bank, len(done.fixed_before)
     shown = (
         f"{counts.new} new",
         f"{counts.still_failing} still failing",
         f"{counts.flaky} flaky",
-        f"{counts.fixed} fixed",
+        f"{counts.fixed - before} fixed",
+        *((f"{before} fixed before",) if before else ()),
         f"{counts.not_reached} no longer reached",
         *((f"{counts.not_replayed} not replayed for want of time",) if counts.not_replayed else ()),
-        *((f"{counts.unshrunk} failing scenarios left to be shrunk",) if counts.unshrunk else ()),
+        *((f"{plural(counts.unshrunk, 'failing scenario')} left to be shrunk",) if counts.unshrunk else ()),
     )
-    print_summary(done.summary, None, output, verbose=options.verbose)
+    print_summary(_from_here(done.summary, bank), None, output, verbose=options.verbose)
     output.say()
     output.say(f"night {done.night.id} of the bank {bank}: {', '.join(shown)}")
     for one in done.night.replays:
         failure = done.failures.get(one.failure)
-        if failure is not None:
+        if failure is not None and (options.verbose or failure.id not in done.fixed_before):
             rate = f" in {one.violated} of {one.runs} runs" if one.status == "flaky" else ""
             known = f"; known: {one.known}" if one.known else ""
             words = f"; {one.words}" if one.words else ""

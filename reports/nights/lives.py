@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..model import Value
 from ..words import plural
 from .model import Failure, Night, Replay
-from .words import STANDINGS, Standing, day, sentence
+from .words import STANDINGS, Standing, When, days_of, sentence
 
 Seen = tuple[int, Replay]
 """the number of a night, from 0 for the oldest, and what it saw"""
@@ -61,7 +61,8 @@ def lives_of(
 ) -> tuple[Life, ...]:
     """Every failure's life, the most urgent first; of the nights, the oldest is first."""
     numbers = {night.id: number for number, night in enumerate(nights)}
-    lives = [_life(one, nights, numbers.get(one.night), seen.get(one.id, ())) for one in failures]
+    when = days_of(nights)
+    lives = [_life(one, nights, numbers.get(one.night), seen.get(one.id, ()), when) for one in failures]
     return tuple(sorted(lives, key=_urgency))
 
 
@@ -90,7 +91,19 @@ def was_fixed(seen: Sequence[Seen], at: int) -> bool:
     return before != "fixed"
 
 
-def _life(failure: Failure, nights: Sequence[Night], found: int | None, seen: Sequence[Seen]) -> Life:
+def fixed_before(nights: Sequence[Night]) -> frozenset[str]:
+    """The failures that the last night found fixed, as the one before it had that could tell."""
+    seen = seen_by_failure(nights)
+    return frozenset(
+        name
+        for name, replays in seen.items()
+        if replays[-1][0] == len(nights) - 1
+        and replays[-1][1].status == "fixed"
+        and not was_fixed(replays, len(replays) - 1)
+    )
+
+
+def _life(failure: Failure, nights: Sequence[Night], found: int | None, seen: Sequence[Seen], when: When) -> Life:
     last = seen[-1] if seen else None
     last_number = len(nights) - 1
     replayed_last = (last[0] if last else found) == last_number
@@ -101,7 +114,7 @@ def _life(failure: Failure, nights: Sequence[Night], found: int | None, seen: Se
         failure=failure,
         standing=standing,
         nights=_letters(len(nights), found, seen),
-        words=_words(failure, nights, standing, seen, replayed_last),
+        words=_words(failure, nights, standing, seen, replayed_last, when),
         known=known.known if known else "",
         expires=known.expires if known else None,
         replayed_last=replayed_last,
@@ -143,15 +156,22 @@ def _letters(nights: int, found: int | None, seen: Sequence[Seen]) -> str:
 
 
 def _words(
-    failure: Failure, nights: Sequence[Night], standing: Standing, seen: Sequence[Seen], replayed_last: bool
+    failure: Failure,
+    nights: Sequence[Night],
+    standing: Standing,
+    seen: Sequence[Seen],
+    replayed_last: bool,
+    when: When,
 ) -> str:
     replays = [(number, one) for number, one in seen if one.status != "new"]
     showed = [number for number, one in replays if one.status in ("still_failing", "flaky")]
-    parts = [f"Found on {day(failure.found)}."]
+    named = next((nights[number] for number, one in seen if one.status == "new"), None)
+    later = f", shrunk on {when(named.began)}" if named is not None and named.id != failure.night else ""
+    parts = [f"Found on {when(failure.found)}{later}."]
     if replays:
-        last = f", the last time on {day(nights[showed[-1]].began)}" if showed else ""
+        last = f", the last time on {when(nights[showed[-1]].began)}" if showed else ""
         parts.append(f"{plural(len(replays), 'night')} replayed it, and it {_failed(len(showed), len(replays))}{last}.")
-    parts += _now(nights, standing, seen)
+    parts += _now(nights, standing, seen, when)
     if seen:
         parts += _said(seen[-1][1], standing)
     if seen and not replayed_last:
@@ -167,7 +187,7 @@ def _failed(nights: int, of: int) -> str:
     return f"failed in {'all' if nights == of else f'{nights:,}'} of them"
 
 
-def _now(nights: Sequence[Night], standing: Standing, seen: Sequence[Seen]) -> list[str]:
+def _now(nights: Sequence[Night], standing: Standing, seen: Sequence[Seen], when: When) -> list[str]:
     """What the last replay means, where the standing does not say it."""
     if not seen:
         return []
@@ -175,7 +195,8 @@ def _now(nights: Sequence[Night], standing: Standing, seen: Sequence[Seen]) -> l
     if standing in ("fixed", "again"):
         first = next(number for at, (number, _) in reversed(list(enumerate(seen))) if was_fixed(seen, at))
         listed = " It is still listed as a known failure." if standing == "fixed" and last.known else ""
-        return [f"{'Fixed since' if standing == 'fixed' else 'It was fixed on'} {day(nights[first].began)}.{listed}"]
+        since = "Fixed since" if standing == "fixed" else "It was fixed on"
+        return [f"{since} {when(nights[first].began)}.{listed}"]
     if standing == "flaky":
         return [f"It failed in {last.violated:,} of the last {plural(last.runs, 'run')}."] if last.runs else []
     if standing == "expired" and (expires := seen[-2][1].expires):

@@ -45,7 +45,8 @@ def render_new(view: NightsView) -> str:
     """A text for an issue about what nobody knows of yet; empty if the last night has nothing of that kind.
 
     These are failures that are new, that fail again after a fix, or that were known and have expired; scenarios that
-    failed and are not shrunk yet; that the harness failed; and that a night fell short after one that did not.
+    failed and are not shrunk yet; a file of the bank that could not be read; that the harness failed, or the night did
+    not run to its end; and that a night fell short after one that did not.
     """
     alarming = [life for life in view.lives if life.standing in ALARMING]
     problems = _new_problems(view)
@@ -72,9 +73,12 @@ def _new_problems(view: NightsView) -> list[str]:
         for one in view.last.night.subjects
         for words in (*one.failures, *(() if (one.subject, one.defect) in fell_short else one.shortfalls))
     ]
-    if view.last.night.unshrunk:
-        problems.append(f"{plural(view.last.night.unshrunk, 'failing scenario')} left for the next night to shrink")
-    return problems or ([view.urgent.headline] if view.urgent.kind == "failed" else [])
+    night = view.last.night
+    if left := night.unshrunk - night.unshrunk_elsewhere:
+        problems.append(f"{plural(left, 'failing scenario')} left for the next night to shrink")
+    if night.put_aside:
+        problems.append(f"{plural(night.put_aside, 'file')} of the bank could not be read")
+    return problems or ([view.urgent.headline] if view.urgent.kind in ("failed", "cut-off") else [])
 
 
 def _failures(lives: Sequence[Life]) -> str:

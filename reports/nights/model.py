@@ -167,7 +167,13 @@ class Night(Record, frozen=True, kw_only=True):
     not_replayed: list[str] = []
     """the ids of failures for which the night had no time"""
     unshrunk: int = 0
-    """failing scenarios that it has left to the next night, which will shrink them"""
+    """failing scenarios that it has left to a later night, which will shrink them"""
+    unshrunk_elsewhere: int = 0
+    """of these: those of subjects, or of planted defects, that the night did not test"""
+    put_aside: int = 0
+    """files of the bank that could not be read, and that it has moved out of the way"""
+    unjudged: str = ""
+    """why it was not judged whether it exercised enough, in one sentence; empty if it was"""
     defects_caught: tuple[int, int] | None = None
     """of the planted defects that it tried: how many were caught, and how many there were; None if it tried none"""
     words: list[str] = []

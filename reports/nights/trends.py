@@ -82,7 +82,7 @@ Ends = tuple[str, str]
 
 
 def _speed(mine: Mine, across: Ends) -> Chart | None:
-    values = [one.scenarios_per_second if one and one.scenarios.run else None for one in mine]
+    values = [(one.scenarios_per_second or None) if one and one.scenarios.run else None for one in mine]
     known = [value for value in values if value is not None]
     if not known:
         return None

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ..model import Value
-from ..words import plural
+from ..words import plural, took
 from .lives import Life
 from .model import Night
-from .words import GROUPS, Standing, exit_in_words, name_of
+from .words import GROUPS, Standing, exit_in_words, minute, name_of
 
 Outcome = Literal["held", "violated", "short", "failed"]
 
@@ -19,7 +19,7 @@ class Urgent(Value, kw_only=True):
 
     kind: str
     """a standing of a failure; unseen, if the last night did not replay it; or what the last night was: none, cut-off,
-    interrupted, unshrunk, failed, short, empty or held"""
+    interrupted, unshrunk, failed, damaged, short, empty or held"""
     outcome: Outcome
     """the mark of the headline"""
     headline: str
@@ -43,7 +43,16 @@ def urgent_of(nights: Sequence[Night], lives: Sequence[Life]) -> Urgent:
     seen = [life for life in failing if life.replayed_last]
     if seen:
         return _of_failures(seen)
-    return _unfinished(last) or _broken(last) or _unseen(failing) or _short(last) or _unknown(lives) or _held(lives)
+    return (
+        _unfinished(last)
+        or _broken(last)
+        or _unseen(failing)
+        or _damaged(last)
+        or _left(last)
+        or _short(last)
+        or _unknown(lives)
+        or _held(lives, last)
+    )
 
 
 _FAILING: tuple[Standing, ...] = ("new", "again", "expired", "still_failing", "flaky")
@@ -92,11 +101,14 @@ def _story(life: Life) -> str:
 def _unfinished(last: Night) -> Urgent | None:
     so_far = "Nothing new was found until then."
     if last.ended is None or last.exit_code is None:
+        budget = took(last.budget_s)
+        had = f" with a budget of {budget}; until that is over, it may still be running" if last.budget_s else ""
         return Urgent(
             kind="cut-off",
             outcome="failed",
             headline="The last night did not run to its end: find out why.",
-            more=f"{so_far} The next night goes on with what is in the bank.",
+            more=f"It began at {minute(last.began)} UTC{had}. {so_far} "
+            "The next night goes on with what is in the bank.",
         )
     if last.exit_code == 130:
         return Urgent(
@@ -112,20 +124,15 @@ def _broken(last: Night) -> Urgent | None:
     problems = [problem for one in last.subjects for problem in one.failures]
     if last.exit_code in (0, 3) and not problems:
         return None
-    if last.exit_code == 1 and last.unshrunk:
-        left = plural(last.unshrunk, "failing scenario")
-        return Urgent(
-            kind="unshrunk",
-            outcome="violated",
-            headline=f"Run another night now: it shrinks {left} that the last one left.",
-            more="Something failed, and the bank does not hold it as a failure before it is shrunk.",
-        )
+    left_here = last.unshrunk - last.unshrunk_elsewhere
+    if last.exit_code == 1 and left_here:
+        return _to_shrink(left_here, "violated")
     headline = (
         "Read the night's log: it ended as violated, and the bank does not say of what."
         if last.exit_code == 1
         else "Repair the job: the harness failed, so nothing is certain."
     )
-    more = problems[0] if problems else f"The night ended with exit code {exit_in_words(last.exit_code)}."
+    more = problems[0] if problems else f"The night ended so: {exit_in_words(last.exit_code)}."
     return Urgent(kind="failed", outcome="failed", headline=headline, more=more)
 
 
@@ -140,6 +147,41 @@ def _unseen(failing: Sequence[Life]) -> Urgent | None:
         more=f"It failed the last time that it was replayed. {_story(life)}".strip(),
         life=life,
         replay=life.failure.replay,
+    )
+
+
+def _damaged(last: Night) -> Urgent | None:
+    if not last.put_aside:
+        return None
+    return Urgent(
+        kind="damaged",
+        outcome="short",
+        headline=f"Nothing failed, but {plural(last.put_aside, 'file')} of the bank could not be read.",
+        more="What could not be read was moved into the folder `aside` of the bank. A failure among it is not replayed "
+        "before its files are restored.",
+    )
+
+
+def _left(last: Night) -> Urgent | None:
+    if not last.unshrunk:
+        return None
+    if last.unshrunk > last.unshrunk_elsewhere:
+        return _to_shrink(last.unshrunk - last.unshrunk_elsewhere, "short")
+    left, are = plural(last.unshrunk, "failing scenario"), "is" if last.unshrunk == 1 else "are"
+    return Urgent(
+        kind="unshrunk",
+        outcome="short",
+        headline=f"Nothing failed, but {left} of earlier nights {are} still to be shrunk.",
+        more="The last night did not test the subject, or did not plant the defect, with which that failed.",
+    )
+
+
+def _to_shrink(left: int, outcome: Outcome) -> Urgent:
+    return Urgent(
+        kind="unshrunk",
+        outcome=outcome,
+        headline=f"Run another night now: it shrinks {plural(left, 'failing scenario')} that the last one left.",
+        more="Something failed, and the bank does not hold it as a failure before it is shrunk.",
     )
 
 
@@ -177,14 +219,19 @@ def _first(lives: Sequence[Life]) -> str:
     return name if len(lives) == 1 else f"{name} and {len(lives) - 1:,} more"
 
 
-def _held(lives: Sequence[Life]) -> Urgent:
+def _held(lives: Sequence[Life], last: Night) -> Urgent:
     known = sorted((life for life in lives if life.standing == "known"), key=lambda life: str(life.expires))
     if not known:
-        return Urgent(kind="held", outcome="held", headline="Nothing to do: everything that was judged held.")
+        return Urgent(
+            kind="held",
+            outcome="held",
+            headline="Nothing to do: everything that was judged held.",
+            more=last.unjudged,
+        )
     until = f" The first of them expires on {known[0].expires}." if known[0].expires else ""
     return Urgent(
         kind="held",
         outcome="held",
         headline=f"Nothing to do: only {plural(len(known), 'known failure')} showed.",
-        more=f"Everything else that was judged held.{until}",
+        more=f"Everything else that was judged held.{until} {last.unjudged}".strip(),
     )

@@ -85,7 +85,10 @@ def view_of(nights: Sequence[Night], failures: Iterable[Failure], *, bank: str =
     seen = seen_by_failure(nights)
     lives = lives_of(nights, failures, seen)
     counts = _counts(nights, seen)
-    rows = [_row(number, night, counts[number]) for number, night in enumerate(nights)]
+    rows = [
+        _row(number, night, counts[number], nights[number - 1] if number else None)
+        for number, night in enumerate(nights)
+    ]
     return NightsView(
         bank=bank,
         version=version,
@@ -119,10 +122,11 @@ def _kind(replays: Sequence[Seen], at: int) -> str:
     return "again" if failed_again(replays, at) else replay.status
 
 
-def _row(number: int, night: Night, counts: Mapping[str, int]) -> NightRow:
+def _row(number: int, night: Night, counts: Mapping[str, int], before: Night | None) -> NightRow:
     spent = night_took(night)
     scenarios = sum(one.scenarios.run for one in night.subjects)
-    seconds = sum(one.seconds for one in night.subjects)
+    rated = [one for one in night.subjects if one.scenarios_per_second]
+    seconds = sum(one.scenarios.run / one.scenarios_per_second for one in rated)
     return NightRow(
         number=number + 1,
         night=night,
@@ -130,12 +134,12 @@ def _row(number: int, night: Night, counts: Mapping[str, int]) -> NightRow:
         took="–" if spent is None else took(spent),
         scenarios=scenarios,
         violated=sum(one.scenarios.violated for one in night.subjects),
-        per_second=f"{scenarios / seconds:,.1f}" if seconds and scenarios else "–",
+        per_second=f"{sum(one.scenarios.run for one in rated) / seconds:,.1f}" if seconds else "–",
         exit=exit_in_words(night.exit_code),
         outcome=_outcome(night),
         seen=Seens(**counts),
         found=tuple(one.failure for one in night.replays if one.status == "new"),
-        notes=_notes(night),
+        notes=_notes(night, before),
     )
 
 
@@ -145,12 +149,16 @@ def _outcome(night: Night) -> str:
     )
 
 
-def _notes(night: Night) -> tuple[str, ...]:
+def _notes(night: Night, before: Night | None) -> tuple[str, ...]:
     notes = [sentence(words) for words in night.words]
+    if before is not None and before.ended is None:
+        notes.append(f"The night before it, of {minute(before.began)} UTC, did not run to its end.")
     if night.not_replayed:
         notes.append(f"There was no time to replay {plural(len(night.not_replayed), 'failure')}.")
-    if night.unshrunk:
-        notes.append(f"It left {plural(night.unshrunk, 'failing scenario')} for the next night to shrink.")
+    if left := night.unshrunk - night.unshrunk_elsewhere:
+        notes.append(f"It left {plural(left, 'failing scenario')} for the next night to shrink.")
+    if night.unshrunk_elsewhere:
+        notes.append(sentence(left_elsewhere(night)))
     for one in night.subjects:
         notes += [
             sentence(f"{subject_of(one.subject, one.defect)}: {words}") for words in (*one.failures, *one.shortfalls)
@@ -160,6 +168,12 @@ def _notes(night: Night) -> tuple[str, ...]:
                 f"{subject_of(one.subject, one.defect)}: {plural(one.could_not_run, 'scenario')} could not be run."
             )
     return tuple(notes)
+
+
+def left_elsewhere(night: Night) -> str:
+    """What is said of failing scenarios that only a night with another subject or planted defect can shrink."""
+    left = plural(night.unshrunk_elsewhere, "failing scenario")
+    return f"{left} of earlier nights can be shrunk only by a night that tests what they failed on"
 
 
 def lead(view: NightsView) -> str:

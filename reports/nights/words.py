@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import re
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from .model import Failure, Night
@@ -30,7 +32,7 @@ STANDINGS: dict[Standing, tuple[str, str]] = {
 """by standing, the most urgent first: a sign and a word, so that colour is not needed"""
 
 GROUPS: dict[Standing, tuple[str, str]] = {
-    "new": ("New", "Found in the last night for the first time."),
+    "new": ("New", "In the bank since the last night."),
     "again": ("Failing again", "An earlier night saw them fixed."),
     "expired": ("Expired", "Known failures whose last day has passed, and which still fail."),
     "still_failing": ("Still failing", "Found in an earlier night; the last replay was violated each time."),
@@ -57,19 +59,29 @@ _EXITS = {
 
 
 def exit_in_words(code: int | None) -> str:
-    """An exit code with its meaning: `1 violated`."""
-    words = _EXITS.get(code, "")
-    return words if code is None else f"{code} {words}".strip()
+    """The meaning of an exit code, and the code: `violated (1)`."""
+    words = _EXITS.get(code, "exit code")
+    return words if code is None else f"{words} ({code})"
 
 
 def sentence(text: str) -> str:
-    """A text with a capital at its begin, unless that is a subject's name, and a full stop at its end."""
-    begin = text[:1] if ":" in text.partition(" ")[0] else text[:1].upper()
+    """A text with a capital at its begin, unless a subject or a file is named there, and a full stop at its end."""
+    is_name = re.search(r"[:/\\]", text.partition(" ")[0])
+    begin = text[:1] if is_name else text[:1].upper()
     return begin + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 
 def day(when: datetime.datetime) -> str:
     return when.date().isoformat()
+
+
+When = Callable[[datetime.datetime], str]
+
+
+def days_of(nights: Iterable[Night]) -> When:
+    """How to write when a night began: its day, or its minute too if some day has several nights."""
+    days = [night.began.date() for night in nights]
+    return day if len(set(days)) == len(days) else minute
 
 
 def minute(when: datetime.datetime) -> str:

@@ -52,6 +52,15 @@ def test_the_page_is_never_wider_than_its_window(page: Page, width: int) -> None
 
 
 @pytest.mark.parametrize("width", [320, 390])
+def test_no_option_of_a_command_is_broken(page: Page, width: int) -> None:
+    page.resize(width)
+    lines = page.evaluate("[...document.querySelectorAll('.replay .whole')].map(e => e.getClientRects().length)")
+    assert set(lines) == {1}
+    command = page.evaluate("document.querySelector('header .replay code').textContent")
+    assert command == LONG
+
+
+@pytest.mark.parametrize("width", [320, 390])
 def test_the_notes_of_a_night_are_read_without_scrolling(page: Page, width: int) -> None:
     page.resize(width)
     rights = page.evaluate("[...document.querySelectorAll('.notes span')].map(e => e.getBoundingClientRect().right)")

@@ -11,7 +11,7 @@ from cutproof.harness.chaos.bank import Bank
 from cutproof.harness.chaos.job import ChaosRequest, run_night
 from cutproof.harness.chaos.subject_night import SubjectPart
 from cutproof.harness.cli.entry import main
-from cutproof.harness.runtime.exit_codes import ExitCode, HarnessFailed
+from cutproof.harness.runtime.exit_codes import ExitCode, HarnessFailed, UsageError
 from cutproof.harness.search.pool import Here
 from cutproof.reports.nights.files import JUNIT, NEW, PAGE, SUMMARY
 from unit.harness.subjects import Agreeing
@@ -50,11 +50,36 @@ def test_the_report_of_a_bank_is_its_page(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_a_page_that_cannot_be_written_is_told_and_the_night_is_in_the_bank(tmp_path: Path) -> None:
-    (tmp_path / "out").write_text("no folder", encoding="utf-8")
+    (tmp_path / "out" / PAGE).mkdir(parents=True)
     done = run_night(request(tmp_path, tmp_path / "out"), oracle=Agreeing())
     assert done.exit_code == ExitCode.HARNESS_FAILED
     assert str(tmp_path / "out") in done.page_failed
     assert (tmp_path / "bank/nights" / done.night.id / "night.json").exists()
+
+
+def test_a_place_where_no_page_can_stand_is_told_before_the_night(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("no folder", encoding="utf-8")
+    with pytest.raises(UsageError, match="out: it is no folder"):
+        run_night(request(tmp_path, tmp_path / "out"), oracle=Agreeing())
+    with Bank(tmp_path / "bank") as bank:
+        assert bank.nights == []
+
+
+def test_the_page_after_a_killed_night_does_not_show_the_night_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(part: SubjectPart) -> None:
+        raise Killed
+
+    run_night(request(tmp_path), oracle=Agreeing())
+    monkeypatch.setattr(SubjectPart, "run", killed)
+    with pytest.raises(Killed):
+        run_night(request(tmp_path), oracle=Agreeing())
+    summary = (tmp_path / "bank" / SUMMARY).read_text(encoding="utf-8")
+    assert summary.startswith("## ❌ The last night did not run to its end: find out why.\n")
 
 
 def test_a_night_that_the_environment_ends_is_on_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

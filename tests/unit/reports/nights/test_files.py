@@ -98,6 +98,9 @@ SHORT = {"subjects": [banks.subject_night(1, shortfalls=["drain: 0 scenarios."])
         ("nx", {"unshrunk": 2}, "2 failing scenarios left"),
         ("no", {"unshrunk": 2, "exit_code": 1}, "2 failing scenarios left"),
         ("no", {"exit_code": 4}, "Repair the job"),
+        ("no", {"exit_code": None, "ended": None}, "did not run to its end"),
+        ("no", {"put_aside": 1}, "1 file of the bank could not be read"),
+        ("no", {"unshrunk": 3, "unshrunk_elsewhere": 1}, "2 failing scenarios left"),
     ],
 )
 def test_a_failure_of_an_earlier_night_hides_nothing_that_went_wrong_besides(
@@ -105,6 +108,12 @@ def test_a_failure_of_an_earlier_night_hides_nothing_that_went_wrong_besides(
 ) -> None:
     """The exit code of a night with failures is 1, whatever else happened in it."""
     assert named in files({"it": letters}, **last)[NEW]
+
+
+def test_failing_scenarios_that_wait_for_a_night_of_another_subject_are_not_new_each_night() -> None:
+    waiting = files({"it": "no"}, unshrunk=2, unshrunk_elsewhere=2)
+    assert waiting[NEW] == ""
+    assert "2 failing scenarios of earlier nights can be shrunk only by a night that tests" in waiting[SUMMARY]
 
 
 def test_a_night_that_falls_short_as_the_one_before_is_not_new() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cutproof.reports.nights.lives import Life
+from cutproof.reports.nights.lives import Life, fixed_before
 from cutproof.reports.nights.view import NightsView, view_of
 from cutproof.reports.nights.words import subject_of
 from unit.reports.nights import banks
@@ -99,6 +99,25 @@ FIXED_BEFORE = "It was fixed on 2026-02-04."
 )
 def test_a_life_in_words(letters: str, words: str) -> None:
     assert life(letters).words == f"Found on 2026-02-03. {words}".strip()
+
+
+def test_nights_of_one_day_are_told_apart_by_their_minute() -> None:
+    early, late = banks.night(0, [banks.replay("it", "n")]), banks.night(1, [banks.replay("it", "o")])
+    late = msgspec.structs.replace(late, began=banks.FIRST.replace(hour=4))
+    words = view_of([early, late], [banks.failure("it")]).lives[0].words
+    assert words.startswith("Found on 2026-02-03 02:17. ")
+    assert words.endswith("Fixed since 2026-02-03 04:17.")
+
+
+def test_a_failure_that_a_later_night_shrank_has_both_days() -> None:
+    nights = [banks.night(0), banks.night(1, [banks.replay("it", "n")])]
+    life = view_of(nights, [banks.failure("it")]).lives[0]
+    assert (life.standing, life.words) == ("new", "Found on 2026-02-03, shrunk on 2026-02-04.")
+
+
+def test_what_an_earlier_night_found_fixed_is_told_from_what_the_last_one_did() -> None:
+    assert fixed_before(banks.told({"a": "noo", "b": "nxo", "c": "nox", "d": "no ", "e": "no?o"})[0]) == {"e"}
+    assert fixed_before(banks.told({"a": "noo", "b": "nxo", "c": "nox", "d": "no "})[0]) == {"a"}
 
 
 def test_a_fixed_failure_that_is_still_listed_as_known_says_so() -> None:

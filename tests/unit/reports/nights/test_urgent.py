@@ -53,6 +53,10 @@ def short(**fields: Any) -> Any:
         ({"subjects": short(failures=["Toxiproxy did not start."])}, "failed", "failed"),
         ({"exit_code": 3}, "short", "short"),
         ({"subjects": short(shortfalls=["drain: 0 scenarios."])}, "short", "short"),
+        ({"unshrunk": 2}, "unshrunk", "short"),
+        ({"unshrunk": 2, "unshrunk_elsewhere": 2}, "unshrunk", "short"),
+        ({"exit_code": 1, "unshrunk": 2, "unshrunk_elsewhere": 2}, "failed", "failed"),
+        ({"put_aside": 1}, "damaged", "short"),
         ({}, "held", "held"),
     ],
 )
@@ -70,6 +74,10 @@ def test_a_failure_goes_before_a_night_that_was_cut_off_if_that_night_saw_it() -
 def test_a_night_without_a_judged_scenario_holds_nothing() -> None:
     empty = banks.night(0, subjects=[banks.subject_night(0, run=0, scenarios=ScenarioCounts())])
     assert view_of([empty], []).urgent.kind == "empty"
+
+
+def test_a_night_that_was_too_short_to_be_judged_says_so() -> None:
+    assert urgent({"a": "no"}, unjudged="The run had 80 of the 50,000 scenarios.").more.startswith("The run had 80 of")
 
 
 def test_without_a_night_there_is_nothing_to_say() -> None:
@@ -91,6 +99,29 @@ def test_the_last_night_in_one_sentence() -> None:
         "The night of 2026-02-04 02:17 UTC ran 1,000 scenarios on simulated in 2 h: "
         "1 failure is new, 1 still fails, 1 is flaky, 1 is fixed."
     )
+
+
+def test_a_night_that_was_cut_off_is_named_by_the_next() -> None:
+    nights, failures = banks.told({"a": "noo"})
+    nights[1] = banks.night(1, nights[1].replays, ended=None, exit_code=None)
+    rows = view_of(nights, failures).nights
+    assert [row.notes for row in rows] == [
+        ("The night before it, of 2026-02-04 02:17 UTC, did not run to its end.",), (), ()
+    ]  # fmt: skip
+
+
+def test_the_table_has_the_same_speed_as_the_trend() -> None:
+    subject = banks.subject_night(0, run=90, seconds=60.0, scenarios_per_second=4.5)
+    other = banks.subject_night(0, run=30, subject="processes", scenarios_per_second=3.0)
+    silent = banks.subject_night(0, run=30, subject="kafka", scenarios_per_second=0.0)
+    view = view_of([banks.night(0, subjects=[subject, other, silent])], [])
+    assert view.nights[0].per_second == "4.0"
+    assert [one.charts[0].title == "Scenarios a second" for one in view.subjects] == [True, True, False]
+
+
+def test_the_name_of_a_file_at_the_begin_of_a_note_keeps_its_letters() -> None:
+    night = banks.night(0, words=["bank/failures/a1 is cut off", "the clock went back"])
+    assert view_of([night], []).nights[0].notes == ("bank/failures/a1 is cut off.", "The clock went back.")
 
 
 def test_a_clock_that_went_back_gives_no_negative_time() -> None:
