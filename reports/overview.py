@@ -52,13 +52,23 @@ def violated(summary: Summary) -> list[str]:
     return names + [name for name, wrong in companions.items() if wrong]
 
 
+def _violated_in_replays(summary: Summary) -> list[str]:
+    """The invariants of counterexamples that are not known: a night counts only the scenarios that it has drawn."""
+    return list(dict.fromkeys(one.invariant for one in summary.counterexamples if not one.known))
+
+
+def _were_violated(names: list[str]) -> str:
+    return f"{_listed(names)} {'was' if len(names) == 1 else 'were'} violated."
+
+
 def headline(summary: Summary) -> str:
     """The run in one sentence, the worst first."""
-    names = violated(summary)
-    if names:
-        return f"{_listed(names)} {'was' if len(names) == 1 else 'were'} violated."
+    if names := violated(summary):
+        return _were_violated(names)
     if summary.oracle.disagreements or summary.failures:
         return "The harness failed, so nothing is certain."
+    if names := _violated_in_replays(summary):
+        return _were_violated(names)
     if summary.interrupted:
         return "Interrupted: nothing was violated until then."
     if not summary.scenarios.run:
@@ -76,6 +86,8 @@ def outcome(summary: Summary) -> str:
         return "violated"
     if summary.oracle.disagreements or summary.failures:
         return "failed"
+    if _violated_in_replays(summary):
+        return "violated"
     short = summary.shortfalls or summary.interrupted or not summary.scenarios.held
     return "short" if short else "held"
 

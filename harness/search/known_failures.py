@@ -23,6 +23,7 @@ from ..scenario.reading import toml_of
 
 FILE = "known-failures.toml"
 WHAT = "a file of known failures"
+FORM = "it has a table [[failure]] for each, with invariant, expires and reason"
 
 
 class KnownFailure(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -100,7 +101,7 @@ def read(path: Path | None, today: datetime.date | None = None) -> KnownFailures
     try:
         decoded = msgspec.convert(table, _File)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{path} is not {WHAT}: {error}") from error
+        raise UsageError(f"{path} is not {WHAT}: {error}; {FORM}") from error
     for number, known in enumerate(decoded.failure, start=1):
         if not known.reason.strip():
             raise UsageError(f"{path}, failure {number}: it needs a reason")

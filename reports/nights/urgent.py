@@ -99,7 +99,12 @@ def _story(life: Life) -> str:
 
 
 def _unfinished(last: Night) -> Urgent | None:
+    violated = sum(one.scenarios.violated for one in last.subjects)
     so_far = "Nothing new was found until then."
+    if violated:
+        so_far = f"Until then {plural(violated, 'scenario')} failed; what is new among them is still to be shrunk."
+    if last.ended is None and not last.subjects:
+        so_far = "This page was written at its begin; `cutproof report` writes it again from the bank."
     if last.ended is None or last.exit_code is None:
         budget = took(last.budget_s)
         had = f" with a budget of {budget}; until that is over, it may still be running" if last.budget_s else ""
@@ -167,12 +172,13 @@ def _left(last: Night) -> Urgent | None:
         return None
     if last.unshrunk > last.unshrunk_elsewhere:
         return _to_shrink(last.unshrunk - last.unshrunk_elsewhere, "short")
-    left, are = plural(last.unshrunk, "failing scenario"), "is" if last.unshrunk == 1 else "are"
+    left = plural(last.unshrunk, "failing scenario")
+    they, are = ("It", "is") if last.unshrunk == 1 else ("They", "are")
     return Urgent(
         kind="unshrunk",
         outcome="short",
         headline=f"Nothing failed, but {left} of earlier nights {are} still to be shrunk.",
-        more="The last night did not test the subject, or did not plant the defect, with which that failed.",
+        more=f"{they} failed on a subject, or with a planted defect, that the last night did not test.",
     )
 
 

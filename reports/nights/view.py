@@ -179,7 +179,7 @@ def left_elsewhere(night: Night) -> str:
 def lead(view: NightsView) -> str:
     """The last night in one sentence."""
     last = view.last
-    if last is None:
+    if last is None or (last.night.ended is None and not last.night.subjects):
         return ""
     subjects = list(dict.fromkeys(subject_of(one.subject, one.defect) for one in last.night.subjects))
     on = "" if not subjects else f" on {in_a_row(subjects)}" if len(subjects) <= 3 else f" on {len(subjects)} subjects"

@@ -60,6 +60,14 @@ def test_a_known_failure_is_no_violation_but_stays_in_sight() -> None:
     assert {line.name: line.verdict for line in invariant_lines(summary)} == {"order": "known", "progress": "violated"}
 
 
+def test_a_night_whose_replays_alone_failed_has_not_held() -> None:
+    replayed = msgspec.structs.replace(_known("order"), known="")
+    night = Summary(scenarios=HELD, counterexamples=[replayed])
+    assert (headline(night), outcome(night)) == ("order was violated.", "violated")
+    assert outcome(Summary(scenarios=HELD, counterexamples=[replayed], failures=["x"])) == "failed"
+    assert outcome(Summary(scenarios=HELD, counterexamples=[_known("order")])) == "held"
+
+
 def test_violated_invariants_come_first() -> None:
     lines = invariant_lines(stories.summary())
     assert [line.name for line in lines][:3] == ["consistent-cut", "exactly-once", "no-data-loss"]

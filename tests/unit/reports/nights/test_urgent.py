@@ -76,6 +76,20 @@ def test_a_night_without_a_judged_scenario_holds_nothing() -> None:
     assert view_of([empty], []).urgent.kind == "empty"
 
 
+@pytest.mark.parametrize("last", [{"exit_code": 130}, {"ended": None, "exit_code": None}])
+def test_a_night_that_was_ended_amid_failing_scenarios_does_not_say_that_it_found_nothing(last: dict[str, Any]) -> None:
+    failing = [banks.subject_night(1, scenarios=ScenarioCounts(run=9, held=6, violated=3))]
+    assert "Until then 3 scenarios failed" in urgent({"a": "no"}, subjects=failing, **last).more
+    assert "Nothing new was found until then." in urgent({"a": "no"}, **last).more
+
+
+def test_the_page_of_a_night_that_has_only_begun_says_nothing_of_what_it_found() -> None:
+    begun = view_of(*banks.told({"a": "n "}, subjects=[], ended=None, exit_code=None))
+    assert "written at its begin" in begun.urgent.more
+    assert "until then" not in begun.urgent.more
+    assert lead(begun) == ""
+
+
 def test_a_night_that_was_too_short_to_be_judged_says_so() -> None:
     assert urgent({"a": "no"}, unjudged="The run had 80 of the 50,000 scenarios.").more.startswith("The run had 80 of")
 
