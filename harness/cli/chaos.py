@@ -205,6 +205,7 @@ def _print(done: NightDone, bank: Path, options: argparse.Namespace, output: Out
         f"{counts.new} new",
         f"{counts.still_failing} still failing",
         f"{counts.flaky} flaky",
+        *((f"{counts.known} of these known",) if counts.known else ()),
         f"{counts.fixed - before} fixed",
         *((f"{before} fixed before",) if before else ()),
         f"{counts.not_reached} no longer reached",

@@ -45,7 +45,7 @@ class NightRow(Value, kw_only=True):
     """held, violated, short or failed"""
     seen: Seens
     found: tuple[str, ...]
-    """the ids of the failures that are new"""
+    """the ids of the failures that are new, and not known"""
     notes: tuple[str, ...]
     """what went wrong or fell short, and what a reader has to know besides; each in one sentence"""
 
@@ -138,7 +138,7 @@ def _row(number: int, night: Night, counts: Mapping[str, int], before: Night | N
         exit=exit_in_words(night.exit_code),
         outcome=_outcome(night),
         seen=Seens(**counts),
-        found=tuple(one.failure for one in night.replays if one.status == "new"),
+        found=tuple(one.failure for one in night.replays if one.status == "new" and not one.known),
         notes=_notes(night, before),
     )
 

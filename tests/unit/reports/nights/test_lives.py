@@ -120,6 +120,12 @@ def test_what_an_earlier_night_found_fixed_is_told_from_what_the_last_one_did() 
     assert fixed_before(banks.told({"a": "noo", "b": "nxo", "c": "nox", "d": "no "})[0]) == {"a"}
 
 
+def test_a_failure_that_is_known_from_its_first_night_on_is_not_named_as_new() -> None:
+    nights = [banks.night(0, [banks.replay("it", "n", known="ENGINE-1")])]
+    row = view_of(nights, [banks.failure("it")]).nights[0]
+    assert (row.found, row.seen.new, row.seen.known) == ((), 0, 1)
+
+
 def test_a_fixed_failure_that_is_still_listed_as_known_says_so() -> None:
     nights = [banks.night(0, [banks.replay("it", "n")]), banks.night(1, [banks.replay("it", "o", known="a bug")])]
     found = view_of(nights, [banks.failure("it")]).lives[0]
