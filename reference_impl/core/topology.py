@@ -122,14 +122,14 @@ class JobGraph:
     def laid_out(self, parallelism: Mapping[str, int]) -> JobGraph:
         """The same job at another parallelism of some operators.
 
-        Raises InvalidGraph for an unknown operator, for a parallelism below 1 or above the
-        number of key groups, and if a forward edge would join unequal parallelisms.
+        Raises InvalidGraph for an unknown operator, for a parallelism below 1, and if a forward edge would join unequal
+        parallelisms.  A job may begin with more subtasks of an operator than there are key groups: some then own none.
         """
         for name, number in parallelism.items():
             if name not in self._by_name:
                 raise InvalidGraph(f"{name!r} is no operator of the job")
-            if not 1 <= number <= self.key_groups:
-                raise InvalidGraph(f"{name} cannot have a parallelism of {number}; it can be 1 to {self.key_groups}")
+            if number < 1:
+                raise InvalidGraph(f"{name} cannot have a parallelism of {number}")
         specs = [
             msgspec.structs.replace(spec, parallelism=parallelism.get(spec.name, spec.parallelism))
             for spec in self.operators
