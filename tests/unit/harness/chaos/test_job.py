@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from cutproof.harness.search.oracle import Examined, Oracle
 from cutproof.harness.search.pool import Here
 from cutproof.harness.shrink.on_subject import shrink_on
 from cutproof.reports.nights.model import Night
+from unit.harness.chaos import banks
 from unit.harness.chaos.banks import failure
 from unit.harness.chaos.defective import DEFECTIVE, Defective
 from unit.harness.scenarios import chain
@@ -161,6 +163,32 @@ def test_a_known_failure_keeps_the_night_green(tmp_path: Path) -> None:
     assert again.exit_code == ExitCode.HELD
     assert again.summary.bank.known == again.summary.bank.still_failing > 0
     assert all(one.expires is not None and "ENGINE-1" in one.known for one in again.night.replays)
+
+
+def test_a_night_says_what_it_could_not_shrink_or_read_and_that_it_was_too_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Defective, "planted", ())
+    with Bank(tmp_path) as bank:
+        before = banks.night()
+        bank.write_night(before)
+        bank.add_unshrunk(banks.unshrunk(before))
+    broken = tmp_path / "failures/abcdefabcdef/failure.json"
+    broken.parent.mkdir()
+    broken.write_text("{", encoding="utf-8")
+    done = night(tmp_path, scenarios=1).night
+    assert (done.unshrunk, done.unshrunk_elsewhere, done.put_aside) == (1, 1, 1)
+    assert done.unjudged.startswith("The run had 1 of the ")
+
+
+def test_the_wait_for_pyspark_is_no_part_of_the_speed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(Agreeing):
+        def wait(self) -> None:
+            time.sleep(0.6)
+
+    monkeypatch.setattr(Defective, "planted", ())
+    done = night(tmp_path, scenarios=2, oracle=Slow())
+    assert done.night.subjects[0].scenarios_per_second == done.summary.scenarios_per_second > 0
 
 
 def test_bad_input_leaves_no_night(tmp_path: Path) -> None:
