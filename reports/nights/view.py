@@ -185,6 +185,8 @@ def lead(view: NightsView) -> str:
     on = "" if not subjects else f" on {in_a_row(subjects)}" if len(subjects) <= 3 else f" on {len(subjects)} subjects"
     lasted = "" if last.took == "–" else f" in {last.took}"
     ran = f"The night of {last.began} UTC ran {plural(last.scenarios, 'scenario')}{on}{lasted}"
+    if last.violated and last.seen == Seens():
+        return f"{ran}: {plural(last.violated, 'scenario')} failed, and no failure of the bank has changed."
     return f"{ran}: {seen_in_words(last.seen)}."
 
 

@@ -80,6 +80,9 @@ def test_a_night_without_a_judged_scenario_holds_nothing() -> None:
 def test_a_night_that_was_ended_amid_failing_scenarios_does_not_say_that_it_found_nothing(last: dict[str, Any]) -> None:
     failing = [banks.subject_night(1, scenarios=ScenarioCounts(run=9, held=6, violated=3))]
     assert "Until then 3 scenarios failed" in urgent({"a": "no"}, subjects=failing, **last).more
+    assert lead(view_of(*banks.told({}, subjects=failing, **last))).endswith(
+        ": 3 scenarios failed, and no failure of the bank has changed."
+    )
     assert "Nothing new was found until then." in urgent({"a": "no"}, **last).more
 
 
