@@ -9,7 +9,7 @@ from ..model import Value
 from ..words import plural, took
 from .lives import Life
 from .model import Night
-from .words import GROUPS, Standing, exit_in_words, minute, name_of
+from .words import GROUPS, Standing, exit_in_words, minute, name_of, sentence
 
 Outcome = Literal["held", "violated", "short", "failed"]
 
@@ -198,7 +198,7 @@ def _short(last: Night) -> Urgent | None:
             kind="short",
             outcome="short",
             headline="Nothing failed, but the last night fell short of what it had to show.",
-            more=shortfalls[0] if len(shortfalls) == 1 else "",
+            more=sentence(shortfalls[0]) if len(shortfalls) == 1 else "",
         )
     if not any(one.scenarios.held for one in last.subjects) and not last.replays:
         return Urgent(kind="empty", outcome="short", headline="The last night judged nothing: give it more time.")
