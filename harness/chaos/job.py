@@ -29,6 +29,7 @@ from ..search.profiles import profile_called, unjudged
 from ..search.summary import Tally
 from ..search.verification import Request, plan_of
 from ..search.worker import check_given
+from ..spread.pool import demand_spreadable
 from ..subject.names import check_capabilities, subject_called
 from ..subject.not_run import in_sentences
 from ..subject.not_tried import not_tried
@@ -61,6 +62,8 @@ class ChaosRequest(msgspec.Struct, frozen=True, kw_only=True):
     out: Path | None = None
     """the folder of the page of the nights; None: the bank"""
     workers: int | None = None
+    master: str | None = None
+    """the master of a Spark cluster whose executors run and shrink the scenarios; None: worker processes do"""
 
 
 class BankCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,7 +115,11 @@ def run_night(
     oracle: Oracle | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> NightDone:
-    """One night.  Raises CutproofError for bad input, and if the bank cannot be written."""
+    """One night.  Raises CutproofError for bad input, and if the bank cannot be written.
+
+    With a master, each subject must be able to run on executors; a cluster that fails ends the exploration, not the
+    night.
+    """
     from ... import __version__
 
     began = time.monotonic()
@@ -124,7 +131,7 @@ def run_night(
         known_file = request.known
         known_failures.read(known_file)  # before the night begins: a mistake in it must not end one
         _make_folder(request.out)
-        log = NightLog(bank, version=__version__, budget_s=request.seconds)
+        log = NightLog(bank, version=__version__, budget_s=request.seconds, master=request.master)
         known = known_failures.read(known_file, log.today)
         log.add_words(_of_other_subjects(bank, request.subjects))
         for words in log.night.words:
@@ -159,9 +166,21 @@ def _made(name: str, request: ChaosRequest, progress: Progress) -> Iterator[Subj
     with closing(subject_called(name, request.defect)) as subject:
         check_capabilities(subject, name)
         check(subject)
+        if request.master is not None:
+            _demand_spreadable(subject, name, request)
         prepare(subject, progress)
         check_given(_share(request, request.subjects.index(name), subject, 0.0).plan, subject.capabilities)
         yield subject
+
+
+def _demand_spreadable(subject: Subject, name: str, request: ChaosRequest) -> None:
+    """Raise UsageError if one subject of a night on a cluster cannot run there: none of them is tested."""
+    try:
+        demand_spreadable(subject, name)
+    except UsageError as error:
+        if len(request.subjects) == 1:
+            raise
+        raise UsageError(f"{error}, or test {name} in a night of its own without it") from None
 
 
 def _share(request: ChaosRequest, place: int, subject: Subject, seconds: float) -> Share:
@@ -182,6 +201,7 @@ def _share(request: ChaosRequest, place: int, subject: Subject, seconds: float) 
         seconds=seconds,
         scenarios=request.scenarios,
         workers=request.workers,
+        master=request.master,
     )
 
 
@@ -301,7 +321,7 @@ def _summary(
         not_run=not_run,
         failures=[
             *in_sentences(not_run),
-            *(failure for one in records for failure in one.failures),
+            *dict.fromkeys(failure for one in records for failure in one.failures),
             *contradictions,
         ],
     )

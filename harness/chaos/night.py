@@ -17,7 +17,15 @@ from .bank import Bank
 class NightLog:
     """A night of a bank."""
 
-    def __init__(self, bank: Bank, *, version: str, budget_s: float, now: datetime.datetime | None = None) -> None:
+    def __init__(
+        self,
+        bank: Bank,
+        *,
+        version: str,
+        budget_s: float,
+        master: str | None = None,
+        now: datetime.datetime | None = None,
+    ) -> None:
         """Begin a night, and write it; `now` is the time in UTC, as a test sets it."""
         self._bank = bank
         began = now or datetime.datetime.now(tz=datetime.UTC)
@@ -33,7 +41,7 @@ class NightLog:
             order=max(order, last.order + 1) if last is not None else order,
             began=began,
             version=version,
-            machine=f"{platform.node() or 'a machine without a name'}, {os.cpu_count() or 1} cores",
+            machine=_machine(master),
             budget_s=budget_s,
             words=words,
             put_aside=len(bank.remarks),
@@ -76,3 +84,8 @@ class NightLog:
         ended = now or datetime.datetime.now(tz=datetime.UTC)
         self.night = replace(self.night, ended=ended, exit_code=exit_code, unshrunk=left)
         self._bank.write_night(self.night, durable=True)
+
+
+def _machine(master: str | None) -> str:
+    here = f"{platform.node() or 'a machine without a name'}, {os.cpu_count() or 1} cores"
+    return here if master is None else f"{here}; scenarios on {master}"

@@ -12,6 +12,7 @@ LEAST_S = 3.0
 """a shorter rest is not worth another search"""
 FIRST_SLICE, LEAST_SLICE, SLICE = 2_000, 1_000, 20_000
 """scenarios after which what was found is shrunk: of the first slice, and the bounds of the others"""
+ROUNDS = 5
 FAILING = 500
 """about how many failing scenarios a slice may have: their histories are kept in memory until its end"""
 
@@ -21,11 +22,15 @@ def share_s(left_s: float, subjects_left: int) -> float:
     return max(0.0, left_s) / max(1, subjects_left)
 
 
-def slice_after(run: int, violated: int) -> int:
-    """The scenarios of the next slice, after so many scenarios and violated ones."""
+def slice_after(run: int, violated: int, at_once: int = 0) -> int:
+    """The scenarios of the next slice, after so many scenarios and violated ones.
+
+    `at_once`: the scenarios that workers have been given at a time.  At the end of a slice workers wait for the slowest
+    of them, so a slice is `ROUNDS` times as large, if few scenarios fail.
+    """
     if not run:
         return FIRST_SLICE
-    return max(LEAST_SLICE, min(SLICE, FAILING * run // max(1, violated)))
+    return max(LEAST_SLICE, min(max(SLICE, ROUNDS * at_once), FAILING * run // max(1, violated)))
 
 
 def in_words(seconds: float, subjects: Sequence[str]) -> list[str]:

@@ -93,7 +93,7 @@ class Shrinking:
         `unconfirmed`: by index the scenarios of this night that PySpark has not confirmed, and why.
         """
         self._drop_unconfirmed(unconfirmed)
-        while not self._interruption.came and (time.monotonic() < deadline or not self._began):
+        while not (self._interruption.came or self._pool.lost) and (time.monotonic() < deadline or not self._began):
             chosen = self._chosen()
             if not chosen:
                 return
@@ -190,11 +190,17 @@ class Shrinking:
         if found.interrupted:
             self._attempted.difference_update(chosen)
             return
-        self.failures += found.failures
+        lost = self._pool.lost
+        self.failures += [lost] if lost else found.failures
         for path, one in shown.items():
             invariant, _ = violation_of(one.outcome, self._first)
             finding = findings.get(f"{invariant}-{one.outcome.index}")
-            if finding is not None and (finding.confirmed or finding.counterexample.seconds_to_shrink == 0):
+            if finding is None:
+                continue
+            unshrunk = finding.counterexample.seconds_to_shrink == 0
+            if unshrunk and lost:
+                self._attempted.discard(path)  # the next night shrinks it
+            elif unshrunk or finding.confirmed:
                 self._take(path, one, finding)
 
     def _still_shows(self, path: Path, one: Unshrunk) -> bool:

@@ -20,16 +20,17 @@ from ..runtime.interruption import Interruption
 from ..runtime.progress import Progress
 from ..scenario.model import Scenario
 from ..scenario.slices import sliced
-from ..search.campaign import REAL_TIME_WORKERS, TARGETS_NAMED, WORKERS, promised_by
+from ..search.campaign import CHUNK_OF_A_TASK, REAL_TIME_WORKERS, TARGETS_NAMED, WORKERS, promised_by
 from ..search.coverage import in_a_table, in_words, possible_targets
 from ..search.known_failures import KnownFailures
 from ..search.oracle import Oracle, put
 from ..search.pool import Here, Pool, Processes
 from ..search.profiles import Profile, shortfalls, unjudged
-from ..search.search import CHUNK, Budget, Found, Search
+from ..search.search import CHUNK, CHUNKS_PER_WORKER, Budget, Found, Search
 from ..search.stops import never_hit
 from ..search.summary import Tally
 from ..search.worker import Plan, full_drawing
+from ..spread.pool import SparkPool
 from ..subject.port import DrawingItself, Subject, asks_pyspark
 from . import plan as division
 from .bank import Bank, BankFailed
@@ -59,6 +60,7 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     scenarios: int | None = None
     workers: int | None = None
+    master: str | None = None
 
 
 class SubjectDone(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,10 +137,10 @@ class SubjectPart:
     def run(self) -> SubjectDone:
         """Everything, or after an interruption what was done by then; raises CutproofError if the bank or the
         environment failed, after what was done is written."""
+        pool = self._pool()  # first: the oracle takes the session of the pool's cluster
         self._oracle.start()
-        pool = self._pool()
         try:
-            self._replay()
+            self._replay(pool)
             self._explore(pool)
         except KeyboardInterrupt:
             self._interruption.came = True
@@ -153,12 +155,14 @@ class SubjectPart:
         return self._done()
 
     def _pool(self) -> Pool:
+        if self._share.master is not None:
+            return SparkPool(self._plan, self._share.master)
         workers = self._share.workers or (REAL_TIME_WORKERS if self._real_time else WORKERS)
         return Here(self._plan, self._subject) if asks_pyspark(self._subject) else Processes(self._plan, workers)
 
     # replays
 
-    def _replay(self) -> None:
+    def _replay(self, pool: Pool) -> None:
         mine = [one for one in self._bank.failures.values() if one.subject == self._plan.subject]
         if not mine:
             return
@@ -177,7 +181,7 @@ class SubjectPart:
             self._log.add_replay(with_known(one.replay, failure, self._known))
             self._progress.advance(len(seen))
         self._log.change(not_replayed=[*self._log.night.not_replayed, *late])
-        self._ask(list(seen.values()))
+        self._ask(list(seen.values()), pool)
         shown = (failure for failure in mine if failure.id in seen and seen[failure.id].replay.status in CURRENT)
         self._seen += [counterexample_of(failure, self._known) for failure in shown]
 
@@ -187,8 +191,8 @@ class SubjectPart:
         missed = set(nights[-2].not_replayed) if len(nights) > 1 else set()
         return sorted(failures, key=lambda one: (one.id not in missed, one.found, one.id))
 
-    def _ask(self, seen: Sequence[Seen]) -> None:
-        """Have PySpark judge the replays too; raises HarnessFailed if it cannot."""
+    def _ask(self, seen: Sequence[Seen], pool: Pool) -> None:
+        """Have PySpark judge the replays too, if it can."""
         asked = [(one, put(one.result)) for one in seen if one.result is not None]
         if not asked:
             return
@@ -199,7 +203,8 @@ class SubjectPart:
             except UsageError:
                 raise
             except CutproofError as error:
-                self._failures.append(f"{one_line(error)}: the replays have one judge ({SPARK_FAILED})")
+                why = f"{one_line(error)}: the replays have one judge ({SPARK_FAILED})"
+                self._failures.append(pool.lost or why)
                 return
         self._seconds["oracle"] += examined.seconds
         self._confirmed.update(one.replay.failure for one, _ in asked)
@@ -254,6 +259,8 @@ class SubjectPart:
                 shrinking.work(self._deadline, found.unconfirmed)
                 if found.tally.run + found.tally.undriven == before:
                     return  # nothing can be run any more
+                if pool.lost:
+                    break
             shrinking.drop_explained()
             self._confirmed_left = bool(shrinking.waiting())
         finally:
@@ -281,7 +288,8 @@ class SubjectPart:
         """Search on for so many seconds."""
         share = self._share
         counts = self._watch.counts
-        most = division.slice_after(counts.run, counts.violated)
+        chunk = self._chunk
+        most = division.slice_after(counts.run, counts.violated, CHUNKS_PER_WORKER * pool.workers * chunk)
         if share.scenarios is not None:
             most = min(most, share.scenarios - self._next)
         self._watch.begin()
@@ -292,7 +300,7 @@ class SubjectPart:
             folder=self._watch,
             progress=self._progress,
             interruption=self._interruption,
-            chunk=1 if self._real_time else CHUNK,
+            chunk=chunk,
             first=self._next,
             tally=self._tally,
         )
@@ -306,6 +314,12 @@ class SubjectPart:
             raise self._watch.error
         self._failures += found.failures
         return found
+
+    @property
+    def _chunk(self) -> int:
+        if self._share.master is not None:
+            return CHUNK_OF_A_TASK
+        return 1 if self._real_time else CHUNK
 
     def _origin(self, index: int) -> Origin:
         seed, profile = self._plan.seed, self._share.profile.name

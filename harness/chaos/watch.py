@@ -1,4 +1,8 @@
-"""What a night keeps of a search while it goes on: each chunk is counted, and what fails is in the bank at once."""
+"""What a night keeps of a search while it goes on: each chunk is counted, and what fails is in the bank at once.
+
+Of many scenarios that fail alike the first in the order of drawing are kept, in whatever order they come: so the bank
+does not depend on the number of workers, or on which of them was faster.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from ...reports.model import ScenarioCounts
@@ -34,6 +39,17 @@ CURVE = 200
 
 class BankLost(Exception):
     """The bank cannot be written any more; it ends the search, which reports any exception."""
+
+
+class _Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """A failing scenario that waits to be shrunk."""
+
+    index: int
+    violation: tuple[str, str]
+    kind: str
+    """whether known failures explain it, as in `WAITING`"""
+    names: frozenset[str]
+    """of its faults"""
 
 
 class Watch:
@@ -64,8 +80,8 @@ class Watch:
         self._new = set[CoverageTarget]()
         """targets that no earlier night has hit"""
         self._words = Counter[str]()
-        self._kept: dict[Path, tuple[tuple[str, str], str, frozenset[str]]] = {}
-        """by its file: the violation of a failing scenario that waits, whether it is explained, and its faults"""
+        self._kept: dict[Path, _Kept] = {}
+        """by their files the failing scenarios that wait"""
         self._began = time.perf_counter()
         self.hits = Counter[CoverageTarget]()
         self.transitions = TransitionTally(capabilities.transitions, learnt)
@@ -123,10 +139,14 @@ class Watch:
         violation = violation_of(outcome, self._first)
         kind = self._explained(violation, names)
         self._kept = {path: one for path, one in self._kept.items() if path in self._bank.unshrunk}
-        waiting = [one for one in self._kept.values() if one[:2] == (violation, kind)]
-        if len(waiting) >= WAITING[kind] or sum(one[2] == names for one in waiting) >= ALIKE:
+        waiting = [path for path, one in self._kept.items() if (one.violation, one.kind) == (violation, kind)]
+        alike = [path for path in waiting if self._kept[path].names == names]
+        rivals = alike if len(alike) >= ALIKE else waiting if len(waiting) >= WAITING[kind] else []
+        last = max(rivals, key=lambda path: self._kept[path].index, default=None)
+        if last is not None:
             self.not_kept += 1
-            return
+            if self._kept[last].index < outcome.index:
+                return
         path = self._bank.add_unshrunk(
             Unshrunk(
                 night=self._night,
@@ -137,7 +157,9 @@ class Watch:
                 outcome=replace(outcome, shown=None, history=outcome.history if self._real_time else None),
             )
         )
-        self._kept[path] = (violation, kind, names)
+        self._kept[path] = _Kept(index=outcome.index, violation=violation, kind=kind, names=names)
+        if last is not None:
+            self._bank.drop_unshrunk(last)
 
     def _explained(self, violation: tuple[str, str], names: frozenset[str]) -> str:
         """Whether known failures may be all that a scenario with these faults shows, as far as its faults say."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ...reports.words import plural
 from ..runtime.exit_codes import ExitCode, UsageError
-from .options import add_functions, count, duration, printed, progress_of, seed
+from .options import add_functions, add_master, count, duration, printed, progress_of, seed
 from .output import Output
 from .printing import print_summary
 
@@ -45,6 +45,7 @@ examples:
   cutproof chaos --bank bank --time 2h
   cutproof chaos --bank bank --time 1h --subject simulated --subject processes
   cutproof chaos --bank bank --time 8h --pipeline kafka --known-failures known.toml
+  cutproof chaos --bank bank --time 2h --master spark://host:7077
   cutproof chaos --bank bank --time 30s --defect A01     a planted defect, found and kept
   cutproof chaos merge bank other-machine/bank
   cutproof chaos init github --time 2h --subject processes
@@ -79,6 +80,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     night.add_argument(
         "--workers", metavar="N", type=count, help="scenarios that run at the same time (as suits the subject)"
     )
+    add_master(
+        night,
+        "run and shrink the scenarios on a Spark cluster instead of this machine's cores. Each subject must be able to "
+        "run there: `processes`, pipelines and others in real time are refused",
+    )
     tested = parser.add_argument_group("what is tested")
     tested.add_argument(
         "--subject",
@@ -109,13 +115,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
+    _refuse_with_master(options)
     if options.words:
         return _without_a_night(options, output)
     from ..chaos.job import run_night
     from ..chaos.plan import in_words
 
     request = _request(options)
-    output.say(f"seed {request.seed}, profile {request.profile}, bank {request.bank}")
+    where = f", on {request.master}" if request.master is not None else ""
+    output.say(f"seed {request.seed}, profile {request.profile}, bank {request.bank}{where}")
     for line in in_words(request.seconds, request.subjects):
         output.say(line)
     with progress_of(options) as progress:
@@ -162,7 +170,18 @@ def _request(options: argparse.Namespace) -> ChaosRequest:
         functions=tuple(options.functions),
         known=options.known_failures or known_failures.default(),
         workers=options.workers,
+        master=options.master,
     )
+
+
+def _refuse_with_master(options: argparse.Namespace) -> None:
+    """Raise UsageError for options that do not go with a cluster."""
+    if options.master is None:
+        return
+    if options.pipelines:
+        raise UsageError("--master does not go with --pipeline: a pipeline's processes run on this machine")
+    if options.workers is not None:
+        raise UsageError("--master does not go with --workers: as many scenarios run as the cluster has cores")
 
 
 def _pipeline(text: str) -> str:

@@ -76,6 +76,7 @@ def _passed_on(options: argparse.Namespace) -> list[str]:
         ("--known-failures", options.known_failures),
         ("--profile", options.profile if options.profile != "nightly" else None),
         ("--workers", options.workers),
+        ("--master", options.master),
     ]
     return [word for name, value in given if value is not None for word in (name, str(value))]
 

@@ -30,6 +30,10 @@ class Pool(Protocol):
     starts: bool
     """it has to start interpreters before it runs anything"""
 
+    @property
+    def lost(self) -> str:
+        """Why nothing can be run any more, in one line; empty if something can, or if this is not known."""
+
     def chunk(self, first: int, end: int) -> Future[Encoded]:
         """Scenarios `first` to `end` - 1; `chunk_of` decodes the result."""
 
@@ -54,6 +58,7 @@ class Processes:
     """Worker processes; they are spawned, so they inherit no lock and no thread of this process."""
 
     starts = True
+    lost = ""
 
     def __init__(self, plan: Plan, workers: int) -> None:
         self.workers = workers
@@ -89,6 +94,7 @@ class Here:
 
     workers = 1
     starts = False
+    lost = ""
 
     def __init__(self, plan: Plan, subject: Subject | None = None) -> None:
         self._worker = Worker(plan, subject)

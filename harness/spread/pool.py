@@ -94,6 +94,14 @@ class SparkPool:
         self._tasks_made = threading.Lock()
         self._serving = [in_background(self._serve) for _ in range(JOBS)]
 
+    @property
+    def lost(self) -> str:
+        """Why the session did not start, or why its cluster is gone; empty while neither is known."""
+        from ...properties.spark.session.session import lost
+
+        error = self._session.exception() if self._session.done() else None
+        return lost() or (str(error) if error is not None else "")
+
     def chunk(self, first: int, end: int) -> Future[Encoded]:
         row = {"first": first, "end": end, "shrink": None}
         return self._ask(row, lambda value, problem: Chunk(ended=problem) if value is None else value)

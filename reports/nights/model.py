@@ -157,7 +157,7 @@ class Night(Record, frozen=True, kw_only=True):
     """None: it is under way, or was cut off"""
     version: str = ""
     machine: str = ""
-    """name and cores of the machine"""
+    """name and cores of the machine, and the master of the Spark cluster that ran the scenarios, if one did"""
     budget_s: float = 0.0
     exit_code: int | None = None
     """as `cutproof chaos` ended; None if it did not"""

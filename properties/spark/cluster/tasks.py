@@ -93,6 +93,8 @@ class Tasks:
             asked = self._spark.createDataFrame(rows)
             answers = asked.mapInPandas(self._function, on_executor.ANSWERS).toArrow()
         except Exception as error:  # of Java, of Spark, or of the connection to Java
+            if self._executors() is None:
+                self._declare_ended()
             raise SparkUnavailable(lost() or f"Spark failed: {reason_of(error)}") from error
         columns = zip(answers["answer"].to_pylist(), answers["problem"].to_pylist(), strict=True)
         return [Answer(value, problem or "") for value, problem in columns]
@@ -110,23 +112,35 @@ class Tasks:
         """End the session once no executor has been there for too long, or once Spark has given up the cluster."""
         seen, had_any = time.monotonic(), False
         while not self._closed.wait(LOOK_S):
-            try:
-                java: Any = self._context._jsc.sc()
-                stopped, there = java.isStopped(), java.getExecutorMemoryStatus().size() - 1
-                idle = not self._context.statusTracker().getActiveJobsIds()
-            except (Py4JError, OSError, AttributeError):
-                stopped, there, idle = True, 0, True
+            there, idle = self._executors(), self._is_idle()
+            if there is None:
+                self._declare_ended()
+                return
             had_any = had_any or there > 0
             if there > 0 or idle:  # a cluster may take back executors that have nothing to do
                 seen = time.monotonic()
             bound = NO_EXECUTOR_S if had_any else FIRST_EXECUTOR_S
-            if stopped:
-                declare_lost(f"the Spark cluster {self._context.master} ended the application")
-                return
             if time.monotonic() - seen > bound:
                 had = "left" if had_any else "given"
                 declare_lost(f"the Spark cluster {self._context.master} has {had} no executor for {bound:g} s")
                 return
+
+    def _executors(self) -> int | None:
+        """How many executors there are; None once Spark has given up the cluster."""
+        try:
+            java: Any = self._context._jsc.sc()
+            return None if java.isStopped() else java.getExecutorMemoryStatus().size() - 1
+        except (Py4JError, OSError, AttributeError):
+            return None
+
+    def _is_idle(self) -> bool:
+        try:
+            return not self._context.statusTracker().getActiveJobsIds()
+        except (Py4JError, OSError, AttributeError):
+            return True
+
+    def _declare_ended(self) -> None:
+        declare_lost(f"the Spark cluster {self._context.master} ended the application")
 
 
 def reason_of(error: Exception) -> str:
