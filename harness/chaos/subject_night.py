@@ -260,6 +260,7 @@ class SubjectPart:
                 if found.tally.run + found.tally.undriven == before:
                     return  # nothing can be run any more
                 if pool.lost:
+                    self._failures.append(pool.lost)
                     break
             shrinking.drop_explained()
             self._confirmed_left = bool(shrinking.waiting())

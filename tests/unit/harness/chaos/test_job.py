@@ -5,20 +5,25 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from cutproof.harness.chaos import subject_night
+from cutproof.harness.chaos import subject_night, watch
 from cutproof.harness.chaos.bank import Bank
 from cutproof.harness.chaos.job import ChaosRequest, NightDone, run_night
 from cutproof.harness.chaos.shrinking import Shrinking
 from cutproof.harness.counterexamples import findings
 from cutproof.harness.runtime.exit_codes import ExitCode, HarnessFailed, UsageError
+from cutproof.harness.scenario.model import Scenario
 from cutproof.harness.search import worker
 from cutproof.harness.search.oracle import Examined, Oracle
-from cutproof.harness.search.pool import Here
-from cutproof.harness.shrink.on_subject import shrink_on
+from cutproof.harness.search.pool import Encoded, Here
+from cutproof.harness.search.worker import Chunk, Plan
+from cutproof.harness.shrink.on_subject import Seen, shrink_on
+from cutproof.harness.shrink.shrink import Shrunk
 from cutproof.reports.nights.model import Night
 from unit.harness.chaos import banks
 from unit.harness.chaos.banks import failure
@@ -40,12 +45,20 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def night(
-    bank: Path, *, seed: int = 3, scenarios: int = 5, oracle: Oracle | None = None, known: Path | None = None
+    bank: Path,
+    *,
+    seed: int = 3,
+    scenarios: int = 5,
+    oracle: Oracle | None = None,
+    known: Path | None = None,
+    subjects: tuple[str, ...] = (DEFECTIVE,),
+    master: str | None = None,
 ) -> NightDone:
     asked = ChaosRequest(
         bank=bank,
         seconds=600.0,
-        subjects=(DEFECTIVE,),
+        subjects=subjects,
+        master=master,
         seed=seed,
         profile="smoke",
         scenarios=scenarios,
@@ -152,6 +165,101 @@ def test_a_replay_with_one_judge_is_no_violation(tmp_path: Path) -> None:
     assert done.exit_code == ExitCode.HARNESS_FAILED
     assert any("no Java" in words for words in done.night.subjects[0].failures)
     assert "the night did not replay 1 failure of subjects that it does not test: processes" in done.night.words
+
+
+class Lost(Here):
+    """A cluster that is lost once it has run so many chunks."""
+
+    chunks = 0
+    late = False
+    """nobody knows it before a request fails"""
+    why = "the Spark cluster yarn ended the application"
+
+    def __init__(self, plan: Plan, _: str) -> None:
+        super().__init__(plan)
+        self._left = self.chunks
+
+    @property
+    def lost(self) -> str:  # type: ignore[override]
+        return "" if self._left >= (0 if self.late else 1) else self.why
+
+    def chunk(self, first: int, end: int) -> Future[Encoded]:
+        self._left -= 1
+        return super().chunk(first, end) if self._left >= 0 else _done(Chunk(ended=self.why))
+
+    def shrink(self, scenario: Scenario, invariant: str, difference: str, seen: Seen | None = None) -> Future[Shrunk]:
+        self._left -= 1
+        return (
+            super().shrink(scenario, invariant, difference, seen) if self._left >= 0 else _done(HarnessFailed(self.why))
+        )
+
+
+def _done(result: Chunk | HarnessFailed) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_exception(result) if isinstance(result, HarnessFailed) else future.set_result(result)
+    return future
+
+
+@pytest.mark.parametrize(("chunks", "late", "run"), [(2, True, 4), (3, False, 5), (3, True, 5)])
+def test_what_a_lost_cluster_has_not_shrunk_is_left_to_the_next_night(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunks: int, late: bool, run: int
+) -> None:
+    monkeypatch.setattr(subject_night, "SparkPool", Lost)
+    monkeypatch.setattr(subject_night, "CHUNK_OF_A_TASK", 2)
+    monkeypatch.setattr(Lost, "chunks", chunks)
+    monkeypatch.setattr(Lost, "late", late)
+    done = night(tmp_path, scenarios=5, master="yarn")
+    assert done.summary.scenarios.run == run, (
+        "the cluster was lost in the search, after it, or with the first shrinking"
+    )
+    assert done.exit_code == ExitCode.VIOLATED, "both judges saw violations before"
+    assert done.summary.failures == [Lost.why]
+    assert done.summary.bank.unshrunk > 0
+    with Bank(tmp_path) as bank:
+        assert bank.failures == {}, "none was kept as it was found"
+    again = night(tmp_path, seed=2, scenarios=1)
+    assert {one.shrunk for one in again.failures.values()} == {True}
+    assert again.summary.bank.unshrunk == 0
+
+
+def test_a_cluster_that_is_never_there_is_told_once_and_the_bank_is_replayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Gone(Agreeing):
+        def examine(self, questions: Sequence[bytes]) -> Examined:
+            raise HarnessFailed(Lost.why)
+
+    found = night(tmp_path, scenarios=2).failures
+    monkeypatch.setattr(subject_night, "SparkPool", Lost)
+    done = night(tmp_path, master="yarn", subjects=("simulated", DEFECTIVE), oracle=Gone())
+    assert done.exit_code == ExitCode.HARNESS_FAILED
+    assert done.summary.failures == [Lost.why]
+    assert done.summary.bank.still_failing == len(found) > 0
+    assert done.night.machine.endswith("scenarios on yarn")
+
+
+def test_of_scenarios_that_fail_alike_the_first_drawn_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Backwards(Here):
+        """Workers of which the last are the fastest."""
+
+        workers = 6
+
+        def chunk(self, first: int, end: int) -> Future[Encoded]:
+            return super().chunk(12 - end, 12 - first)
+
+    def left(bank: Path) -> set[int]:
+        with monkeypatch.context() as patch:
+            patch.setattr(Shrinking, "work", lambda *_: None)
+            night(bank, scenarios=12)
+        with Bank(bank) as kept:
+            return {one.outcome.index for one in kept.unshrunk.values()}
+
+    monkeypatch.setattr(subject_night, "CHUNK", 1)
+    monkeypatch.setitem(watch.WAITING, "unexplained", 2)
+    forwards = left(tmp_path / "1")
+    monkeypatch.setattr(subject_night, "Processes", lambda plan, _: Backwards(plan))
+    assert left(tmp_path / "2") == forwards
+    assert len(forwards) == 2
 
 
 def test_a_known_failure_keeps_the_night_green(tmp_path: Path) -> None:

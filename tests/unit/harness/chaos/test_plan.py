@@ -20,6 +20,12 @@ def test_slices_hold_few_failing_scenarios() -> None:
     assert slice_after(2_000, 2_000) == 1_000
 
 
+def test_slices_keep_many_workers_busy() -> None:
+    assert slice_after(2_000, 0, at_once=1_000) == 20_000
+    assert slice_after(2_000, 0, at_once=20_000) == 100_000
+    assert slice_after(2_000, 100, at_once=20_000) == 10_000, "histories of failing scenarios are in memory"
+
+
 @pytest.mark.parametrize(
     ("seconds", "words"), [(0.5, "0.5 s"), (30, "30 s"), (90, "1 min 30 s"), (5_400, "1 h 30 min"), (7_200, "2 h")]
 )

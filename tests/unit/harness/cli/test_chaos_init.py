@@ -47,6 +47,7 @@ def test_every_option_of_a_night_is_passed_on() -> None:
         "known-failures": "known.toml",
         "profile": "smoke",
         "workers": "2",
+        "master": "yarn",
     }
     own = {"bank", "out", "time", "seed"}
     assert set(values) == set(verb_parser("chaos").options) - own - {"help", "json", "quiet", "verbose"}
