@@ -46,6 +46,11 @@ def draw_guarantee(
     return choices.pick(table) if table else promise("exactly-once", "transactional", guarantees, sinks)
 
 
+def strongest(guarantees: Iterable[str]) -> str:
+    """The guarantee that promises most, whatever the order in which they come."""
+    return min(guarantees, key=GUARANTEES.index)
+
+
 def promise(guarantee: str, sink: str, guarantees: Iterable[str], sinks: Iterable[str]) -> tuple[str, str]:
     """The guarantee and the sink, or the nearest ones that the subject has; the guarantee counts first."""
     pairs = [(one, other) for one in guarantees for other in sinks if is_promised(one, other)]

@@ -18,7 +18,7 @@ from ..scenario.forecast import Forecast, forecast
 from ..scenario.model import AnyCommand, Resume, Scenario
 from ..subject.port import Capabilities
 from .choices import Choices
-from .engines import Tuning, draw_guarantee
+from .engines import Tuning, draw_guarantee, strongest
 from .faults.draw_faults import RESTARTING, at_some_step, draw_fault, possible
 from .situations import extras
 from .situations.local import local_stage
@@ -109,7 +109,7 @@ def _local(choices: Choices, frame: Frame) -> Stage | None:
 def _stage(choices: Choices, frame: Frame, lead: Lead) -> Stage:
     guarantee, sink = draw_guarantee(choices, guarantees=frame.guarantees, sinks=frame.sinks)
     if _NEEDS_TRANSACTIONS.intersection(lead) and "transactional" in frame.sinks:
-        guarantee, sink = max(frame.guarantees, key=("exactly-once",).count), "transactional"
+        guarantee, sink = strongest(frame.guarantees), "transactional"
     recipe = frame.recipe(
         idempotent=sink == "idempotent",
         least_records=LEAST_RECORDS,

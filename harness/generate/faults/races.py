@@ -13,7 +13,7 @@ from ....faults.plan import AnyFault, AtPoint, AtTime
 from ...scenario.forecast import Forecast
 from ...scenario.model import Perturbation, Savepoint, Scenario, StopWithSavepoint
 from ..choices import Choices
-from ..engines import Tuning
+from ..engines import Tuning, strongest
 from ..stage import Frame, stage_of
 from .draw_faults import at_some_time
 
@@ -96,9 +96,7 @@ def crash_before_commit(choices: Choices, frame: Frame) -> Scenario:
 def crash_after_reuse(choices: Choices, frame: Frame) -> Scenario:
     """A checkpoint does not complete because an acknowledgement is lost.  The sink goes on to reuse a transactional id,
     and a task dies at some time."""
-    tuning = Tuning(
-        concurrent=(1,), checkpoints=(3, 5), guarantees=(max(frame.guarantees, key=("exactly-once",).count),)
-    )
+    tuning = Tuning(concurrent=(1,), checkpoints=(3, 5), guarantees=(strongest(frame.guarantees),))
     stage = stage_of(choices, frame, frame.recipe(least_records=30), tuning, committing="writer", pooled_ids=True)
     target = stage.target
     number = choices.between(2, max(2, target.checkpoints))
