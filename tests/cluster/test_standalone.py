@@ -1,8 +1,10 @@
-"""Verifications on a standalone Spark cluster: a master and two workers of one core, as processes of this machine."""
+"""Verifications and nights on a standalone Spark cluster: a master and two workers of one core, as processes of this
+machine."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,13 +13,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from cluster import night
 from cluster.standalone import Cluster, cluster, processes_of
+from cutproof.harness.chaos import subject_night
+from cutproof.harness.chaos.bank import Bank
+from cutproof.harness.chaos.job import run_night
 from cutproof.harness.counterexamples.store import RunFolder, read_outcomes
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.search.campaign import verify_campaign
+from cutproof.harness.search.pool import Here
 from cutproof.harness.search.verification import Request, campaign_of
+from cutproof.reports.nights.model import Night
 from end_to_end.command_line import TIMEOUT_S, command, environment
 from unit.harness.subjects import Agreeing
 
@@ -153,3 +162,62 @@ def test_a_lost_cluster_is_told_in_one_line_and_what_was_done_is_kept(machines: 
     assert summary["failures"] == [why]
     assert "Traceback" not in stderr
     assert len(scenarios_of(tmp_path / "run")) == summary["scenarios"]["run"] > 0
+
+
+def last_night(bank: Path) -> Night:
+    """The night's record, while it goes on too."""
+    (path,) = bank.glob("nights/*/night.json")
+    return msgspec.json.decode(path.read_bytes(), type=Night)
+
+
+def wait_for_a_chunk(bank: Path) -> None:
+    there = (bank / "nights").glob
+    until(
+        lambda: any(one.scenarios.run for _ in there("2*") for one in last_night(bank).subjects), "nothing was judged"
+    )
+
+
+def what_does_not_depend_on_the_machine(bank: Path) -> object:
+    """What a night counted of each subject, and the failures of its bank with their scenarios."""
+    subjects = [(one.subject, one.seed, one.scenarios, one.hits, one.batches) for one in last_night(bank).subjects]
+    with Bank(bank) as kept:
+        assert (kept.unshrunk, kept.remarks) == ({}, [])
+        found = {one.id: (one.origin, one.story, kept.scenario(one.id)) for one in kept.failures.values()}
+    return subjects, found
+
+
+def test_a_worker_is_killed_in_a_night_and_the_bank_is_as_on_one_machine(
+    machines: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(night.__file__, tmp_path / "night.py")
+    there, here = tmp_path / "there", tmp_path / "here"
+    running = start(tmp_path, [sys.executable, "night.py", str(there), machines.master])
+    machines.wait_for_executor("two")
+    wait_for_a_chunk(there)
+    machines.kill("two")
+    assert sum(one.scenarios.run for one in last_night(there).subjects) < 2 * night.SCENARIOS, "nothing was left to do"
+    stdout, stderr = running.communicate(timeout=TIMEOUT_S)
+    assert running.returncode == 1, stderr
+    summary = json.loads(stdout)
+    assert (summary["failures"], summary["oracle"]["disagreements"]) == ([], 0)
+    assert summary["oracle"]["asked"] > 0
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(subject_night, "Processes", lambda plan, _: Here(plan))
+    run_night(night.request(here), oracle=Agreeing())
+    assert summary["bank"]["new"] == len(list(here.glob("failures/*"))) > 1
+    assert what_does_not_depend_on_the_machine(there) == what_does_not_depend_on_the_machine(here)
+
+
+def test_a_night_that_is_ended_leaves_no_executor_and_a_whole_bank(machines: Cluster, tmp_path: Path) -> None:
+    words = command("chaos", "--bank", "bank", "--time", "10m", "--json", "--master", machines.master)
+    running = start(tmp_path, words)
+    wait_for_a_chunk(tmp_path / "bank")
+    running.send_signal(signal.SIGTERM)
+    stdout, stderr = running.communicate(timeout=TIMEOUT_S)
+    assert running.returncode == 130, stderr
+    ended = last_night(tmp_path / "bank")
+    assert (ended.exit_code, ended.subjects[0].scenarios.run) == (130, json.loads(stdout)["scenarios"]["run"])
+    with Bank(tmp_path / "bank") as bank:
+        assert bank.remarks == []
+    until(lambda: not any(map(machines.executors, WORKERS)), "an executor goes on")
