@@ -30,7 +30,8 @@ def write_archive(folder: Path, names: Iterable[str] = ()) -> Path:
             archive.writestr(zipfile.ZipInfo(path, DATE), data, zipfile.ZIP_DEFLATED)
     data = content.getvalue()
     target = folder / f"{PACKAGE}-{hashlib.sha256(data).hexdigest()[:16]}.zip"
-    target.write_bytes(data)
+    if not target.exists():  # executors may be reading it: another subject of this application had the same
+        target.write_bytes(data)
     return target
 
 
