@@ -179,7 +179,10 @@ def wait_for_a_chunk(bank: Path) -> None:
 
 def what_does_not_depend_on_the_machine(bank: Path) -> object:
     """What a night counted of each subject, and the failures of its bank with their scenarios."""
-    subjects = [(one.subject, one.seed, one.scenarios, one.hits, one.batches) for one in last_night(bank).subjects]
+    subjects = [
+        (one.subject, one.seed, one.scenarios, one.targets, one.transitions, one.transitions_with, one.left_out)
+        for one in last_night(bank).subjects
+    ]
     with Bank(bank) as kept:
         assert (kept.unshrunk, kept.remarks) == ({}, [])
         found = {one.id: (one.origin, one.story, kept.scenario(one.id)) for one in kept.failures.values()}
