@@ -153,6 +153,7 @@ class _Replayed:
 
     workers = 100
     starts = False
+    lost = ""
 
     def __init__(self, recorded: Sequence[bytes]) -> None:
         self._recorded = recorded

@@ -34,6 +34,9 @@ new twice.
 A night that is killed at any moment loses only the scenarios under way. Only one job can
 have a bank open. `chaos merge A B` makes the bank A hold what both hold; B is only read.
 
+With --master a Spark cluster runs the scenarios of all subjects. A night is refused if one of
+its subjects cannot run there: `processes`, a pipeline, or any other subject in real time.
+
 A night ends with the page of the nights, nights.html: what to do first, each failure's life
 over the nights, trends. Beside it are junit.xml, summary.md for a CI job's page, and new.md,
 which is empty unless the night saw something that no night has seen before it. While a night
@@ -80,11 +83,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     night.add_argument(
         "--workers", metavar="N", type=count, help="scenarios that run at the same time (as suits the subject)"
     )
-    add_master(
-        night,
-        "run and shrink the scenarios on a Spark cluster instead of this machine's cores. Each subject must be able to "
-        "run there: `processes`, pipelines and others in real time are refused",
-    )
+    add_master(night, "run and shrink the scenarios on a Spark cluster instead of this machine's cores")
     tested = parser.add_argument_group("what is tested")
     tested.add_argument(
         "--subject",
