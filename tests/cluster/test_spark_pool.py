@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
 import pytest
+from py4j import java_gateway
 
 from cutproof.harness.cli.compare_tables import compared
 from cutproof.harness.generate.strategies import Drawing
@@ -124,6 +126,14 @@ def test_masters(text: str, is_one: bool) -> None:
 def test_a_master_that_does_not_answer_is_told_at_once() -> None:
     with pytest.raises(SparkUnavailable, match="no Spark master answers at spark://127"):
         demand_answering("spark://127.0.0.1:1,127.0.0.1:2")
+
+
+def test_an_error_of_the_connection_to_java_is_only_raised(spark: SparkSession) -> None:
+    def is_logged(path: str) -> bool:
+        return bool(logging.getLogger().filter(logging.LogRecord("root", logging.ERROR, path, 1, "lost", (), None)))
+
+    assert is_logged(__file__)
+    assert not is_logged(java_gateway.__file__)
 
 
 TRACEBACK = """

@@ -221,7 +221,13 @@ def _launch(master: str, settings: Mapping[str, str], home: Path, log: Path) -> 
     context.setLogLevel("ERROR")
     for name in QUERY_LOGGERS:
         logging.getLogger(name).disabled = True
+    logging.getLogger().addFilter(_is_not_of_py4j)
     return SparkSession(context)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """A filter: py4j logs on the root logger, with a traceback, each error of its connection that it also raises."""
+    return Path(record.pathname).parent.name != "py4j"
 
 
 @contextlib.contextmanager
