@@ -15,7 +15,7 @@ from .errors import CheckInputError, TooLarge, shown
 from .request import OURS, SIDES, CheckRequest
 from .sizes import MEMORY_BYTES, SMALL_BYTES, SMALL_NESTED_ROWS, SMALL_ROWS
 from .sources.json_lines import Wanted
-from .sources.sources import CsvSource, JsonSource, Source, source_of
+from .sources.sources import CsvSource, JsonSource, ParquetSource, Source, source_of
 from .texts import SHORT, Facts, comma_hint, facts_of
 from .types import TOO_WIDE, Column, a_type, cast_name, cast_type, common, conversion_of, holds, named, plain, together
 
@@ -66,6 +66,19 @@ class Side:
         else:
             for table in self._held:
                 yield table.select(list(names))
+
+    def examined(self, names: Sequence[str]) -> Iterator[Any]:
+        """Tables of these columns in which each text occurs, though not as often as in `batches`.
+
+        The texts in the names of folders are few, and no row is read for them.
+        """
+        source = self.source
+        own = {name: self.own[name] for name in names}
+        folded = [name for name in names if isinstance(source, ParquetSource) and own[name] in source.folders]
+        if folded and isinstance(source, ParquetSource):
+            yield source.in_folders([own[name] for name in folded]).rename_columns(folded)
+        if others := [name for name in names if name not in folded]:
+            yield from self.batches(others)
 
     def _read(self, names: Sequence[str]) -> Iterator[Any]:
         for table in self.source.batches([self.own[name] for name in names]):
@@ -201,12 +214,12 @@ class Pair:
     def _facts_of(self, side: Side, exactly: Mapping[str, bool]) -> dict[str, Facts]:
         """The facts of some columns; `exactly` says which columns are examined for decimals."""
         facts = dict.fromkeys(exactly, Facts())
-        for table in side.batches(list(exactly)) if exactly else ():
+        for table in side.examined(list(exactly)):
 
             def of(name: str, table: Any = table) -> Facts:
                 return _facts_of(table.column(name), exact=exactly[name])
 
-            for name, one in by_column(of, exactly).items():
+            for name, one in by_column(of, table.column_names).items():
                 facts[name] &= one
         return facts
 
@@ -244,7 +257,7 @@ class Pair:
             wanted = cast_type(words)
             for side in self.sides:
                 convert = Conversion(wanted, "", name, bare=True)
-                for table in side.batches([name]) if side.column(name).is_text else ():
+                for table in side.examined([name]) if side.column(name).is_text else ():
                     convert(table.column(name))
         except CheckInputError:
             return ""  # the cast would fail too: no hint
@@ -257,7 +270,7 @@ class Pair:
         def fits(texts: Any) -> bool:
             return named(facts_of(texts).type()) in fitting
 
-        for table in side.batches([name]):
+        for table in side.examined([name]):
             texts = _text(table.column(name))
             if fits(texts):
                 continue
@@ -292,22 +305,23 @@ class Pair:
     def converted(self, side: Side, types: Mapping[str, Any] | None = None) -> Iterator[Any]:
         """The side's table in the pair's types, or in `types`, with values in normal form; raises CheckInputError."""
         types = types or self.types
-        conversions = {
-            name: Conversion(
-                kind,
-                f"the column {name} of the {side.name} table",
-                name,
-                bare=side.column(name).texts == "bare" or name in self._casts,
-                empty_is_null=self.request.empty_is_null,
-            )
-            for name, kind in types.items()
-        }
+        conversions = {name: self.conversion(side, name, kind) for name, kind in types.items()}
         for table in side.batches(list(types)):
 
             def convert(name: str, table: Any = table) -> Any:
                 return conversions[name](table.column(name))
 
             yield pa.table(by_column(convert, types))
+
+    def conversion(self, side: Side, name: str, kind: Any) -> Conversion:
+        """The conversion of one of the side's columns to the type `kind`."""
+        return Conversion(
+            kind,
+            f"the column {name} of the {side.name} table",
+            name,
+            bare=side.column(name).texts == "bare" or name in self._casts,
+            empty_is_null=self.request.empty_is_null,
+        )
 
 
 def by_column(work: Callable[[str], Found], names: Iterable[str]) -> dict[str, Found]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from urllib.parse import unquote
 
 import msgspec
 
 from ..errors import CheckInputError, error_text
+from .table_formats import METADATA, delta_files, iceberg_files, is_delta, is_iceberg, newest_metadata
 
 FORMATS = {
     ".csv": "csv",
@@ -30,27 +30,43 @@ class DataFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of a table, in the order of their names; `kind` is csv, json, parquet or delta."""
+    """The files of a table, in the order of their names; `kind` is csv, json, parquet, delta or iceberg.
+
+    `metadata` is the file that describes an Iceberg table.
+    """
 
     path: Path
     kind: str
     files: tuple[DataFile, ...]
+    metadata: Path | None = None
 
     @property
     def bytes(self) -> int:
         return sum(file.path.stat().st_size for file in self.files)
+
+    @property
+    def is_partitioned_as_spark_has_it(self) -> bool:
+        """Whether Spark finds all files below `path`, and the same columns in the names of their folders."""
+        if self.kind == "iceberg" or not self.path.is_dir():
+            return not any(file.folders for file in self.files)
+        parts = (file.path.relative_to(self.path).parts[:-1] for file in self.files)
+        return all(len(file.folders) == len(names) for file, names in zip(self.files, parts, strict=True))
 
 
 def place_of(path: Path) -> Place:
     """The table at a path; raises CheckInputError if there is none."""
     if not path.exists():
         raise CheckInputError(f"there is no {path}")
+    if path.name.endswith(METADATA) and path.is_file():
+        return _iceberg(path, path)
     if path.is_file():
         if path.suffix.lower() not in FORMATS:
             raise CheckInputError(f"{path} is of no known kind: it can be {', '.join(FORMATS)}, or a folder of them")
         return Place(path=path, kind=FORMATS[path.suffix.lower()], files=(DataFile(path=path),))
-    if (path / "_delta_log").is_dir():
-        return Place(path=path, kind="delta", files=_placed(path, _delta_files(path)))
+    if is_delta(path):
+        return _delta(path)
+    if is_iceberg(path):
+        return _iceberg(path, newest_metadata(path))
     files = sorted(file for file in path.rglob("*") if file.is_file() and not _is_hidden(file.relative_to(path)))
     kinds = sorted({FORMATS.get(file.suffix.lower(), "another kind") for file in files})
     if len(kinds) != 1 or kinds[0] not in FORMATS.values():
@@ -63,16 +79,26 @@ def _is_hidden(path: Path) -> bool:
     return any(part.startswith((".", "_")) and "=" not in part for part in path.parts)
 
 
-def _delta_files(path: Path) -> list[Path]:
-    try:
-        deltalake = importlib.import_module("deltalake")
-    except ImportError as error:
-        raise CheckInputError(f"{path} is a Delta table: reading it needs `pip install deltalake`") from error
-    try:
-        uris = deltalake.DeltaTable(str(path)).file_uris()
-    except Exception as error:  # deltalake's errors have no common class
-        raise CheckInputError(f"{path} cannot be read as a Delta table: {error_text(error)}") from error
-    return sorted(Path(unquote(uri.removeprefix("file://"))) if "://" in uri else Path(uri) for uri in uris)
+def _delta(path: Path) -> Place:
+    files, columns = delta_files(path)
+    placed = _placed(path, files)
+    if placed and set(placed[0].folders) != set(columns):
+        raise CheckInputError(f"{path} is partitioned by {', '.join(columns)}, and its files are in other folders")
+    return _whole(Place(path=path, kind="delta", files=placed))
+
+
+def _iceberg(path: Path, metadata: Path) -> Place:
+    """The files have all columns: the names of their folders are for people."""
+    files = tuple(DataFile(path=file) for file in iceberg_files(metadata))
+    return _whole(Place(path=path, kind="iceberg", files=files, metadata=metadata))
+
+
+def _whole(place: Place) -> Place:
+    """The place; raises CheckInputError if the table names a file that is not there."""
+    if missing := [file.path for file in place.files if not file.path.exists()]:
+        more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+        raise CheckInputError(f"{place.path} has lost the file {missing[0]}{more}, which its newest version has")
+    return place
 
 
 def _placed(root: Path, files: list[Path]) -> tuple[DataFile, ...]:

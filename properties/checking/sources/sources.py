@@ -1,4 +1,4 @@
-"""Tables that can be read several times: CSV, JSON lines, Parquet, Delta, PostgreSQL."""
+"""Tables that can be read several times: CSV, JSON lines, Parquet, Delta, Iceberg, PostgreSQL."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ..types import common, holds, plain
 from . import csv_files, json_lines, parquet_files
 from .addresses import PostgresTable
 from .places import DataFile, Place, place_of
+from .table_formats import delta_schema
 
 NEWLINES = 1 << 20
 
@@ -49,10 +50,14 @@ def source_of(
     place = place_of(where)
     if place.kind == "csv":
         return CsvSource(place, delimiter, nulls)
+    if place.kind == "iceberg":
+        from .iceberg_source import IcebergSource
+
+        return IcebergSource(place)
     return JsonSource(place, wanted) if place.kind == "json" else ParquetSource(place)
 
 
-class _Files:
+class Files:
     """A source of files, with the columns in the names of their folders."""
 
     def __init__(self, place: Place) -> None:
@@ -92,7 +97,7 @@ class _Files:
         return pa.table(arrays, names=list(columns))
 
 
-class CsvSource(_Files):
+class CsvSource(Files):
     """CSV files: every column is text."""
 
     def __init__(self, place: Place, delimiter: str, nulls: Sequence[str]) -> None:
@@ -132,7 +137,7 @@ class CsvSource(_Files):
                 yield self._with_folders(table, file, columns)
 
 
-class JsonSource(_Files):
+class JsonSource(Files):
     """Files of JSON lines; types are known once all lines have been read.  Numbers that are not whole are double."""
 
     def __init__(self, place: Place, wanted: json_lines.Wanted) -> None:
@@ -198,8 +203,13 @@ class JsonSource(_Files):
             yield self._with_folders(lines.table, file, columns)
 
 
-class ParquetSource(_Files):
+class ParquetSource(Files):
     """Parquet files, also those of a Delta table."""
+
+    @property
+    def as_stored(self) -> bool:
+        """Whether the rows of the table are those of its files."""
+        return True
 
     @cached_property
     def _footers(self) -> list[tuple[DataFile, Any, int, int]]:
@@ -216,8 +226,9 @@ class ParquetSource(_Files):
         for file, schema, _, _ in self._footers:
             if twice := sorted({name for name in schema.names if schema.names.count(name) > 1}):
                 raise CheckInputError(f"{file.path}: a table has two columns {twice[0]}")
-        plainly = ((file, _plain(schema, file)) for file, schema, _, _ in self._footers)
-        return self._merged(plainly)
+        if not self.place.files and self.place.kind == "delta":
+            return plain_types(delta_schema(self.place.path), self.place.path)
+        return self._merged((file, plain_types(schema, file.path)) for file, schema, _, _ in self._footers)
 
     @property
     def stored(self) -> list[Any]:
@@ -227,6 +238,11 @@ class ParquetSource(_Files):
     @property
     def texts(self) -> dict[str, str]:
         return {name: "bare" if name in self.folders else "declared" for name in self.types}
+
+    def in_folders(self, columns: Sequence[str]) -> Any:
+        """Columns of `folders`, a row for each file that has rows: every text of these columns is in it."""
+        full = [file.folders for file, _, rows, _ in self._footers if rows]
+        return pa.table([pa.array([one[name] for one in full], TEXT) for name in columns], names=list(columns))
 
     @property
     def rows(self) -> int:
@@ -242,13 +258,14 @@ class ParquetSource(_Files):
                 yield self._with_folders(table, file, columns)
 
 
-def _plain(schema: Any, file: DataFile) -> dict[str, Any]:
+def plain_types(schema: Any, path: Path) -> dict[str, Any]:
+    """The plain type of each column; raises CheckInputError, with the path, for a type that no column can have."""
     found = {}
     for field in schema:
         try:
             found[field.name] = plain(field.type)
         except CheckInputError as error:
-            raise CheckInputError(f"{file.path}: the column {field.name}: {error}") from None
+            raise CheckInputError(f"{path}: the column {field.name}: {error}") from None
     return found
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +37,7 @@ from ...checking.request import (
     Sample,
     demand_request,
 )
-from ...checking.sources.addresses import PostgresTable
-from ...checking.sources.postgres import table_bytes
+from ...checking.sources.sources import Files, Source
 from .differences import BUCKETS, bucket, differences, differing_buckets, quoted
 from .inputs import damaged_file, first_line, restored, tables
 from .normal import is_nested
@@ -49,7 +50,7 @@ def check(spark: SparkSession, request: CheckRequest) -> CheckResult:
 
 
 def compare(spark: SparkSession, pair: Pair) -> Compared:
-    """The result, and the table of all that differs: empty if more than `MOST_DIFFERENCES` rows differ."""
+    """The result, and the table of all that differs: empty if more than `MOST_DIFFERENCES` or `MOST_BYTES` differ."""
     pair.bring()
     with _sized(spark, pair), tempfile.TemporaryDirectory(prefix="cutproof-check-") as folder:
         try:
@@ -65,9 +66,12 @@ def compare(spark: SparkSession, pair: Pair) -> Compared:
 
 
 _KIND, _AMOUNT, _PLACE, _NEAR = (f"{OURS}{name}" for name in ("kind", "amount", "place", "near"))
+_FIRST = f"{OURS}first_{{}}"
 
 MOST_DIFFERENCES = 1_000_000
 """rows that are brought into this process to be paired and written; if there are more, Spark only counts them"""
+MOST_BYTES = 512 << 20
+"""bytes that these rows may need, since a million of them may be wide: Spark's `spark.driver.maxResultSize` is 1 GB"""
 
 
 def _compare(spark: SparkSession, pair: Pair, folder: Path) -> Compared:
@@ -94,25 +98,33 @@ def _compare(spark: SparkSession, pair: Pair, folder: Path) -> Compared:
         differing = _tolerated(differing, request)
     differing = differing.persist()
     try:
-        if differing.count() <= MOST_DIFFERENCES:
-            rows = restored(differing.toArrow(), pair.types)
-            found = counted(rows, request)
-            return Compared(judged(found, request, **known, warnings=_repeated_keys(rows, request)), found)
-        return _many(differing, pair, known)
+        if too_many := _too_many(differing):
+            return _many(differing, pair, known, too_many)
+        rows = restored(differing.toArrow(), pair.types)
+        found = counted(rows, request)
+        return Compared(judged(found, request, **known, warnings=_repeated_keys(rows, request)), found)
     finally:
         differing.unpersist()
 
 
-def _many(differing: DataFrame, pair: Pair, known: dict[str, Any]) -> Compared:
-    """The verdict if more than `MOST_DIFFERENCES` rows differ."""
+def _too_many(differing: DataFrame) -> str:
+    """Why the rows are not brought into this process, in one clause; empty if they are.  It computes persisted rows."""
+    if differing.count() > MOST_DIFFERENCES:
+        return f"more than {MOST_DIFFERENCES:,} rows differ"
+    plan: Any = differing.select("*")._jdf.queryExecution().optimizedPlan()
+    if int(str(plan.stats().sizeInBytes())) > MOST_BYTES:  # of what has been persisted, without compression
+        return f"the rows that differ need more than {MOST_BYTES >> 20:,} MB"
+    return ""
+
+
+def _many(differing: DataFrame, pair: Pair, known: dict[str, Any], too_many: str) -> Compared:
+    """The verdict if the differing rows are not brought into this process, because of what `too_many` says."""
     request = pair.request
     counts: dict[str, Any] = _counts(differing, request)
     result = CheckResult(
         held=not any(counts[kind] for kind in GUARANTEES[request.guarantee]),
         samples=tuple(_samples(differing, request, counts)),
-        warnings=(
-            f"more than {MOST_DIFFERENCES:,} rows differ: they are counted, but neither compared by column nor written",
-        ),
+        warnings=(f"{too_many}: they are counted, but neither compared by column nor written",),
         **known,
         **counts,
     )
@@ -143,7 +155,7 @@ def _sized(spark: SparkSession, pair: Pair) -> Iterator[None]:
     """
     name = "spark.sql.shuffle.partitions"
     before = spark.conf.get(name) or "2"
-    size = sum(_bytes(path) for path in (pair.request.expected, pair.request.actual))
+    size = sum(_stored_bytes(side.source) for side in pair.sides)
     spark.conf.set(name, str(max(int(before), min(size // PARTITION_BYTES, 1_000))))
     alike = any(len({column.casefold() for column in side.own}) < len(side.own) for side in pair.sides)
     spark.conf.set(CASE, "true" if alike else "false")
@@ -159,11 +171,8 @@ PARTITION_BYTES = 32 << 20
 """bytes of files; in memory they take several times as much"""
 
 
-def _bytes(path: Path | PostgresTable) -> int:
-    if isinstance(path, PostgresTable):
-        return table_bytes(path)
-    files = path.rglob("*") if path.is_dir() else (path,)
-    return sum(file.stat().st_size for file in files if file.is_file())
+def _stored_bytes(source: Source) -> int:
+    return source.place.bytes if isinstance(source, Files) else source.bytes
 
 
 def _only(table: DataFrame, buckets: list[int]) -> DataFrame:
@@ -222,31 +231,52 @@ def _counts(differing: DataFrame, request: CheckRequest) -> dict[str, int]:
 
 
 def _samples(differing: DataFrame, request: CheckRequest, counts: dict[str, int]) -> Iterator[Sample]:
-    """The first rows of each kind, in the order of their values."""
+    """The first rows of each kind, in the order of their values.
+
+    No task takes all rows of a key, because half of the rows may have one key.
+    """
     names = _data(differing)
     rows = _kinds(differing)
-    lost, unexpected = (f"{OURS}{kind}" for kind in ("lost", "unexpected"))
-    if request.key:
-        key = Window.partitionBy(*_columns(request.key))
-        rows = rows.select("*", *(_amount(kind).over(key).alias(f"{OURS}{kind}") for kind in ("lost", "unexpected")))
-        row = F.struct(*_columns(names))
-        sides = [F.min(F.when(F.col(_KIND) == kind, row)).alias(f"{OURS}{kind}") for kind in ("lost", "unexpected")]
-        pairs = rows.groupBy(*_columns(request.key)).agg(*sides)
-        pairs = pairs.where(F.col(lost).isNotNull() & F.col(unexpected).isNotNull()).orderBy(lost).limit(request.limit)
-        for pair in pairs.select(lost, unexpected).collect():
+    by_key = _by_key(rows, names, request) if request.key else None
+    if by_key is not None:
+        lost, unexpected = (_FIRST.format(kind) for kind in ("lost", "unexpected"))
+        pairs = by_key.where(F.col(lost).isNotNull() & F.col(unexpected).isNotNull())
+        for pair in pairs.orderBy(lost).limit(request.limit).select(lost, unexpected).collect():
             one, two = pair[lost].asDict(recursive=True), pair[unexpected].asDict(recursive=True)
             yield Sample(kind="changed", row=one, actual=two)
-        rows = rows.where(
-            ((F.col(_KIND) == "lost") & (F.col(lost) > F.col(unexpected)))
-            | ((F.col(_KIND) == "unexpected") & (F.col(unexpected) > F.col(lost)))
-            | (F.col(_KIND) == "repeated")
-        )
     for kind in KINDS:
         if counts[kind]:
-            first = rows.where(F.col(_KIND) == kind).orderBy(*_columns(names)).limit(request.limit)
-            for found in first.select(*_columns(names), _AMOUNT).collect():
+            of_kind = rows.where(F.col(_KIND) == kind)
+            if by_key is not None and kind != "repeated":
+                of_kind = _surplus(of_kind, by_key, kind, request)
+            for found in (
+                of_kind.orderBy(*_columns(names)).limit(request.limit).select(*_columns(names), _AMOUNT).collect()
+            ):
                 values = found.asDict(recursive=True)
                 yield Sample(kind=kind, count=values.pop(_AMOUNT), row=values)
+
+
+def _by_key(rows: DataFrame, names: list[str], request: CheckRequest) -> DataFrame:
+    """Each key with its number of lost and of unexpected rows, and the first row of either kind."""
+    row = F.struct(*_columns(names))
+    kinds = ("lost", "unexpected")
+    firsts = [F.min(F.when(F.col(_KIND) == kind, row)).alias(_FIRST.format(kind)) for kind in kinds]
+    amounts = [_amount(kind).alias(f"{OURS}{kind}") for kind in kinds]
+    return rows.groupBy(*_columns(request.key)).agg(*firsts, *amounts)
+
+
+def _surplus(of_kind: DataFrame, by_key: DataFrame, kind: str, request: CheckRequest) -> DataFrame:
+    """The rows that can be among the first `limit` of those whose key has more of this kind than of its opposite.
+
+    Each of these rows is at or behind the first row of its key.  So their keys are among the `limit` keys that have
+    the least first rows, and only these keys are broadcast.
+    """
+    opposite = "unexpected" if kind == "lost" else "lost"
+    more = by_key.where(F.col(f"{OURS}{kind}") > F.col(f"{OURS}{opposite}")).orderBy(_FIRST.format(kind))
+    called = {name: f"{OURS}key{place}" for place, name in enumerate(request.key)}
+    keys = more.limit(request.limit).select(*(F.col(quoted(name)).alias(new) for name, new in called.items()))
+    same = reduce(and_, (F.col(quoted(name)).eqNullSafe(F.col(new)) for name, new in called.items()))
+    return of_kind.join(F.broadcast(keys), same, "left_semi")
 
 
 def _kinds(differing: DataFrame) -> DataFrame:

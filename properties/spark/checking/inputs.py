@@ -25,6 +25,7 @@ from ...checking.arrays import TEXT
 from ...checking.conversion import cast, plainly, shown_as, shown_type
 from ...checking.errors import CheckInputError
 from ...checking.pair import Pair, Side
+from ...checking.request import OURS
 from ...checking.sources.postgres_source import PostgresSource
 from ...checking.sources.sources import ParquetSource
 from ...checking.types import plain
@@ -53,36 +54,80 @@ def _frame(spark: SparkSession, pair: Pair, side: Side, folder: Path) -> DataFra
     if pair.request.empty_is_null and TEXT in types.values():
         return _written(spark, pair, side, types, folder / side.name)
     if isinstance(source, ParquetSource) and source.place.files and _is_native(source, side, types):
-        frame = _parquet(spark, source)
-    elif isinstance(source, PostgresSource) and all(_widens(source.types[side.own[n]], types[n]) for n in types):
+        return _from_files(spark, pair, side, types, source)
+    if isinstance(source, PostgresSource) and all(_widens(source.types[side.own[n]], types[n]) for n in types):
         frame = read_table(spark, source.where)
     else:
         return _written(spark, pair, side, types, folder / side.name)
     return frame.select(*(F.col(quoted(side.own[name])).alias(name) for name in types))
 
 
+def _from_files(
+    spark: SparkSession, pair: Pair, side: Side, types: Mapping[str, Any], source: ParquetSource
+) -> DataFrame:
+    """The table of Parquet files that Spark itself reads, in tasks for ranges of the files."""
+    frame = _parquet(spark, source)
+    columns = [F.col(quoted(side.own[name])).alias(name) for name in types]
+    frame = frame.select(*columns)
+    for name, kind in types.items():
+        if side.own[name] in source.folders and kind != TEXT:
+            frame = _read_as(spark, pair, side, frame, name, kind)
+    return frame
+
+
+def _read_as(spark: SparkSession, pair: Pair, side: Side, frame: DataFrame, name: str, kind: Any) -> DataFrame:
+    """The column with the texts in the names of folders as type `kind`: a broadcast table has a row for each text."""
+    if not isinstance(side.source, ParquetSource):
+        raise TypeError(f"{side.name} has no files")
+    texts = side.source.in_folders([side.own[name]]).column(0).drop_null().unique()
+    text, value = f"{OURS}text", f"{OURS}value"
+    values = pair.conversion(side, name, kind)(pa.chunked_array([texts]))
+    schema = pa.schema([(text, TEXT), (value, shown_type(kind))])
+    known = spark.createDataFrame(pa.table([texts, shown_as(values)], schema=schema))
+    joined = frame.join(F.broadcast(known), F.col(quoted(name)) == F.col(text), "left")
+    kept = (F.col(value).alias(name) if one == name else F.col(quoted(one)) for one in frame.columns)
+    return joined.select(*kept)
+
+
 def _parquet(spark: SparkSession, source: ParquetSource) -> DataFrame:
-    paths = [str(file.path) for file in source.place.files]
+    """Spark's own table of the files, in which the columns in the names of folders are texts."""
     root = source.place.path
+    paths = [str(file.path) for file in source.place.files]
+    if source.place.kind == "parquet" and source.place.is_partitioned_as_spark_has_it:
+        paths = [str(root)]
+    reading = spark.read.option("basePath", str(root)) if source.folders else spark.read
+    guesses = spark.conf.get(GUESS) or "true"
+    spark.conf.set(GUESS, "false")
     try:
-        return spark.read.parquet(*([str(root)] if source.place.kind == "parquet" else paths))
+        return reading.parquet(*paths)
     except PySparkException as error:
         raise CheckInputError(f"{root} cannot be read as parquet: {first_line(error)}") from error
     except Py4JJavaError as error:
         if (damage := damaged_file(error)) is None:
             raise
         raise CheckInputError(f"{root} cannot be read as parquet: {damage}") from error
+    finally:
+        spark.conf.set(GUESS, guesses)
+
+
+GUESS = "spark.sql.sources.partitionColumnTypeInference.enabled"
+"""whether Spark reads the names of folders as numbers and dates, by rules other than those of CSV"""
 
 
 def _is_native(source: ParquetSource, side: Side, types: Mapping[str, Any]) -> bool:
     """Whether Spark can read the files itself, as the types in which they are compared."""
-    if source.folders or any(schema != source.stored[0] for schema in source.stored):
-        return False
     stored = source.stored[0]
+    if not source.as_stored or any(schema != stored for schema in source.stored):
+        return False
+    if source.folders and not source.place.is_partitioned_as_spark_has_it:
+        return False
     return all(
-        side.own[name] in stored.names
-        and _is_sparks(stored.field(side.own[name]).type)
-        and _widens(source.types[side.own[name]], kind)
+        side.own[name] in source.folders
+        or (
+            side.own[name] in stored.names
+            and _is_sparks(stored.field(side.own[name]).type)
+            and _widens(source.types[side.own[name]], kind)
+        )
         for name, kind in types.items()
     )
 

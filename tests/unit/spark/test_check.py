@@ -107,7 +107,11 @@ def test_a_delta_table_is_read_through_its_log(tables: Tables, tmp_path: Path, m
     monkeypatch.setitem(sys.modules, "deltalake", None)
     with pytest.raises(CheckInputError, match="is a Delta table: reading it needs `pip install deltalake`"):
         tables.check({"a": [2, 1]}, folder)
-    log = SimpleNamespace(file_uris=lambda: [str(folder / "live.parquet")])
+    log = SimpleNamespace(
+        file_uris=lambda: [str(folder / "live.parquet")],
+        protocol=lambda: SimpleNamespace(reader_features=None),
+        metadata=lambda: SimpleNamespace(configuration={}, partition_columns=[]),
+    )
     monkeypatch.setitem(sys.modules, "deltalake", SimpleNamespace(DeltaTable=lambda path: log))
     assert tables.check({"a": [2, 1]}, folder).equal
 
