@@ -47,6 +47,12 @@ def _check(options: argparse.Namespace) -> list[Figure]:
     ]
 
 
+def _skew(options: argparse.Namespace) -> list[Figure]:
+    import check_skew
+
+    return check_skew.figures(options.rows)
+
+
 def _profile(options: argparse.Namespace) -> list[Figure]:
     import verified
 
@@ -70,6 +76,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
     "simulator": _simulator,
     "verified": _verified,
     "check": _check,
+    "skew": _skew,
     "profile": _profile,
     "processes": _processes,
     "spread": _spread,

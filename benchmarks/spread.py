@@ -60,9 +60,9 @@ def workers(count: int) -> dict[str, float]:
             time.sleep(POLL_S)
         _together([pool.chunk(0, WARM) for _ in range(4 * count)])
         chunks = count * CHUNKS_OF_A_WORKER
-        cpu, began = _processor_s(), time.perf_counter()
+        cpu, began = processor_s(), time.perf_counter()
         done = _together([pool.chunk(first * CHUNK, (first + 1) * CHUNK) for first in range(chunks)])
-        seconds, spent = time.perf_counter() - began, _processor_s() - cpu
+        seconds, spent = time.perf_counter() - began, processor_s() - cpu
         scenarios = chunks * CHUNK
         busy = sum(
             getattr(ran.outcome, name)
@@ -71,14 +71,14 @@ def workers(count: int) -> dict[str, float]:
             for name in ("draw_s", "run_s", "judge_s")
             if hasattr(ran.outcome, name)
         )
-        cpu, began = _processor_s(), time.perf_counter()
+        cpu, began = processor_s(), time.perf_counter()
         _together([pool.chunk(0, 0) for _ in range(EMPTY_TASKS)])
         return {
             "per_s": scenarios / seconds,
             "cpu_ms": 1e3 * spent / scenarios,
             "busy": busy / (seconds * count),
             "task_ms": 1e3 * (time.perf_counter() - began) / EMPTY_TASKS * count,
-            "task_cpu_ms": 1e3 * (_processor_s() - cpu) / EMPTY_TASKS,
+            "task_cpu_ms": 1e3 * (processor_s() - cpu) / EMPTY_TASKS,
         }
     finally:
         pool.close()
@@ -109,12 +109,12 @@ def oracle(scenarios: int) -> dict[str, float]:
     judge.examine(questions[:100])
     # A question is computed once: other positions in the splits' data are other questions.
     asked = questions[100:scenarios]
-    cpu, everything = time.process_time(), _processor_s()
+    cpu, everything = time.process_time(), processor_s()
     examined = judge.examine(asked)
     return {
         "per_s": len(asked) / examined.seconds,
         "driver_ms": 1e3 * (time.process_time() - cpu) / len(asked),
-        "cpu_ms": 1e3 * (_processor_s() - everything) / len(asked),
+        "cpu_ms": 1e3 * (processor_s() - everything) / len(asked),
     }
 
 
@@ -213,8 +213,8 @@ def _resident_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def _processor_s() -> float:
-    """Processor seconds of this process and all that it has started, at any remove."""
+def descendants() -> dict[int, int]:
+    """This process and all that it has started, at any remove, each with its processor time in ticks."""
     parents, ticks = {}, {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -227,7 +227,12 @@ def _processor_s() -> float:
     while len(ours) > size:
         size = len(ours)
         ours |= {pid for pid, parent in parents.items() if parent in ours}
-    return sum(ticks.get(pid, 0) for pid in ours) / TICK
+    return {pid: ticks.get(pid, 0) for pid in ours}
+
+
+def processor_s() -> float:
+    """Processor seconds of this process and all that it has started."""
+    return sum(descendants().values()) / TICK
 
 
 if __name__ == "__main__":

@@ -34,7 +34,8 @@ or unexpected, and, with --key, the rows that changed. The order of rows does
 not matter.
 
 A table is a file or a folder of files: CSV, JSON lines, Parquet, or Delta where
-deltalake is installed. Or it is a table in PostgreSQL, read at one moment:
+deltalake is installed, or Iceberg where pyiceberg is (a table's folder, or one
+of its files of metadata). Or it is a table in PostgreSQL, read at one moment:
 postgresql://user@host:port/database?table=schema.table
 (a password may stand in the URL, in PGPASSWORD or in ~/.pgpass).
 

@@ -45,7 +45,10 @@ def delta_files(path: Path) -> tuple[list[Path], tuple[str, ...]]:
             f"{path} uses {' and '.join(sorted(features))}, which check cannot read; let the engine that wrote the"
             " Delta table write its rows as Parquet, and name that folder"
         )
-    return sorted(_local(uri, path) for uri in uris), tuple(described.partition_columns)
+    whole = path.resolve()  # deltalake's paths are absolute, and have no symbolic links
+    files = (_local(uri, path) for uri in uris)
+    own = (path / file.relative_to(whole) if file.is_relative_to(whole) else file for file in files)
+    return sorted(own), tuple(described.partition_columns)
 
 
 def delta_schema(path: Path) -> Any:

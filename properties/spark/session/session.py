@@ -52,8 +52,10 @@ SETTINGS = {
 TABLES = {
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     "spark.driver.memory": "4g",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.codegen.wholeStage": "true",
 }
-"""Settings for a few passes over large tables: Java's second compiler, and more memory."""
+"""Settings for a few passes over large tables: Java's second compiler, compiled plans, and more memory."""
 
 QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """PySpark logs to these, on standard error and with Java's stack, the errors that it also raises."""
