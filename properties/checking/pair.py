@@ -15,7 +15,8 @@ from .errors import CheckInputError, TooLarge, shown
 from .request import OURS, SIDES, CheckRequest
 from .sizes import MEMORY_BYTES, SMALL_BYTES, SMALL_NESTED_ROWS, SMALL_ROWS
 from .sources.json_lines import Wanted
-from .sources.sources import CsvSource, JsonSource, ParquetSource, Source, source_of
+from .sources.parquet_source import ParquetSource
+from .sources.sources import CsvSource, JsonSource, Source, source_of
 from .texts import SHORT, Facts, comma_hint, facts_of
 from .types import TOO_WIDE, Column, a_type, cast_name, cast_type, common, conversion_of, holds, named, plain, together
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import CheckInputError
-from .sources import ParquetSource, plain_types
+from .parquet_source import ParquetSource, plain_types
 from .table_formats import iceberg_table, unreadable
 
 

@@ -37,7 +37,8 @@ from ...checking.request import (
     Sample,
     demand_request,
 )
-from ...checking.sources.sources import Files, Source
+from ...checking.sources.files import Files
+from ...checking.sources.sources import Source
 from .differences import BUCKETS, bucket, differences, differing_buckets, quoted
 from .inputs import damaged_file, first_line, restored, tables
 from .normal import is_nested

@@ -26,8 +26,8 @@ from ...checking.conversion import cast, plainly, shown_as, shown_type
 from ...checking.errors import CheckInputError
 from ...checking.pair import Pair, Side
 from ...checking.request import OURS
+from ...checking.sources.parquet_source import ParquetSource
 from ...checking.sources.postgres_source import PostgresSource
-from ...checking.sources.sources import ParquetSource
 from ...checking.types import plain
 from .differences import quoted
 from .normal import common_type, is_comparable, normal
