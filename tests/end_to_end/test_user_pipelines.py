@@ -145,7 +145,8 @@ def test_nothing_is_left_when_a_verification_is_killed(tmp_path: Path) -> None:
 
 
 def pipelines_of(folder: Path) -> list[str]:
-    """The processes of toy pipelines of a verification that has this folder for temporary files."""
+    """The processes of toy pipelines of a verification that has this folder for temporary files.  The run gives each
+    of them a folder below it for its own."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -153,7 +154,8 @@ def pipelines_of(folder: Path) -> list[str]:
             given = (entry / "environ").read_bytes()
         except OSError:
             continue
-        if any(word.endswith(b"toy.py") for word in words) and f"TMPDIR={folder}".encode() in given.split(b"\0"):
+        below = f"TMPDIR={folder}/".encode()
+        if any(word.endswith(b"toy.py") for word in words) and any(one.startswith(below) for one in given.split(b"\0")):
             found.append(entry.name)
     return found
 
