@@ -9,7 +9,9 @@ WITH_SPARK = (
     "tests/end_to_end/test_streaming_and_batch.py",
     "tests/end_to_end/test_user_pipelines.py",
     "tests/end_to_end/test_verbs.py",
+    "tests/cluster/test_check_plans.py",
     "tests/cluster/test_spark_pool.py",
+    "tests/cluster/test_tables_in_parallel.py",
     "tests/unit/spark/",
 )
 """Files, and folders, with tests that use the fixture `spark`."""

@@ -154,7 +154,7 @@ def test_a_delta_table_whose_files_hold_deleted_rows_is_refused(tmp_path: Path) 
 
 
 def test_an_iceberg_table(checked: Inputs, tmp_path: Path) -> None:
-    from unit.spark.iceberg_tables import written
+    from cluster.iceberg_tables import written
 
     parts = [pa.table(rows(number=number)) for number in range(FILES)]
     pq.write_table(pa.concat_tables(parts), tmp_path / "flat.parquet")
@@ -175,7 +175,7 @@ def test_an_iceberg_table(checked: Inputs, tmp_path: Path) -> None:
 
 
 def test_an_iceberg_table_without_rows_has_lost_all(checked: Inputs, tmp_path: Path) -> None:
-    from unit.spark.iceberg_tables import Catalog
+    from cluster.iceberg_tables import Catalog
 
     pq.write_table(pa.table(rows()), tmp_path / "flat.parquet")
     Catalog("memory").create_table(("db", "rows"), pa.table(rows()).schema, (tmp_path / "table").as_uri())
@@ -183,7 +183,7 @@ def test_an_iceberg_table_without_rows_has_lost_all(checked: Inputs, tmp_path: P
 
 
 def test_what_is_missing_is_said_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from unit.spark.iceberg_tables import written
+    from cluster.iceberg_tables import written
 
     pq.write_table(pa.table(rows()), tmp_path / "flat.parquet")
     metadata = Path(written(tmp_path / "table", pa.table(rows())).metadata_location.removeprefix("file://"))

@@ -15,12 +15,12 @@ import pytest
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from cluster.executed_plans import Gathered, Node, Plans, gathered
 from cutproof.properties.checking.comparison import compare
 from cutproof.properties.checking.pair import Pair
 from cutproof.properties.checking.request import COUNT, CheckRequest, CheckResult
 from cutproof.properties.spark.checking import check as on_spark
 from cutproof.properties.spark.checking.differences import BUCKETS
-from unit.spark.executed_plans import Gathered, Node, Plans, gathered
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
