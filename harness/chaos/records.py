@@ -60,7 +60,8 @@ class Unshrunk(Record, frozen=True, kw_only=True):
     found: datetime.datetime
     origin: Origin
     outcome: ScenarioOutcome
-    """with the recorded history in real time, where the failure need not show again"""
+    """with the recorded history in real time, where the failure need not show again; a replay of the bank that failed
+    in another way has a number below 0"""
 
     @property
     def name(self) -> str:

@@ -2,7 +2,8 @@
 
 In virtual time one run decides.  In real time a failure may show in some runs only: up to `RUNS`, fewer once it is
 clear.  A failure that does not show is fixed if its scenario still reaches what it needs, its faults and a planted
-defect.  If not, the scenario that was drawn for it is drawn again with the present generator, and run.
+defect, and its invariant was exercised and holds.  If not, the scenario that was drawn for it is drawn again with the
+present generator, and run.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from ...properties.model.history import FaultFired, History
-from ...properties.model.verdict import Violated
+from ...properties.model.verdict import Holds, Violated
 from ...reports.nights.model import Failure, Replay, Status
 from ..counterexamples.causes import point_of
 from ..runtime.exit_codes import CutproofError
@@ -38,6 +39,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
     replay: Replay
     result: Result | None = None
+    other: Result | None = None
+    """a run that does not show the failure, and violates something else: another failure, perhaps a new one"""
 
 
 class Replayer:
@@ -66,15 +69,22 @@ class Replayer:
         results = self._runs(failure, scenario)
         violated = [one for one in results if violates(one, failure)]
 
-        def seen(status: Status, result: Result) -> Seen:
-            replay = Replay(failure=failure.id, status=status, runs=len(results), violated=len(violated))
-            return Seen(replay=replay, result=result)
+        other = next((one for one in results if one.judgement.violated), None)
+
+        def seen(status: Status, result: Result, words: str = "") -> Seen:
+            replay = Replay(failure=failure.id, status=status, runs=len(results), violated=len(violated), words=words)
+            return Seen(replay=replay, result=result, other=None if violated else other)
 
         if violated:
             return seen("still_failing" if len(violated) == len(results) else "flaky", violated[0])
-        if any(self._reaches(failure, one.history) for one in results):
-            return seen("fixed", results[-1])
-        return self._from_its_seed(failure, seen("not_reached", results[-1]).replay, results[-1])
+        for one in results:
+            if isinstance(verdict := one.judgement.verdicts.get(failure.invariant), Violated):
+                return seen(
+                    "not_reached", other or one, f"{failure.invariant} is violated in another way: {verdict.difference}"
+                )
+        if any(self._reaches(failure, one) for one in results):
+            return seen("fixed", other or results[-1])
+        return self._from_its_seed(failure, seen("not_reached", other or results[-1]))
 
     def _runs(self, failure: Failure, scenario: Scenario) -> list[Result]:
         results: list[Result] = []
@@ -89,24 +99,27 @@ class Replayer:
             return True
         return len(violated) >= CLEARLY_FLAKY and any(violated)
 
-    def _reaches(self, failure: Failure, history: History) -> bool:
-        """Whether a run that held has reached what the failure needs.  A planted defect counts if it is planted still:
-        without it, the engine is mended."""
-        return self._reaches_defect(failure, history) and set(failure.fired) <= set(fired_in(history))
+    def _reaches(self, failure: Failure, result: Result) -> bool:
+        """Whether the failure's invariant holds in a run that has reached what the failure needs.  A planted defect
+        counts if it is planted still: without it, the engine is mended."""
+        faults = set(failure.fired) <= set(fired_in(result.history))
+        return faults and holds(result, failure) and self._reaches_defect(failure, result.history)
 
     def _reaches_defect(self, failure: Failure, history: History) -> bool:
         return not failure.defect or failure.defect != self._defect or history.defect_reached
 
-    def _from_its_seed(self, failure: Failure, lost: Replay, last: Result) -> Seen:
+    def _from_its_seed(self, failure: Failure, seen: Seen) -> Seen:
         """Look for a failure that its scenario no longer reaches in the scenario that was drawn for it."""
-        lost = msgspec.structs.replace(lost, words="what it needs is no longer reached, so nothing is known about it")
+        words = "what it needs is no longer reached, so nothing is known about it"
+        lost = msgspec.structs.replace(seen.replay, words=words)
+        seen = msgspec.structs.replace(seen, replay=lost)
         try:
             drawn = self._redraw(failure)
             result = self._guard(lambda: run(self._subject, drawn))
         except CutproofError:
             raise
         except Exception:  # the generator has changed, or the subject can no longer run it
-            return Seen(replay=lost, result=last)
+            return seen
         if violates(result, failure):
             words = "its scenario no longer reaches it; it was found again from its seed"
             found = msgspec.structs.replace(
@@ -114,16 +127,22 @@ class Replayer:
             )
             return Seen(replay=found, result=result)
         same_point = failure.point in ("", *_points(drawn, result.history))
-        if same_point and self._reaches_defect(failure, result.history):
+        if same_point and holds(result, failure) and self._reaches_defect(failure, result.history):
             words = "its scenario no longer reaches it; the one drawn from its seed does, and holds"
-            return Seen(replay=msgspec.structs.replace(lost, status="fixed", words=words), result=result)
-        return Seen(replay=lost, result=last)
+            lost = msgspec.structs.replace(lost, status="fixed", words=words)
+        other = seen.other or (result if result.judgement.violated else None)
+        return Seen(replay=lost, result=other or (result if lost.status == "fixed" else seen.result), other=other)
 
 
 def violates(result: Result, failure: Failure) -> bool:
     """Whether a run violates the failure's invariant by the same kind of difference."""
     verdict = result.judgement.verdicts.get(failure.invariant)
     return isinstance(verdict, Violated) and verdict.difference == failure.difference
+
+
+def holds(result: Result, failure: Failure) -> bool:
+    """Whether the failure's invariant was exercised in a run, and holds; a run in which it is unknown says nothing."""
+    return isinstance(result.judgement.verdicts.get(failure.invariant), Holds)
 
 
 def _points(scenario: Scenario, history: History) -> set[str]:

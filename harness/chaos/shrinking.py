@@ -235,7 +235,7 @@ class Shrinking:
             )
         elif not self._fails_tonight(failure):
             before = self._log.replays.get(failure.id)
-            words = f"its own scenario did not show it; scenario {one.outcome.index} of this night does"
+            words = f"its own scenario did not show it; {self._source(one)} does"
             if before is not None and before.status == "fixed":
                 words = f"again: {words}"
             self._see(
@@ -244,6 +244,13 @@ class Shrinking:
             )
         self._bank.drop_unshrunk(path)
         self.confirmed.add(failure.id)
+
+    def _source(self, one: Unshrunk) -> str:
+        """Where a failing scenario came from, in words."""
+        night = "this night" if one.night == self._log.night.id else f"night {one.night}"
+        if one.outcome.index < 0:
+            return f"the replay of another failure in {night}"
+        return f"scenario {one.outcome.index} of {night}"
 
     def _see(self, failure: Failure, replay: Replay) -> None:
         self._log.add_replay(with_known(replay, failure, self._known))

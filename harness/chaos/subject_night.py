@@ -24,6 +24,7 @@ from ..search.campaign import CHUNK_OF_A_TASK, REAL_TIME_WORKERS, TARGETS_NAMED,
 from ..search.coverage import in_a_table, in_words, possible_targets
 from ..search.known_failures import KnownFailures
 from ..search.oracle import Oracle, put
+from ..search.outcome import outcome_of
 from ..search.pool import Here, Pool, Processes
 from ..search.profiles import Profile, shortfalls, unjudged
 from ..search.search import CHUNK, CHUNKS_PER_WORKER, Budget, Found, Search
@@ -181,7 +182,8 @@ class SubjectPart:
             self._log.add_replay(with_known(one.replay, failure, self._known))
             self._progress.advance(len(seen))
         self._log.change(not_replayed=[*self._log.night.not_replayed, *late])
-        self._ask(list(seen.values()), pool)
+        disputed = self._ask(list(seen.values()), pool)
+        self._keep_others([one for one in seen.values() if one.replay.failure not in disputed])
         shown = (failure for failure in mine if failure.id in seen and seen[failure.id].replay.status in CURRENT)
         self._seen += [counterexample_of(failure, self._known) for failure in shown]
 
@@ -191,11 +193,27 @@ class SubjectPart:
         missed = set(nights[-2].not_replayed) if len(nights) > 1 else set()
         return sorted(failures, key=lambda one: (one.id not in missed, one.found, one.id))
 
-    def _ask(self, seen: Sequence[Seen], pool: Pool) -> None:
-        """Have PySpark judge the replays too, if it can."""
+    def _keep_others(self, seen: Sequence[Seen]) -> None:
+        """Keep the replays that fail in another way than their failure of the bank, to be shrunk."""
+        others = [(one.replay.failure, one.other) for one in seen if one.other is not None]
+        for number, (failure, result) in enumerate(others, start=1):
+            outcome = outcome_of(
+                -number,
+                result.scenario,
+                result.history,
+                result.judgement.verdicts,
+                not_asked=put(result).unasked,
+                seconds=(0.0, result.run_s, result.judge_s),
+            )
+            self._watch.keep(outcome, self._bank.failures[failure].origin)
+
+    def _ask(self, seen: Sequence[Seen], pool: Pool) -> set[str]:
+        """Have PySpark judge the replays too, if it can; returns the failures about whose replays the judges
+        disagree."""
+        disputed: set[str] = set()
         asked = [(one, put(one.result)) for one in seen if one.result is not None]
         if not asked:
-            return
+            return disputed
         self._progress.step("judging the replays with PySpark")
         with self._interruption.open():
             try:
@@ -205,16 +223,18 @@ class SubjectPart:
             except CutproofError as error:
                 why = f"{one_line(error)}: the replays have one judge ({SPARK_FAILED})"
                 self._failures.append(pool.lost or why)
-                return
+                return disputed
         self._seconds["oracle"] += examined.seconds
         self._confirmed.update(one.replay.failure for one, _ in asked)
         for position, words in examined.disagreements:
             failure = asked[position][0].replay.failure
             self._confirmed.discard(failure)
+            disputed.add(failure)
             self._failures.append(f"the two judges disagree about the replay of failure {failure}: {words}")
             self._log.add_replay(
                 Replay(failure=failure, status="not_reached", words="the two judges disagree about its replay")
             )
+        return disputed
 
     def _redrawn(self, failure: Failure) -> Scenario:
         """The scenario that was drawn for a failure, by the present generator."""

@@ -147,19 +147,23 @@ class Watch:
             self.not_kept += 1
             if self._kept[last].index < outcome.index:
                 return
-        path = self._bank.add_unshrunk(
+        path = self.keep(outcome, self._origin(outcome.index))
+        self._kept[path] = _Kept(index=outcome.index, violation=violation, kind=kind, names=names)
+        if last is not None:
+            self._bank.drop_unshrunk(last)
+
+    def keep(self, outcome: ScenarioOutcome, origin: Origin) -> Path:
+        """Keep a failing scenario to be shrunk; returns its file."""
+        return self._bank.add_unshrunk(
             Unshrunk(
                 night=self._night,
                 subject=self._subject,
                 defect=self._defect,
                 found=datetime.datetime.now(tz=datetime.UTC),
-                origin=self._origin(outcome.index),
+                origin=origin,
                 outcome=replace(outcome, shown=None, history=outcome.history if self._real_time else None),
             )
         )
-        self._kept[path] = _Kept(index=outcome.index, violation=violation, kind=kind, names=names)
-        if last is not None:
-            self._bank.drop_unshrunk(last)
 
     def _explained(self, violation: tuple[str, str], names: frozenset[str]) -> str:
         """Whether known failures may be all that a scenario with these faults shows, as far as its faults say."""

@@ -21,7 +21,8 @@ Status = Literal["new", "still_failing", "flaky", "fixed", "not_reached"]
 """What a night saw of a failure.
 
 new: it was found for the first time.  still_failing: each replay was violated.  flaky: some were.  fixed: none was,
-though its faults and its planted defect were reached.  not_reached: none was, and they were not reached.
+its faults and its planted defect were reached, and its invariant held.  not_reached: none was, and nobody knows more:
+what it needs was not reached, its invariant was not exercised, or it was violated by another kind of difference.
 """
 
 

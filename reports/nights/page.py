@@ -29,7 +29,7 @@ IN_WORDS = {
     "x": "it failed in each run",
     "~": "it failed in some runs",
     "o": "it held, and what it needs was reached",
-    "?": "it held, and what it needs was not reached",
+    "?": "it did not show, and what it needs was not reached",
     ".": "it was not replayed",
 }
 """what the parts of a bar mean, by their letter in a life"""

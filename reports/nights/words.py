@@ -39,7 +39,8 @@ GROUPS: dict[Standing, tuple[str, str]] = {
     "flaky": ("Flaky", "The last replays were violated some of the time."),
     "not_reached": (
         "Not reached",
-        "The last replay held, but what it needs was not reached: a fault, or a planted defect. They may not be fixed.",
+        "The last replay did not show them, and they may not be fixed: a fault, a planted defect or the invariant was not "
+        "reached, or the invariant was violated in another way.",
     ),
     "not_replayed": ("Not replayed", "No night has replayed them yet."),
     "known": ("Known", "They fail, and are listed as known failures that have not expired."),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from cutproof.harness.chaos import subject_night, watch
 from cutproof.harness.chaos.bank import Bank
@@ -97,6 +98,18 @@ def test_a_failure_is_new_once_then_fixed_then_back(tmp_path: Path, monkeypatch:
         for failure in kept.failures.values():
             assert failure.shrunk
             assert failure.replay == f"cutproof replay failures/{failure.id}/scenario.json --subject {DEFECTIVE}"
+
+
+def test_a_replay_that_fails_in_another_way_is_a_failure_too(tmp_path: Path) -> None:
+    first = night(tmp_path / "1", scenarios=1)
+    shown = next(iter(first.failures.values()))
+    with Bank(tmp_path / "1") as found, Bank(tmp_path / "2") as bank:
+        bank.add_failure(replace(failure(subject=DEFECTIVE), invariant="drain"), found.scenario(shown.id))
+    done = night(tmp_path / "2", scenarios=0)
+    assert done.summary.scenarios.run == 0
+    assert {one.status: one.failure for one in done.night.replays}["new"] == shown.id
+    assert done.summary.bank.not_reached == 1
+    assert done.exit_code == ExitCode.VIOLATED
 
 
 def test_what_a_killed_night_left_is_shrunk_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,6 +60,14 @@ def replayed(
     return Replayer(subject, defect, redraw, lambda work: work()).replayed(found, scenario, before).replay
 
 
+class Repeating(Losing):
+    """The same, but a run that does not lose a row has its last row twice."""
+
+    def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
+        history = super().run(scenario, timeline=timeline)
+        return replace(history, committed=[*history.committed, history.committed[-1]])
+
+
 def test_in_virtual_time_one_run_decides() -> None:
     assert replayed(Losing([True])) == Replay(failure=FOUND.id, status="still_failing", runs=1, violated=1)
     assert replayed(Losing([False])) == Replay(failure=FOUND.id, status="fixed", runs=1)
@@ -77,6 +85,26 @@ def test_in_virtual_time_one_run_decides() -> None:
 def test_in_real_time_as_many_runs_as_it_takes(loses: list[bool], status: str, runs: int, violated: int) -> None:
     seen = replayed(Losing(loses, real_time=True))
     assert (seen.status, seen.runs, seen.violated) == (status, runs, violated)
+
+
+def test_a_run_in_which_the_invariant_is_violated_in_another_way_shows_no_fix() -> None:
+    seen = Replayer(Repeating([False]), "", lambda _: SCENARIO, lambda work: work()).replayed(FOUND, SCENARIO, None)
+    assert seen.replay.status == "not_reached"
+    assert seen.replay.words == "exactly-once is violated in another way: repeated row"
+    assert seen.other is not None
+    assert seen.other.judgement.violated.keys() == {"exactly-once"}
+
+
+def test_what_else_a_fixed_failure_violates_is_not_dropped() -> None:
+    found = replace(FOUND, invariant="no-data-loss")
+    seen = Replayer(Repeating([False]), "", lambda _: SCENARIO, lambda work: work()).replayed(found, SCENARIO, None)
+    assert seen.replay.status == "fixed"
+    assert seen.other is seen.result is not None
+
+
+def test_a_run_in_which_the_invariant_was_not_exercised_shows_no_fix() -> None:
+    found = replace(FOUND, invariant="drain")
+    assert replayed(Losing([False]), found=found, redraw=lambda _: SCENARIO).status == "not_reached"
 
 
 def test_a_failure_whose_fault_no_longer_fires_is_not_fixed() -> None:
