@@ -41,11 +41,13 @@ def urgent_of(nights: Sequence[Night], lives: Sequence[Life]) -> Urgent:
     last = nights[-1]
     failing = [life for life in lives if life.standing in _FAILING]
     seen = [life for life in failing if life.replayed_last]
-    if seen:
+    if seen and seen[0].standing in _UNTOLD:
         return _of_failures(seen)
     return (
         _unfinished(last)
-        or _broken(last)
+        or _broken(last, fails=bool(seen))
+        or (_damaged(last, fails=True) if seen else None)
+        or (_of_failures(seen) if seen else None)
         or _unseen(failing)
         or _damaged(last)
         or _left(last)
@@ -55,7 +57,10 @@ def urgent_of(nights: Sequence[Night], lives: Sequence[Life]) -> Urgent:
     )
 
 
-_FAILING: tuple[Standing, ...] = ("new", "again", "expired", "still_failing", "flaky")
+_UNTOLD: tuple[Standing, ...] = ("new", "again", "expired")
+"""the standings that no earlier night has told of; the others wait behind what went wrong with the night itself, which
+may have missed something new"""
+_FAILING: tuple[Standing, ...] = (*_UNTOLD, "still_failing", "flaky")
 
 
 def _of_failures(failing: Sequence[Life]) -> Urgent:
@@ -125,16 +130,19 @@ def _unfinished(last: Night) -> Urgent | None:
     return None
 
 
-def _broken(last: Night) -> Urgent | None:
+def _broken(last: Night, *, fails: bool) -> Urgent | None:
+    """`fails`: it saw failures of earlier nights fail, which is why it ended as violated."""
     problems = [problem for one in last.subjects for problem in one.failures]
     if last.exit_code in (0, 3) and not problems:
         return None
     left_here = last.unshrunk - last.unshrunk_elsewhere
     if last.exit_code == 1 and left_here:
         return _to_shrink(left_here, "violated")
+    if last.exit_code == 1 and fails and not problems:
+        return None
     headline = (
         "Read the night's log: it ended as violated, and the bank does not say of what."
-        if last.exit_code == 1
+        if last.exit_code == 1 and not fails
         else "Repair the job: the harness failed, so nothing is certain."
     )
     more = problems[0] if problems else f"The night ended so: {exit_in_words(last.exit_code)}."
@@ -155,13 +163,14 @@ def _unseen(failing: Sequence[Life]) -> Urgent | None:
     )
 
 
-def _damaged(last: Night) -> Urgent | None:
+def _damaged(last: Night, *, fails: bool = False) -> Urgent | None:
     if not last.put_aside:
         return None
+    nothing = "Nothing new" if fails else "Nothing failed"
     return Urgent(
         kind="damaged",
         outcome="short",
-        headline=f"Nothing failed, but {plural(last.put_aside, 'file')} of the bank could not be read.",
+        headline=f"{nothing}, but {plural(last.put_aside, 'file')} of the bank could not be read.",
         more="What could not be read was moved into the folder `aside` of the bank. A failure among it is not replayed "
         "before its files are restored.",
     )
@@ -234,10 +243,16 @@ def _held(lives: Sequence[Life], last: Night) -> Urgent:
             headline="Nothing to do: everything that was judged held.",
             more=last.unjudged,
         )
+    failed = sum(one.scenarios.violated for one in last.subjects)
+    rest = (
+        f"{plural(failed, 'scenario')} failed, and showed no other failure."
+        if failed
+        else "Everything else that was judged held."
+    )
     until = f" The first of them expires on {known[0].expires}." if known[0].expires else ""
     return Urgent(
         kind="held",
         outcome="held",
         headline=f"Nothing to do: only {plural(len(known), 'known failure')} showed.",
-        more=f"Everything else that was judged held.{until} {last.unjudged}".strip(),
+        more=f"{rest}{until} {last.unjudged}".strip(),
     )

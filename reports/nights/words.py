@@ -39,8 +39,7 @@ GROUPS: dict[Standing, tuple[str, str]] = {
     "flaky": ("Flaky", "The last replays were violated some of the time."),
     "not_reached": (
         "Not reached",
-        "The last replay did not show them, and they may not be fixed: a fault, a planted defect or the invariant was not "
-        "reached, or the invariant was violated in another way.",
+        "The last replay did not reach what they need, or failed in another way. They may not be fixed.",
     ),
     "not_replayed": ("Not replayed", "No night has replayed them yet."),
     "known": ("Known", "They fail, and are listed as known failures that have not expired."),

@@ -71,6 +71,25 @@ def test_a_failure_goes_before_a_night_that_was_cut_off_if_that_night_saw_it() -
     assert urgent({"a": "nx "}, **cut_off).kind == "cut-off"
 
 
+@pytest.mark.parametrize(
+    ("last", "kind"),
+    [
+        ({"ended": None, "exit_code": None}, "cut-off"),
+        ({"exit_code": 130}, "interrupted"),
+        ({"exit_code": 4}, "failed"),
+        ({"exit_code": 1, "subjects": short(failures=["Toxiproxy did not start."])}, "failed"),
+        ({"exit_code": 1, "unshrunk": 2}, "unshrunk"),
+        ({"exit_code": 1, "put_aside": 1}, "damaged"),
+        ({"exit_code": 1}, "still_failing"),
+    ],
+)
+def test_a_failure_that_is_told_already_does_not_hide_that_the_night_may_have_missed_a_new_one(
+    last: dict[str, Any], kind: str
+) -> None:
+    assert urgent({"a": "nx"}, **last).kind == kind
+    assert urgent({"a": "nx", "b": " n"}, **last).kind == "new"
+
+
 def test_a_night_without_a_judged_scenario_holds_nothing() -> None:
     empty = banks.night(0, subjects=[banks.subject_night(0, run=0, scenarios=ScenarioCounts())])
     assert view_of([empty], []).urgent.kind == "empty"
@@ -95,6 +114,12 @@ def test_the_page_of_a_night_that_has_only_begun_says_nothing_of_what_it_found()
 
 def test_a_night_that_was_too_short_to_be_judged_says_so() -> None:
     assert urgent({"a": "no"}, unjudged="The run had 80 of the 50,000 scenarios.").more.startswith("The run had 80 of")
+
+
+def test_beside_a_known_failure_the_page_does_not_say_that_all_else_held_while_scenarios_failed() -> None:
+    failing = [banks.subject_night(1, scenarios=ScenarioCounts(run=9, held=6, violated=3))]
+    assert urgent({"a": "nk"}, subjects=failing).more.startswith("3 scenarios failed, and showed no other failure.")
+    assert urgent({"a": "nk"}).more.startswith("Everything else that was judged held.")
 
 
 def test_without_a_night_there_is_nothing_to_say() -> None:
