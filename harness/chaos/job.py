@@ -25,7 +25,7 @@ from ..runtime.progress import Progress, Silent
 from ..search import known_failures
 from ..search.campaign import exit_code_of
 from ..search.oracle import Oracle, PySpark
-from ..search.profiles import profile_called, unjudged
+from ..search.profiles import profile_called
 from ..search.summary import Tally
 from ..search.verification import Request, plan_of
 from ..search.worker import check_given
@@ -292,8 +292,6 @@ def _summary(
     not_run = [missed for one in done for missed in one.not_run]
     contradictions = tally.coverage.contradictions() if request.defect is None else []
     busy_s = sum(one.search_s - one.start_s for one in done)
-    profile = profile_called(request.profile, real_time=all(one.capabilities.real_time for one in subjects))
-    why_unjudged = unjudged(profile, max((one.tally.run for one in done), default=0))
     counted = msgspec.structs.asdict(tally.summary())
     return replace(
         NightSummary(**counted),
@@ -316,7 +314,7 @@ def _summary(
         counterexamples=[shown for one in done for shown in one.counterexamples],
         coverage=tally.coverage.coverage(_united([one.capabilities for one in subjects])),
         shortfalls=[shortfall for one in records for shortfall in one.shortfalls],
-        not_judged_by_shares=why_unjudged,
+        not_judged_by_shares=_unjudged(subjects, done),
         not_tried=[phrase for one in subjects[:1] for phrase in not_tried(one)] if len(subjects) == 1 else [],
         not_run=not_run,
         failures=[
@@ -324,6 +322,15 @@ def _summary(
             *dict.fromkeys(failure for one in records for failure in one.failures),
             *contradictions,
         ],
+    )
+
+
+def _unjudged(subjects: Sequence[Subject], done: Sequence[SubjectDone]) -> str:
+    """Which subjects are not judged by the shares of their profile, and why; empty if all are."""
+    if len(done) == 1:
+        return done[0].unjudged
+    return " ".join(
+        f"{subject.name}: {one.unjudged}" for subject, one in zip(subjects, done, strict=True) if one.unjudged
     )
 
 

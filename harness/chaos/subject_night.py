@@ -78,6 +78,8 @@ class SubjectDone(msgspec.Struct, frozen=True, kw_only=True):
     """failures of the bank about whose replay, or whose scenario of this night, the judges agree"""
     confirmed_left: bool
     """a failing scenario is left to the next night that both judges saw, and that no failure of the bank explains"""
+    unjudged: str
+    """why it is not judged by its profile's shares, in one sentence; empty if it is"""
 
 
 class SubjectPart:
@@ -407,11 +409,15 @@ class SubjectPart:
             not_run=self._not_run,
             confirmed=self._confirmed,
             confirmed_left=self._confirmed_left,
+            unjudged=unjudged(self._share.profile, self._tally.run),
         )
 
     def _shortfalls(self) -> list[str]:
         """What the part had to show and did not, if it was as long as its profile."""
         profile, run = self._share.profile, self._tally.run + self._tally.undriven
+        counts = self._watch.counts
+        if not (counts.held or counts.violated or self._failures or self._interruption.came):
+            return [f"none of {counts.run:,} scenarios was judged" if counts.run else "no scenario was run"]
         if unjudged(profile, run, interrupted=self._interruption.came):
             return []
         capabilities = self._subject.capabilities

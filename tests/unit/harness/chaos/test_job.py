@@ -12,19 +12,24 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from cutproof.harness.chaos import subject_night, watch
+from cutproof.harness.chaos import job, subject_night, watch
 from cutproof.harness.chaos.bank import Bank
 from cutproof.harness.chaos.job import ChaosRequest, NightDone, run_night
 from cutproof.harness.chaos.shrinking import Shrinking
+from cutproof.harness.chaos.subject_night import Share
+from cutproof.harness.chaos.watch import Watch
 from cutproof.harness.counterexamples import findings
 from cutproof.harness.runtime.exit_codes import ExitCode, HarnessFailed, UsageError
 from cutproof.harness.scenario.model import Scenario
-from cutproof.harness.search import worker
+from cutproof.harness.search import profiles, worker
 from cutproof.harness.search.oracle import Examined, Oracle
+from cutproof.harness.search.outcome import ScenarioOutcome
 from cutproof.harness.search.pool import Encoded, Here
 from cutproof.harness.search.worker import Chunk, Plan
 from cutproof.harness.shrink.on_subject import Seen, shrink_on
 from cutproof.harness.shrink.shrink import Shrunk
+from cutproof.harness.subject.port import Subject
+from cutproof.properties.model.verdict import Unknown
 from cutproof.reports.nights.model import Night
 from unit.harness.chaos import banks
 from unit.harness.chaos.banks import failure
@@ -34,6 +39,7 @@ from unit.harness.subjects import Agreeing
 
 CUT = "A01"
 """lets a barrier overtake: consistent-cut is violated in every other scenario, without any fault"""
+SHARE = job._share
 
 
 @pytest.fixture(autouse=True)
@@ -300,6 +306,35 @@ def test_a_night_says_what_it_could_not_shrink_or_read_and_that_it_was_too_short
     done = night(tmp_path, scenarios=1).night
     assert (done.unshrunk, done.unshrunk_elsewhere, done.put_aside) == (1, 1, 1)
     assert done.unjudged.startswith("The run had 1 of the ")
+
+
+def test_a_subject_of_which_nothing_was_judged_makes_no_night_green(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Silent(Watch):
+        def _add(self, outcome: ScenarioOutcome) -> None:
+            unknown = dict.fromkeys(outcome.verdicts, Unknown(reason="not exercised"))
+            super()._add(replace(outcome, verdicts=unknown) if self._subject == DEFECTIVE else outcome)
+
+    monkeypatch.setattr(Defective, "planted", ())
+    monkeypatch.setattr(subject_night, "Watch", Silent)
+    done = night(tmp_path, scenarios=2, subjects=("simulated", DEFECTIVE))
+    assert [one.shortfalls for one in done.night.subjects] == [[], ["none of 2 scenarios was judged"]]
+    assert done.exit_code == ExitCode.FELL_SHORT
+    assert night(tmp_path, scenarios=0).exit_code == ExitCode.FELL_SHORT, "no scenario was run"
+
+
+def test_each_subject_is_measured_by_its_own_scenarios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Defective, "planted", ())
+    few = replace(profiles.PROFILES["smoke"], scenarios=2, shares={})
+    monkeypatch.setitem(profiles.PROFILES, "smoke", few)
+    monkeypatch.setattr(job, "_share", _with_less_for_the_second)
+    done = night(tmp_path, scenarios=2, subjects=("simulated", DEFECTIVE))
+    assert done.night.unjudged.startswith("defective: The run had 1 of the 2 scenarios")
+
+
+def _with_less_for_the_second(request: ChaosRequest, place: int, subject: Subject, seconds: float) -> Share:
+    return replace(SHARE(request, place, subject, seconds), scenarios=2 - place)
 
 
 def test_the_wait_for_pyspark_is_no_part_of_the_speed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
