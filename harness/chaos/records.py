@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import re
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from ...reports.nights.model import FAILURE_FORMAT, NIGHT_FORMAT, Failure, Night, Origin, Record, SubjectNight
+from ...reports.nights.model import FAILURE_FORMAT, NIGHT_FORMAT, Failure, Moment, Night, Origin, Record, SubjectNight
 from ..scenario import files
 from ..scenario.reading import FileError, bytes_of, json_of
 from ..search.coverage import in_a_table, targets_by_words
@@ -57,7 +56,7 @@ class Unshrunk(Record, frozen=True, kw_only=True):
     night: str
     subject: str
     defect: str = ""
-    found: datetime.datetime
+    found: Moment
     origin: Origin
     outcome: ScenarioOutcome
     """with the recorded history in real time, where the failure need not show again; a replay of the bank that failed

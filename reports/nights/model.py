@@ -7,7 +7,7 @@ the nights.  So two banks become one by taking the files of both.
 from __future__ import annotations
 
 import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -16,6 +16,9 @@ from .counts import CountTable
 
 FAILURE_FORMAT = "cutproof-failure/1"
 NIGHT_FORMAT = "cutproof-night/1"
+
+Moment = Annotated[datetime.datetime, msgspec.Meta(tz=True)]
+"""in UTC; a file without the zone cannot be read, since its times could not be compared"""
 
 Status = Literal["new", "still_failing", "flaky", "fixed", "not_reached"]
 """What a night saw of a failure.
@@ -60,8 +63,7 @@ class Failure(Record, frozen=True, kw_only=True):
     """the protocol point, phase, aim or kind of the fault that it needs; empty if it needs none"""
     shape: str
     """the job in a word: its operators, and how it takes checkpoints"""
-    found: datetime.datetime
-    """in UTC"""
+    found: Moment
     night: str
     """the id of the night that found it"""
     version: str
@@ -152,9 +154,8 @@ class Night(Record, frozen=True, kw_only=True):
     order: int = 0
     """its place among the nights of a bank: the time at which it began, in ms since 1970, but always later than the
     nights that the bank had by then, also if the clock went back"""
-    began: datetime.datetime
-    """in UTC"""
-    ended: datetime.datetime | None = None
+    began: Moment
+    ended: Moment | None = None
     """None: it is under way, or was cut off"""
     version: str = ""
     machine: str = ""

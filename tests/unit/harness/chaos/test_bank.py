@@ -158,6 +158,14 @@ def test_a_clock_that_goes_back_is_told_and_the_order_stays(folder: Path) -> Non
         assert log.today == NOON.date(), "an expiry does not come back to life"
 
 
+def test_a_night_without_a_time_zone_is_put_aside_and_ends_no_later_night(folder: Path) -> None:
+    path = folder / "nights" / night().id / "night.json"
+    path.write_bytes(path.read_bytes().replace(b'"began": "2026-03-01T12:00:00Z"', b'"began": "2026-03-01T12:00:00"'))
+    with Bank(folder) as bank:
+        assert len(bank.remarks) == 1
+        NightLog(bank, version="1", budget_s=1.0)
+
+
 def test_the_index_follows_from_the_nights(folder: Path) -> None:
     with Bank(folder) as bank:
         bank.write_night(night("b", day=1, scenarios=5, one="still_failing"))

@@ -10,7 +10,7 @@ from typing import Any
 from cutproof.reports.model import ScenarioCounts, Size
 from cutproof.reports.nights.model import Failure, Growth, Night, Origin, Replay, Status, SubjectNight
 
-FIRST = datetime.datetime(2026, 2, 3, 2, 17)
+FIRST = datetime.datetime(2026, 2, 3, 2, 17, tzinfo=datetime.UTC)
 LETTERS: dict[str, Status] = {
     "n": "new",
     "x": "still_failing",
