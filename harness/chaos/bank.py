@@ -83,7 +83,7 @@ class Bank:
     @property
     def nights(self) -> list[Night]:
         """In the order of the bank (`Night.order`)."""
-        return sorted(self.contents.nights.values(), key=lambda night: (night.order, night.began, night.id))
+        return self.contents.in_order
 
     @property
     def unshrunk(self) -> dict[Path, Unshrunk]:

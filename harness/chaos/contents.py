@@ -36,6 +36,11 @@ class Contents(msgspec.Struct, kw_only=True):
     unshrunk: dict[Path, Unshrunk] = {}
     broken: list[Broken] = []
 
+    @property
+    def in_order(self) -> list[Night]:
+        """The nights in the order of the bank (`Night.order`)."""
+        return sorted(self.nights.values(), key=lambda night: (night.order, night.began, night.id))
+
 
 def demand_bank(folder: Path) -> None:
     """Raise UsageError, in one line, if this is no bank."""

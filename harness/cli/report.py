@@ -57,7 +57,7 @@ def _of_bank(folder: Path, options: argparse.Namespace, output: Output) -> ExitC
 
     with progress_of(options) as progress:
         progress.step("writing the page of the nights")
-        page, junit, *_ = pages_of_bank(folder)
+        page, junit, *_ = pages_of_bank(folder, output.complain)
     output.say(f"written: {page} and {junit}")
     output.result({"format": FORMAT, "report": str(page), "junit": str(junit)})
     return ExitCode.HELD

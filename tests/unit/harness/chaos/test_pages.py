@@ -49,6 +49,22 @@ def test_the_report_of_a_bank_is_its_page(tmp_path: Path, capsys: pytest.Capture
     assert "Nights (1)" in (bank / PAGE).read_text(encoding="utf-8")
 
 
+def test_a_report_leaves_a_damaged_file_to_the_night_which_tells_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bank = tmp_path / "bank"
+    with Bank(bank) as held:
+        held.write_night(banks.night(0))
+    broken = bank / "failures/abcdefabcdef/failure.json"
+    broken.parent.mkdir()
+    broken.write_text("{", encoding="utf-8")
+    assert main(["report", str(bank)]) == 0
+    assert f"{broken} is cut off" in capsys.readouterr().err
+    done = run_night(request(tmp_path), oracle=Agreeing())
+    assert done.night.put_aside == 1
+    assert not broken.exists()
+
+
 def test_a_page_that_cannot_be_written_is_told_and_the_night_is_in_the_bank(tmp_path: Path) -> None:
     (tmp_path / "out" / PAGE).mkdir(parents=True)
     done = run_night(request(tmp_path, tmp_path / "out"), oracle=Agreeing())
