@@ -31,7 +31,6 @@ from ..search.verification import Request, plan_of
 from ..search.worker import check_given
 from ..spread.pool import demand_spreadable
 from ..subject.names import check_capabilities, subject_called
-from ..subject.not_run import in_sentences
 from ..subject.not_tried import not_tried
 from ..subject.port import Capabilities, Subject, check, closing, prepare
 from ..workloads.inputs import LoadedWorkload
@@ -290,7 +289,6 @@ def _summary(
         tally.add_all(one.tally)
     records = log.night.subjects
     not_run = [missed for one in done for missed in one.not_run]
-    contradictions = tally.coverage.contradictions() if request.defect is None else []
     busy_s = sum(one.search_s - one.start_s for one in done)
     counted = msgspec.structs.asdict(tally.summary())
     return replace(
@@ -317,11 +315,7 @@ def _summary(
         not_judged_by_shares=_unjudged(subjects, done),
         not_tried=[phrase for one in subjects[:1] for phrase in not_tried(one)] if len(subjects) == 1 else [],
         not_run=not_run,
-        failures=[
-            *in_sentences(not_run),
-            *dict.fromkeys(failure for one in records for failure in one.failures),
-            *contradictions,
-        ],
+        failures=list(dict.fromkeys(failure for one in records for failure in one.failures)),
     )
 
 

@@ -32,6 +32,7 @@ from ..search.stops import never_hit
 from ..search.summary import Tally
 from ..search.worker import Plan, full_drawing
 from ..spread.pool import SparkPool
+from ..subject.not_run import in_sentences
 from ..subject.port import DrawingItself, Subject, asks_pyspark
 from . import plan as division
 from .bank import Bank, BankFailed
@@ -396,7 +397,10 @@ class SubjectPart:
         return self._counted, dict(sorted(self._left_out.items()))
 
     def _done(self) -> SubjectDone:
-        record = replace(self._record(last=True), shortfalls=self._shortfalls())
+        contradictions = self._tally.coverage.contradictions() if self._plan.defect is None else []
+        record = self._record(last=True)
+        failures = list(dict.fromkeys([*in_sentences(self._not_run), *record.failures, *contradictions]))
+        record = replace(record, shortfalls=self._shortfalls(), failures=failures)
         self._log.set_subject(self._share.place, record)
         self._log.write()
         return SubjectDone(
@@ -416,7 +420,7 @@ class SubjectPart:
         """What the part had to show and did not, if it was as long as its profile."""
         profile, run = self._share.profile, self._tally.run + self._tally.undriven
         counts = self._watch.counts
-        if not (counts.held or counts.violated or self._failures or self._interruption.came):
+        if not (counts.held or counts.violated or self._not_run or self._failures or self._interruption.came):
             return [f"none of {counts.run:,} scenarios was judged" if counts.run else "no scenario was run"]
         if unjudged(profile, run, interrupted=self._interruption.came):
             return []

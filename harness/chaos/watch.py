@@ -33,6 +33,8 @@ WAITING = {"unexplained": 20, "perhaps explained": 8, "explained": 4}
 further ones are only counted"""
 ALIKE = 2
 """of those, so many with faults at the same points"""
+NOT_RUN = 100
+"""scenarios that the subject could not run, and that are kept; further ones are only counted"""
 CURVE = 200
 """points of the growth curve; with more, each second one is left out"""
 
@@ -87,6 +89,7 @@ class Watch:
         self.transitions = TransitionTally(capabilities.transitions, learnt)
         self.growth: list[Growth] = []
         self.first_failure_s: float | None = None
+        self._not_run = 0
         self.not_kept = 0
         """failing scenarios that were only counted"""
         self.seconds = 0.0
@@ -115,7 +118,10 @@ class Watch:
             raise BankLost(str(error)) from None
 
     def add_counterexample(self, name: str, text: str) -> str:
-        """A scenario that the subject could not run."""
+        """A scenario that the subject could not run; returns its file, or nothing if it is only counted."""
+        if self._not_run >= NOT_RUN:
+            return ""
+        self._not_run += 1
         try:
             return self._bank.add_not_run(self._night, name, text)
         except CutproofError as error:

@@ -163,7 +163,7 @@ def _notes(night: Night, before: Night | None) -> tuple[str, ...]:
         notes += [
             sentence(f"{subject_of(one.subject, one.defect)}: {words}") for words in (*one.failures, *one.shortfalls)
         ]
-        if one.could_not_run:
+        if one.could_not_run and not one.failures:
             notes.append(
                 f"{subject_of(one.subject, one.defect)}: {plural(one.could_not_run, 'scenario')} could not be run."
             )

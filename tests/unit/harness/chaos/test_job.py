@@ -28,7 +28,7 @@ from cutproof.harness.search.pool import Encoded, Here
 from cutproof.harness.search.worker import Chunk, Plan
 from cutproof.harness.shrink.on_subject import Seen, shrink_on
 from cutproof.harness.shrink.shrink import Shrunk
-from cutproof.harness.subject.port import Subject
+from cutproof.harness.subject.port import Subject, SubjectFailed
 from cutproof.properties.model.verdict import Unknown
 from cutproof.reports.nights.model import Night
 from unit.harness.chaos import banks
@@ -335,6 +335,22 @@ def test_each_subject_is_measured_by_its_own_scenarios(tmp_path: Path, monkeypat
 
 def _with_less_for_the_second(request: ChaosRequest, place: int, subject: Subject, seconds: float) -> Share:
     return replace(SHARE(request, place, subject, seconds), scenarios=2 - place)
+
+
+def test_why_scenarios_could_not_be_run_is_on_the_page_and_few_of_them_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*_: object, **__: object) -> None:
+        raise SubjectFailed("no such operator")
+
+    monkeypatch.setattr(Defective, "run", run)
+    monkeypatch.setattr(watch, "NOT_RUN", 3)
+    done = night(tmp_path, scenarios=5)
+    assert done.exit_code == ExitCode.HARNESS_FAILED
+    (why,) = done.summary.failures
+    assert why == "5 scenarios could not be run, the first of them scenario 0: no such operator"
+    assert f"{why}." in done.page.with_name("summary.md").read_text(encoding="utf-8").replace("\\", "")
+    assert len(list(tmp_path.glob("nights/*/not-run/*"))) == 3
 
 
 def test_the_wait_for_pyspark_is_no_part_of_the_speed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
