@@ -219,11 +219,16 @@ class Shrinking:
         scenario = decode_scenario(finding.view.scenario.encode())
         shape = shape_of(scenario)
         failure = self._same(finding, scenario) or self._bank.failures.get(id_of(finding.cause, shape))
+        if failure is None and not self._showed_tonight(one, finding) and self._explanation(path):
+            self._log.add_words([f"a failing scenario that night {one.night} had left unshrunk did not fail again"])
+            self._bank.drop_unshrunk(path)
+            return
         self._repetitions = 0 if failure is None else self._repetitions + 1
         if failure is None:
             failure = self._new(one, finding, scenario, shape)
             self._bank.add_failure(failure, scenario, self._history(finding))
             found = finding.counterexample
+            earlier = f"it showed in night {one.night}, and in no run of this one"
             self._see(
                 failure,
                 Replay(
@@ -231,9 +236,10 @@ class Shrinking:
                     status="new",
                     runs=1 + found.repetitions,
                     violated=1 + found.violated_again,
+                    words="" if self._showed_tonight(one, finding) else earlier,
                 ),
             )
-        elif not self._fails_tonight(failure):
+        elif self._showed_tonight(one, finding) and not self._fails_tonight(failure):
             before = self._log.replays.get(failure.id)
             words = f"its own scenario did not show it; {self._source(one)} does"
             if before is not None and before.status == "fixed":
@@ -244,6 +250,12 @@ class Shrinking:
             )
         self._bank.drop_unshrunk(path)
         self.confirmed.add(failure.id)
+
+    def _showed_tonight(self, one: Unshrunk, finding: Finding) -> bool:
+        """Whether some run of this night failed: the recorded run of an earlier night says nothing about an engine that
+        has been mended since."""
+        of_tonight = one.night == self._log.night.id
+        return of_tonight or not self._subject.capabilities.real_time or finding.counterexample.violated_again > 0
 
     def _source(self, one: Unshrunk) -> str:
         """Where a failing scenario came from, in words."""
@@ -283,7 +295,7 @@ class Shrinking:
             shape=shape,
             found=one.found,
             night=one.night,
-            version=self._log.night.version,
+            version=self._bank.contents.nights[one.night].version,
             origin=one.origin,
             scenario=place,
             shrunk=found.seconds_to_shrink > 0,

@@ -19,6 +19,7 @@ from cutproof.harness.chaos.shrinking import Shrinking
 from cutproof.harness.chaos.subject_night import Share
 from cutproof.harness.chaos.watch import Watch
 from cutproof.harness.counterexamples import findings
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.runtime.exit_codes import ExitCode, HarnessFailed, UsageError
 from cutproof.harness.scenario.model import Scenario
 from cutproof.harness.search import profiles, worker
@@ -28,7 +29,7 @@ from cutproof.harness.search.pool import Encoded, Here
 from cutproof.harness.search.worker import Chunk, Plan
 from cutproof.harness.shrink.on_subject import Seen, shrink_on
 from cutproof.harness.shrink.shrink import Shrunk
-from cutproof.harness.subject.port import Subject, SubjectFailed
+from cutproof.harness.subject.port import Capabilities, Subject, SubjectFailed
 from cutproof.properties.model.verdict import Unknown
 from cutproof.reports.nights.model import Night
 from unit.harness.chaos import banks
@@ -137,6 +138,26 @@ def test_what_a_killed_night_left_is_shrunk_by_the_next(tmp_path: Path, monkeypa
     done = night(tmp_path, seed=2, scenarios=1)
     assert done.summary.bank.new > 0
     assert all(failure.night == cut_off.id for failure in done.failures.values())
+
+
+def test_what_an_earlier_night_recorded_in_real_time_is_no_failure_of_tonight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def capabilities(subject: Defective) -> Capabilities:
+        return replace(SimulatedSubject().capabilities, real_time=True, deviations=False)
+
+    monkeypatch.setattr(Defective, "capabilities", property(capabilities))
+    first = night(tmp_path, scenarios=2)
+    assert first.failures
+    with monkeypatch.context() as patch:
+        for step in ("work", "drop_explained"):  # as if the night was killed before
+            patch.setattr(Shrinking, step, lambda *_: None)
+        assert night(tmp_path, scenarios=3).summary.bank.unshrunk > 0
+    monkeypatch.setattr(Defective, "planted", ())
+    third = night(tmp_path, seed=4, scenarios=1)
+    assert {one.failure: one.status for one in third.night.replays} == dict.fromkeys(first.failures, "fixed")
+    assert third.exit_code == ExitCode.HELD
+    assert third.summary.bank.unshrunk == 0
 
 
 def test_an_interruption_keeps_what_was_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
