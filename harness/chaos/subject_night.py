@@ -174,27 +174,29 @@ class SubjectPart:
         self._progress.step("replaying the bank", len(mine))
         replayer = Replayer(self._subject, self._plan.defect or "", self._redrawn, self._guarded)
         seen: dict[str, Seen] = {}
-        late: list[str] = []
-        for failure in self._by_need(mine):
-            if time.monotonic() >= deadline and seen:
-                late.append(failure.id)
-                continue
-            scenario = self._bank.scenario(failure.id)
-            one = replayer.replayed(failure, scenario, self._index.standings.get(failure.id))
-            seen[failure.id] = one
-            self._log.add_replay(with_known(one.replay, failure, self._known))
-            self._progress.advance(len(seen))
-        self._log.change(not_replayed=[*self._log.night.not_replayed, *late])
+        order = self._by_need(mine)
+        try:
+            for failure in order:
+                if time.monotonic() >= deadline and seen:
+                    break
+                scenario = self._bank.scenario(failure.id)
+                one = replayer.replayed(failure, scenario, self._index.standings.get(failure.id))
+                seen[failure.id] = one
+                self._log.add_replay(with_known(one.replay, failure, self._known))
+                self._progress.advance(len(seen))
+        finally:
+            late = [failure.id for failure in order if failure.id not in seen]
+            self._log.change(not_replayed=[*self._log.night.not_replayed, *late])
         disputed = self._ask(list(seen.values()), pool)
         self._keep_others([one for one in seen.values() if one.replay.failure not in disputed])
         shown = (failure for failure in mine if failure.id in seen and seen[failure.id].replay.status in CURRENT)
         self._seen += [counterexample_of(failure, self._known) for failure in shown]
 
     def _by_need(self, failures: Sequence[Failure]) -> list[Failure]:
-        """First those that earlier nights had no time for, then by the day on which they were found."""
-        nights = self._bank.nights
-        missed = set(nights[-2].not_replayed) if len(nights) > 1 else set()
-        return sorted(failures, key=lambda one: (one.id not in missed, one.found, one.id))
+        """First those that no night has replayed for the longest time, whatever ended the nights since and whatever
+        subjects they had; then by the day on which they were found."""
+        last = {replay.failure: at for at, night in enumerate(self._bank.nights) for replay in night.replays}
+        return sorted(failures, key=lambda one: (last.get(one.id, -1), one.found, one.id))
 
     def _keep_others(self, seen: Sequence[Seen]) -> None:
         """Keep the replays that fail in another way than their failure of the bank, to be shrunk."""

@@ -13,8 +13,10 @@ import pytest
 from msgspec.structs import replace
 
 from cutproof.harness.chaos import job, subject_night, watch
+from cutproof.harness.chaos import plan as division
 from cutproof.harness.chaos.bank import Bank
 from cutproof.harness.chaos.job import ChaosRequest, NightDone, run_night
+from cutproof.harness.chaos.replays import Replayer
 from cutproof.harness.chaos.shrinking import Shrinking
 from cutproof.harness.chaos.subject_night import Share
 from cutproof.harness.chaos.watch import Watch
@@ -138,6 +140,30 @@ def test_what_a_killed_night_left_is_shrunk_by_the_next(tmp_path: Path, monkeypa
     done = night(tmp_path, seed=2, scenarios=1)
     assert done.summary.bank.new > 0
     assert all(failure.night == cut_off.id for failure in done.failures.values())
+
+
+def test_what_was_not_replayed_for_the_longest_time_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the night before had another subject, or was interrupted amid its replays."""
+    monkeypatch.setattr(Defective, "planted", ())
+    monkeypatch.setattr(division, "REPLAYS", 10**9)  # time for one failure a night
+    names = ("one", "two", "three")
+    with Bank(tmp_path) as bank:
+        for day, name in enumerate(names):
+            bank.add_failure(failure(name, day=day, subject=DEFECTIVE), chain())
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    replayed = [night(tmp_path, scenarios=0).night]
+    night(tmp_path, scenarios=0, subjects=("simulated",))
+    replayed.append(night(tmp_path, scenarios=0).night)
+    with monkeypatch.context() as patch:
+        patch.setattr(Replayer, "replayed", interrupted)
+        assert len(night(tmp_path, scenarios=0).night.not_replayed) == 3
+    replayed.append(night(tmp_path, scenarios=0).night)
+    assert [[one.failure for one in each.replays] for each in replayed] == [[failure(name).id] for name in names]
 
 
 def test_what_an_earlier_night_recorded_in_real_time_is_no_failure_of_tonight(
