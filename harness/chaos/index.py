@@ -21,7 +21,7 @@ from .bank import Bank
 from .records import INDEX, LIMIT_BYTES
 from .transitions import learn
 
-FORMAT = "cutproof-bank-index/1"
+FORMAT = "cutproof-bank-index/2"
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +31,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     runs: int = 0
     """over all nights"""
     violated: int = 0
+    held: int = 0
+    """`Replay.held` over the nights since it was violated the last time"""
     fixed: bool = False
     """the last night that could tell found it fixed"""
 
@@ -102,5 +104,6 @@ def _after(before: Standing | None, replay: Replay) -> Standing:
         status=replay.status,
         runs=(before.runs if before else 0) + replay.runs,
         violated=(before.violated if before else 0) + replay.violated,
+        held=0 if replay.violated else (before.held if before else 0) + replay.held,
         fixed=replay.status == "fixed" or (replay.status == "not_reached" and before is not None and before.fixed),
     )

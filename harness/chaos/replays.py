@@ -27,6 +27,9 @@ RUNS = 10
 """the most runs of one failure in real time"""
 CLEAR = 3
 """so many runs decide, if all were violated"""
+CHANCE = 0.05
+"""A failure that shows in some runs only is fixed if so many runs hold, in one night or several, that they would by
+chance in less than this share of cases, at the rate at which it showed before."""
 CLEARLY_FLAKY = 5
 """so many runs decide, if some were violated"""
 
@@ -82,8 +85,9 @@ class Replayer:
                 return seen(
                     "not_reached", other or one, f"{failure.invariant} is violated in another way: {verdict.difference}"
                 )
-        if any(self._reaches(failure, one) for one in results):
-            return seen("fixed", other or results[-1])
+        if reached := sum(self._reaches(failure, one) for one in results):
+            fixed = seen("fixed", other or results[-1])
+            return msgspec.structs.replace(fixed, replay=self._held(fixed.replay, reached))
         return self._from_its_seed(failure, seen("not_reached", other or results[-1]))
 
     def _runs(self, failure: Failure, scenario: Scenario) -> list[Result]:
@@ -104,6 +108,9 @@ class Replayer:
         counts if it is planted still: without it, the engine is mended."""
         faults = set(failure.fired) <= set(fired_in(result.history))
         return faults and holds(result, failure) and self._reaches_defect(failure, result.history)
+
+    def _held(self, replay: Replay, runs: int) -> Replay:
+        return msgspec.structs.replace(replay, held=runs) if self._subject.capabilities.real_time else replay
 
     def _reaches_defect(self, failure: Failure, history: History) -> bool:
         return not failure.defect or failure.defect != self._defect or history.defect_reached
@@ -129,7 +136,7 @@ class Replayer:
         same_point = failure.point in ("", *_points(drawn, result.history))
         if same_point and holds(result, failure) and self._reaches_defect(failure, result.history):
             words = "its scenario no longer reaches it; the one drawn from its seed does, and holds"
-            lost = msgspec.structs.replace(lost, status="fixed", words=words)
+            lost = self._held(msgspec.structs.replace(lost, status="fixed", words=words), 1)
         other = seen.other or (result if result.judgement.violated else None)
         return Seen(replay=lost, result=other or (result if lost.status == "fixed" else seen.result), other=other)
 
@@ -159,8 +166,17 @@ def _with_the_past(replay: Replay, before: Standing | None, *, by_chance: bool) 
     words = replay.words
     if replay.violated and before.fixed:
         words = "; ".join(filter(None, ("again: an earlier night found it fixed", words)))
-    if by_chance and replay.status == "fixed" and 0 < before.violated < before.runs and replay.runs:
-        chance = (1 - before.violated / before.runs) ** replay.runs
-        rate = f"{before.violated} of {before.runs} runs before"
-        words = f"it showed in {rate}; at that rate all {replay.runs} runs hold by chance in {chance:.0%} of nights"
+    if by_chance and replay.status == "fixed":
+        return _unless_by_chance(msgspec.structs.replace(replay, words=words), before)
     return msgspec.structs.replace(replay, words=words)
+
+
+def _unless_by_chance(replay: Replay, before: Standing) -> Replay:
+    """A replay in real time that held, which shows no fix if that may be chance."""
+    held, runs = before.held + replay.held, before.runs - before.held
+    if not 0 < before.violated < runs or before.fixed:
+        return replay
+    chance = (1 - before.violated / runs) ** held
+    words = f"it showed in {before.violated} of {runs} runs; at that rate all {held} runs since hold by chance in "
+    status: Status = "fixed" if chance < CHANCE else "not_reached"
+    return msgspec.structs.replace(replay, status=status, words=f"{words}{chance:.0%} of cases")

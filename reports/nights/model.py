@@ -25,7 +25,8 @@ Status = Literal["new", "still_failing", "flaky", "fixed", "not_reached"]
 
 new: it was found for the first time.  still_failing: each replay was violated.  flaky: some were.  fixed: none was,
 its faults and its planted defect were reached, and its invariant held.  not_reached: none was, and nobody knows more:
-what it needs was not reached, its invariant was not exercised, or it was violated by another kind of difference.
+what it needs was not reached, its invariant was not exercised, it was violated by another kind of difference, or in
+real time all runs may have held by chance.
 """
 
 
@@ -91,6 +92,8 @@ class Replay(Record, frozen=True, kw_only=True):
     runs: int = 0
     violated: int = 0
     """in how many of the runs the failure's invariant was violated"""
+    held: int = 0
+    """in real time: in how many runs what it needs was reached, and its invariant held"""
     found_again: bool = False
     """it is no longer reached by its scenario, and was found again from its seed"""
     known: str = ""

@@ -39,7 +39,7 @@ GROUPS: dict[Standing, tuple[str, str]] = {
     "flaky": ("Flaky", "The last replays were violated some of the time."),
     "not_reached": (
         "Not reached",
-        "The last replay did not reach what they need, or failed in another way. They may not be fixed.",
+        "The last replay did not reach what they need, failed in another way, or may have held by chance.",
     ),
     "not_replayed": ("Not replayed", "No night has replayed them yet."),
     "known": ("Known", "They fail, and are listed as known failures that have not expired."),

@@ -48,7 +48,7 @@ def test_a_night_finds_a_planted_defect_and_the_next_one_knows_it(command_inside
     assert held.stderr == ""
     assert f"{first['bank']['new']} fixed" in held.stdout
     assert "plan: simulated gets 0.3 s" in held.stdout
-    assert json.loads((tmp_path / "bank/index.json").read_text())["format"] == "cutproof-bank-index/1"
+    assert json.loads((tmp_path / "bank/index.json").read_text())["format"] == "cutproof-bank-index/2"
 
 
 @pytest.mark.parametrize(

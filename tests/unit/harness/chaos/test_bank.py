@@ -12,13 +12,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from cutproof.harness.chaos import bank as module
 from cutproof.harness.chaos.bank import Bank
-from cutproof.harness.chaos.index import index_of, made, write_index
+from cutproof.harness.chaos.index import index_of, made, with_nights, write_index
 from cutproof.harness.chaos.night import NightLog
 from cutproof.harness.runtime.exit_codes import ExitCode, HarnessFailed, UsageError
 from cutproof.harness.search.coverage import CoverageTarget, in_a_table, in_words
+from cutproof.reports.nights.model import Replay
 from end_to_end.command_line import environment
 from unit.harness.chaos.banks import NOON, failure, files_in, night, unshrunk
 from unit.harness.scenarios import chain
@@ -181,6 +183,16 @@ def test_the_index_follows_from_the_nights(folder: Path) -> None:
         assert index_of(bank) == made(bank.nights), "with a night in between it is made again"
 
 
+def test_the_runs_that_held_are_counted_since_the_last_that_did_not() -> None:
+    index = made([night("a", one="flaky"), night("b", day=1, one="not_reached"), night("c", day=2, one="fixed")])
+    assert index.standings[failure().id].held == 0
+    held = [Replay(failure=failure().id, status="not_reached", runs=10, held=10)]
+    later = [replace(night(name, day=day), replays=held) for day, name in ((3, "d"), (4, "e"))]
+    assert with_nights(index, later).standings[failure().id].held == 20
+    broken = Replay(failure=failure().id, status="flaky", runs=8, violated=1)
+    assert with_nights(index, [replace(night("f", day=5), replays=[broken])]).standings[failure().id].held == 0
+
+
 HITS = {
     CoverageTarget(alignment="aligned", ending="finished", point="ack-sent", fault="kill-task"): 3,
     CoverageTarget(alignment="aligned", ending="finished", point="ack-sent", fault="fail-write"): 12,
@@ -216,9 +228,9 @@ def test_a_table_with_anything_but_counts_makes_a_night_unreadable(folder: Path)
 
 def test_what_is_found_is_on_the_disk_before_it_has_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
-    replace, rename = os.replace, Path.rename
+    named, rename = os.replace, Path.rename
     monkeypatch.setattr(os, "fsync", lambda _: done.append("on the disk"))
-    monkeypatch.setattr(os, "replace", lambda *names: (done.append("named"), replace(*names)))
+    monkeypatch.setattr(os, "replace", lambda *names: (done.append("named"), named(*names)))
     monkeypatch.setattr(Path, "rename", lambda *names: (done.append("in its place"), rename(*names))[1])
     with Bank(folder) as bank:
         done.clear()

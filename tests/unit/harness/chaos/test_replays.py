@@ -137,10 +137,14 @@ def test_one_that_comes_back_is_called_so() -> None:
     assert replayed(Losing([True]), before=replace(fixed, fixed=False)).words == ""
 
 
-def test_that_a_flaky_one_holds_may_be_chance_and_is_said_so() -> None:
+def test_a_flaky_one_is_fixed_when_so_many_runs_hold_that_it_is_hardly_chance() -> None:
     before = Standing(status="flaky", runs=10, violated=1)
-    words = replayed(Losing([False], real_time=True), before=before).words
-    assert "1 of 10 runs before; at that rate all 10 runs hold by chance in 35%" in words
+    seen = replayed(Losing([False], real_time=True), before=before)
+    assert (seen.status, seen.held) == ("not_reached", RUNS)
+    assert seen.words == "it showed in 1 of 10 runs; at that rate all 10 runs since hold by chance in 35% of cases"
+    two_nights_later = Standing(status="not_reached", runs=30, violated=1, held=20)
+    seen = replayed(Losing([False], real_time=True), before=two_nights_later)
+    assert (seen.status, seen.words[-32:]) == ("fixed", "since hold by chance in 4% of cases"[-32:])
     assert replayed(Losing([False]), before=before).words == "", "in virtual time nothing is left to chance"
 
 
