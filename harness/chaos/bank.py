@@ -142,21 +142,25 @@ class Bank:
             shutil.rmtree(made, ignore_errors=True)
 
     def write_night(self, night: Night, *, durable: bool = False) -> None:
-        """Write a night's record in place of the one before.  The folder of a night appears with its first record."""
+        """Write a night's record in place of the one before.  The folder of a night appears with its first record, and
+        is on the disk before anything else is written into it."""
         folder = self.path / NIGHTS / night.id
         made = folder if folder.exists() else folder.with_name(f".{night.id}")
         with _reported(self.path):
             made.mkdir(exist_ok=True)
-            write_whole(made / records.NIGHT, records.text_of(night), durable=durable)
+            write_whole(made / records.NIGHT, records.text_of(night), durable=durable or made != folder)
             if made != folder:
                 made.rename(folder)
+                sync_folder(folder.parent)
         self.contents.nights[night.id] = night
 
     def add_unshrunk(self, one: Unshrunk) -> Path:
         """Write a failing scenario; the night's record has been written before.  Returns its file."""
         path = self.path / NIGHTS / one.night / UNSHRUNK / one.name
         with _reported(self.path):
-            path.parent.mkdir(exist_ok=True)
+            if not path.parent.exists():
+                path.parent.mkdir()
+                sync_folder(path.parents[1])
             write_whole(path, records.text_of(one), durable=True)
         self.unshrunk[path] = one
         return path

@@ -235,5 +235,12 @@ def test_what_is_found_is_on_the_disk_before_it_has_its_name(folder: Path, monke
     with Bank(folder) as bank:
         done.clear()
         bank.add_failure(failure("two"), chain())
-    file = ["on the disk", "named", "on the disk"]
-    assert done == [*file, *file, "in its place", "on the disk"]
+        file = ["on the disk", "named", "on the disk"]
+        assert done == [*file, *file, "in its place", "on the disk"]
+        done.clear()
+        bank.write_night(night("b"))
+        bank.write_night(night("b", scenarios=1))
+        assert done == [*file, "in its place", "on the disk", "named"]
+        done.clear()
+        bank.add_unshrunk(unshrunk(night("b"), 8))
+    assert done == ["on the disk", *file]
