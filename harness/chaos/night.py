@@ -32,6 +32,8 @@ class NightLog:
         last = bank.nights[-1] if bank.nights else None
         order = int(began.timestamp() * 1000)
         words = list(bank.remarks)
+        if last is None:
+            words.append("the bank has no earlier night, so whatever fails is new")
         self.went_back = last is not None and began < last.began
         """the machine's clock shows an earlier time than the night before"""
         if last is not None and self.went_back:

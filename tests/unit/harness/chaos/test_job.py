@@ -85,7 +85,10 @@ def test_a_failure_is_new_once_then_fixed_then_back(tmp_path: Path, monkeypatch:
     assert first.summary.bank.new == len(found) > 0
     assert first.summary.bank.unshrunk == 0
 
+    assert "the bank has no earlier night, so whatever fails is new" in first.night.words, "its cache may be lost"
+
     second = night(bank, scenarios=3)
+    assert not any("no earlier night" in words for words in second.night.words)
     assert second.summary.bank.new == 0, "the same seed finds the same, which is in the bank"
     assert {one.failure: one.status for one in second.night.replays} == dict.fromkeys(found, "still_failing")
 
