@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -87,8 +88,20 @@ def _take_failure(found: Contents, path: Path) -> None:
     failure = records.read_failure(path / records.FAILURE)
     if failure.id != path.name:
         raise FileError(f"{path}: its failure has the id {failure.id[:64]!r}")
+    if not _is_replay(failure):
+        raise FileError(f"{path}: its command does something else than to replay it: {failure.replay[:80]!r}")
     found.scenarios[failure.id] = read_scenario(path / records.SCENARIO)
     found.failures[failure.id] = failure
+
+
+def _is_replay(failure: Failure) -> bool:
+    """Whether the command of a failure is one `cutproof replay` of it: people copy it, and a bank may be another's."""
+    try:
+        words = shlex.split(failure.replay)
+    except ValueError:
+        return False
+    expected = ["cutproof", "replay", f"{FAILURES}/{failure.id}/{records.SCENARIO}"]
+    return not words or (words[:3] == expected and shlex.join(words) == failure.replay)
 
 
 def _take_night(found: Contents, path: Path) -> None:

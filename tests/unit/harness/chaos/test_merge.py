@@ -88,6 +88,27 @@ def test_what_cannot_be_merged_is_refused(tmp_path: Path) -> None:
         merge(bank, tmp_path / "2")
 
 
+@pytest.mark.parametrize("rest", ["; rm -rf ~", " --subject $(id)", "\nrm -rf ~", " '"])
+def test_a_foreign_failure_whose_command_does_more_than_replay_it_is_put_aside(tmp_path: Path, rest: str) -> None:
+    evil = msgspec.structs.replace(failure(), replay=f"cutproof replay {failure().scenario}{rest}")
+    bank, other = _bank(tmp_path / "1", ([], [], False)), _bank(tmp_path / "2", ([(evil, 0)], [], False))
+    (remark,) = merge(bank, other).remarks
+    assert "does something else than to replay it" in remark
+    with Bank(bank) as merged:
+        assert merged.failures == {}
+    with Bank(
+        _bank(
+            tmp_path / "3",
+            (
+                [(msgspec.structs.replace(evil, replay=f"cutproof replay {evil.scenario} --subject 'a b:C'"), 0)],
+                [],
+                False,
+            ),
+        )
+    ) as sound:
+        assert sound.failures
+
+
 def test_a_place_in_a_foreign_file_is_never_used(tmp_path: Path) -> None:
     bank = _bank(tmp_path / "1", ([], [night()], False))
     evil = msgspec.structs.replace(failure(), scenario="../../../etc/passwd")
