@@ -32,14 +32,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, output: Output) -> ExitCode:
     from ...reports.junit import render_junit
-    from ..chaos.records import BANK
+    from ..chaos.records import BANK, NIGHTS
     from ..counterexamples.store import JUNIT, REPORT, read_view, rendered
     from ..scenario.files import write_whole
 
     folder: Path = options.folder
     if not folder.is_dir():
         raise UsageError(f"there is no run folder {folder}")
-    if (folder / BANK).exists():
+    if (folder / BANK).exists() or (folder / NIGHTS).is_dir():
         return _of_bank(folder, options, output)
     with progress_of(options) as progress:
         progress.step("writing the report")

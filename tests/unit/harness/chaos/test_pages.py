@@ -47,6 +47,8 @@ def test_the_report_of_a_bank_is_its_page(tmp_path: Path, capsys: pytest.Capture
     assert main(["report", str(bank)]) == 0
     assert capsys.readouterr().out == f"written: {bank / PAGE} and {bank / JUNIT}\n"
     assert "Nights (1)" in (bank / PAGE).read_text(encoding="utf-8")
+    (bank / "bank.json").unlink()
+    assert main(["report", str(bank)]) == 0, "a bank is known by its nights too"
 
 
 def test_a_report_leaves_a_damaged_file_to_the_night_which_tells_it(
