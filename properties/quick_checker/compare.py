@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from ..model.history import JobEnded, TaskFailed, Transaction
+from ..model.history import AttemptStarted, CheckpointTriggered, FaultFired, JobEnded, TaskFailed, Transaction
 from ..model.verdict import Unknown, Violated
 from ..model.words import LIMIT, change_in_words, columns_of, journal_until, plural, row_in_words
 from ..model.workload import Row
@@ -77,17 +77,31 @@ def loss_by_expiry(case: Case, lost: Iterable[Row]) -> Unknown | None:
     """Unknown when the store aborted the sealed transactions of all lost rows, and the job ended with this reason.
 
     No engine can survive that.  A failed task may also have given the reason, if the job was then cancelled or failed
-    for another one.
+    for another one.  Nobody has to give it if the transactions expired and the job failed without having gone on: the
+    task may have been lost before it got the store's answer.
     """
     ended = case.ended
     if not isinstance(ended, JobEnded) or ended.status not in ("failed", "cancelled"):
         return None
     reasons = [ended.reason, *(entry.reason for entry in case.history.journal if isinstance(entry, TaskFailed))]
     why = next((reason for reason in reasons if "transaction" in reason.lower()), None)
-    given_up = {row for one in case.history.transactions if one.prepared and one.aborted for row in one.rows}
+    gone = [one for one in case.history.transactions if one.prepared and one.aborted]
+    if why is None and ended.status == "failed":
+        gone = [one for one in gone if _expired_at_the_end(case, one)]
+        why = ended.reason
+    given_up = {row for one in gone for row in one.rows}
     if why is not None and all(row in given_up for row in lost):
         return Unknown(reason="assumption broken", detail=f"the job ended and gave its reason: {why}")
     return None
+
+
+def _expired_at_the_end(case: Case, transaction: Transaction) -> bool:
+    """Whether an injected fault let it expire, and the job has started no attempt and no checkpoint since."""
+    for place, entry in enumerate(case.history.journal):
+        if isinstance(entry, FaultFired) and entry.detail.endswith(f" {transaction.name}: expired"):
+            since = case.history.journal[place:]
+            return not any(isinstance(one, AttemptStarted | CheckpointTriggered) for one in since)
+    return False
 
 
 def _first(rows: Counter[Row]) -> list[tuple[Row, int]]:

@@ -148,6 +148,8 @@ class SourceTask(Task):
         if event.name != "idle" or self.input_ended:
             return super().on_timer(event)
         self._timer_set = False
+        if self._suspended:
+            return []  # a watermark behind the savepoint of a stop would emit windows that the savepoint holds
         unread = self._unread()
         self._times.rest(unread)
         again = self._watch() if len(self._times.idle) < len(unread) else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core.events import Came
-from .queues import NEVER
+from .queues import NEVER, arrival_at
 
 if TYPE_CHECKING:
     from .runner import TaskRunner
@@ -31,11 +31,11 @@ class InputLog:
         for number, channel in enumerate(runner.inputs):
             place = self._reported[number] - channel.taken
             while place < len(channel.queue):
-                arrival, element = channel.queue[place]
-                arrival = max(arrival, channel.stalled_until)
+                arrival = arrival_at(channel, place)
                 if arrival > now:
                     coming = min(arrival, coming)
                     break
+                element = channel.queue[place][1]
                 place += 1
                 self._reported[number] += 1
                 runner.feed(Came(number, element))

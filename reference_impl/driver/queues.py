@@ -13,13 +13,20 @@ if TYPE_CHECKING:
 NEVER = 1 << 60
 
 
+def arrival_at(channel: Inbound, place: int) -> int:
+    """When the element at this place of a channel's queue can be taken: a stalled channel delivers restored elements
+    alone, whose arrival is below 0."""
+    arrival = channel.queue[place][0]
+    return channel.stalled_until if 0 <= arrival < channel.stalled_until else arrival
+
+
 def first_to_arrive(inputs: Sequence[Inbound], blocked: Sequence[bool]) -> tuple[int, int]:
     """(arrival, channel) of the first element in a channel that is not blocked, or (NEVER, -1)."""
     first, chosen = NEVER, -1
     for number, channel in enumerate(inputs):
         if channel.queue and not blocked[number]:
             arrival = channel.queue[0][0]
-            if arrival < channel.stalled_until and arrival >= 0:  # a stalled channel delivers restored elements
+            if 0 <= arrival < channel.stalled_until:  # as `arrival_at` says; each step would cost its call
                 arrival = channel.stalled_until
             if arrival < first:
                 first, chosen = arrival, number

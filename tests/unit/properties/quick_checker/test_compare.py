@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from cutproof.properties.model.history import JobEnded, TaskFailed
+from cutproof.properties.model.history import AttemptStarted, FaultFired, JobEnded, TaskFailed
 from cutproof.properties.model.verdict import Unknown
 from cutproof.properties.model.workload import Row
 from cutproof.properties.quick_checker.case import Case
@@ -99,6 +99,24 @@ def test_only_a_loud_failure_excuses_an_expired_transaction(
     verdict = loss_by_expiry(case, one.rows)
     assert isinstance(verdict, Unknown) is excused
     assert loss_by_expiry(case, [*one.rows, B]) is None
+
+
+@pytest.mark.parametrize(("detail", "went_on"), [("", False), ("", True), ("0", False)])
+def test_an_expiry_that_nobody_could_report_excuses_a_job_that_fails_and_never_went_on(
+    detail: str, went_on: bool
+) -> None:
+    """With `detail` another transaction expired."""
+    toy = recovered(counting(per_split=8))
+    toy.checkpoint_now()
+    one = with_rows(toy.history())
+    one.status, one.aborted = "aborted", toy.tick()
+    fired = f"the commit of {one.name}{detail}: expired"
+    toy.note(FaultFired, fault=0, kind="fail-commit", phase="recovering", detail=fired)
+    if went_on:
+        toy.note(AttemptStarted, attempt=3, job=1, restores=None, cause="a new coordinator took over")
+    toy.note(JobEnded, job=1, status="failed", reason="its snapshots are gone")
+    verdict = loss_by_expiry(Case(toy.workload, toy.topology, toy.history()), one.rows)
+    assert isinstance(verdict, Unknown) is not (went_on or bool(detail))
 
 
 def test_nothing_excuses_a_loss_while_the_job_lives() -> None:
