@@ -119,8 +119,18 @@ class JobGraph:
         """
         return spec.role in OVERTAKEN_ROLES and all(may_be(edge.partitioning) for edge in spec.inputs)
 
+    def rescaled(self, parallelism: Mapping[str, int]) -> JobGraph:
+        """The same job at another parallelism of some operators, as a user asks for it.
+
+        Raises InvalidGraph as `laid_out`, and for a parallelism above the number of key groups.
+        """
+        for name, number in parallelism.items():
+            if name in self._by_name and not 1 <= number <= self.key_groups:
+                raise InvalidGraph(f"{name} cannot have a parallelism of {number}; it can be 1 to {self.key_groups}")
+        return self.laid_out(parallelism)
+
     def laid_out(self, parallelism: Mapping[str, int]) -> JobGraph:
-        """The same job at another parallelism of some operators.
+        """The same job at another parallelism of some operators, such as that at which a snapshot was taken.
 
         Raises InvalidGraph for an unknown operator, for a parallelism below 1, and if a forward edge would join unequal
         parallelisms.  A job may begin with more subtasks of an operator than there are key groups: some then own none.

@@ -89,7 +89,7 @@ def job_graphs(scenario: Scenario) -> tuple[JobGraph, ...]:
     for command in scenario.commands:
         if isinstance(command, Resume):
             parallelism = _with_committers(command.parallelism, scenario.engine)
-            graph = graph.laid_out(parallelism) if parallelism else graph
+            graph = graph.rescaled(parallelism) if parallelism else graph
             graphs.append(_with_inserted(graph, command.inserted) if command.inserted else graph)
     return tuple(graphs)
 

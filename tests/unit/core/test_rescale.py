@@ -230,12 +230,13 @@ def test_a_snapshot_without_the_state_of_an_old_subtask_is_refused() -> None:
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
-        ({"op": 0}, "op cannot have a parallelism of 0"),
+        ({"op": 0}, "op cannot have a parallelism of 0; it can be 1 to 8"),
+        ({"op": 9}, "op cannot have a parallelism of 9; it can be 1 to 8"),
         ({"other": 2}, "'other' is no operator of the job"),
         ({"op": 2}, "the forward edge source → op joins unequal parallelisms"),
     ],
 )
 def test_a_layout_that_cannot_be_is_refused(asked: dict[str, int], reason: str) -> None:
     with pytest.raises(InvalidGraph) as refused:
-        graph(1, "forward").laid_out(asked)
+        graph(1, "forward").rescaled(asked)
     assert str(refused.value) == reason
