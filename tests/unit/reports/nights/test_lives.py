@@ -139,7 +139,7 @@ def test_a_fixed_failure_that_is_still_listed_as_known_says_so() -> None:
         ("simulated", "A01", "simulated with A01"),
         ("my_package.my_engine:MyEngine", "", "my_package.my_engine:MyEngine"),
         ("pipeline:kafka-copy", "", "kafka-copy"),
-        ("pipeline:/home/me/work/orders/pipeline.toml?version=2", "", "orders/pipeline.toml?version=2"),
+        ("pipeline:/srv/orders/pipeline.toml?version=2", "", "orders/pipeline.toml?version=2"),
     ],
 )
 def test_a_subject_is_named_so_that_it_can_be_read(subject: str, defect: str, words: str) -> None:
