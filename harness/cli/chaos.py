@@ -135,6 +135,8 @@ def run(options: argparse.Namespace, output: Output) -> ExitCode:
 def _without_a_night(options: argparse.Namespace, output: Output) -> ExitCode:
     action, *words = options.words
     if action == MERGE:
+        if options.bank is not None:
+            raise UsageError("chaos merge takes no --bank: `cutproof chaos merge A B` makes A hold what both hold")
         return _merge(words, output)
     if action == INIT:
         from .schedules import init

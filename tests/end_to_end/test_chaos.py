@@ -70,6 +70,7 @@ def test_a_night_finds_a_planted_defect_and_the_next_one_knows_it(command_inside
         ((*NIGHT, "--master", "local[2]", "--workers", "2"), "--master does not go with --workers"),
         (("chaos", "init", "cron", "--master", "yarn", "--workers", "2"), "--master does not go with --workers"),
         (("chaos", "merge", "bank"), "chaos merge takes two banks"),
+        (("chaos", "merge", "bank", "other", "--bank", "bank"), "chaos merge takes no --bank"),
         (("chaos", "merge", "bank", "nowhere"), "there is no bank nowhere"),
         (("chaos", "begin"), "does not know 'begin'"),
     ],
