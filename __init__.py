@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .properties.model.verdict import Holds, Unknown, Violated
     from .properties.model.workload import END_OF_TIME, Edge, Input, Node, Topology, Workload, origin_of
     from .properties.semantics.user_functions import KeyRecord
-    from .reference_impl.core.user_functions import (
+    from .reference_impl.core.operators.user_functions import (
         Context,
         Function,
         Place,
@@ -77,27 +77,27 @@ _HOMES = {
     "Node": "properties.model.workload",
     "KeyRecord": "properties.semantics.user_functions",
     "Capabilities": "harness.subject.port",
-    "Context": "reference_impl.core.user_functions",
-    "Function": "reference_impl.core.user_functions",
+    "Context": "reference_impl.core.operators.user_functions",
+    "Function": "reference_impl.core.operators.user_functions",
     "History": "properties.model.history",
     "Holds": "properties.model.verdict",
-    "Place": "reference_impl.core.user_functions",
+    "Place": "reference_impl.core.operators.user_functions",
     "Scenario": "harness.scenario.model",
     "Subject": "harness.subject.port",
     "SubjectFailed": "harness.subject.port",
-    "Taken": "reference_impl.core.user_functions",
+    "Taken": "reference_impl.core.operators.user_functions",
     "Topology": "properties.model.workload",
     "Unknown": "properties.model.verdict",
     "UserFunction": "harness.workloads.user_functions",
     "Violated": "properties.model.verdict",
     "Workload": "properties.model.workload",
-    "items_of": "reference_impl.core.user_functions",
-    "list_of": "reference_impl.core.user_functions",
-    "map_of": "reference_impl.core.user_functions",
+    "items_of": "reference_impl.core.operators.user_functions",
+    "list_of": "reference_impl.core.operators.user_functions",
+    "map_of": "reference_impl.core.operators.user_functions",
     "origin_of": "properties.model.workload",
     "scenario": "harness.pytest_plugin.decorator",
-    "union_of": "reference_impl.core.user_functions",
-    "value_of": "reference_impl.core.user_functions",
+    "union_of": "reference_impl.core.operators.user_functions",
+    "value_of": "reference_impl.core.operators.user_functions",
     "verify": "harness.search.verification",
 }
 

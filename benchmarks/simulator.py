@@ -13,7 +13,7 @@ from cutproof.harness.reference_engine.subjects.simulated import Run
 from cutproof.harness.scenario.model import Engine, Scenario
 from cutproof.properties.model.history import History
 from cutproof.properties.model.workload import Count, Edge, Input, Node, Topology, Workload
-from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.decisions.parts import Parts
 from measure import Figure, figure, interleaved_rates
 
 PENDING = 64

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from .core.events import CompletedSnapshot
-from .core.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
-from .core.transactions import AnyRequest, Outcome, Row
+from .core.vocabulary.events import CompletedSnapshot
+from .core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
+from .core.vocabulary.transactions import AnyRequest, Outcome, Row
 
 Item = TypeVar("Item", contravariant=True)
 

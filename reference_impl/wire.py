@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from .core.errors import EngineError
+from .core.vocabulary.errors import EngineError
 
 VERSION = 1
 LIMIT = 64 << 20

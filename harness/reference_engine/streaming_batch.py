@@ -27,7 +27,7 @@ from ...properties.reconstruct.lineage import INFINITE
 from ...properties.spark.tables import Cut, Expected, OracleJob
 from ...reference_impl.batch.execution import Batch
 from ...reference_impl.batch.execution import BatchResult as BatchResult
-from ...reference_impl.core.ids import TaskId
+from ...reference_impl.core.vocabulary.ids import TaskId
 from ..scenario.model import Scenario
 from ..subject.port import Subject
 from .subjects.translation import job_graph, logs

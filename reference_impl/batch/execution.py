@@ -19,14 +19,14 @@ from itertools import groupby
 
 import msgspec
 
-from ..core.errors import EngineError, Refused
-from ..core.ids import TaskId
-from ..core.messages import Record
-from ..core.operators import Operator
-from ..core.source import COPY_BITS, OFFSET_BITS, SplitLog
-from ..core.topology import JobGraph, OperatorSpec, key_group, owner
-from ..core.transactions import Row
-from ..core.watermarks import END_OF_TIME
+from ..core.job.topology import JobGraph, OperatorSpec, key_group, owner
+from ..core.operators.operators import Operator
+from ..core.operators.watermarks import END_OF_TIME
+from ..core.protocol.source import COPY_BITS, OFFSET_BITS, SplitLog
+from ..core.vocabulary.errors import EngineError, Refused
+from ..core.vocabulary.ids import TaskId
+from ..core.vocabulary.messages import Record
+from ..core.vocabulary.transactions import Row
 
 RESTARTS = 3
 """how often a task may run again"""

@@ -8,7 +8,7 @@ the bug, its upstream report and what the variant does.
 
 from __future__ import annotations
 
-from ..core.parts import Parts
+from ..core.decisions.parts import Parts
 from . import (
     alignment,
     coordination,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..core.effects import Effect, Mail, Open
-from ..core.ids import CheckpointId
-from ..core.messages import Record
-from ..core.parts import HeldOutput, SourceCut, Startup
-from ..core.source import SourceTask
+from ..core.decisions.parts import HeldOutput, SourceCut, Startup
+from ..core.protocol.source import SourceTask
+from ..core.vocabulary.effects import Effect, Mail, Open
+from ..core.vocabulary.ids import CheckpointId
+from ..core.vocabulary.messages import Record
 from .registry import Defect
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.attempts import Attempts
-from ..core.checkpoints import Checkpoints, Pending
-from ..core.events import CompletedSnapshot
-from ..core.ids import AttemptId, CheckpointId, Handle, TaskId
-from ..core.messages import Ack, Cancel, ToTask
-from ..core.parts import CheckpointIds, Cleanup, Completion, Failover, Fencing, Triggering
-from ..core.stages import Restarting, Saving
+from ..core.decisions.parts import CheckpointIds, Cleanup, Completion, Failover, Fencing, Triggering
+from ..core.lifecycle.attempts import Attempts
+from ..core.lifecycle.stages import Restarting, Saving
+from ..core.protocol.checkpoints import Checkpoints, Pending
+from ..core.vocabulary.events import CompletedSnapshot
+from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
+from ..core.vocabulary.messages import Ack, Cancel, ToTask
 from .registry import Defect
 
 

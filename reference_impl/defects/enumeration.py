@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from ..core.checkpoints import Pending
-from ..core.enumerator import Cut, Enumerating
-from ..core.ids import TaskId
+from ..core.lifecycle.enumerator import Cut, Enumerating
+from ..core.protocol.checkpoints import Pending
+from ..core.vocabulary.ids import TaskId
 from .registry import Defect
 
 

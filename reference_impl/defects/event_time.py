@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..core.parts import Firing, Watermarks
-from ..core.processing_time import ProcessingTime
-from ..core.timers import Timer, Timers
-from ..core.watermarks import InputTimes, SplitTimes
+from ..core.decisions.parts import Firing, Watermarks
+from ..core.decisions.processing_time import ProcessingTime
+from ..core.operators.timers import Timer, Timers
+from ..core.operators.watermarks import InputTimes, SplitTimes
 from .registry import Defect
 
 

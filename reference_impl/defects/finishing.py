@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.barrier_alignment import Action, Alignment, PartitionEnded, Signal, State
-from ..core.checkpoints import Pending
-from ..core.coordinator import Coordinator
-from ..core.effects import Effect, Send
-from ..core.ids import TaskId
-from ..core.messages import Control, Trigger
-from ..core.parts import Ending, Finishing, Triggering
-from ..core.sink import TransactionalSink
-from ..core.task import Task
-from ..core.topology import JobGraph
+from ..core.decisions.parts import Ending, Finishing, Triggering
+from ..core.job.topology import JobGraph
+from ..core.protocol.barrier_alignment import Action, Alignment, PartitionEnded, Signal, State
+from ..core.protocol.checkpoints import Pending
+from ..core.protocol.coordinator import Coordinator
+from ..core.protocol.sink import TransactionalSink
+from ..core.protocol.task import Task
+from ..core.vocabulary.effects import Effect, Send
+from ..core.vocabulary.ids import TaskId
+from ..core.vocabulary.messages import Control, Trigger
 from .registry import Defect
 
 

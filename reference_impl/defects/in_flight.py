@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core.barrier_alignment import Aligning, Alignment, State
-from ..core.ids import CheckpointId
-from ..core.in_flight import Capture, Recording, T
-from ..core.messages import Barrier, CancelBarrier, Element
-from ..core.state import Passing, Snapshot
+from ..core.extensions.in_flight import Capture, Recording, T
+from ..core.protocol.barrier_alignment import Aligning, Alignment, State
+from ..core.vocabulary.ids import CheckpointId
+from ..core.vocabulary.messages import Barrier, CancelBarrier, Element
+from ..core.vocabulary.state import Passing, Snapshot
 from .registry import Defect
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.local_recovery import Determinant, LocalRecovery
-from ..core.persistent import Persisting
+from ..core.extensions.local_recovery import Determinant, LocalRecovery
+from ..core.extensions.persistent import Persisting
 from .registry import Defect
 
 

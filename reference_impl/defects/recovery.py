@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.events import CompletedSnapshot
-from ..core.ids import AttemptId, CheckpointId, Handle, TaskId
-from ..core.parts import Cleanup, Naming, RestoreChoice, StartPosition
+from ..core.decisions.parts import Cleanup, Naming, RestoreChoice, StartPosition
+from ..core.vocabulary.events import CompletedSnapshot
+from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from .registry import Defect
 
 

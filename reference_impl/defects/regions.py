@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.coordinator import Coordinator
-from ..core.events import CompletedSnapshot
-from ..core.ids import TaskId
-from ..core.parts import Failover, Triggering
-from ..core.regions import Regional
-from ..core.stages import PartialFailover, Terminating
+from ..core.decisions.parts import Failover, Triggering
+from ..core.lifecycle.regions import Regional
+from ..core.lifecycle.stages import PartialFailover, Terminating
+from ..core.protocol.coordinator import Coordinator
+from ..core.vocabulary.events import CompletedSnapshot
+from ..core.vocabulary.ids import TaskId
 from .registry import Defect
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from ..core.barrier_alignment import Alignment
-from ..core.parts import Part
-from ..core.rescale import Redistribution
+from ..core.decisions.parts import Part
+from ..core.extensions.rescale import Redistribution
+from ..core.protocol.barrier_alignment import Alignment
 
 
 class Defect(msgspec.Struct, frozen=True, kw_only=True):

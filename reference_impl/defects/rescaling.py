@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core.in_flight_redistribution import States
-from ..core.messages import Piece
-from ..core.operator_state import Item as Held
-from ..core.rescale import Item, Redistribution, Share
-from ..core.state import Passing, Sealed
+from ..core.extensions.in_flight_redistribution import States
+from ..core.extensions.rescale import Item, Redistribution, Share
+from ..core.operators.operator_state import Item as Held
+from ..core.vocabulary.messages import Piece
+from ..core.vocabulary.state import Passing, Sealed
 from .registry import Defect
 
 

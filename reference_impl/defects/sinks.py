@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.barrier_alignment import Alignment
-from ..core.effects import Effect, Mail
-from ..core.ids import AttemptId, CheckpointId, TaskId
-from ..core.parts import Committing, GlobalCommitting, Naming, Part, PreCommitting, SinkRecovery
-from ..core.sink import TransactionalSink
-from ..core.state import Sealed
-from ..core.transactions import EPOCH, Commit, Done, Fence, NoAnswer, Outcome, Row
+from ..core.decisions.parts import Committing, GlobalCommitting, Naming, Part, PreCommitting, SinkRecovery
+from ..core.protocol.barrier_alignment import Alignment
+from ..core.protocol.sink import TransactionalSink
+from ..core.vocabulary.effects import Effect, Mail
+from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
+from ..core.vocabulary.state import Sealed
+from ..core.vocabulary.transactions import EPOCH, Commit, Done, Fence, NoAnswer, Outcome, Row
 from .registry import Defect
 
 Unfinished = Sequence[tuple[str, CheckpointId | None]]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..core.effects import Effect, Mail
-from ..core.ids import AttemptId, CheckpointId, Handle, TaskId
-from ..core.parts import Naming, SourceCut
-from ..core.source import SourceTask
+from ..core.decisions.parts import Naming, SourceCut
+from ..core.protocol.source import SourceTask
+from ..core.vocabulary.effects import Effect, Mail
+from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from .registry import Defect
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..core.ids import AttemptId, CheckpointId, TaskId
-from ..core.messages import Complete
-from ..core.parts import Naming
-from ..core.persistent import Persisting
-from ..core.state import Ref
+from ..core.decisions.parts import Naming
+from ..core.extensions.persistent import Persisting
+from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
+from ..core.vocabulary.messages import Complete
+from ..core.vocabulary.state import Ref
 from .registry import Defect
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from .machines import raised
 
 if TYPE_CHECKING:
-    from ..core.effects import Refill
+    from ..core.vocabulary.effects import Refill
     from .ports import Inbound
     from .runner import TaskRunner
 

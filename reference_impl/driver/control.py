@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..core.events import Received
-from ..core.ids import TaskId
-from ..core.messages import AnyControl, Assign, Cancel, Complete, Deploy, ToCoordinator, ToTask, kind_of
+from ..core.vocabulary.events import Received
+from ..core.vocabulary.ids import TaskId
+from ..core.vocabulary.messages import AnyControl, Assign, Cancel, Complete, Deploy, ToCoordinator, ToTask, kind_of
 
 if TYPE_CHECKING:
     from .coordination import CoordinatorRunner

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..core.coordinator import Coordinator
-from ..core.effects import (
+from ..core.protocol.coordinator import Coordinator
+from ..core.vocabulary.effects import (
     ClearLogs,
     Discard,
     Effect,
@@ -21,8 +21,8 @@ from ..core.effects import (
     Sweep,
     Transact,
 )
-from ..core.events import Event, TimerFired
-from ..core.ids import AttemptId, TaskId
+from ..core.vocabulary.events import Event, TimerFired
+from ..core.vocabulary.ids import AttemptId, TaskId
 from .timers import Timers
 
 if TYPE_CHECKING:

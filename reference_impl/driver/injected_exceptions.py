@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ..core.ids import TaskId
-from ..core.input_task import OperatorTask
-from ..core.messages import Record
-from ..core.operator_state import Item, Place
-from ..core.operators import Operator
-from ..core.state import TaskState
-from ..core.task import Task
-from ..core.timers import Timer, Timers
+from ..core.operators.operator_state import Item, Place
+from ..core.operators.operators import Operator
+from ..core.operators.timers import Timer, Timers
+from ..core.protocol.input_task import OperatorTask
+from ..core.protocol.task import Task
+from ..core.vocabulary.ids import TaskId
+from ..core.vocabulary.messages import Record
+from ..core.vocabulary.state import TaskState
 
 
 class Injected(Exception):

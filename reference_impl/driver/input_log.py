@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.events import Came
+from ..core.vocabulary.events import Came
 from .queues import NEVER, arrival_at
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from ..core.messages import Element, Record
+from ..core.vocabulary.messages import Element, Record
 from ..trace import ChannelLog
 
 RESTORED = -1

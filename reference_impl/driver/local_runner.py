@@ -8,13 +8,25 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..core.effects import Append, Effect, Open, Persist, Refill, Report, Restored, Ship, Sync, Taken, TrimLog
-from ..core.errors import PlaceUnknown
-from ..core.events import Came, Event, LogsFound, Received
-from ..core.ids import CheckpointId
-from ..core.local_recovery import Determinant, Place, end_code, end_of, is_numbered
-from ..core.messages import Barrier, Complete, Element, Record, Running
-from ..core.task import NO_CHECKPOINT, Task
+from ..core.extensions.local_recovery import Determinant, Place, end_code, end_of, is_numbered
+from ..core.protocol.task import NO_CHECKPOINT, Task
+from ..core.vocabulary.effects import (
+    Append,
+    Effect,
+    Open,
+    Persist,
+    Refill,
+    Report,
+    Restored,
+    Ship,
+    Sync,
+    Taken,
+    TrimLog,
+)
+from ..core.vocabulary.errors import PlaceUnknown
+from ..core.vocabulary.events import Came, Event, LogsFound, Received
+from ..core.vocabulary.ids import CheckpointId
+from ..core.vocabulary.messages import Barrier, Complete, Element, Record, Running
 from ..trace import TaskLog
 from .numbered import DurableDeterminants, NumberedIn, NumberedOut
 from .runner import TaskRunner

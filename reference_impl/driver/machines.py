@@ -6,19 +6,19 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ..core.committing import Committer, GlobalCommitter, WriterSink
-from ..core.config import Config
-from ..core.errors import EngineError
-from ..core.ids import AttemptId, ChannelId, TaskId, channel_id
-from ..core.input_task import OperatorTask
-from ..core.parts import Parts
-from ..core.routing import Output
-from ..core.sink import DirectSink, TransactionalSink
-from ..core.source import SourceTask, SplitLog
-from ..core.split_reader import SplitReader
-from ..core.task import Task, TaskSpec
-from ..core.topology import JobGraph, OperatorSpec, Wire
-from ..core.two_phase import TwoPhaseTask
+from ..core.decisions.parts import Parts
+from ..core.extensions.committing import Committer, GlobalCommitter, WriterSink
+from ..core.extensions.split_reader import SplitReader
+from ..core.extensions.two_phase import TwoPhaseTask
+from ..core.job.config import Config
+from ..core.job.routing import Output
+from ..core.job.topology import JobGraph, OperatorSpec, Wire
+from ..core.protocol.input_task import OperatorTask
+from ..core.protocol.sink import DirectSink, TransactionalSink
+from ..core.protocol.source import SourceTask, SplitLog
+from ..core.protocol.task import Task, TaskSpec
+from ..core.vocabulary.errors import EngineError
+from ..core.vocabulary.ids import AttemptId, ChannelId, TaskId, channel_id
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

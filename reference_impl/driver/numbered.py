@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from ..core.ids import TaskId
-from ..core.local_recovery import DeterminantLog, end_of
-from ..core.messages import Element
+from ..core.extensions.local_recovery import DeterminantLog, end_of
+from ..core.vocabulary.ids import TaskId
+from ..core.vocabulary.messages import Element
 from .ports import Inbound, Outbound
 
 if TYPE_CHECKING:

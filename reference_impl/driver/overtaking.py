@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from ..core.effects import Overtake
-from ..core.events import BarrierOvertook, OutputsOvertaken
-from ..core.messages import Barrier, Element
+from ..core.vocabulary.effects import Overtake
+from ..core.vocabulary.events import BarrierOvertook, OutputsOvertaken
+from ..core.vocabulary.messages import Barrier, Element
 from .queues import NEVER, most_urgent
 from .timeline import show_taken
 

@@ -11,14 +11,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..core.config import Config
-from ..core.effects import EndJob, Return
-from ..core.events import CompletedSnapshot, JobRecord
-from ..core.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
-from ..core.messages import Element, ToCoordinator, ToTask
-from ..core.parts import Parts
-from ..core.state import Ref, TaskState
-from ..core.transactions import AnyRequest, Outcome
+from ..core.decisions.parts import Parts
+from ..core.job.config import Config
+from ..core.vocabulary.effects import EndJob, Return
+from ..core.vocabulary.events import CompletedSnapshot, JobRecord
+from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
+from ..core.vocabulary.messages import Element, ToCoordinator, ToTask
+from ..core.vocabulary.state import Ref, TaskState
+from ..core.vocabulary.transactions import AnyRequest, Outcome
 from ..trace import Observer
 from .decisions import Decisions
 from .inputs import HandOver

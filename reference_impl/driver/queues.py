@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..core.messages import Barrier
+from ..core.vocabulary.messages import Barrier
 
 if TYPE_CHECKING:
     from .ports import Inbound

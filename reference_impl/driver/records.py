@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..core.effects import Discard, SaveJob, Store, Sweep
-from ..core.events import CompletedSnapshot, JobSaved, SnapshotsListed, SnapshotStored, StoreFailed
-from ..core.ids import AttemptId, TaskId
-from ..core.state import text
+from ..core.vocabulary.effects import Discard, SaveJob, Store, Sweep
+from ..core.vocabulary.events import CompletedSnapshot, JobSaved, SnapshotsListed, SnapshotStored, StoreFailed
+from ..core.vocabulary.ids import AttemptId, TaskId
+from ..core.vocabulary.state import text
 from .arms import Arms
 
 if TYPE_CHECKING:

@@ -13,7 +13,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..core.effects import (
+from ..core.operators.watermarks import END_OF_TIME
+from ..core.protocol.source import SourceTask
+from ..core.protocol.task import NO_CHECKPOINT, Task
+from ..core.vocabulary.effects import (
     Advanced,
     Block,
     Effect,
@@ -40,11 +43,8 @@ from ..core.effects import (
     Unblock,
     WakeAt,
 )
-from ..core.events import Arrived, Event, Mailed, Poll
-from ..core.messages import Barrier, Element, EndOfData, Record
-from ..core.source import SourceTask
-from ..core.task import NO_CHECKPOINT, Task
-from ..core.watermarks import END_OF_TIME
+from ..core.vocabulary.events import Arrived, Event, Mailed, Poll
+from ..core.vocabulary.messages import Barrier, Element, EndOfData, Record
 from ..trace import TaskLog
 from .asking import ask, put_back
 from .input_log import InputLog

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.events import Answered
-from ..core.transactions import (
+from ..core.vocabulary.events import Answered
+from ..core.vocabulary.transactions import (
     AnyRequest,
     Append,
     Begin,

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..core.effects import Append, ClearLogs, Fetch, Sync, TrimLog
-from ..core.errors import CorruptSnapshot, EngineError
-from ..core.events import Fetched, LoadFailed, Synced
-from ..core.in_flight import pack
-from ..core.messages import Element
-from ..core.state import Passing, Ref, TaskState
+from ..core.extensions.in_flight import pack
+from ..core.vocabulary.effects import Append, ClearLogs, Fetch, Sync, TrimLog
+from ..core.vocabulary.errors import CorruptSnapshot, EngineError
+from ..core.vocabulary.events import Fetched, LoadFailed, Synced
+from ..core.vocabulary.messages import Element
+from ..core.vocabulary.state import Passing, Ref, TaskState
 
 if TYPE_CHECKING:
     from .ports import SpillStore, World

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..core.effects import Persist, SavePosition, Ship
-from ..core.errors import CorruptSnapshot, EngineError
-from ..core.events import LoadFailed, PersistFailed, PositionsLoaded, SnapshotLoaded
-from ..core.ids import Handle
-from ..core.source import SourceTask
+from ..core.protocol.source import SourceTask
+from ..core.vocabulary.effects import Persist, SavePosition, Ship
+from ..core.vocabulary.errors import CorruptSnapshot, EngineError
+from ..core.vocabulary.events import LoadFailed, PersistFailed, PositionsLoaded, SnapshotLoaded
+from ..core.vocabulary.ids import Handle
 from .arms import Arms
 from .asking import ask
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..core.effects import Effect, SavePosition, Send
-from ..core.messages import (
+from ..core.protocol.source import place_of
+from ..core.vocabulary.effects import Effect, SavePosition, Send
+from ..core.vocabulary.messages import (
     Barrier,
     CancelBarrier,
     Committable,
@@ -18,7 +19,6 @@ from ..core.messages import (
     Settled,
     Watermark,
 )
-from ..core.source import place_of
 
 if TYPE_CHECKING:
     from .ports import Inbound

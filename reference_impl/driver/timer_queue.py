@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.effects import Mail, WakeAt
-from ..core.events import Mailed, Ticked
+from ..core.vocabulary.effects import Mail, WakeAt
+from ..core.vocabulary.events import Mailed, Ticked
 
 if TYPE_CHECKING:
     from .runner import TaskRunner

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..core.effects import SetTimer
-from ..core.events import TimerFired
+from ..core.vocabulary.effects import SetTimer
+from ..core.vocabulary.events import TimerFired
 from .ports import Loop
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.effects import Report, Restored
-from ..core.messages import Barrier, Element, EndOfData, EndOfPartition, kind_of
-from ..core.state import text
+from ..core.vocabulary.effects import Report, Restored
+from ..core.vocabulary.messages import Barrier, Element, EndOfData, EndOfPartition, kind_of
+from ..core.vocabulary.state import text
 
 if TYPE_CHECKING:
     from .runner import TaskRunner

@@ -15,8 +15,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from ..core.ids import AttemptId, TaskId
-from ..core.messages import Barrier, Element, Idle, Record, Watermark
+from ..core.vocabulary.ids import AttemptId, TaskId
+from ..core.vocabulary.messages import Barrier, Element, Idle, Record, Watermark
 from ..driver.decisions import Lateness
 from ..driver.inputs import HandOver, InputQueue
 from ..driver.timeline import show_sent

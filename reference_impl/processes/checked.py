@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ..core.errors import CorruptSnapshot
+from ..core.vocabulary.errors import CorruptSnapshot
 from ..wire import Codec, Reader, WireError
 
 T = TypeVar("T")

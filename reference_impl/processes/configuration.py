@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from ..core.errors import Refused, expect
-from ..core.ids import TaskId
+from ..core.vocabulary.errors import Refused, expect
+from ..core.vocabulary.ids import TaskId
 from ..driver.machines import Job
 from ..driver.settings import Settings
 

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from ..core.errors import require
+from ..core.vocabulary.errors import require
 from ..wire import Codec, Reader, WireError
 from .clock import Clock, StampRefused
 from .frames import Frame

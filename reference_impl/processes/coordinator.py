@@ -13,11 +13,11 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..core.coordinator import Coordinator
-from ..core.effects import EndJob, Return
-from ..core.events import Commanded, CompletedSnapshot, CoordinatorStarted, JobRecord, TaskLost
-from ..core.ids import AttemptId, CheckpointId, TaskId, Tasks
-from ..core.messages import AnyControl, Deploy, ToCoordinator, ToTask, kind_of
+from ..core.protocol.coordinator import Coordinator
+from ..core.vocabulary.effects import EndJob, Return
+from ..core.vocabulary.events import Commanded, CompletedSnapshot, CoordinatorStarted, JobRecord, TaskLost
+from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId, Tasks
+from ..core.vocabulary.messages import AnyControl, Deploy, ToCoordinator, ToTask, kind_of
 from ..driver.control import Meddling, Meddlings, reach_coordinator
 from ..driver.coordination import CoordinatorRunner
 from ..wire import Codec

@@ -31,9 +31,9 @@ from pathlib import Path
 
 import msgspec
 
-from ..core.errors import CorruptSnapshot
-from ..core.ids import AttemptId, CheckpointId
-from ..core.local_recovery import Determinant, Place
+from ..core.extensions.local_recovery import Determinant, Place
+from ..core.vocabulary.errors import CorruptSnapshot
+from ..core.vocabulary.ids import AttemptId, CheckpointId
 from ..driver.numbered import DurableDeterminants
 from .checked import framed, unframed
 from .durable import NOT_THERE, TRIES, sync, sync_folders

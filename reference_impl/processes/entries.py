@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import msgspec
 
-from ..core.events import CompletedSnapshot
-from ..core.ids import AttemptId, CheckpointId, Handle, TaskId
-from ..core.transactions import AnyRequest
+from ..core.vocabulary.events import CompletedSnapshot
+from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
+from ..core.vocabulary.transactions import AnyRequest
 from .entry import Entry as Entry
 from .log_entries import AnyLogEntry
 from .log_entries import ChannelContinued as ChannelContinued

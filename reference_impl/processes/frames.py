@@ -7,9 +7,9 @@ of its own frames; a frame of one is not understood on another.
 
 from __future__ import annotations
 
-from ..core.events import CompletedSnapshot
-from ..core.ids import AttemptId, CheckpointId, TaskId
-from ..core.messages import ToCoordinator, ToTask
+from ..core.vocabulary.events import CompletedSnapshot
+from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
+from ..core.vocabulary.messages import ToCoordinator, ToTask
 from .data_frames import Accepted as Accepted
 from .data_frames import Bye as Bye
 from .data_frames import Credit as Credit

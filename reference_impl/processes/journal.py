@@ -13,10 +13,10 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from ..core.errors import EngineError, ProtocolViolated
-from ..core.events import CompletedSnapshot
-from ..core.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
-from ..core.transactions import AnyRequest, Done, NoAnswer, Outcome
+from ..core.vocabulary.errors import EngineError, ProtocolViolated
+from ..core.vocabulary.events import CompletedSnapshot
+from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
+from ..core.vocabulary.transactions import AnyRequest, Done, NoAnswer, Outcome
 from ..wire import HEADER, VERSION, Reader, WireError
 from . import entries as e
 from .checked import CODEC, framed, is_whole

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.effects import Effect
-from ..core.errors import CorruptSnapshot
-from ..core.events import Event
-from ..core.ids import AttemptId, ChannelId, TaskId
-from ..core.messages import Element
+from ..core.vocabulary.effects import Effect
+from ..core.vocabulary.errors import CorruptSnapshot
+from ..core.vocabulary.events import Event
+from ..core.vocabulary.ids import AttemptId, ChannelId, TaskId
+from ..core.vocabulary.messages import Element
 from ..driver.local_runner import LocalRunner
 from ..driver.machines import Unmade
 from ..trace import ChannelLog

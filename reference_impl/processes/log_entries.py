@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.ids import AttemptId, TaskId
+from ..core.vocabulary.ids import AttemptId, TaskId
 from .entry import Entry
 
 

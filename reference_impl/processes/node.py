@@ -12,9 +12,9 @@ from functools import partial
 
 import msgspec
 
-from ..core.errors import require
-from ..core.ids import AttemptId, CheckpointId, TaskId
-from ..core.messages import ToCoordinator, ToTask
+from ..core.vocabulary.errors import require
+from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
+from ..core.vocabulary.messages import ToCoordinator, ToTask
 from ..driver.control import reach_task
 from ..driver.injected_exceptions import ExceptionInjection
 from ..driver.machines import Machines, Unmade

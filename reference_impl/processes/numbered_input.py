@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..core.ids import AttemptId, TaskId
-from ..core.local_recovery import LocalRecovery, end_code
-from ..core.messages import Barrier, Element
+from ..core.extensions.local_recovery import LocalRecovery, end_code
+from ..core.vocabulary.ids import AttemptId, TaskId
+from ..core.vocabulary.messages import Barrier, Element
 from ..driver.inputs import HandOver, InputQueue
 from ..driver.numbered import NumberedSender, Numbering
 from ..trace import ChannelLog

@@ -23,9 +23,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from ..core.ids import AttemptId
-from ..core.local_recovery import LocalRecovery, is_numbered
-from ..core.messages import Element
+from ..core.extensions.local_recovery import LocalRecovery, is_numbered
+from ..core.vocabulary.ids import AttemptId
+from ..core.vocabulary.messages import Element
 from ..driver.decisions import Lateness
 from .channels import OutputChannel
 from .connections import Outbox

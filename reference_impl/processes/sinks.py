@@ -8,9 +8,9 @@ from typing import Protocol
 
 import msgspec
 
-from ..core.errors import Refused
-from ..core.ids import TaskId
-from ..core.transactions import Row
+from ..core.vocabulary.errors import Refused
+from ..core.vocabulary.ids import TaskId
+from ..core.vocabulary.transactions import Row
 from ..driver.ports import External
 
 DATABASE = "database"

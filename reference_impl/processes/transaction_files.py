@@ -38,8 +38,8 @@ from typing import Any
 
 import msgspec
 
-from ..core.ids import AttemptId, TaskId
-from ..core.transactions import (
+from ..core.vocabulary.ids import AttemptId, TaskId
+from ..core.vocabulary.transactions import (
     AbortTransaction,
     AnyRequest,
     Append,

@@ -9,8 +9,8 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from ..core.ids import CheckpointId
-from ..core.transactions import Row
+from ..core.vocabulary.ids import CheckpointId
+from ..core.vocabulary.transactions import Row
 
 LOGS = ("appended.log", "upserted.log")
 LIMIT = ".length"

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ..core.transactions import Row
+from ..core.vocabulary.transactions import Row
 from .transaction_folders import LIMIT, decoded, transactions
 from .transaction_versions import finals, published, unpublished
 

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import msgspec
 
-from ..core.ids import CheckpointId, TaskId
-from ..core.transactions import id_of, writer_in
+from ..core.vocabulary.ids import CheckpointId, TaskId
+from ..core.vocabulary.transactions import id_of, writer_in
 from .transaction_folders import Account, decoded, encoded, make_folder, sync, transactions
 
 FINAL = ".final"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..core.committing import CommittingTask, GlobalCommitter
-from ..core.ids import CheckpointId
-from ..core.sink import TransactionalSink
-from ..core.task import Task
+from ..core.extensions.committing import CommittingTask, GlobalCommitter
+from ..core.protocol.sink import TransactionalSink
+from ..core.protocol.task import Task
+from ..core.vocabulary.ids import CheckpointId
 from ..driver.runner import TaskRunner
 
 

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..core.effects import EndJob, Return
-from ..core.errors import ProtocolViolated
-from ..core.events import CompletedSnapshot
-from ..core.ids import AttemptId, TaskId, Tasks
-from ..core.transactions import AnyRequest, Outcome
+from ..core.vocabulary.effects import EndJob, Return
+from ..core.vocabulary.errors import ProtocolViolated
+from ..core.vocabulary.events import CompletedSnapshot
+from ..core.vocabulary.ids import AttemptId, TaskId, Tasks
+from ..core.vocabulary.transactions import AnyRequest, Outcome
 from ..driver.arms import Arms
 from ..driver.coordination import CoordinatorRunner
 from ..driver.decisions import Decisions

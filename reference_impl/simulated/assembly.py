@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.ids import AttemptId, ChannelId, TaskId
+from ..core.vocabulary.ids import AttemptId, ChannelId, TaskId
 from ..driver.machines import Job, Machines
 from ..driver.runner import TaskRunner
 from .links import DataChannel

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.ids import TaskId
-from ..core.messages import AnyControl, ToCoordinator, ToTask, kind_of
+from ..core.vocabulary.ids import TaskId
+from ..core.vocabulary.messages import AnyControl, ToCoordinator, ToTask, kind_of
 from ..driver.control import Meddlings, reach_coordinator, reach_task
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..core.ids import TaskId
-from ..core.input_task import OperatorTask
+from ..core.protocol.input_task import OperatorTask
+from ..core.vocabulary.ids import TaskId
 from ..driver.control import Meddling
 from ..driver.injected_exceptions import ExceptionInjection
 from ..driver.runner import TaskRunner

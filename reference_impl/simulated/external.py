@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from ..core.ids import AttemptId, CheckpointId, TaskId
-from ..core.transactions import (
+from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
+from ..core.vocabulary.transactions import (
     AbortTransaction,
     AnyRequest,
     Append,

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from ..core.chandy_lamport import (
+from ..core.extensions.other_snapshots import ByTheClock, Stopping
+from ..core.protocol.chandy_lamport import (
     ChannelName,
     Collector,
     Contribute,
@@ -21,8 +22,7 @@ from ..core.chandy_lamport import (
     SnapshotName,
     TakesPart,
 )
-from ..core.errors import InvalidGraph
-from ..core.other_snapshots import ByTheClock, Stopping
+from ..core.vocabulary.errors import InvalidGraph
 from .graph_plan import Act, Beginning, Breach, Channel, System, faults_of
 from .loop import Loop
 

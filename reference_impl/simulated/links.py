@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..core.messages import Barrier, Element, Idle, Record, Watermark
+from ..core.vocabulary.messages import Barrier, Element, Idle, Record, Watermark
 from ..driver.decisions import Lateness
 from ..driver.inputs import HandOver, InputQueue
 from ..driver.timeline import show_sent

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.errors import expect
-from ..core.ids import AttemptId, ChannelId, TaskId
+from ..core.vocabulary.errors import expect
+from ..core.vocabulary.ids import AttemptId, ChannelId, TaskId
 from ..driver.local_runner import LocalRunner
 from ..driver.machines import Job
 from ..driver.numbered import DurableDeterminants

@@ -9,8 +9,8 @@ send from 0.  Receivers, and the logs that they write, count on from the element
 
 from __future__ import annotations
 
-from ..core.messages import Element
-from ..core.state import Ref
+from ..core.vocabulary.messages import Element
+from ..core.vocabulary.state import Ref
 
 Rows = dict[int, Element]
 

@@ -16,9 +16,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..core.local_recovery import end_code, is_numbered
-from ..core.messages import Barrier, Element, Idle, Record, Watermark
-from ..core.parts import Parts
+from ..core.decisions.parts import Parts
+from ..core.extensions.local_recovery import end_code, is_numbered
+from ..core.vocabulary.messages import Barrier, Element, Idle, Record, Watermark
 from ..driver.decisions import Lateness
 from ..driver.inputs import HandOver
 from ..driver.numbered import Numbering

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.committing import CommittingTask, GlobalCommitter
-from ..core.sink import TransactionalSink
-from ..core.stages import PartialFailover, Restarting, Terminating, Working
+from ..core.extensions.committing import CommittingTask, GlobalCommitter
+from ..core.lifecycle.stages import PartialFailover, Restarting, Terminating, Working
+from ..core.protocol.sink import TransactionalSink
 
 if TYPE_CHECKING:
     from .world import World

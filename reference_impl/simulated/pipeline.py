@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ..core.errors import InvalidGraph, ProtocolViolated
-from ..core.spilling import ChannelSpilling, Complete, Copy, Drop, Effect, Flush, Free, Spill
+from ..core.extensions.spilling import ChannelSpilling, Complete, Copy, Drop, Effect, Flush, Free, Spill
+from ..core.vocabulary.errors import InvalidGraph, ProtocolViolated
 from .loop import Loop
 from .pipeline_coordinator import PipelineCoordinator, Recoveries
 from .pipeline_parts import (

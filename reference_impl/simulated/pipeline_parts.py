@@ -6,7 +6,7 @@ from collections import deque
 
 import msgspec
 
-from ..core.spilling import ChannelSpilling, Copy
+from ..core.extensions.spilling import ChannelSpilling, Copy
 from .pipeline_plan import Stage
 from .spill_store import Content, Pace, Read, SpillStore
 

@@ -8,7 +8,7 @@ from functools import partial
 
 import msgspec
 
-from ..core.spilling import Copy
+from ..core.extensions.spilling import Copy
 from .loop import Loop
 from .pipeline_plan import Device
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import msgspec
 
-from ..core.errors import CorruptSnapshot, expect
-from ..core.events import CompletedSnapshot, JobRecord
-from ..core.ids import CheckpointId, Handle
-from ..core.state import TaskState, decode, encode
+from ..core.vocabulary.errors import CorruptSnapshot, expect
+from ..core.vocabulary.events import CompletedSnapshot, JobRecord
+from ..core.vocabulary.ids import CheckpointId, Handle
+from ..core.vocabulary.state import TaskState, decode, encode
 from ..driver import ports
 
 

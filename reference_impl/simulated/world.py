@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..core.config import Config
-from ..core.coordinator import Coordinator
-from ..core.effects import EndJob, Return
-from ..core.events import Commanded, CompletedSnapshot, CoordinatorStarted, TaskLost
-from ..core.ids import AttemptId, CheckpointId, TaskId, Tasks
-from ..core.parts import Parts
-from ..core.source import SplitLog
-from ..core.task import Task
-from ..core.topology import JobGraph
-from ..core.transactions import AbortTransaction, Done, writer_in
+from ..core.decisions.parts import Parts
+from ..core.job.config import Config
+from ..core.job.topology import JobGraph
+from ..core.protocol.coordinator import Coordinator
+from ..core.protocol.source import SplitLog
+from ..core.protocol.task import Task
+from ..core.vocabulary.effects import EndJob, Return
+from ..core.vocabulary.events import Commanded, CompletedSnapshot, CoordinatorStarted, TaskLost
+from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId, Tasks
+from ..core.vocabulary.transactions import AbortTransaction, Done, writer_in
 from ..driver.arms import Arms
 from ..driver.coordination import CoordinatorRunner
 from ..driver.decisions import Decisions

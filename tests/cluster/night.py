@@ -13,7 +13,7 @@ from cutproof.harness.chaos.job import ChaosRequest, run_night
 from cutproof.harness.reference_engine.subjects.simulated import Run, SimulatedSubject
 from cutproof.harness.scenario.model import Scenario
 from cutproof.properties.model.history import History
-from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.defects import DEFECTS
 
 SEED = 2

@@ -13,7 +13,7 @@ import pytest
 
 from cutproof.properties.checking.sources.addresses import PostgresTable
 from cutproof.properties.spark.checking.sources import CommittedFiles, committed_rows
-from cutproof.reference_impl.core.transactions import AbortTransaction, Commit, Row
+from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Commit, Row
 from end_to_end.command_line import Command, only_line, result
 from unit.processes.stores import Processes, RunningServer, done
 

@@ -17,7 +17,7 @@ from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.properties.spark.operators import MEANINGS
 from cutproof.properties.spark.oracle import Oracle
 from cutproof.reference_impl.batch.execution import Batch
-from cutproof.reference_impl.core import operators
+from cutproof.reference_impl.core.operators import operators
 
 SCENARIOS = 200
 FEW = 40

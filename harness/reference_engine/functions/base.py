@@ -9,7 +9,7 @@ import msgspec
 
 from ....properties.model.workload import Node, User
 from ....properties.semantics.user_functions import CounterpartFailed, Expecting
-from ....reference_impl.core.user_functions import Function
+from ....reference_impl.core.operators.user_functions import Function
 
 
 def never_asked(records: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from ....properties.semantics.user_functions import ExpectedRow, KeyRecord
-from ....reference_impl.core.user_functions import Context, Function, Out, Taken
+from ....reference_impl.core.operators.user_functions import Context, Function, Out, Taken
 from .base import UserFunction, in_sql
 
 

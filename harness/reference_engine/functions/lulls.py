@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from ....properties.semantics.user_functions import ExpectedRow, KeyRecord
-from ....reference_impl.core.user_functions import Context, Function, Out, Taken, list_of, value_of
+from ....reference_impl.core.operators.user_functions import Context, Function, Out, Taken, list_of, value_of
 from .base import UserFunction
 
 LULL_US = 1_500

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....reference_impl.core.errors import Refused
-from ....reference_impl.core.operators import Operator
-from ....reference_impl.core.user_functions import UserOperator
+from ....reference_impl.core.operators.operators import Operator
+from ....reference_impl.core.operators.user_functions import UserOperator
+from ....reference_impl.core.vocabulary.errors import Refused
 from ...workloads.user_functions import RESERVED, UNKNOWN, entry_called, function_called
 from .base import UserFunction
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....reference_impl.core.errors import Refused
-from ....reference_impl.core.user_functions import Function, UserOperator
+from ....reference_impl.core.operators.user_functions import Function, UserOperator
+from ....reference_impl.core.vocabulary.errors import Refused
 from .base import UserFunction, never_asked
 
 _CALLED_IF = {"on_timer": "timed", "on_end": "timed", "on_close": "timed", "on_clock": "clocked"}

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from ....properties.model.workload import END_OF_TIME
 from ....properties.semantics.user_functions import ExpectedRow, KeyRecord
-from ....reference_impl.core.user_functions import Context, Function, Out, Taken, items_of
+from ....reference_impl.core.operators.user_functions import Context, Function, Out, Taken, items_of
 from .base import UserFunction, in_sql
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ....reference_impl.core.ids import AttemptId, TaskId
+from ....reference_impl.core.vocabulary.ids import AttemptId, TaskId
 from ....reference_impl.processes import entries as e
 from ....reference_impl.processes.coordinator import NO_HEARTBEAT, PROCESS_TERMINATED
 from .order import Placed, Source

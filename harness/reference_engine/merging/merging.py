@@ -16,8 +16,8 @@ from typing import Any
 
 from ....properties.model.history import AttemptStarted, History
 from ....properties.model.workload import Row
-from ....reference_impl.core import transactions as t
-from ....reference_impl.core.ids import AttemptId
+from ....reference_impl.core.vocabulary import transactions as t
+from ....reference_impl.core.vocabulary.ids import AttemptId
 from ....reference_impl.processes import entries as e
 from ....reference_impl.processes.journal import read_journal
 from ..subjects.recorder import Recorder, RunLog

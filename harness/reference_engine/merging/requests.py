@@ -14,8 +14,8 @@ import msgspec
 
 from ....properties.model.history import Residue
 from ....properties.model.workload import Row
-from ....reference_impl.core import transactions as t
-from ....reference_impl.core.ids import CheckpointId
+from ....reference_impl.core.vocabulary import transactions as t
+from ....reference_impl.core.vocabulary.ids import CheckpointId
 from ....reference_impl.processes import entries as e
 from .order import Placed, Source
 

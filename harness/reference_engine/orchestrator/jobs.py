@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....faults.plan import AtTime
-from ....reference_impl.core.events import CompletedSnapshot
-from ....reference_impl.core.ids import AttemptId, CheckpointId
+from ....reference_impl.core.vocabulary.events import CompletedSnapshot
+from ....reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from ....reference_impl.processes.files import DiskFiles, DiskJobs
 from ....reference_impl.processes.frames import Ended, Submit, TakeOver
 from ....reference_impl.processes.logs import DiskLogs

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from ....faults.plan import ChannelFault, KillDatabase, KillNode, KillProxy, KillTask, PauseNode, PauseTask, TearWrite
-from ....reference_impl.core.ids import TaskId
-from ....reference_impl.core.topology import JobGraph
+from ....reference_impl.core.job.topology import JobGraph
+from ....reference_impl.core.vocabulary.ids import TaskId
 from ....reference_impl.driver.machines import numbered
 from ....reference_impl.driver.settings import Settings
 from ....reference_impl.processes.configuration import (

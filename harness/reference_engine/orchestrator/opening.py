@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from ....faults.plan import AtPoint
-from ....reference_impl.core import local_recovery
-from ....reference_impl.core.errors import EngineError
+from ....reference_impl.core.extensions import local_recovery
+from ....reference_impl.core.vocabulary.errors import EngineError
 from ....reference_impl.processes import purge
 from ....reference_impl.processes.database_reader import Unreachable
 from ....reference_impl.processes.greeting import new_secret

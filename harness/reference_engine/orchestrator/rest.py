@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....reference_impl.core.ids import TaskId
+from ....reference_impl.core.vocabulary.ids import TaskId
 from ....reference_impl.processes.frames import Ask, Count, Freeze
 from ....reference_impl.processes.loop import monotonic_us
 from .context import Context

@@ -13,7 +13,14 @@ from statistics import fmean, pstdev
 import msgspec
 from msgspec.structs import replace
 
-from ....reference_impl.core.spilling import ALIGNED, AT_ONCE, CONTINUOUS, Way, overtaking_after, spilling_after
+from ....reference_impl.core.extensions.spilling import (
+    ALIGNED,
+    AT_ONCE,
+    CONTINUOUS,
+    Way,
+    overtaking_after,
+    spilling_after,
+)
 from ....reference_impl.simulated.pipeline_plan import MB, Device, Pipeline, Stage
 from .run import PipelineRun, measured
 

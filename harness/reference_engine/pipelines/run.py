@@ -6,7 +6,7 @@ import msgspec
 
 from ....properties.graphs.conservation import BytesHistory, check
 from ....properties.model.verdict import Verdict, Violated
-from ....reference_impl.core.errors import EngineError
+from ....reference_impl.core.vocabulary.errors import EngineError
 from ....reference_impl.simulated.pipeline import MakeSpilling, PipelineWorld, spilling_of
 from ....reference_impl.simulated.pipeline_parts import Checkpoint, PipelineOutcome
 from ....reference_impl.simulated.pipeline_plan import Pipeline

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from ....properties.semantics.user_functions import user_nodes
-from ....reference_impl.core.config import Config
+from ....reference_impl.core.job.config import Config
 from ....reference_impl.defects import parts_for
 from ....reference_impl.driver.machines import Job
 from ....reference_impl.driver.settings import Settings

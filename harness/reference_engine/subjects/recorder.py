@@ -15,9 +15,9 @@ from ....faults.plan import KINDS
 from ....properties.model import history as h
 from ....properties.model.words import plural
 from ....properties.model.workload import SINK
-from ....reference_impl.core import transactions as t
-from ....reference_impl.core.events import CompletedSnapshot
-from ....reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
+from ....reference_impl.core.vocabulary import transactions as t
+from ....reference_impl.core.vocabulary.events import CompletedSnapshot
+from ....reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
 from ....reference_impl.trace import Appendable, ChannelLog
 
 Item = TypeVar("Item")

@@ -9,9 +9,9 @@ from ....faults.injectors.triggers import Triggers
 from ....faults.plan import COMMON_KINDS, AtTime
 from ....faults.plan import kind_of as fault_kind
 from ....properties.model.history import History, Residue
-from ....reference_impl.core.errors import EngineError
-from ....reference_impl.core.local_recovery import check as check_local
-from ....reference_impl.core.parts import Parts
+from ....reference_impl.core.decisions.parts import Parts
+from ....reference_impl.core.extensions.local_recovery import check as check_local
+from ....reference_impl.core.vocabulary.errors import EngineError
 from ....reference_impl.defects import parts_for
 from ....reference_impl.driver.decisions import Decisions
 from ....reference_impl.simulated.disturbances import Disturbances

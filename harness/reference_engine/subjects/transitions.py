@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....reference_impl.core.barrier_alignment import (
+from ....reference_impl.core.protocol.barrier_alignment import (
     TABLE,
     AbortCame,
     Aligning,

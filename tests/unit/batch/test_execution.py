@@ -10,15 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutproof.reference_impl.batch.execution import RESTARTS, Batch, BatchFailed, BatchResult, TaskReport
-from cutproof.reference_impl.core import holding
-from cutproof.reference_impl.core.errors import Refused
-from cutproof.reference_impl.core.ids import TaskId
-from cutproof.reference_impl.core.messages import Record
-from cutproof.reference_impl.core.operators import Count, Dedup, Filter, Greater, Join, Map, Operator, Sum
-from cutproof.reference_impl.core.source import SplitLog
-from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
-from cutproof.reference_impl.core.user_functions import Context, Function, Out, Taken, UserOperator
-from cutproof.reference_impl.core.windows import Tumbling
+from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.operators.operators import (
+    Count,
+    Dedup,
+    Filter,
+    Greater,
+    Join,
+    Map,
+    Operator,
+    Sum,
+    holding,
+)
+from cutproof.reference_impl.core.operators.user_functions import Context, Function, Out, Taken, UserOperator
+from cutproof.reference_impl.core.operators.windows import Tumbling
+from cutproof.reference_impl.core.protocol.source import SplitLog
+from cutproof.reference_impl.core.vocabulary.errors import Refused
+from cutproof.reference_impl.core.vocabulary.ids import TaskId
+from cutproof.reference_impl.core.vocabulary.messages import Record
 
 Log = Sequence[tuple[int | None, int | None, int]]
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.coordinator import Coordinator
-from cutproof.reference_impl.core.effects import (
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.protocol.coordinator import Coordinator
+from cutproof.reference_impl.core.vocabulary.effects import (
     Discard,
     Effect,
     EndJob,
@@ -21,7 +23,7 @@ from cutproof.reference_impl.core.effects import (
     SetTimer,
     Store,
 )
-from cutproof.reference_impl.core.events import (
+from cutproof.reference_impl.core.vocabulary.events import (
     Answered,
     Commanded,
     CompletedSnapshot,
@@ -36,12 +38,19 @@ from cutproof.reference_impl.core.events import (
     TaskLost,
     TimerFired,
 )
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
-from cutproof.reference_impl.core.messages import Ack, Cancel, Control, Decline, Deploy, Finished, InputEnded, Running
-from cutproof.reference_impl.core.parts import Parts
-from cutproof.reference_impl.core.state import TaskState
-from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
-from cutproof.reference_impl.core.transactions import Done, NoAnswer
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.vocabulary.messages import (
+    Ack,
+    Cancel,
+    Control,
+    Decline,
+    Deploy,
+    Finished,
+    InputEnded,
+    Running,
+)
+from cutproof.reference_impl.core.vocabulary.state import TaskState
+from cutproof.reference_impl.core.vocabulary.transactions import Done, NoAnswer
 
 T = TypeVar("T", bound=Effect)
 M = TypeVar("M", bound=Control)

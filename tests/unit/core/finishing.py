@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from unit.core.coordinator_rig import CoordinatorRig
 
 

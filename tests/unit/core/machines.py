@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.effects import Effect, Fail, Open, Report, Send, Transact
-from cutproof.reference_impl.core.events import Answered, Arrived, Received
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
-from cutproof.reference_impl.core.input_task import OperatorTask
-from cutproof.reference_impl.core.messages import (
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.operators.operators import Map, Operator
+from cutproof.reference_impl.core.protocol.input_task import OperatorTask
+from cutproof.reference_impl.core.protocol.sink import DirectSink, TransactionalSink
+from cutproof.reference_impl.core.protocol.source import SourceTask, SplitLog
+from cutproof.reference_impl.core.protocol.task import Output, Task, TaskSpec
+from cutproof.reference_impl.core.vocabulary.effects import Effect, Fail, Open, Report, Send, Transact
+from cutproof.reference_impl.core.vocabulary.events import Answered, Arrived, Received
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.vocabulary.messages import (
     Abort,
     Ack,
     Barrier,
@@ -27,13 +32,8 @@ from cutproof.reference_impl.core.messages import (
     Terminate,
     Trigger,
 )
-from cutproof.reference_impl.core.operators import Map, Operator
-from cutproof.reference_impl.core.parts import Parts
-from cutproof.reference_impl.core.sink import DirectSink, TransactionalSink
-from cutproof.reference_impl.core.source import SourceTask, SplitLog
-from cutproof.reference_impl.core.state import TaskState
-from cutproof.reference_impl.core.task import Output, Task, TaskSpec
-from cutproof.reference_impl.core.transactions import AnyRequest, Denied, Done, NoAnswer
+from cutproof.reference_impl.core.vocabulary.state import TaskState
+from cutproof.reference_impl.core.vocabulary.transactions import AnyRequest, Denied, Done, NoAnswer
 
 T = TypeVar("T")
 AnyTask = TypeVar("AnyTask", bound=Task)

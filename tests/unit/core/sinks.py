@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cutproof.reference_impl.core.effects import Effect
-from cutproof.reference_impl.core.ids import CheckpointId, TaskId
-from cutproof.reference_impl.core.sink import SinkTask, TransactionalSink
-from cutproof.reference_impl.core.transactions import (
+from cutproof.reference_impl.core.protocol.sink import SinkTask, TransactionalSink
+from cutproof.reference_impl.core.vocabulary.effects import Effect
+from cutproof.reference_impl.core.vocabulary.ids import CheckpointId, TaskId
+from cutproof.reference_impl.core.vocabulary.transactions import (
     AbortTransaction,
     AnyRequest,
     Commit,

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from cutproof.reference_impl.core.barrier_alignment import (
+from cutproof.reference_impl.core.protocol.barrier_alignment import (
     AbortCame,
     Action,
     Aligning,
@@ -21,7 +21,7 @@ from cutproof.reference_impl.core.barrier_alignment import (
     TriggerCame,
     UnblockChannels,
 )
-from cutproof.reference_impl.core.ids import CheckpointId
+from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
 
 
 class AlignmentModel(RuleBasedStateMachine):

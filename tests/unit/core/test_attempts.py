@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.effects import (
+from cutproof.reference_impl.core.vocabulary.effects import (
     Discard,
     Note,
     SaveJob,
@@ -12,10 +12,10 @@ from cutproof.reference_impl.core.effects import (
     SetTimer,
     Sweep,
 )
-from cutproof.reference_impl.core.events import JobRecord
-from cutproof.reference_impl.core.ids import TaskId
-from cutproof.reference_impl.core.messages import Cancel, Deploy, Running
-from cutproof.reference_impl.core.state import TaskState
+from cutproof.reference_impl.core.vocabulary.events import JobRecord
+from cutproof.reference_impl.core.vocabulary.ids import TaskId
+from cutproof.reference_impl.core.vocabulary.messages import Cancel, Deploy, Running
+from cutproof.reference_impl.core.vocabulary.state import TaskState
 from unit.core.coordinator_rig import (
     OP,
     SINK,

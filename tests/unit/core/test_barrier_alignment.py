@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from cutproof.reference_impl.core.barrier_alignment import (
+from cutproof.reference_impl.core.protocol.barrier_alignment import (
     TABLE,
     AbortCame,
     Action,
@@ -27,8 +27,8 @@ from cutproof.reference_impl.core.barrier_alignment import (
     UnblockChannels,
     WaitedEnough,
 )
-from cutproof.reference_impl.core.errors import ProtocolViolated
-from cutproof.reference_impl.core.ids import CheckpointId
+from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated
+from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
 
 F, A, C = Flowing, Aligning, Counting
 NONE, ONE, TWO, THREE = 0, 1, 2, 3

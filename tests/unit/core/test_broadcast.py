@@ -10,20 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutproof.reference_impl.batch.execution import Batch
-from cutproof.reference_impl.core.broadcast import Rules
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.effects import Send
-from cutproof.reference_impl.core.folding import Model
-from cutproof.reference_impl.core.ids import TaskId
-from cutproof.reference_impl.core.input_task import OperatorTask
-from cutproof.reference_impl.core.messages import Piece, Record
-from cutproof.reference_impl.core.operators import Map
-from cutproof.reference_impl.core.parts import Parts
-from cutproof.reference_impl.core.rescale import Redistribution, Share, redistributed
-from cutproof.reference_impl.core.source import SplitLog
-from cutproof.reference_impl.core.state import TaskState, decode, encode
-from cutproof.reference_impl.core.task import Output, TaskSpec
-from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.extensions.rescale import Redistribution, Share, redistributed
+from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.operators.broadcast import Rules
+from cutproof.reference_impl.core.operators.folding import Model
+from cutproof.reference_impl.core.operators.operators import Map
+from cutproof.reference_impl.core.protocol.input_task import OperatorTask
+from cutproof.reference_impl.core.protocol.source import SplitLog
+from cutproof.reference_impl.core.protocol.task import Output, TaskSpec
+from cutproof.reference_impl.core.vocabulary.effects import Send
+from cutproof.reference_impl.core.vocabulary.ids import TaskId
+from cutproof.reference_impl.core.vocabulary.messages import Piece, Record
+from cutproof.reference_impl.core.vocabulary.state import TaskState, decode, encode
 from unit.core.machines import ATTEMPT, row, take, up
 
 DATA, RULE = 0, 1

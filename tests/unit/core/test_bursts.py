@@ -6,19 +6,19 @@ from collections.abc import Iterable
 
 import pytest
 
-from cutproof.reference_impl.core.bursts import Burst
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.effects import Effect, Fail, Send, TimeEnded, WakeAt
-from cutproof.reference_impl.core.errors import ProtocolViolated
-from cutproof.reference_impl.core.events import Arrived, Received, SnapshotLoaded, Ticked
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
-from cutproof.reference_impl.core.input_task import OperatorTask
-from cutproof.reference_impl.core.messages import Deploy, EndOfData, Piece, Record
-from cutproof.reference_impl.core.parts import Parts
-from cutproof.reference_impl.core.rescale import Redistribution, Share, redistributed
-from cutproof.reference_impl.core.state import TaskState
-from cutproof.reference_impl.core.task import Output, Task, TaskSpec
-from cutproof.reference_impl.core.topology import key_group, owner
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.extensions.rescale import Redistribution, Share, redistributed
+from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.job.topology import key_group, owner
+from cutproof.reference_impl.core.operators.bursts import Burst
+from cutproof.reference_impl.core.protocol.input_task import OperatorTask
+from cutproof.reference_impl.core.protocol.task import Output, Task, TaskSpec
+from cutproof.reference_impl.core.vocabulary.effects import Effect, Fail, Send, TimeEnded, WakeAt
+from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated
+from cutproof.reference_impl.core.vocabulary.events import Arrived, Received, SnapshotLoaded, Ticked
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.vocabulary.messages import Deploy, EndOfData, Piece, Record
+from cutproof.reference_impl.core.vocabulary.state import TaskState
 
 Row = tuple[int | None, int | None, int, int]
 

@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from cutproof.reference_impl.core.chandy_lamport import (
+from cutproof.reference_impl.core.protocol.chandy_lamport import (
     ChannelName,
     Collector,
     Contribute,
@@ -18,7 +18,7 @@ from cutproof.reference_impl.core.chandy_lamport import (
     SendMarker,
     SnapshotName,
 )
-from cutproof.reference_impl.core.errors import ProtocolViolated
+from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated
 
 P, Q = ProcessName("P"), ProcessName("Q")
 LEFT, RIGHT, OUT, OWN = (ChannelName(name) for name in ("left", "right", "out", "own"))

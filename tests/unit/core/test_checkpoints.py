@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.effects import Discard, Note, SaveJob, SendToTask, SetTimer, Store
-from cutproof.reference_impl.core.messages import Abort, Cancel, Complete, Trigger
-from cutproof.reference_impl.core.state import TaskState
+from cutproof.reference_impl.core.vocabulary.effects import Discard, Note, SaveJob, SendToTask, SetTimer, Store
+from cutproof.reference_impl.core.vocabulary.messages import Abort, Cancel, Complete, Trigger
+from cutproof.reference_impl.core.vocabulary.state import TaskState
 from unit.core.coordinator_rig import (
     OP,
     SINK,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.closing import FENCE, UNANSWERED, Closing, close_step
-from cutproof.reference_impl.core.effects import SetTimer, Transact
-from cutproof.reference_impl.core.events import Answered
-from cutproof.reference_impl.core.transactions import AbortTransaction, Denied, Done, Fence, NoAnswer
+from cutproof.reference_impl.core.lifecycle.closing import FENCE, UNANSWERED, Closing, close_step
+from cutproof.reference_impl.core.vocabulary.effects import SetTimer, Transact
+from cutproof.reference_impl.core.vocabulary.events import Answered
+from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Denied, Done, Fence, NoAnswer
 
 STAGE = Closing("cancelled", "by its user", 7, 5, ("sink-0", "sink-1"))
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from cutproof.reference_impl.core.effects import Discard, EndJob, Note, Return, SaveJob
-from cutproof.reference_impl.core.events import JobRecord
-from cutproof.reference_impl.core.messages import Cancel, Complete, Terminate, Trigger
+from cutproof.reference_impl.core.vocabulary.effects import Discard, EndJob, Note, Return, SaveJob
+from cutproof.reference_impl.core.vocabulary.events import JobRecord
+from cutproof.reference_impl.core.vocabulary.messages import Cancel, Complete, Terminate, Trigger
 from unit.core.coordinator_rig import (
     OP,
     SOURCE,

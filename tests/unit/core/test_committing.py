@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from cutproof.reference_impl.core.committing import Committer, GlobalCommitter, WriterSink
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.effects import Effect, Persist, Ship, Taken
-from cutproof.reference_impl.core.errors import Refused
-from cutproof.reference_impl.core.ids import CheckpointId, TaskId
-from cutproof.reference_impl.core.messages import Committable, Settled
-from cutproof.reference_impl.core.parts import Parts
-from cutproof.reference_impl.core.state import Sealed, TaskState
-from cutproof.reference_impl.core.transactions import (
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.extensions.committing import Committer, GlobalCommitter, WriterSink
+from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.vocabulary.effects import Effect, Persist, Ship, Taken
+from cutproof.reference_impl.core.vocabulary.errors import Refused
+from cutproof.reference_impl.core.vocabulary.ids import CheckpointId, TaskId
+from cutproof.reference_impl.core.vocabulary.messages import Committable, Settled
+from cutproof.reference_impl.core.vocabulary.state import Sealed, TaskState
+from cutproof.reference_impl.core.vocabulary.transactions import (
     AbortTransaction,
     Begin,
     Commit,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.coordinator import Coordinator
-from cutproof.reference_impl.core.errors import Refused
-from cutproof.reference_impl.core.parts import Parts
-from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.protocol.coordinator import Coordinator
+from cutproof.reference_impl.core.vocabulary.errors import Refused
 from unit.core.coordinator_rig import CoordinatorRig
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.effects import Persist, Taken
-from cutproof.reference_impl.core.sink import SinkTask
-from cutproof.reference_impl.core.state import TaskState
-from cutproof.reference_impl.core.transactions import (
+from cutproof.reference_impl.core.protocol.sink import SinkTask
+from cutproof.reference_impl.core.vocabulary.effects import Persist, Taken
+from cutproof.reference_impl.core.vocabulary.state import TaskState
+from cutproof.reference_impl.core.vocabulary.transactions import (
     Append,
     Denied,
     Fence,

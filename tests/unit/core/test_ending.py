@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.effects import (
+from cutproof.reference_impl.core.vocabulary.effects import (
     EndJob,
     Note,
     Return,
@@ -13,9 +13,9 @@ from cutproof.reference_impl.core.effects import (
     SetTimer,
     Transact,
 )
-from cutproof.reference_impl.core.messages import Cancel, Complete, Deploy, Terminate, Trigger
-from cutproof.reference_impl.core.state import TaskState
-from cutproof.reference_impl.core.transactions import AbortTransaction, Denied, Done, Fence, NoAnswer
+from cutproof.reference_impl.core.vocabulary.messages import Cancel, Complete, Deploy, Terminate, Trigger
+from cutproof.reference_impl.core.vocabulary.state import TaskState
+from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Denied, Done, Fence, NoAnswer
 from unit.core.coordinator_rig import (
     OP,
     SINK,

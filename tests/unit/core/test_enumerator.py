@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from cutproof.reference_impl.core.effects import Effect, Store
-from cutproof.reference_impl.core.enumerator import Enumerator
-from cutproof.reference_impl.core.errors import Refused
-from cutproof.reference_impl.core.events import CompletedSnapshot
-from cutproof.reference_impl.core.ids import TaskId
-from cutproof.reference_impl.core.messages import Ask, Assign, Assigned, Running, Trigger
-from cutproof.reference_impl.core.state import EnumeratorState
-from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.lifecycle.enumerator import Enumerator
+from cutproof.reference_impl.core.vocabulary.effects import Effect, Store
+from cutproof.reference_impl.core.vocabulary.errors import Refused
+from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
+from cutproof.reference_impl.core.vocabulary.ids import TaskId
+from cutproof.reference_impl.core.vocabulary.messages import Ask, Assign, Assigned, Running, Trigger
+from cutproof.reference_impl.core.vocabulary.state import EnumeratorState
 from unit.core.coordinator_rig import CoordinatorRig, complete_snapshot, handles, notes, of, sent_to_tasks, timers
 
 READERS = FIRST, SECOND = TaskId("source-0"), TaskId("source-1")

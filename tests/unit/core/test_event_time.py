@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.effects import Advanced, Effect, Send, SetTimer
-from cutproof.reference_impl.core.events import Poll, TimerFired
-from cutproof.reference_impl.core.messages import Barrier, Element, EndOfData, Idle, Record, Watermark
-from cutproof.reference_impl.core.operators import FlatMap
-from cutproof.reference_impl.core.parts import Parts
-from cutproof.reference_impl.core.source import SourceTask, SplitLog
-from cutproof.reference_impl.core.state import BEGINNING, TaskState
-from cutproof.reference_impl.core.task import Task
-from cutproof.reference_impl.core.topology import EventTime
-from cutproof.reference_impl.core.watermarks import END_OF_TIME, SplitTimes
-from cutproof.reference_impl.core.windows import Tumbling
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.job.topology import EventTime
+from cutproof.reference_impl.core.operators.operators import FlatMap
+from cutproof.reference_impl.core.operators.watermarks import END_OF_TIME, SplitTimes
+from cutproof.reference_impl.core.operators.windows import Tumbling
+from cutproof.reference_impl.core.protocol.source import SourceTask, SplitLog
+from cutproof.reference_impl.core.protocol.task import Task
+from cutproof.reference_impl.core.vocabulary.effects import Advanced, Effect, Send, SetTimer
+from cutproof.reference_impl.core.vocabulary.events import Poll, TimerFired
+from cutproof.reference_impl.core.vocabulary.messages import Barrier, Element, EndOfData, Idle, Record, Watermark
+from cutproof.reference_impl.core.vocabulary.state import BEGINNING, TaskState
 from unit.core.machines import deliver, deploy, operator, output, spec, take, trigger, up
 
 

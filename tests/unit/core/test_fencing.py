@@ -7,14 +7,22 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.effects import Discard, SendToTask, Transact
-from cutproof.reference_impl.core.errors import ProtocolViolated
-from cutproof.reference_impl.core.events import Received
-from cutproof.reference_impl.core.fencing import Fencing
-from cutproof.reference_impl.core.ids import AttemptId, TaskId
-from cutproof.reference_impl.core.messages import Ack, AnyControl, Cancel, Control, Deploy, ToCoordinator, ToTask
-from cutproof.reference_impl.core.transactions import Fence
+from cutproof.reference_impl.core.decisions.fencing import Fencing
+from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.vocabulary.effects import Discard, SendToTask, Transact
+from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated
+from cutproof.reference_impl.core.vocabulary.events import Received
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
+from cutproof.reference_impl.core.vocabulary.messages import (
+    Ack,
+    AnyControl,
+    Cancel,
+    Control,
+    Deploy,
+    ToCoordinator,
+    ToTask,
+)
+from cutproof.reference_impl.core.vocabulary.transactions import Fence
 from unit.core.coordinator_rig import OP, SINK, SOURCE, TASKS, CoordinatorRig, handle
 from unit.core.machines import ATTEMPT, source
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.effects import Block, EndJob, Open, Persist, Report, Rest, Send, Unblock
-from cutproof.reference_impl.core.events import CompletedSnapshot, Poll
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
-from cutproof.reference_impl.core.messages import Complete, Finished, Terminate, Trigger
-from cutproof.reference_impl.core.state import TaskState
-from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
-from cutproof.reference_impl.core.transactions import Begin
+from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.vocabulary.effects import Block, EndJob, Open, Persist, Report, Rest, Send, Unblock
+from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, Poll
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.vocabulary.messages import Complete, Finished, Terminate, Trigger
+from cutproof.reference_impl.core.vocabulary.state import TaskState
+from cutproof.reference_impl.core.vocabulary.transactions import Begin
 from unit.core.coordinator_rig import (
     CoordinatorRig,
     addressed,

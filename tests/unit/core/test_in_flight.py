@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cutproof.reference_impl.core.effects import Refill
-from cutproof.reference_impl.core.ids import CheckpointId
-from cutproof.reference_impl.core.in_flight import Capture, InFlight, pack, unpack
-from cutproof.reference_impl.core.messages import Barrier, CancelBarrier, EndOfData, Idle, Watermark
-from cutproof.reference_impl.core.state import Passing, Snapshot, TaskState
+from cutproof.reference_impl.core.extensions.in_flight import Capture, InFlight, pack, unpack
+from cutproof.reference_impl.core.vocabulary.effects import Refill
+from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
+from cutproof.reference_impl.core.vocabulary.messages import Barrier, CancelBarrier, EndOfData, Idle, Watermark
+from cutproof.reference_impl.core.vocabulary.state import Passing, Snapshot, TaskState
 from unit.core.machines import row
 
 ONE, TWO = CheckpointId(1), CheckpointId(2)

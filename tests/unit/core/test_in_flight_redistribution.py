@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutproof.reference_impl.core.ids import Handle
-from cutproof.reference_impl.core.in_flight_redistribution import Before, States, is_record, owned
-from cutproof.reference_impl.core.messages import Piece
-from cutproof.reference_impl.core.rescale import Gathering, Redistribution, Share
-from cutproof.reference_impl.core.state import BEGINNING, Passing, TaskState
-from cutproof.reference_impl.core.topology import key_group, owner
+from cutproof.reference_impl.core.extensions.in_flight_redistribution import Before, States, is_record, owned
+from cutproof.reference_impl.core.extensions.rescale import Gathering, Redistribution, Share
+from cutproof.reference_impl.core.job.topology import key_group, owner
+from cutproof.reference_impl.core.vocabulary.ids import Handle
+from cutproof.reference_impl.core.vocabulary.messages import Piece
+from cutproof.reference_impl.core.vocabulary.state import BEGINNING, Passing, TaskState
 
 GROUPS = 16
 

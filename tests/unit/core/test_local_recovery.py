@@ -7,14 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from cutproof.reference_impl.core.bursts import Burst
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.effects import Append, Block, Note
-from cutproof.reference_impl.core.errors import PlaceUnknown, Refused
-from cutproof.reference_impl.core.events import Came, LogsFound
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
-from cutproof.reference_impl.core.input_task import OperatorTask
-from cutproof.reference_impl.core.local_recovery import (
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.extensions.local_recovery import (
     DATA_ENDED,
     DeterminantLog,
     LocalRecovery,
@@ -25,7 +19,17 @@ from cutproof.reference_impl.core.local_recovery import (
     is_numbered,
     unsupported,
 )
-from cutproof.reference_impl.core.messages import (
+from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.job.topology import EdgeSpec, EventTime, JobGraph
+from cutproof.reference_impl.core.operators.bursts import Burst
+from cutproof.reference_impl.core.operators.operators import Map
+from cutproof.reference_impl.core.protocol.input_task import OperatorTask
+from cutproof.reference_impl.core.protocol.task import NO_CHECKPOINT
+from cutproof.reference_impl.core.vocabulary.effects import Append, Block, Note
+from cutproof.reference_impl.core.vocabulary.errors import PlaceUnknown, Refused
+from cutproof.reference_impl.core.vocabulary.events import Came, LogsFound
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
+from cutproof.reference_impl.core.vocabulary.messages import (
     Barrier,
     Cancel,
     CancelBarrier,
@@ -34,10 +38,6 @@ from cutproof.reference_impl.core.messages import (
     EndOfPartition,
     Watermark,
 )
-from cutproof.reference_impl.core.operators import Map
-from cutproof.reference_impl.core.parts import Parts
-from cutproof.reference_impl.core.task import NO_CHECKPOINT
-from cutproof.reference_impl.core.topology import EdgeSpec, EventTime, JobGraph
 from unit.core.coordinator_rig import (
     GRAPH,
     OP,

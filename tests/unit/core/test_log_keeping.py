@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cutproof.reference_impl.core.effects import ClearLogs, Effect
-from cutproof.reference_impl.core.messages import Complete
+from cutproof.reference_impl.core.vocabulary.effects import ClearLogs, Effect
+from cutproof.reference_impl.core.vocabulary.messages import Complete
 from unit.core.coordinator_rig import OP, SINK, SOURCE, TASKS, CoordinatorRig, of, sent_to_tasks
 
 

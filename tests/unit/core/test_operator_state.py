@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.effects import Effect, Load, Restored, Send
-from cutproof.reference_impl.core.events import CompletedSnapshot, SnapshotLoaded
-from cutproof.reference_impl.core.holding import Batch, Tally
-from cutproof.reference_impl.core.ids import CheckpointId, Handle, TaskId
-from cutproof.reference_impl.core.input_task import OperatorTask
-from cutproof.reference_impl.core.messages import Barrier, Deploy, EndOfData, Piece, Record
-from cutproof.reference_impl.core.operator_state import Item, Place, texts
-from cutproof.reference_impl.core.parts import Parts
-from cutproof.reference_impl.core.rescale import Redistribution, Share, redistributed
-from cutproof.reference_impl.core.state import TaskState, decode, encode
-from cutproof.reference_impl.core.task import Output, TaskSpec
-from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.extensions.rescale import Redistribution, Share, redistributed
+from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.operators.holding import Batch, Tally
+from cutproof.reference_impl.core.operators.operator_state import Item, Place, texts
+from cutproof.reference_impl.core.protocol.input_task import OperatorTask
+from cutproof.reference_impl.core.protocol.task import Output, TaskSpec
+from cutproof.reference_impl.core.vocabulary.effects import Effect, Load, Restored, Send
+from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, SnapshotLoaded
+from cutproof.reference_impl.core.vocabulary.ids import CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.vocabulary.messages import Barrier, Deploy, EndOfData, Piece, Record
+from cutproof.reference_impl.core.vocabulary.state import TaskState, decode, encode
 from unit.core.coordinator_rig import CoordinatorRig, savepoint, sent_to_tasks
 from unit.core.machines import ATTEMPT, deliver, only, operator, row, take, up
 

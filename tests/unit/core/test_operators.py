@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cutproof.reference_impl.core.messages import Record
-from cutproof.reference_impl.core.operators import (
+from cutproof.reference_impl.core.decisions.parts import Copying
+from cutproof.reference_impl.core.operators.operators import (
     Count,
     Dedup,
     Filter,
@@ -21,7 +21,7 @@ from cutproof.reference_impl.core.operators import (
     Sum,
     Union,
 )
-from cutproof.reference_impl.core.parts import Copying
+from cutproof.reference_impl.core.vocabulary.messages import Record
 from unit.core.machines import row
 
 Rows = list[tuple[int | None, int | None, int, int]]

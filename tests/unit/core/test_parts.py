@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.effects import Effect
-from cutproof.reference_impl.core.errors import ProtocolViolated, require
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
-from cutproof.reference_impl.core.parts import Copying, Naming, Part, Parts, SourceCut
-from cutproof.reference_impl.core.sink import TransactionalSink
-from cutproof.reference_impl.core.source import SourceTask
+from cutproof.reference_impl.core.decisions.parts import Copying, Naming, Part, Parts, SourceCut
+from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.protocol.sink import TransactionalSink
+from cutproof.reference_impl.core.protocol.source import SourceTask
+from cutproof.reference_impl.core.vocabulary.effects import Effect
+from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated, require
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from unit.core.machines import barrier, deliver, row, sent, source, take, transactional, trigger, up
 
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.effects import Append, SetTimer, Sync, TrimLog
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
-from cutproof.reference_impl.core.messages import Barrier, CancelBarrier, Complete, EndOfData, Record, Watermark
-from cutproof.reference_impl.core.persistent import SPILL, Ledger, LedgerEntry, Persisting
-from cutproof.reference_impl.core.state import Ref
+from cutproof.reference_impl.core.extensions.persistent import SPILL, Ledger, LedgerEntry, Persisting
+from cutproof.reference_impl.core.vocabulary.effects import Append, SetTimer, Sync, TrimLog
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
+from cutproof.reference_impl.core.vocabulary.messages import (
+    Barrier,
+    CancelBarrier,
+    Complete,
+    EndOfData,
+    Record,
+    Watermark,
+)
+from cutproof.reference_impl.core.vocabulary.state import Ref
 
 ONE, TWO = CheckpointId(1), CheckpointId(2)
 

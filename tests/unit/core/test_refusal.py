@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.events import CompletedSnapshot
-from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
 from unit.core.coordinator_rig import CoordinatorRig, deployed, savepoint
 
 GROUPS = 8

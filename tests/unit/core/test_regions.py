@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.effects import Effect, Note, Return, SaveJob, SendToTask
-from cutproof.reference_impl.core.errors import Refused
-from cutproof.reference_impl.core.ids import TaskId
-from cutproof.reference_impl.core.messages import (
+from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.lifecycle.regions import regions
+from cutproof.reference_impl.core.vocabulary.effects import Effect, Note, Return, SaveJob, SendToTask
+from cutproof.reference_impl.core.vocabulary.errors import Refused
+from cutproof.reference_impl.core.vocabulary.ids import TaskId
+from cutproof.reference_impl.core.vocabulary.messages import (
     Abort,
     Cancel,
     Complete,
@@ -21,8 +23,6 @@ from cutproof.reference_impl.core.messages import (
     Terminate,
     Trigger,
 )
-from cutproof.reference_impl.core.regions import regions
-from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
 from unit.core.coordinator_rig import (
     CoordinatorRig,
     addressed,

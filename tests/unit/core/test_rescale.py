@@ -9,22 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.effects import Effect, Load, Open, Restored, Send
-from cutproof.reference_impl.core.errors import InvalidGraph
-from cutproof.reference_impl.core.events import CompletedSnapshot, SnapshotLoaded
-from cutproof.reference_impl.core.ids import CheckpointId, Handle, TaskId
-from cutproof.reference_impl.core.input_task import OperatorTask
-from cutproof.reference_impl.core.messages import Deploy, Piece, Watermark
-from cutproof.reference_impl.core.operators import Count
-from cutproof.reference_impl.core.parts import Parts
-from cutproof.reference_impl.core.rescale import Redistribution, Share, redistributed
-from cutproof.reference_impl.core.sink import TransactionalSink
-from cutproof.reference_impl.core.source import SourceTask, SplitLog
-from cutproof.reference_impl.core.state import BEGINNING, Sealed, TaskState
-from cutproof.reference_impl.core.task import Output, TaskSpec
-from cutproof.reference_impl.core.topology import EdgeSpec, EventTime, JobGraph, OperatorSpec, key_group, owner
-from cutproof.reference_impl.core.transactions import AbortTransaction, Commit, Done, Fence
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.extensions.rescale import Redistribution, Share, redistributed
+from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.job.topology import EdgeSpec, EventTime, JobGraph, OperatorSpec, key_group, owner
+from cutproof.reference_impl.core.operators.operators import Count
+from cutproof.reference_impl.core.protocol.input_task import OperatorTask
+from cutproof.reference_impl.core.protocol.sink import TransactionalSink
+from cutproof.reference_impl.core.protocol.source import SourceTask, SplitLog
+from cutproof.reference_impl.core.protocol.task import Output, TaskSpec
+from cutproof.reference_impl.core.vocabulary.effects import Effect, Load, Open, Restored, Send
+from cutproof.reference_impl.core.vocabulary.errors import InvalidGraph
+from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, SnapshotLoaded
+from cutproof.reference_impl.core.vocabulary.ids import CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.vocabulary.messages import Deploy, Piece, Watermark
+from cutproof.reference_impl.core.vocabulary.state import BEGINNING, Sealed, TaskState
+from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Commit, Done, Fence
 from unit.core.coordinator_rig import CoordinatorRig, savepoint, sent_to_tasks
 from unit.core.machines import ATTEMPT, answered, deliver, only, requests
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cutproof.reference_impl.core.effects import Effect, Restored, SetTimer
-from cutproof.reference_impl.core.events import TimerFired
-from cutproof.reference_impl.core.sink import TransactionalSink
-from cutproof.reference_impl.core.state import Sealed, TaskState
-from cutproof.reference_impl.core.transactions import (
+from cutproof.reference_impl.core.protocol.sink import TransactionalSink
+from cutproof.reference_impl.core.vocabulary.effects import Effect, Restored, SetTimer
+from cutproof.reference_impl.core.vocabulary.events import TimerFired
+from cutproof.reference_impl.core.vocabulary.state import Sealed, TaskState
+from cutproof.reference_impl.core.vocabulary.transactions import (
     AbortTransaction,
     Begin,
     Commit,

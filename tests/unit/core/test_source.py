@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.effects import (
+from cutproof.reference_impl.core.protocol.source import SourceTask
+from cutproof.reference_impl.core.vocabulary.effects import (
     Load,
     LoadPositions,
     Persist,
@@ -16,11 +17,10 @@ from cutproof.reference_impl.core.effects import (
     Ship,
     Taken,
 )
-from cutproof.reference_impl.core.errors import ProtocolViolated
-from cutproof.reference_impl.core.events import LoadFailed, Poll, PositionsLoaded, SnapshotLoaded, TimerFired
-from cutproof.reference_impl.core.ids import Handle
-from cutproof.reference_impl.core.source import SourceTask
-from cutproof.reference_impl.core.state import TaskState
+from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated
+from cutproof.reference_impl.core.vocabulary.events import LoadFailed, Poll, PositionsLoaded, SnapshotLoaded, TimerFired
+from cutproof.reference_impl.core.vocabulary.ids import Handle
+from cutproof.reference_impl.core.vocabulary.state import TaskState
 from unit.core.machines import (
     END,
     ENDED,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.errors import ProtocolViolated
-from cutproof.reference_impl.core.spilling import (
+from cutproof.reference_impl.core.extensions.spilling import (
     ALIGNED,
     AT_ONCE,
     CONTINUOUS,
@@ -19,6 +18,7 @@ from cutproof.reference_impl.core.spilling import (
     Way,
     spilling_after,
 )
+from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated
 
 
 def _with(way: Way, buffers: int) -> ChannelSpilling:

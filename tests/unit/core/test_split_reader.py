@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.effects import Effect, Fail, Persist, PollAgain, Report, Rest, Restored, SetTimer
-from cutproof.reference_impl.core.events import Poll, TimerFired
-from cutproof.reference_impl.core.ids import TaskId
-from cutproof.reference_impl.core.messages import Ask, Assign, Assigned, InputEnded, Running
-from cutproof.reference_impl.core.parts import Parts
-from cutproof.reference_impl.core.source import SplitLog
-from cutproof.reference_impl.core.split_reader import SplitReader
-from cutproof.reference_impl.core.state import TaskState
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.extensions.split_reader import SplitReader
+from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.protocol.source import SplitLog
+from cutproof.reference_impl.core.vocabulary.effects import (
+    Effect,
+    Fail,
+    Persist,
+    PollAgain,
+    Report,
+    Rest,
+    Restored,
+    SetTimer,
+)
+from cutproof.reference_impl.core.vocabulary.events import Poll, TimerFired
+from cutproof.reference_impl.core.vocabulary.ids import TaskId
+from cutproof.reference_impl.core.vocabulary.messages import Ask, Assign, Assigned, InputEnded, Running
+from cutproof.reference_impl.core.vocabulary.state import TaskState
 from unit.core.machines import ATTEMPT, ONE_OUT, deliver, deploy, only, sent, spec, trigger
 
 NAME = TaskId("source-0")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cutproof.reference_impl.core.errors import CorruptSnapshot
-from cutproof.reference_impl.core.state import Sealed, Snapshot, TaskState, decode, encode, text
+from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot
+from cutproof.reference_impl.core.vocabulary.state import Sealed, Snapshot, TaskState, decode, encode, text
 
 int64 = st.integers(-(1 << 63), (1 << 63) - 1)
 nullable = st.one_of(st.none(), int64)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cutproof.reference_impl.core.coordinator import LISTING_TRIES
-from cutproof.reference_impl.core.effects import (
+from cutproof.reference_impl.core.protocol.coordinator import LISTING_TRIES
+from cutproof.reference_impl.core.vocabulary.effects import (
     Discard,
     Effect,
     ListSnapshots,
@@ -14,9 +14,9 @@ from cutproof.reference_impl.core.effects import (
     Sweep,
     Transact,
 )
-from cutproof.reference_impl.core.events import CompletedSnapshot, JobRecord
-from cutproof.reference_impl.core.messages import Terminate
-from cutproof.reference_impl.core.transactions import AbortTransaction, Done, Fence
+from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
+from cutproof.reference_impl.core.vocabulary.messages import Terminate
+from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Done, Fence
 from unit.core.coordinator_rig import (
     SINK,
     TASKS,

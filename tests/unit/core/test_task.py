@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.effects import (
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.job.topology import key_group, owner
+from cutproof.reference_impl.core.operators.operators import Count, FlatMap, Join, Map
+from cutproof.reference_impl.core.protocol.input_task import InputTask, OperatorTask
+from cutproof.reference_impl.core.vocabulary.effects import (
     Block,
     Load,
     Mail,
@@ -17,15 +21,11 @@ from cutproof.reference_impl.core.effects import (
     Taken,
     Unblock,
 )
-from cutproof.reference_impl.core.errors import ProtocolViolated
-from cutproof.reference_impl.core.events import Mailed, PersistFailed, Received, SnapshotLoaded, TimerFired
-from cutproof.reference_impl.core.ids import AttemptId, Handle
-from cutproof.reference_impl.core.input_task import InputTask, OperatorTask
-from cutproof.reference_impl.core.messages import Complete, Record, Running
-from cutproof.reference_impl.core.operators import Count, FlatMap, Join, Map
-from cutproof.reference_impl.core.parts import Parts
-from cutproof.reference_impl.core.state import TaskState
-from cutproof.reference_impl.core.topology import key_group, owner
+from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated
+from cutproof.reference_impl.core.vocabulary.events import Mailed, PersistFailed, Received, SnapshotLoaded, TimerFired
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, Handle
+from cutproof.reference_impl.core.vocabulary.messages import Complete, Record, Running
+from cutproof.reference_impl.core.vocabulary.state import TaskState
 from unit.core.machines import (
     END,
     ENDED,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.errors import InvalidGraph
-from cutproof.reference_impl.core.ids import channel_id, task_id
-from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec, key_group, owner
+from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec, key_group, owner
+from cutproof.reference_impl.core.vocabulary.errors import InvalidGraph
+from cutproof.reference_impl.core.vocabulary.ids import channel_id, task_id
 
 
 def node(name: str, *senders: str, parallelism: int = 1, how: str = "hash", **more: object) -> OperatorSpec:

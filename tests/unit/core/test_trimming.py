@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.effects import Effect, Trim
-from cutproof.reference_impl.core.events import Poll
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
-from cutproof.reference_impl.core.messages import Complete
-from cutproof.reference_impl.core.parts import Parts
-from cutproof.reference_impl.core.source import SourceTask, SplitLog
-from cutproof.reference_impl.core.state import TaskState
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.protocol.source import SourceTask, SplitLog
+from cutproof.reference_impl.core.vocabulary.effects import Effect, Trim
+from cutproof.reference_impl.core.vocabulary.events import Poll
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
+from cutproof.reference_impl.core.vocabulary.messages import Complete
+from cutproof.reference_impl.core.vocabulary.state import TaskState
 from unit.core.coordinator_rig import CoordinatorRig, sent_to_tasks
 from unit.core.machines import deliver, deploy, reason, source, spec, trigger, up
 from unit.core.machines import output as edge

@@ -8,15 +8,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from cutproof.reference_impl.core.errors import Refused
-from cutproof.reference_impl.core.events import Arrived, Received
-from cutproof.reference_impl.core.ids import CheckpointId
-from cutproof.reference_impl.core.messages import Deploy, Piece, Record, Watermark
-from cutproof.reference_impl.core.parts import Firing
-from cutproof.reference_impl.core.rescale import Redistribution, Share, redistributed
-from cutproof.reference_impl.core.state import TaskState, decode, encode
-from cutproof.reference_impl.core.topology import key_group, owner
-from cutproof.reference_impl.core.user_functions import (
+from cutproof.reference_impl.core.decisions.parts import Firing
+from cutproof.reference_impl.core.extensions.rescale import Redistribution, Share, redistributed
+from cutproof.reference_impl.core.job.topology import key_group, owner
+from cutproof.reference_impl.core.operators.user_functions import (
     Context,
     Declared,
     Function,
@@ -30,7 +25,12 @@ from cutproof.reference_impl.core.user_functions import (
     union_of,
     value_of,
 )
-from cutproof.reference_impl.core.windows import PANE
+from cutproof.reference_impl.core.operators.windows import PANE
+from cutproof.reference_impl.core.vocabulary.errors import Refused
+from cutproof.reference_impl.core.vocabulary.events import Arrived, Received
+from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
+from cutproof.reference_impl.core.vocabulary.messages import Deploy, Piece, Record, Watermark
+from cutproof.reference_impl.core.vocabulary.state import TaskState, decode, encode
 from unit.core import machines
 
 END = 1 << 62

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.effects import SaveJob, SetTimer
-from cutproof.reference_impl.core.errors import Refused
-from cutproof.reference_impl.core.events import TimerFired
-from cutproof.reference_impl.core.messages import Complete, EndOfPartition, Terminate, Trigger
-from cutproof.reference_impl.core.parts import Parts
-from cutproof.reference_impl.core.sink import TransactionalSink
-from cutproof.reference_impl.core.topology import OperatorSpec
-from cutproof.reference_impl.core.transactions import AbortTransaction, Commit, PreCommit, Write
-from cutproof.reference_impl.core.two_phase import TwoPhaseTask
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.extensions.two_phase import TwoPhaseTask
+from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.job.topology import OperatorSpec
+from cutproof.reference_impl.core.protocol.sink import TransactionalSink
+from cutproof.reference_impl.core.vocabulary.effects import SaveJob, SetTimer
+from cutproof.reference_impl.core.vocabulary.errors import Refused
+from cutproof.reference_impl.core.vocabulary.events import TimerFired
+from cutproof.reference_impl.core.vocabulary.messages import Complete, EndOfPartition, Terminate, Trigger
+from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Commit, PreCommit, Write
 from unit.core.coordinator_rig import (
     OP,
     SINK,

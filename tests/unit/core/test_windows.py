@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutproof.reference_impl.core.messages import Record
-from cutproof.reference_impl.core.parts import Copying, Firing
-from cutproof.reference_impl.core.state import TaskState
-from cutproof.reference_impl.core.windows import PANE, Session, Sliding, Tumbling, Window
+from cutproof.reference_impl.core.decisions.parts import Copying, Firing
+from cutproof.reference_impl.core.operators.windows import PANE, Session, Sliding, Tumbling, Window
+from cutproof.reference_impl.core.vocabulary.messages import Record
+from cutproof.reference_impl.core.vocabulary.state import TaskState
 
 END = 1 << 62
 Row = tuple[int | None, int | None, int, int]

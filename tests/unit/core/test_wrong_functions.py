@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from cutproof.reference_impl.core import user_functions
-from cutproof.reference_impl.core.effects import Fail
-from cutproof.reference_impl.core.errors import Refused
-from cutproof.reference_impl.core.events import Arrived
-from cutproof.reference_impl.core.messages import Record, Watermark
-from cutproof.reference_impl.core.user_functions import Context, Function, Out, Taken, UserOperator
+from cutproof.reference_impl.core.operators import user_functions
+from cutproof.reference_impl.core.operators.user_functions import Context, Function, Out, Taken, UserOperator
+from cutproof.reference_impl.core.vocabulary.effects import Fail
+from cutproof.reference_impl.core.vocabulary.errors import Refused
+from cutproof.reference_impl.core.vocabulary.events import Arrived
+from cutproof.reference_impl.core.vocabulary.messages import Record, Watermark
 from unit.core import machines
 
 END = 1 << 62

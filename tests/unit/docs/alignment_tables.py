@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cutproof.reference_impl.core.barrier_alignment import (
+from cutproof.reference_impl.core.protocol.barrier_alignment import (
     TABLE,
     AbortCame,
     Aligning,

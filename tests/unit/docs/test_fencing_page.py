@@ -9,8 +9,8 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from cutproof.reference_impl.core import effects, events
-from cutproof.reference_impl.core.messages import AnyControl
+from cutproof.reference_impl.core.vocabulary import effects, events
+from cutproof.reference_impl.core.vocabulary.messages import AnyControl
 from cutproof.reference_impl.processes.frames import ControlFrame, DataFrame, SupervisionFrame
 
 PAGE = Path(__file__).parents[3] / "docs" / "fencing.md"

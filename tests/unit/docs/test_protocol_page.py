@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cutproof.harness.reference_engine.subjects.transitions import TRANSITIONS
-from cutproof.reference_impl.core.barrier_alignment import TABLE
+from cutproof.reference_impl.core.protocol.barrier_alignment import TABLE
 from unit.docs.alignment_tables import PAGE, moves, renewed, tables
 from unit.docs.examples_tables import example_rows, later_rows
 

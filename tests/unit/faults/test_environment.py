@@ -11,7 +11,7 @@ from cutproof.faults import plan
 from cutproof.faults.injectors.environment import inject
 from cutproof.faults.plan import AtTime
 from cutproof.faults.points import CONTROL_MESSAGES, PHASES, POINTS
-from cutproof.reference_impl.core import messages
+from cutproof.reference_impl.core.vocabulary import messages
 
 NOW = AtTime(at_us=0)
 LINK = {"sender": "a-0", "receiver": "b-0"}

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from cutproof.harness.reference_engine.subjects import process_job
-from cutproof.reference_impl.core.operators import Operator
-from cutproof.reference_impl.core.parts import Copying, Parts
-from cutproof.reference_impl.core.topology import JobGraph
+from cutproof.reference_impl.core.decisions.parts import Copying, Parts
+from cutproof.reference_impl.core.job.topology import JobGraph
+from cutproof.reference_impl.core.operators.operators import Operator
 from cutproof.reference_impl.driver.machines import Job
 
 IN_A_MACHINE = f"unit.harness.{Path(__file__).stem}:in_a_machine"

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from cutproof.harness.reference_engine.merging.merging import journals_in, merged
 from cutproof.properties.model import history as h
 from cutproof.properties.model.workload import Row
-from cutproof.reference_impl.core import transactions as t
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
+from cutproof.reference_impl.core.vocabulary import transactions as t
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.processes.clock import Clock
 from cutproof.reference_impl.processes.journal import Journal, RunJournal
 

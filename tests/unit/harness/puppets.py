@@ -27,7 +27,7 @@ from cutproof.harness.reference_engine.orchestrator.layout import COORDINATOR
 from cutproof.harness.reference_engine.orchestrator.opening import Opened
 from cutproof.harness.reference_engine.orchestrator.orchestrator import Orchestrator
 from cutproof.harness.scenario.model import Scenario
-from cutproof.reference_impl.core.ids import AttemptId
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes import loop

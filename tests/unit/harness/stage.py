@@ -13,7 +13,7 @@ from cutproof.harness.reference_engine.orchestrator.layout import COORDINATOR, P
 from cutproof.harness.reference_engine.orchestrator.opening import points_of
 from cutproof.harness.reference_engine.subjects import process_job
 from cutproof.harness.scenario.model import Scenario
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.driver.settings import Settings
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.sinks import Place

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.decisions.parts import Parts
 from unit.processes.ends import Ends
 from unit.processes.numbered_rig import Rig
 

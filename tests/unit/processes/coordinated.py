@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
-from cutproof.reference_impl.core.messages import Ack, Deploy, Running, Trigger
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.vocabulary.messages import Ack, Deploy, Running, Trigger
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from unit.processes.rig import (

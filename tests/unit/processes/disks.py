@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.reference_impl.core.events import CompletedSnapshot, JobRecord
-from cutproof.reference_impl.core.state import TaskState
+from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
+from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.processes.files import DiskFiles
 from unit import snapshots
 

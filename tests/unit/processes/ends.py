@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 
-from cutproof.reference_impl.core.messages import Record
+from cutproof.reference_impl.core.vocabulary.messages import Record
 from cutproof.reference_impl.driver.decisions import Lateness
 from cutproof.reference_impl.processes.channels import InputChannel, OutputChannel, Reception
 from cutproof.reference_impl.processes.clock import Clock

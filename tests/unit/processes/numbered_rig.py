@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from cutproof.reference_impl.core.ids import AttemptId
-from cutproof.reference_impl.core.local_recovery import LocalRecovery
-from cutproof.reference_impl.core.messages import Element
+from cutproof.reference_impl.core.extensions.local_recovery import LocalRecovery
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId
+from cutproof.reference_impl.core.vocabulary.messages import Element
 from cutproof.reference_impl.processes.clock import Clock
 from cutproof.reference_impl.processes.determinants import DiskDeterminants
 from cutproof.reference_impl.processes.journal import ChannelJournal, Journal

@@ -15,13 +15,13 @@ from typing import Any, Self, TypeGuard, TypeVar
 import msgspec
 import pytest
 
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.effects import Effect
-from cutproof.reference_impl.core.ids import TaskId
-from cutproof.reference_impl.core.operators import Map
-from cutproof.reference_impl.core.parts import Parts, Startup
-from cutproof.reference_impl.core.source import SplitLog
-from cutproof.reference_impl.core.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.decisions.parts import Parts, Startup
+from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.operators.operators import Map
+from cutproof.reference_impl.core.protocol.source import SplitLog
+from cutproof.reference_impl.core.vocabulary.effects import Effect
+from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.driver.machines import Job
 from cutproof.reference_impl.driver.settings import Settings
 from cutproof.reference_impl.processes import channels, coordinator, supervision

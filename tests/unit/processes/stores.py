@@ -17,8 +17,8 @@ from typing import Any, Protocol
 from cutproof.harness.reference_engine.orchestrator import ports
 from cutproof.harness.reference_engine.orchestrator.signals import handle_of
 from cutproof.harness.reference_engine.services import postgres
-from cutproof.reference_impl.core.ids import TaskId
-from cutproof.reference_impl.core.transactions import (
+from cutproof.reference_impl.core.vocabulary.ids import TaskId
+from cutproof.reference_impl.core.vocabulary.transactions import (
     AnyRequest,
     Begin,
     Denied,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutproof.reference_impl.core.messages import Barrier
+from cutproof.reference_impl.core.vocabulary.messages import Barrier
 from cutproof.reference_impl.driver.decisions import Lateness
 from cutproof.reference_impl.processes.channels import CODEC
 from cutproof.reference_impl.processes.frames import Data

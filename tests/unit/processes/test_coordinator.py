@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from cutproof.reference_impl.core.effects import SaveJob
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
-from cutproof.reference_impl.core.messages import Deploy, Trigger
+from cutproof.reference_impl.core.vocabulary.effects import SaveJob
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
+from cutproof.reference_impl.core.vocabulary.messages import Deploy, Trigger
 from cutproof.reference_impl.driver.coordination import CoordinatorRunner
 from cutproof.reference_impl.processes import coordinator as module
 from cutproof.reference_impl.processes import frames as f

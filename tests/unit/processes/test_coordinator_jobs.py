@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cutproof.reference_impl.core.events import JobRecord
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle
-from cutproof.reference_impl.core.messages import Cancel, Complete, Deploy, Trigger
+from cutproof.reference_impl.core.vocabulary.events import JobRecord
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle
+from cutproof.reference_impl.core.vocabulary.messages import Cancel, Complete, Deploy, Trigger
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.files import DiskFiles, DiskJobs

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cutproof.reference_impl.core.ids import AttemptId
-from cutproof.reference_impl.core.messages import Deploy
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId
+from cutproof.reference_impl.core.vocabulary.messages import Deploy
 from cutproof.reference_impl.processes import frames as f
 from unit.processes.coordinated import APART, FakeNode, meddle, submit, working
 from unit.processes.rig import SLOW, TASKS, CoordinatorProcess, JobOptions, lives_without_harness, until

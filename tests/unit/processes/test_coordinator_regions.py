@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cutproof.reference_impl.core.ids import AttemptId
-from cutproof.reference_impl.core.messages import Cancel, Deploy
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId
+from cutproof.reference_impl.core.vocabulary.messages import Cancel, Deploy
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.coordinator import PROCESS_TERMINATED

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from cutproof.harness.reference_engine.orchestrator import ports
-from cutproof.reference_impl.core.transactions import (
+from cutproof.reference_impl.core.vocabulary.transactions import (
     AbortTransaction,
     Append,
     Begin,
@@ -40,7 +40,7 @@ LONG_TIMEOUT_S = 20
 
 ZOMBIE = """
 import sys
-from cutproof.reference_impl.core.transactions import Begin, Write
+from cutproof.reference_impl.core.vocabulary.transactions import Begin, Write
 from cutproof.reference_impl.processes.database import Database
 store = Database(sys.argv[1], sys.argv[2])
 for request in (Begin(writer="sink-0", attempt=1, name="z"),

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.reference_impl.core.errors import CorruptSnapshot
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
-from cutproof.reference_impl.core.local_recovery import Place
+from cutproof.reference_impl.core.extensions.local_recovery import Place
+from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.processes import determinants as determinants
 from cutproof.reference_impl.processes.determinants import DiskDeterminants
 

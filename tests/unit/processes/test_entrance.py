@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from cutproof.reference_impl.core.messages import Record
+from cutproof.reference_impl.core.vocabulary.messages import Record
 from cutproof.reference_impl.processes import entrance
 from cutproof.reference_impl.processes.channels import CODEC
 from cutproof.reference_impl.processes.data_frames import Accepted, Data, Open

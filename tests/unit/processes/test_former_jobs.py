@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
-from cutproof.reference_impl.core.messages import Ack, Cancel, Deploy, Running, ToTask, Trigger
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.vocabulary.messages import Ack, Cancel, Deploy, Running, ToTask, Trigger
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from unit.processes.coordinated import FakeNode, losses, submit, working

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.reference_impl.core.errors import CorruptSnapshot
+from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot
 from cutproof.reference_impl.processes.files import DiskFiles, DiskJobs
 from unit.processes.disks import JOB, end, forked, halve, snapshot, watch_syncs
 

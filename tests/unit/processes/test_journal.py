@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutproof.reference_impl.core import transactions as t
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.vocabulary import transactions as t
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes.clock import Clock
 from cutproof.reference_impl.processes.journal import BATCH, CorruptJournal, Journal, read_journal

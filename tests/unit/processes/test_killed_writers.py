@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.reference_impl.core.events import JobRecord
+from cutproof.reference_impl.core.vocabulary.events import JobRecord
 from cutproof.reference_impl.processes.files import DiskFiles, DiskJobs
 from unit.processes.disks import HANDLE, JOB, STATE, die, end, forked, snapshot, write
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.reference_impl.core.errors import CorruptSnapshot
-from cutproof.reference_impl.core.messages import Element, EndOfData, Record, Watermark
-from cutproof.reference_impl.core.state import Ref
+from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot
+from cutproof.reference_impl.core.vocabulary.messages import Element, EndOfData, Record, Watermark
+from cutproof.reference_impl.core.vocabulary.state import Ref
 from cutproof.reference_impl.processes import logs
 from cutproof.reference_impl.processes.logs import DiskLogs
 

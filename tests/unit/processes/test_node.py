@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
-from cutproof.reference_impl.core.messages import Ack, Barrier, Complete, Deploy, Record, Running
+from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
+from cutproof.reference_impl.core.vocabulary.messages import Ack, Barrier, Complete, Deploy, Record, Running
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from unit.processes.greeted import SECRET, accepted

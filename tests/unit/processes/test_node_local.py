@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cutproof.reference_impl.core.errors import ProtocolViolated
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
-from cutproof.reference_impl.core.messages import Barrier, Complete, Deploy
+from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
+from cutproof.reference_impl.core.vocabulary.messages import Barrier, Complete, Deploy
 from cutproof.reference_impl.processes import determinants as determinants
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from cutproof.reference_impl.core.messages import Barrier, EndOfData
+from cutproof.reference_impl.core.vocabulary.messages import Barrier, EndOfData
 from cutproof.reference_impl.defects import parts_for
 from unit.processes.ends import Ends, record
 from unit.processes.numbered_rig import Rig, kept, push, queued

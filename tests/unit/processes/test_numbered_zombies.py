@@ -9,8 +9,8 @@ import socket
 
 import pytest
 
-from cutproof.reference_impl.core.ids import AttemptId
-from cutproof.reference_impl.core.messages import CancelBarrier
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId
+from cutproof.reference_impl.core.vocabulary.messages import CancelBarrier
 from unit.processes.ends import record
 from unit.processes.numbered_rig import Rig, kept, push, queued
 

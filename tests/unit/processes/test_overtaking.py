@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cutproof.reference_impl.core.in_flight import Capture
-from cutproof.reference_impl.core.messages import Barrier, Idle, Watermark
+from cutproof.reference_impl.core.extensions.in_flight import Capture
+from cutproof.reference_impl.core.vocabulary.messages import Barrier, Idle, Watermark
 from cutproof.reference_impl.driver.inputs import RESTORED
 from cutproof.reference_impl.driver.queues import first_to_arrive
 from unit.processes.ends import Ends, record

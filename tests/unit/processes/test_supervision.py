@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.reference_impl.core.ids import TaskId
+from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.clock import Clock
 from cutproof.reference_impl.processes.connections import Outbox

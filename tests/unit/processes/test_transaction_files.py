@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.reference_impl.core.transactions import (
+from cutproof.reference_impl.core.vocabulary.transactions import (
     AbortTransaction,
     Append,
     Begin,

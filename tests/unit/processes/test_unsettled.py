@@ -5,12 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from cutproof.reference_impl.core.committing import Committer, CommittingTask, GlobalCommitter
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
-from cutproof.reference_impl.core.parts import Parts
-from cutproof.reference_impl.core.state import Sealed
-from cutproof.reference_impl.core.task import TaskSpec
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.extensions.committing import Committer, CommittingTask, GlobalCommitter
+from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.protocol.task import TaskSpec
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
+from cutproof.reference_impl.core.vocabulary.state import Sealed
 from cutproof.reference_impl.processes.unsettled import is_handed, oldest_unsettled
 
 

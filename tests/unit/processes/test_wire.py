@@ -15,8 +15,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cutproof.reference_impl.core.ids import AttemptId
-from cutproof.reference_impl.core.messages import Record
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId
+from cutproof.reference_impl.core.vocabulary.messages import Record
 from cutproof.reference_impl.processes import frames
 from cutproof.reference_impl.wire import HEADER, LIMIT, VERSION, Codec, Reader, WireError
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cutproof.reference_impl.core.errors import Refused
-from cutproof.reference_impl.core.events import CompletedSnapshot
-from cutproof.reference_impl.core.ids import AttemptId, TaskId
-from cutproof.reference_impl.core.messages import Deploy
-from cutproof.reference_impl.core.parts import Startup
-from cutproof.reference_impl.core.state import TaskState
-from cutproof.reference_impl.core.transactions import AnyRequest, Append, Done, Outcome
+from cutproof.reference_impl.core.decisions.parts import Startup
+from cutproof.reference_impl.core.vocabulary.errors import Refused
+from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
+from cutproof.reference_impl.core.vocabulary.messages import Deploy
+from cutproof.reference_impl.core.vocabulary.state import TaskState
+from cutproof.reference_impl.core.vocabulary.transactions import AnyRequest, Append, Done, Outcome
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.clock import Clock

@@ -13,7 +13,7 @@ from cutproof.harness.subject.run import Result
 from cutproof.properties.model.history import AttemptRunning, History, TaskRun
 from cutproof.properties.model.workload import Workload
 from cutproof.properties.quick_checker.case import Case
-from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.driver.local_runner import LocalRunner
 from cutproof.reference_impl.simulated.persistent_channels import Outlet
 from unit.simulated.test_local_recovery import COUNTED, JOINED, killed_at, result_of, runs_of, scenario, violated

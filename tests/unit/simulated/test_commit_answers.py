@@ -7,7 +7,7 @@ import pytest
 from cutproof.faults.plan import AtTime, FailCommit
 from cutproof.harness.reference_engine.subjects.simulated import Run
 from cutproof.properties.model.history import FaultFired
-from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.simulated.world import World
 from unit.simulated.worlds import fired, job, journal
 

@@ -13,8 +13,8 @@ from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import History, JobEnded, Transaction
 from cutproof.properties.model.verdict import Holds, Unknown, Verdict, Violated
 from cutproof.properties.model.workload import Edge, Input, Map, Node, Topology, Workload
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
-from cutproof.reference_impl.core.transactions import (
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
+from cutproof.reference_impl.core.vocabulary.transactions import (
     AbortTransaction,
     AnyRequest,
     Begin,

@@ -10,11 +10,11 @@ from cutproof.harness.scenario.model import Scenario
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import AttemptStarted, CoordinatorDown, History, TaskFailed
 from cutproof.properties.model.verdict import Violated
-from cutproof.reference_impl.core.barrier_alignment import Alignment, State
-from cutproof.reference_impl.core.coordinator import Coordinator
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
-from cutproof.reference_impl.core.parts import Committing, Parts, Triggering
-from cutproof.reference_impl.core.state import Sealed, Snapshot, TaskState
+from cutproof.reference_impl.core.decisions.parts import Committing, Parts, Triggering
+from cutproof.reference_impl.core.protocol.barrier_alignment import Alignment, State
+from cutproof.reference_impl.core.protocol.coordinator import Coordinator
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
+from cutproof.reference_impl.core.vocabulary.state import Sealed, Snapshot, TaskState
 from unit.simulated.worlds import job, journal
 
 SCENARIO = job(restart_attempts=2)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cutproof.reference_impl.core.ids import TaskId
-from cutproof.reference_impl.core.transactions import (
+from cutproof.reference_impl.core.vocabulary.ids import TaskId
+from cutproof.reference_impl.core.vocabulary.transactions import (
     AbortTransaction,
     Append,
     Begin,

@@ -14,9 +14,9 @@ from cutproof.harness.scenario.model import Cancel, Perturbation, Resume, Scenar
 from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.history import AttemptStarted, FaultFired, TaskFailed
 from cutproof.properties.model.verdict import Holds
-from cutproof.reference_impl.core.events import TaskLost
-from cutproof.reference_impl.core.ids import AttemptId, TaskId
-from cutproof.reference_impl.core.messages import Deploy
+from cutproof.reference_impl.core.vocabulary.events import TaskLost
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
+from cutproof.reference_impl.core.vocabulary.messages import Deploy
 from unit.simulated.worlds import job, started
 
 TASKS = ("source-1", "op1-1", "sink-1")

@@ -16,8 +16,8 @@ from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.history import AttemptStarted, Channel
 from cutproof.properties.model.verdict import Violated
 from cutproof.properties.reconstruct.lineage import Lineages, decode_state
-from cutproof.reference_impl.core.messages import EndOfData, Record
-from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.vocabulary.messages import EndOfData, Record
 from cutproof.reference_impl.simulated.logs import AnyLog, LogShelf, OwnLog, SpilledLog
 from cutproof.reference_impl.simulated.loop import Loop
 from cutproof.reference_impl.simulated.persistent_channels import Inlet, Outlet, PersistentChannel

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.messages import Watermark
-from cutproof.reference_impl.core.state import Ref
+from cutproof.reference_impl.core.vocabulary.messages import Watermark
+from cutproof.reference_impl.core.vocabulary.state import Ref
 from cutproof.reference_impl.simulated.logs import LogShelf
 
 BOTH = pytest.mark.parametrize("whole_files", [False, True])

@@ -6,8 +6,8 @@ from cutproof.faults.plan import AtPoint, KillTask
 from cutproof.harness.reference_engine.subjects.simulated import Run
 from cutproof.harness.scenario.model import Cancel, Scenario
 from cutproof.properties.model.history import History
-from cutproof.reference_impl.core.parts import Parts
-from cutproof.reference_impl.core.transactions import AbortTransaction, AnyRequest, NoAnswer, Outcome
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, AnyRequest, NoAnswer, Outcome
 from cutproof.reference_impl.simulated.external import TransactionStore
 from unit.simulated.worlds import ended, job
 

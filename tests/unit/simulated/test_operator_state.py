@@ -18,10 +18,10 @@ from cutproof.properties.model.history import Completed, History, JobEnded, Stor
 from cutproof.properties.model.workload import Batch, Filter, Input, Map, Node, Tally, Union, Workload
 from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.reconstruct.buffered_rows import waiting
-from cutproof.reference_impl.core.operator_state import Item, Place
-from cutproof.reference_impl.core.operators import Operator
-from cutproof.reference_impl.core.parts import Parts
-from cutproof.reference_impl.core.rescale import Redistribution, Share
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.extensions.rescale import Redistribution, Share
+from cutproof.reference_impl.core.operators.operator_state import Item, Place
+from cutproof.reference_impl.core.operators.operators import Operator
 from cutproof.reference_impl.driver.injected_exceptions import Raising
 from unit.simulated.worlds import all_there, job, journal, rows_of_counts, run
 

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from cutproof.harness.reference_engine.pipelines.run import PipelineRun, judged
 from cutproof.properties.model.verdict import Holds, Violated
-from cutproof.reference_impl.core.errors import InvalidGraph
-from cutproof.reference_impl.core.spilling import (
+from cutproof.reference_impl.core.extensions.spilling import (
     ALIGNED,
     AT_ONCE,
     CONTINUOUS,
@@ -24,6 +23,7 @@ from cutproof.reference_impl.core.spilling import (
     overtaking_after,
     spilling_after,
 )
+from cutproof.reference_impl.core.vocabulary.errors import InvalidGraph
 from cutproof.reference_impl.simulated.pipeline import MakeSpilling, PipelineWorld
 from cutproof.reference_impl.simulated.pipeline_plan import DEVICES, MB, Device, Pipeline, Stage
 

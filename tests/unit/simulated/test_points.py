@@ -12,7 +12,7 @@ from cutproof.faults.points import PHASES, POINTS
 from cutproof.harness.reference_engine.subjects.simulated import Run
 from cutproof.harness.scenario.model import Savepoint, Scenario
 from cutproof.properties.invariants.judge import judge
-from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.decisions.parts import Parts
 from unit.simulated.worlds import attempts, fired, job, rows, run
 
 EVERYTHING = job(

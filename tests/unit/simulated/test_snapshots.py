@@ -11,7 +11,7 @@ from cutproof.faults.plan import AtPoint, AtTime, KillCoordinator, KillTask, Tea
 from cutproof.harness.reference_engine.subjects.simulated import Run
 from cutproof.harness.scenario.model import Resume, Scenario, StopWithSavepoint
 from cutproof.properties.model.history import History, TaskFailed
-from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.decisions.parts import Parts
 from unit.simulated.worlds import attempts, ended, fired, job, journal, rows, run, shown, started
 
 SLOW = {"snapshot_write_us": 2_000, "checkpoint_interval_us": 4_000}

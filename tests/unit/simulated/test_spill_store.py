@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from cutproof.harness.reference_engine.pipelines.run import judged
-from cutproof.reference_impl.core.spilling import Copy
+from cutproof.reference_impl.core.extensions.spilling import Copy
 from cutproof.reference_impl.simulated.loop import Loop
 from cutproof.reference_impl.simulated.pipeline_plan import DEVICES, MB, Device, Pipeline, Stage
 from cutproof.reference_impl.simulated.spill_store import Pace, Series, SpillStore

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.reference_impl.core.errors import CorruptSnapshot
-from cutproof.reference_impl.core.events import CompletedSnapshot, JobRecord
-from cutproof.reference_impl.core.state import TaskState
+from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot
+from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
+from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.driver.ports import Files, Jobs
 from cutproof.reference_impl.processes.files import DiskFiles, DiskJobs
 from cutproof.reference_impl.simulated.storage import JobStore, SnapshotFiles

@@ -16,7 +16,7 @@ from cutproof.properties.model.history import CheckpointTriggered, FaultFired, H
 from cutproof.properties.model.verdict import Holds
 from cutproof.properties.reconstruct.in_flight import records
 from cutproof.properties.reconstruct.lineage import Lineages
-from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.decisions.parts import Parts
 from unit.simulated.overtaken import channels_held, durations, in_flight, job, kill, loaded
 from unit.simulated.worlds import all_there, journal, shown
 

@@ -13,7 +13,7 @@ from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import AttemptStarted, FaultFired, History, JobEnded, JournalEntry, Timed
 from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.properties.model.workload import AnyOperator, Count, Input, InputRecord, Map, Node, Row, Workload
-from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.simulated.world import World
 
 E = TypeVar("E", bound=JournalEntry)

@@ -7,7 +7,7 @@ from typing import ClassVar
 from cutproof.harness.reference_engine.subjects.simulated import Run, SimulatedSubject
 from cutproof.harness.scenario.model import Scenario
 from cutproof.properties.model.history import History
-from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.defects import DEFECTS
 
 

@@ -24,9 +24,9 @@ from cutproof.properties.model.verdict import Holds, Unknown, Verdict, Violated
 from cutproof.properties.model.workload import Count, Greater, Input, Node, Topology, Workload
 from cutproof.properties.quick_checker.final_result import final_result
 from cutproof.reference_impl.batch.execution import Batch, BatchResult
-from cutproof.reference_impl.core.ids import TaskId
-from cutproof.reference_impl.core.operators import Operator
-from cutproof.reference_impl.core.topology import OperatorSpec
+from cutproof.reference_impl.core.job.topology import OperatorSpec
+from cutproof.reference_impl.core.operators.operators import Operator
+from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from unit.harness.example_runs import looked_up
 
 RECORDS = tuple((number % 4, number * 7 % 11, 1_000 + number) for number in range(40))

@@ -42,7 +42,7 @@ from cutproof.properties.model.workload import (
     Union,
     Workload,
 )
-from cutproof.reference_impl.core.events import CompletedSnapshot
+from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
 from cutproof.reference_impl.simulated.world import World
 from unit.harness.scenarios import chain
 

@@ -27,7 +27,7 @@ from cutproof.harness.search.verification import Request, loaded_workload, plan_
 from cutproof.harness.search.worker import Chunk, Plan, Worker
 from cutproof.harness.shrink.systems import shrunk
 from cutproof.properties.model.verdict import Violated
-from cutproof.reference_impl.core import chandy_lamport
+from cutproof.reference_impl.core.protocol import chandy_lamport
 from cutproof.reports.overview import companion_lead, headline
 from cutproof.reports.render import render_html
 from cutproof.reports.text import render_text

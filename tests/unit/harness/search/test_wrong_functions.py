@@ -24,7 +24,7 @@ from cutproof.properties.model.verdict import Violated
 from cutproof.properties.model.workload import Input, Node, User, Workload
 from cutproof.properties.semantics.user_functions import CounterpartFailed, UserMachine
 from cutproof.properties.spark.user_functions import given_by
-from cutproof.reference_impl.core.user_functions import Context, Function, Out, Taken
+from cutproof.reference_impl.core.operators.user_functions import Context, Function, Out, Taken
 from unit.harness import subjects
 from unit.user_examples import examples_known
 

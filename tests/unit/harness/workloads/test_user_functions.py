@@ -22,9 +22,16 @@ from cutproof.harness.workloads.user_functions import UserFunction, entries_of, 
 from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.properties.model.workload import Input, Node, Sum, Topology, User, Workload, problems
 from cutproof.properties.semantics.user_functions import CounterpartFailed, UserMachine, user_problems
-from cutproof.reference_impl.core.errors import Refused
-from cutproof.reference_impl.core.messages import Record
-from cutproof.reference_impl.core.user_functions import Context, Function, Out, Taken, UserOperator, value_of
+from cutproof.reference_impl.core.operators.user_functions import (
+    Context,
+    Function,
+    Out,
+    Taken,
+    UserOperator,
+    value_of,
+)
+from cutproof.reference_impl.core.vocabulary.errors import Refused
+from cutproof.reference_impl.core.vocabulary.messages import Record
 from unit.user_examples import examples_known
 
 

@@ -19,12 +19,12 @@ from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubjec
 from cutproof.harness.scenario.layout import layout_of
 from cutproof.harness.scenario.model import Resume, Scenario
 from cutproof.harness.subject.run import run
-from cutproof.reference_impl.core.coordinator import Coordinator
-from cutproof.reference_impl.core.effects import Effect
-from cutproof.reference_impl.core.events import Event, Received
-from cutproof.reference_impl.core.fencing import Fencing
-from cutproof.reference_impl.core.ids import AttemptId
-from cutproof.reference_impl.core.messages import ToTask, kind_of
+from cutproof.reference_impl.core.decisions.fencing import Fencing
+from cutproof.reference_impl.core.protocol.coordinator import Coordinator
+from cutproof.reference_impl.core.vocabulary.effects import Effect
+from cutproof.reference_impl.core.vocabulary.events import Event, Received
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId
+from cutproof.reference_impl.core.vocabulary.messages import ToTask, kind_of
 
 SEED = 6
 TEMPLATES = ("laid-out-anew", "S9", FAULTLESS)

@@ -24,7 +24,7 @@ from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.reconstruct.layouts import owner_of_key
 from cutproof.properties.spark.questions import questions_of
-from cutproof.reference_impl.core import topology as engine
+from cutproof.reference_impl.core.job import topology as engine
 
 replace = msgspec.structs.replace
 PROCESSES = Path(__file__).parents[4] / "corpus" / "processes"

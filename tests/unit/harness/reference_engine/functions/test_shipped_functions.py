@@ -47,7 +47,7 @@ from cutproof.properties.model.workload import Count, Node, User, Workload
 from cutproof.properties.reconstruct.replay import is_determined
 from cutproof.properties.semantics.classes import class_of
 from cutproof.properties.semantics.user_functions import user_nodes
-from cutproof.reference_impl.core.user_functions import Context, Function, Out, Place, Taken
+from cutproof.reference_impl.core.operators.user_functions import Context, Function, Out, Place, Taken
 
 TEMPLATE = "user-function"
 DRAWN = 240

@@ -8,7 +8,7 @@ import pytest
 
 from cutproof.harness.reference_engine.merging.merging import as_seen
 from cutproof.properties.model import history as h
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from unit.harness.journals import COORDINATOR as BY_FAULT
 from unit.harness.journals import CUT, DATABASE, KILL, PAUSE, PROXY, ROW, Script, entries, failures
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cutproof.properties.model.history import Channel
-from cutproof.reference_impl.core.ids import AttemptId
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId
 from unit.harness.journals import Script
 
 NAME = "a-0>b-0"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cutproof.properties.model.history import AttemptStarted, Channel
-from cutproof.reference_impl.core.ids import AttemptId, TaskId
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
 from cutproof.reference_impl.processes.journal import ChannelJournal
 from unit.harness.journals import Script
 

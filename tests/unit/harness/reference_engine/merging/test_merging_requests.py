@@ -8,8 +8,8 @@ import pytest
 
 from cutproof.properties.model import history as h
 from cutproof.properties.model import workload as w
-from cutproof.reference_impl.core import transactions as t
-from cutproof.reference_impl.core.ids import CheckpointId
+from cutproof.reference_impl.core.vocabulary import transactions as t
+from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
 from unit.harness.journals import (
     DATABASE,
     OTHER,

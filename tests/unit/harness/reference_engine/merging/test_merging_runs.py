@@ -18,8 +18,8 @@ from cutproof.harness.reference_engine.subjects.simulated import Run, SimulatedS
 from cutproof.harness.scenario.model import Cancel, Resume, Savepoint, Scenario
 from cutproof.properties.model.history import History
 from cutproof.properties.model.workload import Count, Map
-from cutproof.reference_impl.core import transactions as t
-from cutproof.reference_impl.core.parts import Parts
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.vocabulary import transactions as t
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes.clock import Clock
 from cutproof.reference_impl.processes.journal import Journal

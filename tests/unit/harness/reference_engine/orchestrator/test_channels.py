@@ -18,7 +18,7 @@ from cutproof.harness.reference_engine.orchestrator.injectors.channel_faults imp
     LIMITED_US,
     SHARE_FELT,
 )
-from cutproof.reference_impl.core.ids import AttemptId
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from unit.harness.puppets import Run, Script, now, played_by_puppets

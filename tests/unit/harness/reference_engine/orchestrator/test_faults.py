@@ -15,7 +15,7 @@ from cutproof.faults.plan import AtPoint, AtTime, InPhase
 from cutproof.harness.reference_engine.orchestrator.injectors.process_faults import BELIEVED_US
 from cutproof.harness.reference_engine.orchestrator.layout import COORDINATOR, GIVEN_UP_US
 from cutproof.harness.scenario.model import Perturbation, Resume, Savepoint, Scenario, StopWithSavepoint
-from cutproof.reference_impl.core.state import TaskState
+from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.files import DiskFiles

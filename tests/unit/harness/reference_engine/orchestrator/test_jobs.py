@@ -12,8 +12,8 @@ import pytest
 from cutproof.faults.plan import AtTime
 from cutproof.harness.reference_engine.orchestrator.jobs import PAUSE_US
 from cutproof.harness.scenario.model import Cancel, Resume
-from cutproof.reference_impl.core.events import CompletedSnapshot, JobRecord
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId
+from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.files import DiskFiles, DiskJobs

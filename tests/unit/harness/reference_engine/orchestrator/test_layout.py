@@ -23,7 +23,7 @@ from cutproof.harness.reference_engine.orchestrator.opening import points_of
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.model import Resume, Savepoint
 from cutproof.properties.model.history import TaskFailed
-from cutproof.reference_impl.core.ids import TaskId
+from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.processes.configuration import CoordinatorConfiguration, NodeConfiguration
 from unit.harness.scenarios import chain
 from unit.harness.stage import laid_out, planned

@@ -15,7 +15,7 @@ from cutproof.harness.reference_engine.orchestrator import orchestrator as modul
 from cutproof.harness.reference_engine.orchestrator.orchestrator import MOST_DEATHS
 from cutproof.harness.scenario.model import Scenario
 from cutproof.harness.subject.port import SubjectFailed
-from cutproof.reference_impl.core.ids import AttemptId, TaskId
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
 from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.sinks import Place

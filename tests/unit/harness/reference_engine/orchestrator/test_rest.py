@@ -12,7 +12,7 @@ import pytest
 from cutproof.faults import plan
 from cutproof.faults.plan import AtPoint, AtTime, InPhase
 from cutproof.harness.scenario.model import Scenario
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, TaskId
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.processes import frames as f
 from unit.harness.puppets import Run, Script, now, played_by_puppets
 from unit.harness.scenarios import chain

@@ -23,7 +23,13 @@ from cutproof.harness.reference_engine.pipelines.measures import (
     took_s,
 )
 from cutproof.harness.reference_engine.pipelines.run import NotConserved, judged, measured
-from cutproof.reference_impl.core.spilling import AT_ONCE, CONTINUOUS, ChannelSpilling, Completeness, Standing
+from cutproof.reference_impl.core.extensions.spilling import (
+    AT_ONCE,
+    CONTINUOUS,
+    ChannelSpilling,
+    Completeness,
+    Standing,
+)
 from cutproof.reference_impl.simulated.pipeline import spilling_of
 from cutproof.reference_impl.simulated.pipeline_plan import MB, Device, Pipeline
 

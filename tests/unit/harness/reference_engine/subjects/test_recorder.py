@@ -8,8 +8,8 @@ import pytest
 
 from cutproof.harness.reference_engine.subjects.recorder import Recorder
 from cutproof.properties.model import history as h
-from cutproof.reference_impl.core import transactions as t
-from cutproof.reference_impl.core.ids import AttemptId, CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.vocabulary import transactions as t
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from unit.snapshots import snapshot
 
 BY: dict[str, Any] = {"writer": TaskId("sink-0"), "attempt": AttemptId(2)}

@@ -17,10 +17,10 @@ from cutproof.harness.reference_engine.subjects import translation
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.model import Engine, Perturbation, Savepoint
 from cutproof.properties.model import workload as described
-from cutproof.reference_impl.core import holding
-from cutproof.reference_impl.core import operators as engine
-from cutproof.reference_impl.core.config import Config
-from cutproof.reference_impl.core.messages import Record
+from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.operators import holding
+from cutproof.reference_impl.core.operators import operators as engine
+from cutproof.reference_impl.core.vocabulary.messages import Record
 from cutproof.reference_impl.simulated import phases
 from unit.harness.scenarios import chain, join
 

@@ -21,9 +21,9 @@ from cutproof.properties.model.workload import END_OF_TIME, Burst, Edge, Input, 
 from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.semantics.bursts import BurstMachine
 from cutproof.properties.semantics.timed import redistributed
-from cutproof.reference_impl.core.parts import Parts
-from cutproof.reference_impl.core.processing_time import ProcessingTime
-from cutproof.reference_impl.core.timers import Timers
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.decisions.processing_time import ProcessingTime
+from cutproof.reference_impl.core.operators.timers import Timers
 
 WAITING = Scenario(
     workload=Workload(

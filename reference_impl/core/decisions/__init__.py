@@ -1,0 +1,1 @@
+"""The decisions of the engine that a planted defect may replace."""

@@ -1,0 +1,34 @@
+"""Timers in processing time: the decisions about them (OPS-1).
+
+The core has no clock.  The driver of a task passes it the time, before each record and when the earliest of its timers
+is due; a timer fires in the first such step at or after its time.  A timer is kept with its key's state, in the
+snapshot, and moves with the key.  At the end of all input nothing would look at the clock again, so pending timers fire
+then, before the end is sent on, and the last snapshot holds no timer.  Without an end (a stop without drain) a timer
+stays in the savepoint.
+"""
+
+from __future__ import annotations
+
+from ..operators.timers import Timer, Timers
+from ..operators.watermarks import END_OF_TIME
+from .part import Part
+
+
+class ProcessingTime(Part):
+    """What happens to a task's timers in processing time."""
+
+    def due(self, alarms: Timers, now: int) -> list[Timer]:
+        """The timers that are due, taken out in the step that fires them."""
+        return alarms.take(now)
+
+    def kept(self, alarms: Timers) -> list[Timer]:
+        """The timers that a snapshot holds."""
+        return alarms.pending()
+
+    def wakes(self, alarms: Timers) -> int | None:
+        """The time of the first tick that a restored task needs; None: no timer is pending."""
+        return alarms.earliest()
+
+    def at_end(self, alarms: Timers) -> list[Timer]:
+        """The timers that fire because all input has ended: every one, whatever its time."""
+        return alarms.take(END_OF_TIME)

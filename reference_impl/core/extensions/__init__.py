@@ -1,0 +1,1 @@
+"""What the papers do not have: in-flight data, persistent channels, local recovery, rescaling, committers."""

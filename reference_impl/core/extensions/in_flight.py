@@ -1,0 +1,309 @@
+"""In-flight data: what an unaligned barrier overtook is part of the checkpoint (FLIP-76).
+
+In an unaligned checkpoint a task takes its snapshot at the first barrier, and sends the
+barrier on before the elements that wait in its outputs.  The in-flight data of a channel
+are the elements sent before the barrier and taken after the snapshot.  `queued` is the
+receiver's part: the elements that it takes until the barrier comes, then those that the
+barrier overtook in the input queue.  `unsent` is the sender's part: the elements that the
+barrier overtook in the output queue.  Both together are the channel state of Chandy and
+Lamport ("Distributed Snapshots", 1985).
+
+The snapshot is written when every channel has delivered its barrier or has ended, and
+when the driver has reported what was overtaken in the outputs.  Several checkpoints may
+be recorded at a time, each on its own.
+
+With persistent channels the snapshot refers to their logs, and is written when the
+elements that it refers to are durable (`persistent`).
+
+A restored task puts `queued` back into its inputs before any new element, and sends
+`unsent` before any other output.  Ends of data are in no snapshot: a sender whose input
+had ended sends the end again.
+
+A checkpoint during that replay holds the restored elements that are not taken yet, and
+behind them the new ones.  After a rescale, or when a split has another reader, records of
+one key and one split can come from two channels, one restored and one new.  So a snapshot
+counts how often each element has been put back.  Those put back more often come first,
+over all channels.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from ..decisions.part import Part
+from ..job.topology import OVERTAKEN_EDGES
+from ..vocabulary.effects import Effect, Refill
+from ..vocabulary.ids import CheckpointId
+from ..vocabulary.messages import Element, Idle, Record, Watermark
+from ..vocabulary.state import Passing, Snapshot, TaskState
+from .persistent import Ledger, LedgerEntry
+
+T = TypeVar("T")
+Channels = tuple[int, ...]
+NEVER_BEFORE: Mapping[int, Sequence[int]] = {}
+
+
+def pack(elements: Iterable[Element]) -> list[Passing]:
+    """Elements as a snapshot holds them; barriers and ends are left out."""
+    packed: list[Passing] = []
+    for one in elements:
+        if isinstance(one, Record):
+            packed.append((one.key, one.value, one.tag, one.tag2, one.origin, one.ts))
+        elif isinstance(one, Watermark):
+            packed.append((one.time,))
+        elif isinstance(one, Idle):
+            packed.append(())
+    return packed
+
+
+def unpack(passing: Iterable[Passing]) -> tuple[Element, ...]:
+    """The elements that a snapshot holds."""
+    return tuple(_unpacked(one) for one in passing)
+
+
+def _unpacked(one: Passing) -> Element:
+    if not one:
+        return Idle()
+    return Watermark(*one) if len(one) == 1 else Record(*one)  # type: ignore[arg-type]
+
+
+def with_rows(state: TaskState, elements: Iterator[Sequence[Element]]) -> TaskState:
+    """A state with elements in place of its references; `elements` are those of each reference, in order."""
+    queued = {channel: [one for _ in refs for one in pack(next(elements))] for channel, refs in state.spilled.items()}
+    return msgspec.structs.replace(state, queued=state.queued | queued, spilled={})
+
+
+class Recording(msgspec.Struct, kw_only=True):
+    """One checkpoint's in-flight data, until the task has all of it."""
+
+    missing: list[int]
+    """input channels that have neither delivered the barrier nor ended"""
+    queued: dict[int, list[Passing]] = {}
+    replays: dict[int, list[int]] = {}
+    """how often each of the first elements in `queued` was put back"""
+    spilled: dict[int, list[Any]] = {}
+    """the counterpart of `queued` for persistent channels: the ledger's entries (`LedgerEntry`)"""
+    awaits: int | None = None
+    """the sync that makes the entries of `spilled` durable, once it is requested"""
+    unsent: dict[int, list[Passing]] | None = None
+    """None until the driver has reported what the barrier overtook"""
+    snapshot: Snapshot | None = None
+    """None until the task's own state may be written"""
+
+    @property
+    def is_captured(self) -> bool:
+        """All that was in flight is known."""
+        return not self.missing and self.unsent is not None
+
+    @property
+    def is_whole(self) -> bool:
+        return self.is_captured and self.snapshot is not None
+
+
+class Capture(Part):
+    """Which data in flight belongs to a checkpoint, and how a restored task uses it."""
+
+    def may_overtake(self, partitioning: str) -> bool:
+        """Whether barriers may overtake on such an edge: its records can be redistributed at any parallelism, and no
+        two subtasks must have taken the same records."""
+        return partitioning in OVERTAKEN_EDGES
+
+    def may_time_out(self, overtaken: bool, alignment_timeout_us: int) -> bool:
+        """Whether an alignment becomes unaligned when its timeout is over: only where the records in the task's inputs
+        may be `overtaken`."""
+        return overtaken
+
+    def begun(self, recording: Recording, others: Mapping[CheckpointId, Recording]) -> Recording:
+        """What a checkpoint records into: an empty recording of its own, whatever `others` there are."""
+        return recording
+
+    def recorded(self, checkpoint: CheckpointId, element: Element, *, replayed: bool) -> bool:
+        """Whether an element is kept that is taken from a channel before its barrier.  With `replayed` the task was
+        restored with the element; it belongs to the next checkpoint as well."""
+        return True
+
+    def overtaken(self, checkpoint: CheckpointId, passed: Sequence[Element], replayed: int) -> Sequence[Element]:
+        """Which of the elements that a barrier overtook in an input queue are kept: all.  The first `replayed` of them
+        are restored elements that the task has not taken yet."""
+        return passed
+
+    def awaits_outputs(self) -> bool:
+        """Whether the snapshot waits for what the barrier overtook in the outputs."""
+        return True
+
+    def awaited(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot waits for its in-flight data: also that of a task whose input has ended."""
+        return True
+
+    def restored(self, queued: Mapping[int, Sequence[Passing]]) -> dict[int, tuple[Passing, ...]]:
+        """What a restored task puts back into its inputs."""
+        return {channel: tuple(passing) for channel, passing in queued.items()}
+
+    def handed_over(self, restored: Sequence[T], live: Sequence[T]) -> Sequence[T]:
+        """What a channel holds when restored elements are put back: these first, then those in it by then (`live`)."""
+        return (*restored, *live)
+
+    def given_up(self, checkpoint: CheckpointId) -> bool:
+        """Whether an aborted checkpoint is no longer recorded."""
+        return True
+
+
+class InFlight:
+    """The recordings of one task, by checkpoint."""
+
+    def __init__(self, capture: Capture, ledger: Ledger | None = None) -> None:
+        self._capture = capture
+        self.ledger = ledger
+        """of persistent channels; None if there are none"""
+        self._recordings: dict[CheckpointId, Recording] = {}
+        self._replayed: dict[int, deque[int]] = {}
+        """by channel: how often each restored element that is still in it was put back"""
+        self.listening = ledger is not None
+        """takes of elements must be reported (`took`); looked at before each record"""
+
+    def _changed(self) -> None:
+        self.listening = bool(self._recordings or self._replayed or self.ledger is not None)
+
+    def put_back(
+        self, queued: Mapping[int, Sequence[Passing]], replays: Mapping[int, Sequence[int]] = NEVER_BEFORE
+    ) -> list[Effect]:
+        """Put restored elements back into the task's inputs; `replays` is a field of the snapshot."""
+        refills: list[Effect] = []
+        self._replayed = {}
+        for channel, passing in queued.items():
+            before = tuple(replays.get(channel, ()))[: len(passing)]
+            refills.append(Refill(channel, unpack(passing), self._capture.handed_over, before))
+            if passing:
+                self._replayed[channel] = deque(1 + times for times in (*before, *[0] * (len(passing) - len(before))))
+        self._changed()
+        return refills
+
+    def begin(self, checkpoint: CheckpointId, missing: Channels, *, overtakes_outputs: bool) -> None:
+        """The task takes its snapshot now; the channels in `missing` have not delivered the barrier."""
+        waits = overtakes_outputs and self._capture.awaits_outputs()
+        recording = Recording(missing=list(missing), unsent=None if waits else {})
+        recording = self._capture.begun(recording, self._recordings)
+        if not recording.is_captured:
+            self._recordings[checkpoint] = recording
+            self._changed()
+
+    def took(self, channel: int, element: Element) -> None:
+        """The task takes an element from a channel: it is in flight for every checkpoint that waits for the channel's
+        barrier."""
+        replayed = channel in self._replayed
+        times = (self._replayed[channel][0],) if replayed else ()
+        entry = self.ledger.took(channel, element) if self.ledger is not None else None
+        for checkpoint, recording in self._recordings.items():
+            if channel in recording.missing and self._capture.recorded(checkpoint, element, replayed=replayed):
+                self._keep(recording, channel, (element,), (entry,), times)
+        if replayed:
+            self._replayed[channel].popleft()
+            if not self._replayed[channel]:
+                del self._replayed[channel]
+                self._changed()
+
+    def delivered(self, checkpoint: CheckpointId, channel: int, passed: Sequence[Element] = ()) -> None:
+        """A channel delivered the barrier, which overtook the elements `passed` in the channel's queue."""
+        recording = self._recordings.get(checkpoint)
+        if recording is None:
+            return
+        if passed:
+            replayed = tuple(self._replayed.get(channel, ()))
+            kept = self._capture.overtaken(checkpoint, passed, len(replayed))
+            self._keep(recording, channel, kept, self._entries(channel, passed, kept), replayed)
+        if channel in recording.missing:
+            recording.missing.remove(channel)
+
+    def _entries(self, channel: int, passed: Sequence[Element], kept: Sequence[Element]) -> list[LedgerEntry | None]:
+        """The ledger's entry of each kept element, of those that a barrier overtook."""
+        if self.ledger is None:
+            return []
+        entries: list[LedgerEntry | None] = []
+        for element, entry in zip(passed, self.ledger.passed(channel, passed), strict=True):
+            if len(entries) < len(kept) and kept[len(entries)] is element:
+                entries.append(entry)
+        return entries
+
+    def _keep(
+        self,
+        recording: Recording,
+        channel: int,
+        elements: Sequence[Element],
+        places: Sequence[LedgerEntry | None],
+        replays: Sequence[int],
+    ) -> None:
+        """Add elements of a channel to a checkpoint: as rows, or as entries of the ledger.  `replays` says how often
+        each of the first ones was put back."""
+        if self.ledger is not None:
+            entries = [one for one in places if one is not None]
+            if entries:
+                recording.spilled.setdefault(channel, []).extend(entries)
+            kept = len(entries)
+        else:
+            packed = pack(elements)
+            if packed:
+                recording.queued.setdefault(channel, []).extend(packed)
+            kept = len(packed)
+        if kept and replays:
+            recording.replays.setdefault(channel, []).extend(replays[:kept])
+
+    def ended(self, channel: int) -> None:
+        """A channel has ended, and all of it has been taken: no barrier will come from it."""
+        for recording in self._recordings.values():
+            if channel in recording.missing:
+                recording.missing.remove(channel)
+
+    def overtook(self, checkpoint: CheckpointId, passed: Mapping[int, Sequence[Element]]) -> None:
+        """The barrier overtook these elements in the output queues, by channel."""
+        recording = self._recordings.get(checkpoint)
+        if recording is not None:
+            packed = {channel: pack(elements) for channel, elements in passed.items()}
+            recording.unsent = {channel: kept for channel, kept in packed.items() if kept}
+
+    def hold(self, checkpoint: CheckpointId, snapshot: Snapshot) -> bool:
+        """Keep a snapshot until its in-flight data is complete; False if it need not wait."""
+        recording = self._recordings.get(checkpoint)
+        if recording is None:
+            return False
+        if not self._capture.awaited(snapshot):
+            del self._recordings[checkpoint]
+            self._changed()
+            return False
+        recording.snapshot = snapshot
+        return True
+
+    def drop(self, checkpoint: CheckpointId) -> None:
+        """The checkpoint was given up."""
+        if checkpoint in self._recordings and self._capture.given_up(checkpoint):
+            del self._recordings[checkpoint]
+            self._changed()
+
+    def secure(self) -> list[Effect]:
+        """Request that references be made durable, for each snapshot that lacks nothing else."""
+        if self.ledger is None:
+            return []
+        effects: list[Effect] = []
+        for one in self._recordings.values():
+            if one.is_whole and one.awaits is None:
+                one.awaits, asked = self.ledger.secure(one.spilled)
+                effects.extend(asked)
+        return effects
+
+    def whole(self) -> list[tuple[CheckpointId, Snapshot]]:
+        """The snapshots that can be written now, with their in-flight data; each is returned once."""
+        done = []
+        for checkpoint, one in list(self._recordings.items()):
+            if one.is_whole and one.snapshot is not None and self._is_safe(one):
+                del self._recordings[checkpoint]
+                refs = self.ledger.refs(one.spilled) if self.ledger is not None else {}
+                snapshot = one.snapshot.with_in_flight(one.queued, one.unsent or {}, refs)
+                done.append((checkpoint, snapshot.with_replays(one.replays) if one.replays else snapshot))
+        self._changed()
+        return done
+
+    def _is_safe(self, recording: Recording) -> bool:
+        return self.ledger is None or (recording.awaits is not None and self.ledger.is_safe(recording.awaits))

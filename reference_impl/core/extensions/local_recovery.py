@@ -1,0 +1,192 @@
+"""Local recovery: a lost task, or all tasks of a lost node, recover while the others go on (UNA-4; see FLIP-76).
+
+Channels are persistent: every element that entered a channel is in its log, under a number, until
+no checkpoint that can be restored needs it.  A lost task restores its newest complete checkpoint.
+It takes again the input that it had taken since, and sends its output again under the same numbers;
+receivers drop the elements that they have.
+
+That is right only if the task does the same again.  A task with one input takes its channel in
+order.  A task with several inputs took them in an order that cannot be known afterwards, and the
+surviving tasks may have processed the results.  So this order is logged as *determinants*: for each
+element its channel and its number.  A determinant is durable before any output that depends on it
+leaves the task (Elnozahy, Alvisi, Wang, Johnson, "A Survey of Rollback-Recovery Protocols in
+Message-Passing Systems", 2002: always-no-orphans).
+
+Barriers have no number.  No checkpoint is taken while a task replays: in such a checkpoint the
+sender would be behind its receivers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from ..decisions.part import Part
+from ..job.config import Config
+from ..job.topology import JobGraph, OperatorSpec
+from ..vocabulary.errors import PlaceUnknown, Refused
+from ..vocabulary.ids import CheckpointId
+from ..vocabulary.messages import CancelBarrier, Deploy, Element, EndOfData, EndOfPartition
+from .persistent import IN_FLIGHT_KINDS
+
+DATA_ENDED = -1
+PARTITION_ENDED = -2
+"""In place of a number: an end comes once in a channel, and a recovered sender sends it again."""
+
+Determinant = tuple[int, int]
+"""(input channel, number of the element in it) of an element that a task took"""
+
+
+class LocalRecovery(Part):
+    """The decisions that make a replay repeat what the task did."""
+
+    def is_awaited(self) -> bool:
+        """Whether the output of a task waits until the determinants of its input so far are durable."""
+        return True
+
+    def replayed(self, determinants: Sequence[Determinant]) -> Sequence[Determinant]:
+        """The order in which a recovered task takes its input again: that of its determinants."""
+        return determinants
+
+    def begins_at(self, taken: int) -> int:
+        """The number of the first element of a channel that is taken again; `taken` were taken at the checkpoint."""
+        return taken
+
+    def is_repeat(self, number: int, entered: int) -> bool:
+        """Whether an element of this number has come before; `entered` elements have come."""
+        return number < entered
+
+    def may_forget(self, number: int, durable: int, received: int) -> bool:
+        """Whether a sender may forget an element.  The receiver has received `received` elements, of which `durable`
+        are durable in the channel's log; the others are lost with the receiver."""
+        return number < durable
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """The place in a task's program order at which it took a snapshot, or began."""
+
+    determinants: int
+    """how many the task had logged"""
+    taken: tuple[int, ...]
+    """by input channel, the number of the element to be taken next"""
+    sent: tuple[int, ...]
+    """by output channel, the number of the element to be sent next"""
+    ended: tuple[Determinant, ...] = ()
+    """the ends that the task had taken"""
+
+
+class DeterminantLog:
+    """The order in which one task took its input.  Its durable part outlives the task's attempts.
+
+    A restart of the whole dataflow begins an empty one.
+    """
+
+    def __init__(self) -> None:
+        self._determinants: list[Determinant] = []
+        self._trimmed = 0
+        self.durable = 0
+        """how many determinants are durable, of all since the log began"""
+        self._places: dict[CheckpointId, Place] = {}
+
+    @property
+    def end(self) -> int:
+        return self._trimmed + len(self._determinants)
+
+    def take_down(self, determinant: Determinant) -> None:
+        self._determinants.append(determinant)
+
+    def flushed(self, end: int) -> None:
+        """All determinants before this are durable."""
+        self.durable = max(self.durable, end)
+
+    def mark(self, checkpoint: CheckpointId, place: Place) -> None:
+        """A snapshot was taken here; it must not be acknowledged before `place.determinants` are durable."""
+        self._places[checkpoint] = place
+
+    def place(self, checkpoint: CheckpointId) -> Place:
+        """The place of the task's snapshot; raises PlaceUnknown where it took none, or the log was trimmed there."""
+        if checkpoint not in self._places:
+            where = f"its snapshot of checkpoint {checkpoint} was taken" if checkpoint else "it began"
+            raise PlaceUnknown(f"the place in its determinant log at which {where} is not known")
+        return self._places[checkpoint]
+
+    def taken_at(self, last: CheckpointId) -> dict[CheckpointId, tuple[int, ...]]:
+        """For each checkpoint up to `last`, by channel: the number of the element to be taken next."""
+        return {checkpoint: place.taken for checkpoint, place in self._places.items() if checkpoint <= last}
+
+    def since(self, place: Place) -> tuple[Determinant, ...]:
+        return tuple(self._determinants[place.determinants - self._trimmed :])
+
+    def lose(self) -> None:
+        """The task is lost, and with it the determinants that were not durable."""
+        del self._determinants[self.durable - self._trimmed :]
+        self._places = {one: place for one, place in self._places.items() if place.determinants <= self.durable}
+
+    def trim(self, oldest: CheckpointId) -> Place | None:
+        """Forget the determinants before the oldest restorable checkpoint; returns its place, None if not known."""
+        place = self._places.get(oldest)
+        if place is not None:
+            del self._determinants[: place.determinants - self._trimmed]
+            self._trimmed = place.determinants
+            self._places = {one: at for one, at in self._places.items() if one >= oldest}
+        return place
+
+
+def is_numbered(element: Element) -> bool:
+    """Barriers and ends have no number."""
+    return isinstance(element, IN_FLIGHT_KINDS)
+
+
+def end_code(element: Element) -> int:
+    """The number that stands for an end in a determinant; 0 for any other element."""
+    return DATA_ENDED if isinstance(element, EndOfData) else PARTITION_ENDED * isinstance(element, EndOfPartition)
+
+
+def end_of(code: int) -> Element:
+    return EndOfData() if code == DATA_ENDED else EndOfPartition()
+
+
+def called_off(deploy: Deploy) -> list[CancelBarrier]:
+    """The cancel barriers that a locally recovered task sends: one for each checkpoint that was given up.  The tasks
+    downstream may wait for its barrier, which the lost attempt may have sent in vain (ABS-4)."""
+    since = (deploy.checkpoint or 0) + 1
+    return [CancelBarrier(CheckpointId(number)) for number in range(since, (deploy.given_up or 0) + 1)]
+
+
+def unsupported(graph: JobGraph, config: Config) -> str:
+    """Why a job's tasks cannot recover alone, in words; "" when they can."""
+    if config.failover != "local":
+        return ""
+    return next((f"failover local: {reason}" for reason in _reasons(graph, config)), "")
+
+
+def check(graph: JobGraph, config: Config) -> None:
+    """Raise Refused if the job's settings want local recovery and its tasks cannot recover alone."""
+    if reason := unsupported(graph, config):
+        raise Refused(reason)
+
+
+def _reasons(graph: JobGraph, config: Config) -> Iterator[str]:
+    if config.guarantee != "exactly-once" or config.finishing != "together":
+        yield "it works only with exactly-once, and with tasks that finish together"
+    if config.sink != "transactional" or config.committing != "writer":
+        yield "rows written again would be visible twice: use a transactional sink that commits itself"
+    if config.spilling == "buffer-timeout":
+        yield "an element that is taken before its timeout is in no log, and cannot be taken again: spill continuously"
+    for spec in graph.operators:
+        yield from _reasons_of(spec)
+
+
+def _reasons_of(spec: OperatorSpec) -> Iterator[str]:
+    if spec.role == "two-phase":
+        yield f"{spec.name} commits the rows that it passes on, and would commit them twice"
+    if spec.enumerated:
+        yield f"no log holds which splits {spec.name} was assigned, and when"
+    if spec.event_time is not None and spec.event_time.idle_after_us:
+        yield f"the clock decides when a split of {spec.name} is idle, and a replay may decide otherwise"
+    if spec.build is not None and spec.build().clocked:
+        yield f"{spec.name} uses processing time, which differs in a replay"
+    for edge in spec.inputs:
+        if edge.partitioning not in ("hash", "forward"):
+            yield f"{edge.sender} to {spec.name} is a {edge.partitioning} edge; it can be hash or forward"

@@ -1,0 +1,344 @@
+"""Rescaling: a job resumes at another parallelism, and each new subtask takes its share of the old states (OPS-2).
+
+A snapshot records the parallelism at which it was taken.  When the job has another one,
+each subtask reads the states of all old subtasks of its operator, finished ones included
+(FIN-1), and takes its share: keyed state, windows and timers by key group, positions by
+split, sealed transactions by the writer that began them, items of lists in turn.  Each of
+these has exactly one new owner.  A union is offered to every subtask, also at an unchanged
+parallelism.  Broadcast state was the same in all old subtasks; each new one takes one copy.
+
+Channels cannot be mapped one to one.  Every new channel of an input begins with the least
+watermark of the input's old channels, and every new task with the least of its operator's
+old tasks.  A source sends its watermark again when it opens, so that no channel lags behind
+for long.  A channel that was idle is idle again when its sender sends so.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from ..job.topology import JobGraph, key_group, owner
+from ..operators.operator_state import Item as Held
+from ..operators.operator_state import Place
+from ..operators.timers import Timer
+from ..vocabulary.effects import Effect, SendToTask
+from ..vocabulary.events import CompletedSnapshot
+from ..vocabulary.ids import AttemptId, Handle, TaskId
+from ..vocabulary.messages import Deploy, Element, Piece
+from ..vocabulary.state import BEGINNING, Entry, Passing, Ref, Sealed, TaskState
+from ..vocabulary.transactions import number_of, writer_in
+from .in_flight import with_rows
+from .in_flight_redistribution import Before, States, is_record, owned
+from .persistent import referred_to
+
+Item = TypeVar("Item")
+
+
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """The subtask whose share is taken, and the new parallelism."""
+
+    subtask: int
+    parallelism: int
+    key_groups: int
+    splits: tuple[int, ...] = ()
+    """of a source: the splits that the subtask reads"""
+    gates: tuple[int, ...] = ()
+    """by channel, the input of the operator to which it belongs"""
+    partitioning: tuple[str, ...] = ()
+    """of each of the operator's inputs"""
+    unchanged: bool = False
+    """the parallelism is unchanged: each subtask has its own state again, and only unions are redistributed"""
+
+    @property
+    def place(self) -> Place:
+        return Place(self.subtask, self.parallelism, self.key_groups)
+
+
+class Redistribution:
+    """How the state of old subtasks is redistributed to the new ones; a part like those in `parts`."""
+
+    reached = False
+    """whether a variant's wrong code has run"""
+
+    def read(self, pieces: Sequence[Piece], share: Share) -> list[Piece]:
+        """The pieces that a new subtask reads: those of all old subtasks."""
+        return list(pieces)
+
+    def entries(self, entries: Mapping[int, list[Item]], share: Share) -> list[Item]:
+        """The share of keyed state, given by key group: that of the groups that the subtask owns."""
+        groups = range(share.key_groups)
+        owned = [group for group in groups if owner(group, share.key_groups, share.parallelism) == share.subtask]
+        return [entry for group in owned for entry in entries.get(group, ())]
+
+    def positions(self, positions: Mapping[int, int], share: Share) -> dict[int, int]:
+        """The share of the splits' positions: those of the splits that the subtask reads."""
+        return {split: positions[split] for split in share.splits if split in positions}
+
+    def transactions(self, sealed: Sequence[Sequence[Sealed]], share: Share) -> list[Sealed]:
+        """The share of sealed transactions, given by old subtask: those whose writer has this subtask's number, modulo
+        the parallelism.
+
+        The writer counts, not the subtask that holds them.  So a writer that starts again finds its own transactions,
+        and no other subtask takes them for left behind.
+        """
+        every = [transaction for held in sealed for transaction in held]
+        return [one for one in every if number_of(writer_in(one.name)) % share.parallelism == share.subtask]
+
+    def queued(self, lanes: Sequence[Sequence[Passing]], gate: int, share: Share) -> list[list[Passing]]:
+        """Of the records in flight over an edge, by old sender: those of its keys, or every n-th one."""
+        if share.partitioning[gate] == "hash":
+            return [owned(lane, share.subtask, share.parallelism, share.key_groups) for lane in lanes]
+        next_subtask = itertools.cycle(range(share.parallelism))
+        return [[one for one in lane if is_record(one) and next(next_subtask) == share.subtask] for lane in lanes]
+
+    def redistributes_in_flight(self, receivers: States) -> bool:
+        """Whether an operator's in-flight data is redistributed: yes, even if its old subtasks had no state of their
+        own."""
+        return True
+
+    def in_order(self, queued: Sequence[Passing], unsent: Sequence[Passing]) -> list[Passing]:
+        """The in-flight data of one old channel in order: the receiver's part came before the sender's."""
+        return [*queued, *unsent]
+
+    def listed(self, lists: Sequence[Sequence[Held]], share: Share) -> list[Held]:
+        """Of the items of lists, given by old subtask: its own where there are as many subtasks as before, else
+        every n-th one."""
+        if len(lists) == share.parallelism:
+            return list(lists[share.subtask])
+        return [item for held in lists for item in held][share.subtask :: share.parallelism]
+
+    def shared(self, unions: Sequence[Sequence[Held]], share: Share) -> list[Held]:
+        """The share of the items of unions, given by old subtask: all; the operator decides which it keeps."""
+        return [item for held in unions for item in held]
+
+    def broadcast(self, copies: Sequence[Sequence[Held]], share: Share) -> list[Held]:
+        """The share of broadcast state, given by old subtask: one whole copy; at a consistent cut all are equal."""
+        return list(copies[share.subtask % len(copies)]) if copies else []
+
+
+class Gathering:
+    """The states of an operator's old subtasks, read by one of its new subtasks, in order."""
+
+    def __init__(
+        self,
+        pieces: Sequence[Piece],
+        share: Share,
+        own: Piece | None = None,
+        senders: Sequence[Sequence[Piece]] = (),
+    ) -> None:
+        """`own` is the subtask's own piece, if the layout is unchanged; `senders` are the pieces of the old sending
+        subtasks, by input."""
+        self._own = own
+        self._senders = [len(of_input) for of_input in senders]
+        self._unread = [*pieces, *(piece for of_input in senders for piece in of_input)]
+        self._share = share
+        self._states: list[tuple[Piece, TaskState]] = []
+
+    def next_handle(self) -> Handle | None:
+        """The handle to read next; None when everything is read."""
+        while self._unread and self._unread[0].state is not None:
+            self.take(self._unread[0].state)
+        return self._unread[0].handle if self._unread else None
+
+    def take(self, state: TaskState) -> None:
+        """The next state has been read."""
+        self._states.append((self._unread.pop(0), state))
+
+    @property
+    def refers_to(self) -> tuple[Ref, ...]:
+        """The references into persistent channels that are still to be read: of all states, or of the own one when the
+        parallelism is unchanged."""
+        return referred_to(state for piece, state in self._states if not self._share.unchanged or piece is self._own)
+
+    def take_referred_to(self, elements: Sequence[Sequence[Element]]) -> None:
+        """The elements of these references have been read."""
+        remaining = iter(elements)
+        mine = [not self._share.unchanged or piece is self._own for piece, _ in self._states]
+        self._states = [
+            (piece, with_rows(state, remaining) if needed else state)
+            for needed, (piece, state) in zip(mine, self._states, strict=True)
+        ]
+
+    def state(self, redistribution: Redistribution) -> TaskState:
+        """The subtask's share of all states."""
+        if not self._share.unchanged:
+            mine = len(self._states) - sum(self._senders)
+            state = redistributed(self._states[:mine], self._share, redistribution)
+            state.queued, state.replays = self._queued(self._states[:mine], self._states[mine:], redistribution)
+            return state
+        own = next((state for piece, state in self._states if piece is self._own), TaskState())
+        unions = [state.shared for _, state in self._states]
+        return msgspec.structs.replace(own, shared=redistribution.shared(unions, self._share))
+
+    def _queued(
+        self, receivers: States, senders: States, redistribution: Redistribution
+    ) -> tuple[dict[int, list[Passing]], dict[int, list[int]]]:
+        """By channel: its share of the operator's data in flight, and how often each element was put back before."""
+        queued: dict[int, list[Passing]] = {}
+        replays: dict[int, list[int]] = {}
+        if not redistribution.redistributes_in_flight(receivers):
+            return queued, replays
+        remaining = iter(senders)
+        for gate, wide in enumerate(self._senders):
+            before = Before(gate, receivers, list(itertools.islice(remaining, wide)))
+            if not before.is_anything():
+                continue
+            channels = [channel for channel, of in enumerate(self._share.gates) if of == gate]
+            for times in before.replayed():
+                lanes = before.lanes(redistribution.in_order, times)
+                for number, lane in enumerate(redistribution.queued(lanes, gate, self._share)):
+                    channel = channels[number % len(channels)]
+                    queued.setdefault(channel, []).extend(lane)
+                    replays.setdefault(channel, []).extend([times] * len(lane) if times else ())
+            time = before.last_watermark()
+            for channel in channels if time > BEGINNING else ():
+                queued.setdefault(channel, []).append((time,))
+        return (
+            {channel: passing for channel, passing in queued.items() if passing},
+            {channel: times for channel, times in replays.items() if times},
+        )
+
+
+def redistributed(states: Sequence[tuple[Piece, TaskState]], share: Share, redistribution: Redistribution) -> TaskState:
+    """The state with which a subtask starts: its share of the states of its operator's old subtasks."""
+    old = [state for _, state in states]
+    groups: dict[int, list[tuple[Entry, tuple[int, int] | None]]] = {}
+    for kept in _panes(old):
+        groups.setdefault(key_group(kept[0][1], share.key_groups), []).append(kept)
+    timers: dict[int, list[Timer]] = {}
+    for timer in (timer for state in old for timer in state.timers):
+        timers.setdefault(key_group(timer[1], share.key_groups), []).append(timer)
+    alarms: dict[int, list[Timer]] = {}
+    for alarm in (alarm for state in old for alarm in state.alarms):
+        alarms.setdefault(key_group(alarm[1], share.key_groups), []).append(alarm)
+    held: dict[int, list[tuple[int | None, str, str]]] = {}
+    for one in (one for state in old for one in state.held):
+        held.setdefault(key_group(one[0], share.key_groups), []).append(one)
+    mine = redistribution.entries(groups, share)
+    maxima = _merged(state.maxima for state in old)
+    return TaskState(
+        positions=redistribution.positions(_merged(state.positions for state in old), share),
+        entries=[entry for entry, _ in mine],
+        panes=[pane for _, pane in mine if pane is not None],
+        timers=redistribution.entries(timers, share),
+        alarms=redistribution.entries(alarms, share),
+        held=redistribution.entries(held, share),
+        declared={name: what for state in old for name, what in state.declared.items()},
+        transactions=redistribution.transactions([state.transactions for state in old], share),
+        listed=redistribution.listed([state.listed for state in old], share),
+        shared=redistribution.shared([state.shared for state in old], share),
+        broadcast=redistribution.broadcast([state.broadcast for state in old], share),
+        watermark=min((state.watermark for state in old), default=BEGINNING),
+        times=_least_times(states, share.gates),
+        idle=[split for state in old for split in state.idle if split in share.splits],
+        maxima={split: maxima[split] for split in share.splits if split in maxima},
+        serial=max((state.serial for state in old), default=0),
+    )
+
+
+def _merged(maps: Iterable[Mapping[int, int]]) -> dict[int, int]:
+    return {split: number for one in maps for split, number in one.items()}
+
+
+def _panes(states: Sequence[TaskState]) -> Iterator[tuple[Entry, tuple[int, int] | None]]:
+    """The keyed entries; for a window with the (end, origin) that entries do not hold."""
+    for state in states:
+        yield from itertools.zip_longest(state.entries, state.panes)
+
+
+def _least_times(states: Sequence[tuple[Piece, TaskState]], gates: Sequence[int]) -> list[int]:
+    """For each channel the least watermark of the old channels of its input; none without event time."""
+    least: dict[int, int] = {}
+    for piece, state in states:
+        for gate, time in zip(piece.gates, state.times or [BEGINNING] * len(piece.gates), strict=True):
+            least[gate] = min(time, least.get(gate, time))
+    known = any(state.times for _, state in states)
+    return [least.get(gate, BEGINNING) for gate in gates] if known else []
+
+
+# -- deploying ---------------------------------------------------------------------
+
+
+def layout_of(graph: JobGraph, restores: CompletedSnapshot) -> JobGraph:
+    """The graph at the parallelism at which a snapshot was taken."""
+    there = graph.parallelism
+    before = {name: number for name, number in restores.parallelism.items() if name in there}
+    return graph if all(there[name] == number for name, number in before.items()) else graph.laid_out(before)
+
+
+def deployment_from(
+    old: JobGraph,
+    tasks: Sequence[TaskId],
+    attempt: AttemptId,
+    job: int,
+    restores: CompletedSnapshot,
+    finished: Sequence[TaskId],
+    in_flight: bool,
+) -> list[Effect]:
+    """The orders that deploy tasks from a snapshot of another layout.  Each reads the states of its operator's old
+    subtasks and, where data may have been `in_flight`, of the old subtasks that sent to it.  Tasks of a finished
+    operator start as finished."""
+    pieces = pieces_of(old, restores)
+    return [
+        SendToTask(
+            task,
+            Deploy(
+                job=job,
+                attempt=attempt,
+                checkpoint=restores.checkpoint,
+                pieces=() if task in finished else pieces[task.rpartition("-")[0]],
+                finished=task in finished,
+                senders=_senders(old, task, pieces) if in_flight and task not in finished else (),
+            ),
+        )
+        for task in tasks
+    ]
+
+
+def _senders(old: JobGraph, task: TaskId, pieces: Mapping[str, tuple[Piece, ...]]) -> tuple[tuple[Piece, ...], ...]:
+    """By input of a task's operator: the pieces of the sending operator; none if that had finished."""
+    spec = old.spec(task.rpartition("-")[0])
+    if not spec.inputs or not old.overtaken(spec):
+        return ()
+    return tuple(tuple(_or_nothing(piece) for piece in pieces[edge.sender]) for edge in spec.inputs)
+
+
+def _or_nothing(piece: Piece) -> Piece:
+    there = piece.handle is not None or piece.state is not None
+    return piece if there else msgspec.structs.replace(piece, state=TaskState())
+
+
+def pieces_of(old: JobGraph, restores: CompletedSnapshot) -> dict[str, tuple[Piece, ...]]:
+    """By operator: what its subtasks left in a snapshot of this layout."""
+    gates: dict[TaskId, tuple[int, ...]] = {}
+    for wire in old.wires():
+        gates[wire.receiver] = (*gates.get(wire.receiver, ()), wire.gate)
+    pieces: dict[str, tuple[Piece, ...]] = {}
+    for task, spec, _ in old.tasks():
+        piece = Piece(
+            handle=None if task in restores.states else restores.handles.get(task),
+            state=restores.states.get(task),
+            gates=gates.get(task, ()),
+            finished=task in restores.finished,
+        )
+        pieces[spec.name] = (*pieces.get(spec.name, ()), piece)
+    return pieces
+
+
+def with_unions(graph: JobGraph, orders: Sequence[Effect], restores: CompletedSnapshot | None) -> list[Effect]:
+    """The orders to deploy tasks at an unchanged parallelism; those with a union get the old states of all subtasks."""
+    if restores is None or not any(spec.shares for spec in graph.operators):
+        return list(orders)
+    pieces = pieces_of(graph, restores)
+    rescaled: list[Effect] = []
+    for order in orders:
+        if isinstance(order, SendToTask) and isinstance(order.message, Deploy) and graph.shares(order.task):
+            message = order.message
+            remaining = () if message.finished else pieces[order.task.rpartition("-")[0]]
+            order = SendToTask(order.task, msgspec.structs.replace(message, pieces=remaining))
+        rescaled.append(order)
+    return rescaled

@@ -1,0 +1,28 @@
+"""What a task is created with."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..vocabulary.ids import AttemptId, TaskId
+from .routing import Output
+
+
+class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A task's name and its channels; `gates` gives the operator's input by channel."""
+
+    task: TaskId
+    job: int
+    attempt: AttemptId
+    channels_of: AttemptId | None = None
+    """with local recovery: the attempt to which its channels belong; None: its own"""
+    gates: tuple[int, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    key_groups: int = 16
+    subtask: int = 0
+    parallelism: int = 1
+    splits: tuple[int, ...] = ()
+    overtaken: bool = False
+    """barriers may overtake the elements in its inputs"""
+    partitioning: tuple[str, ...] = ()
+    """of each of the operator's inputs"""

@@ -1,0 +1,284 @@
+"""The enumerator of a source: it discovers splits and gives each to one reader (OPS-3).
+
+It belongs to the coordinator, and its state is part of every checkpoint: the splits
+that no reader has, with their positions, and the readers of the other splits.  Control
+messages may be lost, late or doubled.  So every assignment lists all splits that its
+reader was ever given, and is sent again until the reader confirms it.
+
+A checkpoint takes the enumerator's state first and its readers' later.  A split that
+was assigned before must be in the reader's snapshot, one assigned afterwards must not
+(FLIP-27; FLINK-28606).  So a checkpoint begins only when the readers have confirmed all
+assignments, and a reader gets no other split until it has acknowledged.
+
+After a restore the readers hand back the splits that they had.  The enumerator assigns
+these again, with their positions, to the readers that ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ..decisions.part import Part
+from ..job.config import Config
+from ..job.topology import JobGraph, OperatorSpec
+from ..vocabulary.effects import Effect, SendToTask, SetTimer
+from ..vocabulary.errors import Refused
+from ..vocabulary.events import CompletedSnapshot, TimerFired
+from ..vocabulary.ids import AttemptId, TaskId, task_id
+from ..vocabulary.messages import Ask, Assign, SplitMessage
+from ..vocabulary.state import EnumeratorState
+
+if TYPE_CHECKING:
+    from ..decisions.parts import Parts
+    from ..protocol.checkpoints import Pending
+
+Cut = dict[str, EnumeratorState]
+"""The state of every enumerator of a job, by source."""
+
+
+class Enumerating(Part):
+    """How splits are assigned while a job runs, and assigned again after a failure (OPS-3)."""
+
+    def holds_back(self, pending: Iterable[Pending], reader: TaskId) -> bool:
+        """Whether a reader gets no split now: from the enumerator's cut of a checkpoint until the reader's own cut."""
+        return any(reader in one.started and reader not in one.acknowledged for one in pending)
+
+    def awaits_taking(self) -> bool:
+        """Whether a checkpoint waits until all assignments are confirmed: else no snapshot has these splits."""
+        return True
+
+    def recorded(self, at_trigger: Cut, now: Callable[[], Cut]) -> Cut:
+        """The enumerators' states in a checkpoint's record: those from before any reader was triggered."""
+        return at_trigger
+
+    def stops_reading(self, split: int) -> bool:
+        """Whether a restored reader stops reading a split that it hands back; the split goes to a reader that asks."""
+        return True
+
+    def taken_back(self, returned: Mapping[int, int]) -> dict[int, int]:
+        """Of the splits that restored readers hand back, those to be assigned again, each with its position."""
+        return dict(returned)
+
+
+class _Reader(msgspec.Struct):
+    """The state of one reader, in one attempt."""
+
+    given: dict[int, int] = {}
+    """the splits assigned to it, each with the position at which it begins"""
+    asked: int = 0
+    """the number of its last request"""
+    waits: bool = False
+    """its last request has brought it no split yet"""
+    answered: bool = True
+    """its last request was answered"""
+    last: bool = False
+    """it was notified that no more splits will come"""
+    serial: int = 0
+    gave: int = 0
+    """the serial of the last assignment that brought it a split"""
+    taken: int = 0
+    """the last serial that it confirmed"""
+
+
+class Enumerator:
+    """The enumerator of one source, in one attempt."""
+
+    def __init__(
+        self, job: int, spec: OperatorSpec, readers: Mapping[TaskId, None], restored: EnumeratorState | None
+    ) -> None:
+        """`restored` is the enumerator's state in the snapshot that the attempt restores; None without a snapshot."""
+        self._job = job
+        self._readers = {reader: _Reader() for reader in readers}
+        appears = dict(zip(spec.splits, spec.appears_us, strict=False))
+        before = restored or EnumeratorState()
+        self._pool = dict(before.unassigned)
+        """the unassigned splits, each with the position at which its reader begins"""
+        self._assigned_before = dict(before.assigned)
+        """splits that were assigned at the snapshot: their readers will hand them back, or all readers had finished"""
+        self._hidden: dict[int, int] = {}
+        """the splits that are not discovered yet: µs from the start to the discovery of each"""
+        for split in spec.splits:
+            if split in self._pool or split in before.assigned:
+                continue
+            if appears.get(split, 0):
+                self._hidden[split] = appears[split]
+            else:
+                self._pool[split] = 0
+
+    @property
+    def is_settled(self) -> bool:
+        """Every assignment is confirmed, and no reader waits while there are unassigned splits."""
+        if self._pool and any(reader.waits for reader in self._readers.values()):
+            return False
+        return all(reader.taken >= reader.gave for reader in self._readers.values())
+
+    def snapshot(self) -> EnumeratorState:
+        given = {split: task for task, reader in self._readers.items() for split in reader.given}
+        return EnumeratorState(unassigned=dict(self._pool), assigned={**self._assigned_before, **given})
+
+    # -- splits --------------------------------------------------------------------
+
+    def take_back(self, splits: Mapping[int, int]) -> None:
+        self._pool.update(splits)
+
+    def forget(self, splits: Collection[int]) -> None:
+        """The readers of these splits have handed them back."""
+        for split in splits:
+            self._assigned_before.pop(split, None)
+
+    def still_hidden(self) -> dict[int, int]:
+        return dict(self._hidden)
+
+    def discover(self, split: int) -> None:
+        if self._hidden.pop(split, None) is not None:
+            self._pool[split] = 0
+
+    # -- readers -------------------------------------------------------------------
+
+    def has(self, reader: TaskId) -> bool:
+        return reader in self._readers
+
+    def ask(self, message: Ask) -> None:
+        """Take a request.  One that comes again is answered again, since the answer was lost."""
+        reader = self._readers[message.task]
+        reader.waits = reader.waits or message.number > reader.asked
+        reader.asked = max(reader.asked, message.number)
+        reader.answered = False
+
+    def confirm(self, task: TaskId, serial: int) -> None:
+        reader = self._readers[task]
+        reader.taken = max(reader.taken, serial)
+
+    def end(self, task: TaskId) -> None:
+        """A reader's input has ended: it has received every assignment."""
+        self.confirm(task, self._readers[task].serial)
+
+    def distribute(self, attempt: AttemptId, holds_back: Callable[[TaskId], bool]) -> list[Effect]:
+        """Assign the free splits to the readers that wait, in order, and answer the readers that must still wait."""
+        effects: list[Effect] = []
+        for task, reader in self._readers.items():
+            if reader.waits and self._pool and not holds_back(task):
+                self._give(reader)
+            if reader.waits and not self._pool and not self._hidden:
+                reader.waits, reader.last = False, True
+                reader.serial += 1
+                reader.answered = False
+            if not reader.answered:
+                reader.answered = True
+                effects.append(self._assign(attempt, task))
+        return effects
+
+    def _give(self, reader: _Reader) -> None:
+        """Assign half of a reader's share of the free splits, so that the fastest reader can ask for more."""
+        share = -(-len(self._pool) // (2 * len(self._readers)))
+        for split in sorted(self._pool)[:share]:
+            reader.given[split] = self._pool.pop(split)
+        reader.waits, reader.answered = False, False
+        reader.serial += 1
+        reader.gave = reader.serial
+
+    def remind(self, attempt: AttemptId) -> list[Effect]:
+        """Send the assignment again to every reader that has not confirmed it."""
+        return [self._assign(attempt, task) for task, reader in self._readers.items() if reader.taken < reader.serial]
+
+    @property
+    def is_confirmed(self) -> bool:
+        return all(reader.taken >= reader.serial for reader in self._readers.values())
+
+    def _assign(self, attempt: AttemptId, task: TaskId) -> Effect:
+        reader = self._readers[task]
+        order = Assign(
+            job=self._job,
+            attempt=attempt,
+            serial=reader.serial,
+            splits=dict(reader.given),
+            answers=reader.asked,
+            more=not reader.last,
+        )
+        return SendToTask(task, order)
+
+
+class Enumerators:
+    """All enumerators of a job, in one attempt; false if it has none."""
+
+    def __init__(
+        self, job: int, graph: JobGraph, config: Config, parts: Parts, restores: CompletedSnapshot | None
+    ) -> None:
+        """Raises Refused for a guarantee without checkpoints, which would keep no state of an enumerator."""
+        before = restores.enumerators if restores is not None else {}
+        self._parts = parts
+        self._retry_us = config.retry_us
+        self._each: dict[str, Enumerator] = {}
+        for spec in graph.operators:
+            if spec.enumerated:
+                readers = dict.fromkeys(task_id(spec.name, subtask) for subtask in range(spec.parallelism))
+                self._each[spec.name] = Enumerator(job, spec, readers, before.get(spec.name))
+        if self._each and not config.rewinds:
+            raise Refused(f"{', '.join(self._each)} has an enumerator, and {config.guarantee} keeps no state of it")
+        self._watches = False
+        self._reminds = False
+
+    def __bool__(self) -> bool:
+        return bool(self._each)
+
+    @property
+    def is_settled(self) -> bool:
+        """A checkpoint can be triggered."""
+        return not self._parts.enumerating.awaits_taking() or all(each.is_settled for each in self._each.values())
+
+    def snapshot(self) -> Cut:
+        return {name: each.snapshot() for name, each in self._each.items()}
+
+    def _of(self, reader: TaskId) -> Enumerator | None:
+        return next((each for each in self._each.values() if each.has(reader)), None)
+
+    # -- messages ------------------------------------------------------------------
+
+    def take_back(self, reader: TaskId, splits: Mapping[int, int]) -> None:
+        each = self._of(reader)
+        if each is not None and splits:
+            each.forget(splits)
+            each.take_back(self._parts.enumerating.taken_back(splits))
+
+    def on_message(self, message: SplitMessage) -> None:
+        each = self._of(message.task)
+        if each is None:
+            return
+        if isinstance(message, Ask):
+            each.ask(message)
+        else:
+            each.confirm(message.task, message.serial)
+
+    def end(self, task: TaskId) -> None:
+        each = self._of(task)
+        if each is not None:
+            each.end(task)
+
+    def on_timer(self, event: TimerFired, attempt: AttemptId) -> list[Effect]:
+        """A split is discovered, or it is time to send unconfirmed assignments again."""
+        name, _, number = event.name.partition(" ")
+        if name == "discover":
+            for each in self._each.values():
+                each.discover(int(number))
+            return []
+        self._reminds = False
+        return [effect for each in self._each.values() for effect in each.remind(attempt)]
+
+    # -- assignments ---------------------------------------------------------------
+
+    def distribute(self, attempt: AttemptId, pending: Collection[Pending]) -> list[Effect]:
+        """The assignments to be sent now, while these checkpoints are pending."""
+        effects: list[Effect] = []
+        if not self._watches:
+            self._watches = True
+            hidden = [one for each in self._each.values() for one in each.still_hidden().items()]
+            effects.extend(SetTimer(f"discover {split}", after_us) for split, after_us in hidden)
+        for each in self._each.values():
+            effects.extend(each.distribute(attempt, lambda reader: self._parts.enumerating.holds_back(pending, reader)))
+        if not self._reminds and not all(each.is_confirmed for each in self._each.values()):
+            self._reminds = True
+            effects.append(SetTimer("assign", self._retry_us))
+        return effects

@@ -1,0 +1,85 @@
+"""What a task reads before it starts: its snapshot or those of another layout, and the log elements they refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..decisions.parts import Parts
+from ..extensions.in_flight import with_rows
+from ..extensions.persistent import referred_to
+from ..extensions.rescale import Gathering, Share
+from ..job.task_spec import TaskSpec
+from ..vocabulary.effects import Effect, Fetch, Load
+from ..vocabulary.errors import expect
+from ..vocabulary.messages import Deploy, Element, Piece
+from ..vocabulary.state import Ref, TaskState
+
+
+class Reading:
+    """The reading of one task; each method returns what to read next, and nothing once `state` is complete."""
+
+    def __init__(self, spec: TaskSpec, parts: Parts) -> None:
+        self._spec = spec
+        self._parts = parts
+        self.state: TaskState | None = None
+        """None: the task starts without a snapshot"""
+        self._gathering: Gathering | None = None
+        """the states of another layout read so far, while there is one"""
+
+    def begin(self, message: Deploy) -> list[Effect]:
+        if message.pieces:
+            unchanged = message.handle is not None or message.state is not None
+            return self._gather(message.pieces, message.senders, unchanged=unchanged)
+        if message.handle is not None:
+            return [Load(message.handle)]
+        return self._complete(message.state)
+
+    def _gather(self, pieces: Sequence[Piece], senders: Sequence[Sequence[Piece]], *, unchanged: bool) -> list[Effect]:
+        """Read the states of all old subtasks one after the other, then take the subtask's share.  In an `unchanged`
+        layout that is its own state, and all items of unions."""
+        spec, part = self._spec, self._parts.redistribution
+        share = Share(
+            subtask=spec.subtask,
+            parallelism=spec.parallelism,
+            key_groups=spec.key_groups,
+            splits=spec.splits,
+            gates=spec.gates,
+            partitioning=spec.partitioning,
+            unchanged=unchanged,
+        )
+        own = pieces[spec.subtask] if unchanged else None
+        self._gathering = Gathering(part.read(pieces, share), share, own, senders)
+        return self._go_on(self._gathering)
+
+    def _go_on(self, gathering: Gathering) -> list[Effect]:
+        handle = gathering.next_handle()
+        if handle is not None:
+            return [Load(handle)]
+        if gathering.refers_to:
+            return self._fetch(gathering.refers_to)
+        self._gathering = None
+        self.state = gathering.state(self._parts.redistribution)
+        return []
+
+    def loaded(self, state: TaskState) -> list[Effect]:
+        """A snapshot has been read."""
+        if self._gathering is None:
+            return self._complete(state)
+        self._gathering.take(state)
+        return self._go_on(self._gathering)
+
+    def fetched(self, elements: Sequence[Sequence[Element]]) -> list[Effect]:
+        """The elements of references have been read."""
+        if self._gathering is None:
+            self.state = with_rows(expect(self.state, TaskState), iter(elements))
+            return []
+        self._gathering.take_referred_to(elements)
+        return self._go_on(self._gathering)
+
+    def _complete(self, state: TaskState | None) -> list[Effect]:
+        self.state = state
+        refs = referred_to([state]) if state is not None else ()
+        return self._fetch(refs) if refs else []
+
+    def _fetch(self, refs: Iterable[Ref]) -> list[Effect]:
+        return [Fetch(tuple(self._parts.persisting.fetched(ref) for ref in refs))]

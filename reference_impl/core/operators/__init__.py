@@ -1,0 +1,1 @@
+"""Operators and what they keep: state, timers, windows, watermarks."""

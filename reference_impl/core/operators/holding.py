@@ -1,0 +1,64 @@
+"""Operators whose state belongs to no key: rows that wait for a full batch, and counts held as a union (OPS-2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from ..vocabulary.messages import Record
+from ..vocabulary.state import Entry, TaskState
+from .operator_state import Item, texts
+from .operators import Count, Operator
+
+ROWS = "rows"
+COUNTS = "counts"
+
+
+class Batch(Operator):
+    """All rows, emitted `size` at a time, the rest at the end of the data; the waiting rows are a list.
+
+    After a resume at fewer subtasks more than `size` may wait: they are emitted with the next row.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self._size = size
+        self._waiting: list[Record] = []
+
+    def apply(self, record: Record, gate: int) -> Iterable[Record]:
+        self._waiting.append(record)
+        return self.on_end() if len(self._waiting) >= self._size else ()
+
+    def on_end(self) -> Iterable[Record]:
+        out, self._waiting = self._waiting, []
+        return out
+
+    def listed(self) -> list[Item]:
+        return texts(ROWS, ((one.key, one.value, one.tag, one.tag2, one.origin, one.ts) for one in self._waiting))
+
+    def resume(self, state: TaskState) -> None:
+        self._waiting = [Record(*msgspec.json.decode(text)) for _, text in state.listed]
+
+    def restore(self, entries: list[Entry]) -> None:
+        self._waiting = []
+
+
+class Tally(Count):
+    """A running count by key, held as a union: each subtask is offered all counts, and keeps those of its own keys."""
+
+    def __init__(self) -> None:
+        super().__init__(tagged=False)
+
+    def describe(self, heap: dict[Any, Any]) -> list[Entry]:
+        return []
+
+    def shared(self) -> list[Item]:
+        return texts(COUNTS, self.heap.items())
+
+    def keeps(self, item: Item) -> bool:
+        return self.place.owns(msgspec.json.decode(item[1])[0])
+
+    def resume(self, state: TaskState) -> None:
+        self.heap = dict(msgspec.json.decode(text) for _, text in state.shared)

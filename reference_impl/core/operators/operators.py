@@ -1,0 +1,253 @@
+"""What operators compute: rows in, rows out, state by key (OPS-1).
+
+An operator is a plain object of one subtask.  It holds its state in a heap of its own.
+At a barrier it hands over a copy that never changes again (copy-on-write in the sense of
+ABS-8), and at a restore it takes one back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..vocabulary.messages import Record
+from ..vocabulary.state import Entry, TaskState
+from .operator_state import Item, Place
+from .timers import Timer, Timers
+
+
+class Operator:
+    """Base: stateless until a subclass says otherwise.
+
+    `heap` is its working state by key.  `describe` turns a heap, its own or a
+    copy, into entries of a snapshot; values in a heap may be mutable (the rows
+    of a join are), so a snapshot needs a copy of them too.
+    """
+
+    keyed = False
+    holds_back = False
+    """it emits one row at a time: the task holds the others back for its mailbox"""
+    clocked = False
+    """it uses processing time: its task gets a tick before each record, and when a timer is due"""
+    function = ""
+    """the name of the user function, if it is one"""
+    rolling = False
+    """each row of a key replaces the one before it: a batch emits only the last one (FIN-6)"""
+
+    def __init__(self) -> None:
+        self.heap: dict[Any, Any] = {}
+        self.timers = Timers()
+        self.alarms = Timers()
+        """timers in processing time"""
+        self.place = Place()
+        """which subtask it is; its task sets it"""
+
+    def apply(self, record: Record, gate: int) -> Iterable[Record]:
+        """The rows that a record of input `gate` yields, in order."""
+        return (record,)
+
+    def on_watermark(self, time: int, due: Iterable[Timer]) -> Iterable[Record]:
+        """The rows that the task's watermark, now at `time`, yields; `due` are the timers that it has reached."""
+        return ()
+
+    def on_clock(self, now: int, due: Iterable[Timer]) -> Iterable[Record]:
+        """The rows that the clock, now at `now`, yields; `due` are the processing-time timers that it has reached."""
+        return ()
+
+    def on_end(self) -> Iterable[Record]:
+        """The rows that the end of the data yields, sent before the end is sent downstream."""
+        return ()
+
+    def describe(self, heap: dict[Any, Any]) -> list[Entry]:
+        return []
+
+    def listed(self) -> list[Item]:
+        """The items that it holds in lists."""
+        return []
+
+    def shared(self) -> list[Item]:
+        """The items that this subtask adds to unions."""
+        return []
+
+    def broadcast(self) -> list[Item]:
+        """The items of broadcast state: at a consistent cut the same in every subtask."""
+        return []
+
+    def keeps(self, item: Item) -> bool:
+        """Whether this subtask keeps an item of a union."""
+        return True
+
+    def lineage(self) -> list[tuple[int, int]]:
+        """Of a window operator: (end, origin) of each entry, which entries themselves do not hold."""
+        return []
+
+    def held(self) -> list[tuple[int | None, str, str]]:
+        """Of a user function: (key, name, JSON) of what it holds."""
+        return []
+
+    def declared(self) -> dict[str, str]:
+        """Of a user function: the kind and type of each state that it declares."""
+        return {}
+
+    def resume(self, state: TaskState) -> None:
+        """Take over a task's restored state."""
+        self.restore(state.entries)
+
+    def restore(self, entries: list[Entry]) -> None:
+        """Replace the state by this one."""
+        self.heap = {}
+
+
+class Map(Operator):
+    """One row for one; `function` gives the new key and value."""
+
+    def __init__(self, function: Callable[[int | None, int | None], tuple[int | None, int | None]]) -> None:
+        super().__init__()
+        self._function = function
+
+    def apply(self, record: Record, gate: int) -> Iterable[Record]:
+        key, value = self._function(record.key, record.value)
+        return (Record(key, value, record.tag, record.tag2, record.origin, record.ts),)
+
+
+class Filter(Operator):
+    """The rows whose value the predicate accepts."""
+
+    def __init__(self, predicate: Callable[[int | None], bool]) -> None:
+        super().__init__()
+        self._predicate = predicate
+
+    def apply(self, record: Record, gate: int) -> Iterable[Record]:
+        return (record,) if self._predicate(record.value) else ()
+
+
+class FlatMap(Operator):
+    """Any number of rows for one: `function` gives their values."""
+
+    holds_back = True
+
+    def __init__(self, function: Callable[[int | None], Iterable[int]]) -> None:
+        super().__init__()
+        self._function = function
+
+    def apply(self, record: Record, gate: int) -> Iterable[Record]:
+        return tuple(
+            Record(record.key, value, record.tag, record.tag2, record.origin + copy, record.ts)
+            for copy, value in enumerate(self._function(record.value))
+        )
+
+
+class Union(Operator):
+    """All rows of all inputs."""
+
+
+class Count(Operator):
+    """A running count by key; tagged rows keep the tags of the record that was counted."""
+
+    keyed = True
+
+    def __init__(self, tagged: bool) -> None:
+        super().__init__()
+        self._tagged = tagged
+        self.rolling = not tagged
+
+    def apply(self, record: Record, gate: int) -> Iterable[Record]:
+        count = self.heap.get(record.key, 0) + 1
+        self.heap[record.key] = count
+        if self._tagged:
+            return (Record(record.key, count, record.tag, record.tag2, record.origin, record.ts),)
+        return (Record(record.key, count, 0, 0, record.origin, record.ts),)
+
+    def describe(self, heap: dict[Any, Any]) -> list[Entry]:
+        return [(0, key, count, 0) for key, count in heap.items()]
+
+    def restore(self, entries: list[Entry]) -> None:
+        self.heap = {key: count for _, key, count, _ in entries}
+
+
+class Sum(Operator):
+    """A running sum of values, and of tags, by key; NULL until the first value that is not NULL."""
+
+    keyed = True
+    rolling = True
+
+    def apply(self, record: Record, gate: int) -> Iterable[Record]:
+        total, tags = self.heap.get(record.key, (None, 0))
+        if record.value is not None:
+            total = record.value + (total or 0)
+        tags += record.tag
+        self.heap[record.key] = total, tags
+        return (Record(record.key, total, tags, 0, record.origin, record.ts),)
+
+    def describe(self, heap: dict[Any, Any]) -> list[Entry]:
+        return [(0, key, total, tags) for key, (total, tags) in heap.items()]
+
+    def restore(self, entries: list[Entry]) -> None:
+        self.heap = {key: (total, tags) for _, key, total, tags in entries}
+
+
+class Greater(Operator):
+    """The stateful example of the course on consistent snapshots: emit a value greater than the one before it."""
+
+    keyed = True
+
+    def apply(self, record: Record, gate: int) -> Iterable[Record]:
+        before = self.heap.get(record.key)
+        self.heap[record.key] = record.value
+        if before is None or (record.value is not None and record.value > before):
+            return (record,)
+        return ()
+
+    def describe(self, heap: dict[Any, Any]) -> list[Entry]:
+        return [(0, key, last, 0) for key, last in heap.items()]
+
+    def restore(self, entries: list[Entry]) -> None:
+        self.heap = {key: last for _, key, last, _ in entries}
+
+
+class Dedup(Operator):
+    """The first row of each key; all keys seen are recorded (the course on consistent snapshots)."""
+
+    keyed = True
+
+    def __init__(self, keys_only: bool) -> None:
+        super().__init__()
+        self._keys_only = keys_only
+
+    def apply(self, record: Record, gate: int) -> Iterable[Record]:
+        if record.key in self.heap:
+            return ()
+        self.heap[record.key] = None
+        return (Record(record.key, 0, 0, 0, record.origin, record.ts) if self._keys_only else record,)
+
+    def describe(self, heap: dict[Any, Any]) -> list[Entry]:
+        return [(0, key, 0, 0) for key in heap]
+
+    def restore(self, entries: list[Entry]) -> None:
+        self.heap = {key: None for _, key, _, _ in entries}
+
+
+class Join(Operator):
+    """Every pair of a left and a right row with the same key, once; NULL matches nothing.
+
+    Its heap holds a list of (value, tag) by (side, key); the lists grow in place.
+    """
+
+    keyed = True
+
+    def apply(self, record: Record, gate: int) -> Iterable[Record]:
+        if record.key is None:
+            return ()
+        self.heap.setdefault((gate, record.key), []).append((record.value, record.tag))
+        others = self.heap.get((1 - gate, record.key), ())
+        if gate == 0:
+            return [Record(record.key, record.value, record.tag, tag, record.origin, record.ts) for _, tag in others]
+        return [Record(record.key, value, tag, record.tag, record.origin, record.ts) for value, tag in others]
+
+    def describe(self, heap: dict[Any, Any]) -> list[Entry]:
+        return [(side, key, value, tag) for (side, key), rows in heap.items() for value, tag in rows]
+
+    def restore(self, entries: list[Entry]) -> None:
+        self.heap = {}
+        for side, key, value, tag in entries:
+            self.heap.setdefault((side, key), []).append((value, tag))

@@ -1,0 +1,1 @@
+"""The protocol of the papers: alignment, tasks, sources, two-phase commit, the coordinator, checkpoints."""

@@ -1,0 +1,386 @@
+"""Barrier alignment: when a task with several inputs takes its snapshot.
+
+Aligned, as in Flink's first description of its checkpoints: a channel that delivered
+barrier n is blocked until the last channel has delivered barrier n too.  Then the task
+takes its snapshot, sends barrier n on, and takes the records that waited before new
+ones (ABS-2).  `TABLE` holds all transitions: for a state and a signal it names the
+move.  A pair that is not in the table is a bug, and raises.
+
+The states are types.  `Flowing` remembers the last checkpoint that was begun or
+given up here, so that its late barriers change nothing.  It also remembers the
+checkpoints that the coordinator aborted before the task saw a barrier of them: the
+task must still send a cancel barrier for each, or the tasks downstream would wait
+for ever.
+
+At-least-once blocks no channel (ABS-7).  `Counting` only counts barriers, for several
+checkpoints at a time, and records overtake each other around the cut.
+
+Unaligned (FLIP-76): the task takes its snapshot at the first barrier that overtakes,
+and does not wait for the other channels.  What these deliver before their barrier is
+recorded (`in_flight`).  An alignment under way becomes unaligned when its alignment
+timeout is over.
+
+A channel whose sender has finished counts as having delivered every barrier
+(FIN-1; FLIP-147).  When all senders of a task have finished, the coordinator triggers
+the checkpoint at the task, as it does at a source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from ..vocabulary.errors import ProtocolViolated, expect
+from ..vocabulary.ids import CheckpointId
+
+Channels = tuple[int, ...]
+
+
+class Flowing(msgspec.Struct, frozen=True):
+    """No checkpoint is being aligned."""
+
+    last: CheckpointId
+    aborted: tuple[CheckpointId, ...] = ()
+
+
+class Aligning(msgspec.Struct, frozen=True):
+    """`arrived` have delivered the barrier of `checkpoint`, the others have not."""
+
+    last: CheckpointId
+    checkpoint: CheckpointId
+    arrived: Channels
+    aborted: tuple[CheckpointId, ...] = ()
+
+
+class Counting(msgspec.Struct, frozen=True):
+    """At-least-once: which channels delivered each pending barrier, oldest first."""
+
+    last: CheckpointId
+    pending: tuple[tuple[CheckpointId, Channels], ...] = ()
+    aborted: tuple[CheckpointId, ...] = ()
+    given_up: tuple[CheckpointId, ...] = ()
+    """higher than `last`; older pending checkpoints can still complete"""
+
+
+State = Flowing | Aligning | Counting
+Transition = tuple[type, type, str]
+"""a key of `TABLE`"""
+
+
+class BarrierCame(msgspec.Struct, frozen=True):
+    checkpoint: CheckpointId
+    channel: int
+
+
+class OvertakingCame(msgspec.Struct, frozen=True):
+    """A barrier overtook the elements before it."""
+
+    checkpoint: CheckpointId
+    channel: int
+
+
+class WaitedEnough(msgspec.Struct, frozen=True):
+    """The alignment timeout of the checkpoint is over."""
+
+    checkpoint: CheckpointId
+
+
+class CancelCame(msgspec.Struct, frozen=True):
+    """A cancel barrier: a task upstream gave the checkpoint up."""
+
+    checkpoint: CheckpointId
+    channel: int
+
+
+class AbortCame(msgspec.Struct, frozen=True):
+    """The coordinator gave the checkpoint up."""
+
+    checkpoint: CheckpointId
+
+
+class TriggerCame(msgspec.Struct, frozen=True):
+    """The coordinator starts the checkpoint at this task, since all its senders have finished."""
+
+    checkpoint: CheckpointId
+
+
+class PartitionEnded(msgspec.Struct, frozen=True):
+    """The channel's sender has finished; the channel is not among `inputs` any more."""
+
+    channel: int
+
+
+OfCheckpoint = BarrierCame | OvertakingCame | WaitedEnough | CancelCame | AbortCame | TriggerCame
+Signal = OfCheckpoint | PartitionEnded
+
+
+class BlockChannel(msgspec.Struct, frozen=True):
+    """Take no more elements from the channel."""
+
+    channel: int
+
+
+class UnblockChannels(msgspec.Struct, frozen=True):
+    """Take elements from these channels again."""
+
+    channels: Channels
+
+
+class Begin(msgspec.Struct, frozen=True):
+    """Take the snapshot now and send the barrier on.
+
+    None in `delivered`: every channel has delivered the barrier.  Otherwise the snapshot is unaligned, and
+    `delivered` are the channels whose barrier came in its turn.
+    """
+
+    checkpoint: CheckpointId
+    delivered: Channels | None = None
+
+
+class GiveUp(msgspec.Struct, frozen=True):
+    """Send a cancel barrier on; with `declined` also report it to the coordinator, which does not know yet."""
+
+    checkpoint: CheckpointId
+    declined: bool
+
+
+Action = BlockChannel | UnblockChannels | Begin | GiveUp
+
+
+class Alignment:
+    """The decisions around a barrier; `inputs` is the number of channels that have not ended."""
+
+    reached = False
+
+    def __init__(self) -> None:
+        self.taken: dict[Transition, int] = {}
+        """how often each transition was taken, by all tasks of a run; no decision depends on it"""
+
+    def initial(self, blocking: bool, last: CheckpointId) -> State:
+        return Flowing(last) if blocking else Counting(last)
+
+    def step(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+        """The state after the signal, and the actions, in order."""
+        relation = "" if isinstance(signal, PartitionEnded) else self.relation(state, signal.checkpoint)
+        transition = (type(state), type(signal), relation)
+        move = TABLE.get(transition)
+        if move is None:
+            raise ProtocolViolated(f"no transition for {state} at {signal}")
+        self.taken[transition] = self.taken.get(transition, 0) + 1
+        return move(self, state, signal, inputs)
+
+    def relation(self, state: State, checkpoint: CheckpointId) -> str:
+        """The relation of a signal's checkpoint to the state (see `TABLE`)."""
+        if isinstance(state, Aligning) and checkpoint == state.checkpoint:
+            return "current"
+        if self.is_obsolete(state, checkpoint):
+            return "obsolete"
+        return "aborted" if checkpoint in state.aborted else "new"
+
+    def is_obsolete(self, state: State, checkpoint: CheckpointId) -> bool:
+        """The checkpoint was begun or given up here: late signals of it change nothing."""
+        if isinstance(state, Counting) and checkpoint in state.given_up:
+            return True
+        begun = state.checkpoint if isinstance(state, Aligning) else state.last
+        return checkpoint <= begun
+
+    def skip(self, checkpoint: CheckpointId) -> list[Action]:
+        """The task takes no part in an aborted checkpoint, and sends a cancel barrier downstream."""
+        return [GiveUp(checkpoint, declined=False)]
+
+    # -- the moves -----------------------------------------------------------------
+
+    def ignore(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
+        return state, []
+
+    def first_barrier(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+        signal = expect(signal, BarrierCame)
+        checkpoint = signal.checkpoint
+        if inputs == 1:
+            return Flowing(checkpoint, _after(state.aborted, checkpoint)), [Begin(checkpoint)]
+        aligning = Aligning(state.last, checkpoint, (signal.channel,), state.aborted)
+        return aligning, [BlockChannel(signal.channel)]
+
+    def next_barrier(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+        state = expect(state, Aligning)
+        signal = expect(signal, BarrierCame)
+        arrived = (*state.arrived, signal.channel)
+        if len(arrived) < inputs:
+            return msgspec.structs.replace(state, arrived=arrived), [BlockChannel(signal.channel)]
+        rest = _after(state.aborted, state.checkpoint)
+        return Flowing(state.checkpoint, rest), [Begin(state.checkpoint), UnblockChannels(state.arrived)]
+
+    def newer_barrier(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+        """A channel is past the current barrier without having delivered it: the current checkpoint cannot complete."""
+        state = expect(state, Aligning)
+        flowing, actions = self.give_up(state, signal, inputs)
+        then, more = self.step(flowing, signal, inputs)
+        return then, actions + more
+
+    def overtake(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+        """The snapshot is taken at the first barrier, without waiting for other channels."""
+        return self._past(state, signal.checkpoint), [Begin(signal.checkpoint, ())]
+
+    def go_unaligned(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+        """The alignment goes on unaligned."""
+        state = expect(state, Aligning)
+        return self._past(state, state.checkpoint), [
+            Begin(state.checkpoint, state.arrived),
+            UnblockChannels(state.arrived),
+        ]
+
+    def give_up(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+        state = expect(state, Aligning)
+        known = isinstance(signal, AbortCame)
+        flowing = Flowing(state.checkpoint, _after(state.aborted, state.checkpoint))
+        return flowing, [GiveUp(state.checkpoint, declined=not known), UnblockChannels(state.arrived)]
+
+    def pass_cancel(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+        return self._past(state, signal.checkpoint), [GiveUp(signal.checkpoint, declined=True)]
+
+    def newer_cancel(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+        state = expect(state, Aligning)
+        flowing, actions = self.give_up(state, signal, inputs)
+        then, more = self.step(flowing, signal, inputs)
+        return then, actions + more
+
+    def remember(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+        """The checkpoint was aborted before its barrier came: the barrier, or a cancel barrier, is still to come."""
+        return msgspec.structs.replace(state, aborted=tuple(sorted((*state.aborted, signal.checkpoint)))), []
+
+    def skip_aborted(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+        """The first barrier (or cancel) of a checkpoint that was aborted before it."""
+        if isinstance(state, Counting):
+            return self._without(state, signal.checkpoint), self.skip(signal.checkpoint)
+        if isinstance(state, Aligning):
+            flowing, actions = self.give_up(state, signal, inputs)
+            return self._past(flowing, signal.checkpoint), actions + self.skip(signal.checkpoint)
+        return self._past(state, signal.checkpoint), self.skip(signal.checkpoint)
+
+    def count(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+        state, signal = expect(state, Counting), expect(signal, BarrierCame)
+        delivered = dict(state.pending)
+        delivered[signal.checkpoint] = (*delivered.get(signal.checkpoint, ()), signal.channel)
+        if len(delivered[signal.checkpoint]) < inputs:
+            return msgspec.structs.replace(state, pending=tuple(sorted(delivered.items()))), []
+        return self._past(state, signal.checkpoint), [Begin(signal.checkpoint)]
+
+    def begin(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+        """All channels have ended: the trigger stands for the barriers of all of them."""
+        checkpoint = expect(signal, TriggerCame).checkpoint
+        return self._past(state, checkpoint), [Begin(checkpoint)]
+
+    def end_aligned(self, state: State, signal: PartitionEnded, inputs: int) -> tuple[State, list[Action]]:
+        """The channel that ended may have been the last whose barrier was missing."""
+        state = expect(state, Aligning)
+        if len(state.arrived) < inputs:
+            return state, []
+        rest = _after(state.aborted, state.checkpoint)
+        return Flowing(state.checkpoint, rest), [Begin(state.checkpoint), UnblockChannels(state.arrived)]
+
+    def end_counted(self, state: State, signal: PartitionEnded, inputs: int) -> tuple[State, list[Action]]:
+        """No pending checkpoint waits for the channel that ended."""
+        counting, ended = expect(state, Counting), signal.channel
+        pending = tuple(
+            (checkpoint, tuple(channel for channel in delivered if channel != ended))
+            for checkpoint, delivered in counting.pending
+        )
+        after: State = msgspec.structs.replace(counting, pending=pending)
+        actions: list[Action] = []
+        for checkpoint, delivered in pending:
+            if len(delivered) == inputs:
+                after = self._past(after, checkpoint)
+                actions.append(Begin(checkpoint))
+        return after, actions
+
+    def drop_count(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+        """Give one checkpoint up, and go on counting for older ones."""
+        state = expect(state, Counting)
+        known = isinstance(signal, AbortCame)
+        if known and signal.checkpoint not in dict(state.pending):
+            return self.remember(state, signal, inputs)
+        return self._without(state, signal.checkpoint), [GiveUp(signal.checkpoint, declined=not known)]
+
+    @staticmethod
+    def _without(state: Counting, checkpoint: CheckpointId) -> Counting:
+        return Counting(
+            state.last,
+            tuple(item for item in state.pending if item[0] != checkpoint),
+            tuple(aborted for aborted in state.aborted if aborted != checkpoint),
+            (*state.given_up, checkpoint),
+        )
+
+    @staticmethod
+    def _past(state: State, checkpoint: CheckpointId) -> State:
+        """The state when all checkpoints up to this one are begun or given up."""
+        rest = _after(state.aborted, checkpoint)
+        if isinstance(state, Counting):
+            pending = tuple(item for item in state.pending if item[0] > checkpoint)
+            return Counting(checkpoint, pending, rest, _after(state.given_up, checkpoint))
+        return Flowing(checkpoint, rest)
+
+
+def _after(checkpoints: tuple[CheckpointId, ...], last: CheckpointId) -> tuple[CheckpointId, ...]:
+    return tuple(checkpoint for checkpoint in checkpoints if checkpoint > last)
+
+
+TABLE: dict[Transition, Callable[[Alignment, State, Any, int], tuple[State, list[Action]]]] = {
+    (Flowing, BarrierCame, "new"): Alignment.first_barrier,
+    (Flowing, BarrierCame, "aborted"): Alignment.skip_aborted,
+    (Flowing, BarrierCame, "obsolete"): Alignment.ignore,
+    (Flowing, OvertakingCame, "new"): Alignment.overtake,
+    (Flowing, OvertakingCame, "aborted"): Alignment.skip_aborted,
+    (Flowing, OvertakingCame, "obsolete"): Alignment.ignore,
+    (Flowing, WaitedEnough, "obsolete"): Alignment.ignore,
+    (Flowing, CancelCame, "new"): Alignment.pass_cancel,
+    (Flowing, CancelCame, "aborted"): Alignment.skip_aborted,
+    (Flowing, CancelCame, "obsolete"): Alignment.ignore,
+    (Flowing, AbortCame, "new"): Alignment.remember,
+    (Flowing, AbortCame, "aborted"): Alignment.ignore,
+    (Flowing, AbortCame, "obsolete"): Alignment.ignore,
+    (Aligning, BarrierCame, "current"): Alignment.next_barrier,
+    (Aligning, BarrierCame, "new"): Alignment.newer_barrier,
+    (Aligning, BarrierCame, "aborted"): Alignment.skip_aborted,
+    (Aligning, BarrierCame, "obsolete"): Alignment.ignore,
+    (Aligning, OvertakingCame, "current"): Alignment.go_unaligned,
+    (Aligning, OvertakingCame, "new"): Alignment.newer_barrier,
+    (Aligning, OvertakingCame, "aborted"): Alignment.skip_aborted,
+    (Aligning, OvertakingCame, "obsolete"): Alignment.ignore,
+    (Aligning, WaitedEnough, "current"): Alignment.go_unaligned,
+    (Aligning, WaitedEnough, "obsolete"): Alignment.ignore,
+    (Aligning, CancelCame, "current"): Alignment.give_up,
+    (Aligning, CancelCame, "new"): Alignment.newer_cancel,
+    (Aligning, CancelCame, "aborted"): Alignment.skip_aborted,
+    (Aligning, CancelCame, "obsolete"): Alignment.ignore,
+    (Aligning, AbortCame, "current"): Alignment.give_up,
+    (Aligning, AbortCame, "new"): Alignment.remember,
+    (Aligning, AbortCame, "aborted"): Alignment.ignore,
+    (Aligning, AbortCame, "obsolete"): Alignment.ignore,
+    (Counting, BarrierCame, "new"): Alignment.count,
+    (Counting, BarrierCame, "aborted"): Alignment.skip_aborted,
+    (Counting, BarrierCame, "obsolete"): Alignment.ignore,
+    (Counting, CancelCame, "new"): Alignment.drop_count,
+    (Counting, CancelCame, "aborted"): Alignment.skip_aborted,
+    (Counting, CancelCame, "obsolete"): Alignment.ignore,
+    (Counting, AbortCame, "new"): Alignment.drop_count,
+    (Counting, AbortCame, "aborted"): Alignment.ignore,
+    (Counting, AbortCame, "obsolete"): Alignment.ignore,
+    (Flowing, TriggerCame, "new"): Alignment.begin,
+    (Flowing, TriggerCame, "aborted"): Alignment.skip_aborted,
+    (Flowing, TriggerCame, "obsolete"): Alignment.ignore,
+    (Counting, TriggerCame, "new"): Alignment.begin,
+    (Counting, TriggerCame, "aborted"): Alignment.skip_aborted,
+    (Counting, TriggerCame, "obsolete"): Alignment.ignore,
+    (Flowing, PartitionEnded, ""): Alignment.ignore,
+    (Aligning, PartitionEnded, ""): Alignment.end_aligned,
+    (Counting, PartitionEnded, ""): Alignment.end_counted,
+}
+"""(state, signal, relation of the signal's checkpoint to the state) → move.
+
+Relations: the signal's checkpoint is `current` (being aligned), `obsolete` (begun or
+given up here), `aborted` (by the coordinator, before its barrier came), or `new`
+(none of these).  The end of a channel has no relation.  The coordinator never
+triggers a task amid an alignment: a channel that the task waits for has not ended.
+"""

@@ -1,0 +1,262 @@
+"""A source: it reads rewindable splits, and starts each checkpoint in its stream (ABS-1).
+
+A position is the next offset to read.  Flink's first description of its checkpointing
+says both "the last record's offset" and "start fetching from S_k".  Read literally, that
+repeats one record of each partition, so a snapshot here holds the first offset *not* read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from ..decisions.parts import Parts
+from ..extensions.local_recovery import called_off
+from ..job.config import Config
+from ..job.topology import EventTime
+from ..operators.watermarks import SplitTimes
+from ..vocabulary.effects import Advanced, Effect, Fail, LoadPositions, Rest, SavePosition, SetTimer, Trim
+from ..vocabulary.events import Event, Poll, PositionsLoaded, TimerFired
+from ..vocabulary.ids import CheckpointId
+from ..vocabulary.messages import Abort, CancelBarrier, Complete, Deploy, Idle, Record, Trigger, Watermark
+from ..vocabulary.state import TaskState
+from .task import NO_CHECKPOINT, Task, TaskSpec
+
+OFFSET_BITS = 32
+COPY_BITS = 8
+
+
+def place_of(origin: int) -> tuple[int, int]:
+    """The split and offset of the input record with this origin."""
+    return origin >> (OFFSET_BITS + COPY_BITS), origin >> COPY_BITS & ((1 << OFFSET_BITS) - 1)
+
+
+class SplitLog(msgspec.Struct, frozen=True, kw_only=True):
+    """A rewindable log of (key, value, tag), and the event time of each record, if the input has any; records
+    before offset `begins` have been discarded."""
+
+    split: int
+    records: Sequence[tuple[int | None, int | None, int]]
+    times: Sequence[int] = ()
+    begins: int = 0
+
+
+class SourceTask(Task):
+    """Reads its splits in turn, one record a poll."""
+
+    def __init__(
+        self,
+        spec: TaskSpec,
+        config: Config,
+        parts: Parts,
+        logs: Sequence[SplitLog],
+        bounded: bool = True,
+        event_time: EventTime | None = None,
+    ) -> None:
+        """`bounded` and `event_time` are properties of the whole input: a subtask may have no split of it."""
+        super().__init__(spec, config, parts)
+        self._bounded = bounded
+        self._rewinds = config.rewinds
+        self._logs = tuple(logs)
+        self.positions = {log.split: 0 for log in logs}
+        self._next_log = 0
+        self._last = NO_CHECKPOINT
+        self._aborted: tuple[CheckpointId, ...] = ()
+        self._suspended = False
+        self._event_time = event_time
+        self._times = SplitTimes([log.split for log in logs], event_time.delay if event_time else 0)
+        self._timer_set = False
+        self._cuts: dict[CheckpointId, dict[int, int]] = {}
+        """by checkpoint that may still be restored: the positions"""
+        self._handlers[Poll] = self.on_poll
+        self._handlers[PositionsLoaded] = self._on_positions
+
+    # -- reading -------------------------------------------------------------------
+
+    def on_poll(self, event: Event) -> list[Effect]:
+        if self._suspended or not self.running:
+            return []
+        for _ in self._logs:
+            log = self._logs[self._next_log]
+            self._next_log = (self._next_log + 1) % len(self._logs)
+            if self.positions[log.split] < len(log.records):
+                return self._read(log)
+        return [*self.end_of_splits(), Rest()]
+
+    def _read(self, log: SplitLog) -> list[Effect]:
+        offset = self.positions[log.split]
+        self.positions[log.split] = offset + 1
+        key, value, tag = log.records[offset]
+        origin = (log.split << OFFSET_BITS | offset) << COPY_BITS
+        if self._event_time is None:
+            effects = self.emit((Record(key, value, tag, 0, origin),))
+        else:
+            effects = self.emit((Record(key, value, tag, 0, origin, log.times[offset]),))
+            effects.extend(self._read_at(log, log.times[offset]))
+        if self._rewinds:
+            return effects
+        return [SavePosition(log.split, offset + 1, tuple(effects))]
+
+    def end_of_splits(self) -> list[Effect]:
+        """Every split is read to its end, which ends a bounded input, but not an unbounded one."""
+        if self.input_ended or not self._bounded:
+            return []
+        return self.end_input()
+
+    def end_input(self) -> list[Effect]:
+        end = self._advance_to(self.parts.watermarks.at_end(self._times.time)) if self._event_time else []
+        return [*end, *super().end_input()]
+
+    # -- event time ----------------------------------------------------------------
+
+    def _read_at(self, log: SplitLog, time: int) -> list[Effect]:
+        was_idle = bool(self._times.idle)
+        self._times.read(log.split, time)
+        self.parts.watermarks.of_read(self._times, log.split)
+        awake = self.broadcast(Watermark(self._times.time)) if was_idle else []
+        return [*self._watch(), *awake, *self._advance()]
+
+    def _unread(self) -> list[int]:
+        """The splits that hold the watermark back; a bounded split that is read to its end does not."""
+        return [log.split for log in self._logs if not self._bounded or self.positions[log.split] < len(log.records)]
+
+    def _advance(self) -> list[Effect]:
+        unread = self._unread()
+        if not unread and self._bounded:
+            return self._advance_to(self.parts.watermarks.at_end(self._times.time))
+        waited_for = [split for split in unread if split not in self._times.idle]
+        if not waited_for:
+            return self.broadcast(Idle())
+        return self._advance_to(min(self._times.of(waited_for)))
+
+    def _advance_to(self, time: int) -> list[Effect]:
+        if time <= self._times.time:
+            return []
+        self._times.time = time
+        return [Advanced(time), *self.broadcast(Watermark(time))]
+
+    def _watch(self) -> list[Effect]:
+        """Set the idle timeout, unless it is set already."""
+        idle_after_us = self._event_time.idle_after_us if self._event_time else 0
+        if not idle_after_us or self._timer_set:
+            return []
+        self._timer_set = True
+        return [SetTimer("idle", idle_after_us)]
+
+    def on_timer(self, event: TimerFired) -> list[Effect]:
+        if event.name != "idle" or self.input_ended:
+            return super().on_timer(event)
+        self._timer_set = False
+        if self._suspended:
+            return []  # a watermark behind the savepoint of a stop would emit windows that the savepoint holds
+        unread = self._unread()
+        self._times.rest(unread)
+        again = self._watch() if len(self._times.idle) < len(unread) else []
+        return [*self._advance(), *again]
+
+    def opened(self) -> list[Effect]:
+        effects = super().opened()
+        if self._event_time is None:
+            return effects
+        if self._logs and self._unread():
+            # The tasks downstream may be rescaled: they begin with the least watermark of the old tasks.
+            advance = self._advance() if self.deployed and self._restoring.pieces else []
+            return [*effects, *self._watch(), *advance]
+        # Nothing is to be read.  Tasks downstream would wait without end for the watermark of an unbounded input.
+        return [*effects, *self._advance()]
+
+    # -- restoring -----------------------------------------------------------------
+
+    def _on_positions(self, event: PositionsLoaded) -> list[Effect]:
+        self._take_positions(event.positions)
+        return self.opened()
+
+    def restore(self, state: TaskState | None) -> list[Effect]:
+        if not self._rewinds:
+            return [LoadPositions()]
+        wanted = state.positions if state is not None else {}
+        for log in self._logs:
+            if wanted.get(log.split, 0) < log.begins:
+                return [Fail(self._discarded(log, wanted.get(log.split, 0)))]
+        return super().restore(state)
+
+    def _discarded(self, log: SplitLog, wanted: int) -> str:
+        checkpoint = self._restoring.checkpoint
+        what = f"checkpoint {checkpoint} needs" if checkpoint is not None else "a new job needs"
+        return f"split {log.split} has been discarded up to record {log.begins}, and {what} record {wanted}"
+
+    def take_over(self, state: TaskState) -> None:
+        self._take_positions(state.positions)
+        self._next_log = state.turn % len(self._logs) if self._logs else 0
+        self._times.restore(state.watermark, state.maxima, state.idle)
+        if self._restoring.checkpoint is not None:
+            self._cuts[self._restoring.checkpoint] = dict(self.positions)
+
+    def _take_positions(self, positions: Mapping[int, int]) -> None:
+        start = self.parts.start_position
+        for log in self._logs:
+            self.positions[log.split] = start.position(log.split, positions.get(log.split, 0), len(log.records))
+
+    def _on_deploy(self, message: Deploy) -> list[Effect]:
+        self._suspended = self._suspended or message.suspended
+        if self.deployed or message.given_up is None:
+            return super()._on_deploy(message)
+        self._last = message.given_up
+        cancels = [effect for one in called_off(message) for effect in self.broadcast(one)]
+        return [*cancels, *super()._on_deploy(message)]
+
+    def stay_finished(self) -> list[Effect]:
+        return [Rest(), *super().stay_finished()]
+
+    def fixed_state(self) -> TaskState:
+        state = super().fixed_state()
+        state.positions = dict(self.positions)
+        state.turn = self._next_log
+        if self._event_time is not None:
+            state.watermark = self._times.time
+            state.maxima = self.parts.watermarks.of_splits(self._times)
+            state.idle = list(self._times.idle)
+        return state
+
+    # -- checkpoints ---------------------------------------------------------------
+
+    def on_trigger(self, message: Trigger) -> list[Effect]:
+        """Take the checkpoint here, unless it is over already."""
+        checkpoint = message.checkpoint
+        if not self.running or checkpoint <= self._last:
+            return []
+        if checkpoint in self._aborted:
+            self._last = checkpoint
+            return self.broadcast(CancelBarrier(checkpoint))
+        self._last = checkpoint
+        self._aborted = tuple(aborted for aborted in self._aborted if aborted > checkpoint)
+        ends = message.ending != "" and self.parts.ending.ends_input(message.ending)
+        self._suspended = self._suspended or message.ending != ""
+        self.alignment_timeouts_us[checkpoint] = message.alignment_timeout_us
+        self.begin_in_flight(checkpoint, ())
+        if self.config.drains_late:
+            return [*self.parts.source_cut.cut(self, checkpoint), *self._end_now(ends)]
+        return [*self._end_now(ends), *self.parts.source_cut.cut(self, checkpoint)]
+
+    def _end_now(self, ends: bool) -> list[Effect]:
+        return self.end_input() if ends and not self.input_ended else []
+
+    def record(self, checkpoint: CheckpointId) -> list[Effect]:
+        if self.config.trims_logs:
+            self._cuts[checkpoint] = dict(self.positions)
+        return super().record(checkpoint)
+
+    def on_complete(self, message: Complete) -> list[Effect]:
+        """Let the log discard records that no snapshot needs; the positions of an unknown checkpoint discard none."""
+        oldest = self.parts.trimming.up_to(message) if self.config.trims_logs else None
+        if oldest is None or oldest not in self._cuts:
+            return []
+        self._cuts = {checkpoint: cut for checkpoint, cut in self._cuts.items() if checkpoint >= oldest}
+        return [Trim(split, offset) for split, offset in self._cuts[oldest].items()]
+
+    def on_abort(self, message: Abort) -> list[Effect]:
+        """The checkpoint was aborted before its trigger came; the trigger is ignored if it still comes."""
+        if message.checkpoint > self._last and message.checkpoint not in self._aborted:
+            self._aborted = (*self._aborted, message.checkpoint)
+        return []

@@ -1,0 +1,1 @@
+"""What the engine's machines say to each other and to their drivers: ids, messages, events, effects, states."""
