@@ -60,6 +60,12 @@ def _profile(options: argparse.Namespace) -> list[Figure]:
     return verified.figures_of_one_worker()
 
 
+def _hunts(options: argparse.Namespace) -> list[Figure]:
+    import verified
+
+    return verified.figures_of_hunts()
+
+
 def _processes(options: argparse.Namespace) -> list[Figure]:
     import processes
 
@@ -78,6 +84,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], list[Figure]]] = {
     "check": _check,
     "skew": _skew,
     "profile": _profile,
+    "hunts": _hunts,
     "processes": _processes,
     "spread": _spread,
 }

@@ -15,10 +15,12 @@ from typing import Any
 
 from cutproof.harness.search.outcome import ScenarioOutcome
 from cutproof.harness.search.worker import Chunk, Plan, Worker
-from measure import Figure, figure
+from measure import Figure, figure, rate
+from simulator import heapq_loop
 
 MAIN = "import sys; from cutproof.harness.cli import main; sys.exit(main())"
 ROUNDS = 3
+HUNTS = 5
 PROFILED_SCENARIOS = 300
 TOP = 25
 
@@ -35,18 +37,31 @@ def summary_of(scenarios: int, seed: int) -> dict[str, Any]:
 
 
 def figures(scenarios: int) -> list[Figure]:
-    summaries = [summary_of(scenarios, seed) for seed in range(1, ROUNDS + 1)]
-    found = [figure("verified scenarios", "per second", [float(each["scenarios_per_second"]) for each in summaries])]
+    """Each round measures the bare heapq loop too, since machines differ."""
+    summaries, loops = [], []
+    for seed in range(1, ROUNDS + 1):
+        loops.append(rate(heapq_loop))
+        summaries.append(summary_of(scenarios, seed))
+    rates = [float(each["scenarios_per_second"]) for each in summaries]
+    found = [figure("verified scenarios", "per second", rates), _for_each_million("  of verify", rates, loops)]
     for part in ("start", "draw", "run", "oracle", "judge", "report", "total"):
         seconds = [float(each["seconds"][part]) for each in summaries]
         found.append(figure(f"  of {scenarios}: {part}", "s", seconds))
     return found
 
 
+def _for_each_million(name: str, rates: list[float], loops: list[float]) -> Figure:
+    """Scenarios a second for each million push+pop a second of the bare heapq loop, measured in the same round."""
+    scaled = [scenarios / (loop / 1_000_000) for scenarios, loop in zip(rates, loops, strict=True)]
+    return figure(f"{name}, for each M push+pop/s of the bare loop", "per second", scaled)
+
+
 def figures_of_one_worker() -> list[Figure]:
     """What a scenario costs before PySpark is asked, in one process, and what it is made of."""
-    rates, records, faults = [], 0, 0
+    rates, loops, records, faults = [], [], 0, 0
+    parts: dict[str, list[float]] = {"draw": [], "run": [], "judge": []}
     for seed in range(1, ROUNDS + 1):
+        loops.append(rate(heapq_loop))
         worker = Worker(Plan(seed=seed))
         began = time.perf_counter()
         chunk = _judged(worker)
@@ -54,9 +69,29 @@ def figures_of_one_worker() -> list[Figure]:
         judged = [ran.outcome for ran in chunk.ran if isinstance(ran.outcome, ScenarioOutcome)]
         records += sum(one.scenario.workload.records() for one in judged)
         faults += sum(len(one.scenario.faults) for one in judged)
+        for part, taken in parts.items():
+            taken.append(sum(getattr(one, f"{part}_s") for one in judged) / len(judged) * 1_000)
     drawn = ROUNDS * PROFILED_SCENARIOS
     note = f"{records / drawn:.0f} records, {faults / drawn:.1f} faults each; drawn, run, judged by the quick checker"
-    return [figure("scenarios, one worker", "per second", rates, note)]
+    return [
+        figure("scenarios, one worker", "per second", rates, note),
+        _for_each_million("  of one worker", rates, loops),
+        *(figure(f"  a scenario: {part}", "ms", taken) for part, taken in parts.items()),
+    ]
+
+
+def figures_of_hunts() -> list[Figure]:
+    """Every planted defect hunted by one command, once for each seed; a defect that is not caught is no measurement."""
+    seconds = []
+    for seed in range(1, HUNTS + 1):
+        with TemporaryDirectory() as out:
+            command = ["defects", "run", "--all", "--quiet", "--json", "--seed", str(seed), "--out", out]
+            began = time.perf_counter()
+            done = subprocess.run([sys.executable, "-c", MAIN, *command], capture_output=True, text=True)
+            seconds.append(time.perf_counter() - began)
+        if done.returncode:
+            raise SystemExit(f"cutproof defects ended with {done.returncode}: {done.stderr.strip()[-400:]}")
+    return [figure("every planted defect caught", "s", seconds, f"seeds 1 to {HUNTS}")]
 
 
 def profile() -> str:
