@@ -23,6 +23,7 @@ from ..core.vocabulary.effects import (
 )
 from ..core.vocabulary.events import Event, TimerFired
 from ..core.vocabulary.ids import AttemptId, TaskId
+from ..core.vocabulary.timeouts import CheckpointInterval
 from .timers import Timers
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class CoordinatorRunner:
 
     def _due(self, event: TimerFired) -> None:
         """A timer has run out; near the end of a run no checkpoint is triggered any more."""
-        if event.name == "checkpoint" and self.world.freezing:
-            self._timers.set(SetTimer(event.name, self.world.config.checkpoint_interval_us))
+        if isinstance(event.timeout, CheckpointInterval) and self.world.freezing:
+            self._timers.set(SetTimer(event.timeout, self.world.config.checkpoint_interval_us))
         else:
             self.feed(event)

@@ -1,4 +1,4 @@
-"""Timers of one machine, by name: setting one again replaces it."""
+"""Timers of one machine, by what it waits for: setting one again replaces it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ..core.vocabulary.effects import SetTimer
 from ..core.vocabulary.events import TimerFired
+from ..core.vocabulary.timeouts import Timeout
 from .ports import Loop
 
 
@@ -15,14 +16,14 @@ class Timers:
     def __init__(self, loop: Loop, due: Callable[[TimerFired], None]) -> None:
         self._loop = loop
         self._due = due
-        self._times: dict[str, int] = {}
+        self._times: dict[Timeout, int] = {}
 
     def set(self, effect: SetTimer) -> None:
         time = self._loop.now + effect.after_us
-        self._times[effect.name] = time
-        self._loop.at(time, self._fire, effect.name, time)
+        self._times[effect.timeout] = time
+        self._loop.at(time, self._fire, effect.timeout, time)
 
-    def _fire(self, name: str, time: int) -> None:
-        if self._times.get(name) == time:
-            del self._times[name]
-            self._due(TimerFired(name))
+    def _fire(self, timeout: Timeout, time: int) -> None:
+        if self._times.get(timeout) == time:
+            del self._times[timeout]
+            self._due(TimerFired(timeout))

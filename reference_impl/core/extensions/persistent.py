@@ -24,9 +24,7 @@ from ..vocabulary.effects import Append, Effect, SetTimer, Sync, TrimLog
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Complete, Element, Idle, Record, Watermark
 from ..vocabulary.state import Ref, TaskState
-
-SPILL = "spill"
-"""The name of the timer at which elements that waited too long are spilled."""
+from ..vocabulary.timeouts import BufferTimeout
 
 IN_FLIGHT_KINDS = (Record, Watermark, Idle)
 """What can be in flight, and has a number."""
@@ -113,7 +111,7 @@ class Ledger:
         if self._timer_set_at is not None:
             return []
         self._timer_set_at = list(self._next)
-        return [SetTimer(SPILL, self._after_us)]
+        return [SetTimer(BufferTimeout(), self._after_us)]
 
     def took(self, channel: int, element: Element) -> LedgerEntry | None:
         """The task takes the next element; None for what has no number."""
@@ -142,7 +140,7 @@ class Ledger:
         ]
         if any(one.serial is None for waiting in self.waiting for one in waiting):
             self._timer_set_at = list(self._next)
-            effects.append(SetTimer(SPILL, self._after_us))
+            effects.append(SetTimer(BufferTimeout(), self._after_us))
         return effects
 
     def _append(self, channel: int, one: LedgerEntry) -> list[Effect]:

@@ -16,6 +16,7 @@ from ..protocol.task import TaskSpec
 from ..vocabulary.effects import Effect, Fail, PollAgain, Report, SetTimer
 from ..vocabulary.events import TimerFired
 from ..vocabulary.messages import Ask, Assign, Assigned, Running
+from ..vocabulary.timeouts import RetryAsk
 
 
 class SplitReader(SourceTask):
@@ -65,10 +66,10 @@ class SplitReader(SourceTask):
 
     def _ask(self) -> list[Effect]:
         question = Ask(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task, number=self._asked)
-        return [Report(question), SetTimer("ask", self.config.retry_us)]
+        return [Report(question), SetTimer(RetryAsk(), self.config.retry_us)]
 
     def on_timer(self, event: TimerFired) -> list[Effect]:
-        if event.name != "ask":
+        if not isinstance(event.timeout, RetryAsk):
             return super().on_timer(event)
         unanswered = self._asked > self._answered and not self.input_ended and not self.finished
         return self._ask() if unanswered else []

@@ -20,6 +20,7 @@ from ..vocabulary.errors import expect
 from ..vocabulary.events import Commanded, CompletedSnapshot, JobRecord, JobSaved
 from ..vocabulary.ids import AttemptId, CheckpointId, TaskId, task_id
 from ..vocabulary.messages import Cancel, Deploy, Running
+from ..vocabulary.timeouts import CheckpointInterval, DeployTimeout, RestartDelay
 from .enumerator import Enumerators
 from .stages import Deploying, Listing, PartialFailover, Restarting, Saving, Stage, Terminating, Working
 
@@ -124,7 +125,12 @@ class Attempts(ABC):
         self.stage = Deploying(restores, self.tasks)
         note = Note("attempt-started", restores.checkpoint if restores else None, self.attempt, cause)
         orders = self._orders(self.tasks, restores)
-        return [note, *self._clear_logs(), *orders, SetTimer(f"deploy {self.attempt}", self.config.deploy_timeout_us)]
+        return [
+            note,
+            *self._clear_logs(),
+            *orders,
+            SetTimer(DeployTimeout(self.attempt), self.config.deploy_timeout_us),
+        ]
 
     def _clear_logs(self) -> list[Effect]:
         """Delete the logs of persistent channels that no snapshot refers to and no current attempt uses."""
@@ -164,7 +170,7 @@ class Attempts(ABC):
         if len(self._ended_inputs) == len(self.tasks):
             up.extend(self._finish())
         commands, self._waiting_commands = self._waiting_commands, []
-        timer = [SetTimer("checkpoint", self.config.checkpoint_interval_us)] if self.config.rewinds else []
+        timer = [SetTimer(CheckpointInterval(), self.config.checkpoint_interval_us)] if self.config.rewinds else []
         return [*up, *timer, *(effect for command in commands for effect in self._on_command(command))]
 
     def _fail_over(self, cause: str) -> list[Effect]:
@@ -181,7 +187,7 @@ class Attempts(ABC):
             return [*effects, *self._close("failed", self._used_up(cause))]
         sweep = [Sweep(())] if self.parts.cleanup.on_failure() else []
         self.stage = Restarting(cause)
-        return [*effects, *sweep, SetTimer("restart", self.config.restart_delay_us)]
+        return [*effects, *sweep, SetTimer(RestartDelay(), self.config.restart_delay_us)]
 
     def _used_up(self, cause: str) -> str:
         return f"{self.config.restart_attempts} restarts are used up; the last cause was {cause}"

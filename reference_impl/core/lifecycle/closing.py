@@ -14,6 +14,7 @@ import msgspec
 from ..vocabulary.effects import Effect, SetTimer, Transact
 from ..vocabulary.events import Answered
 from ..vocabulary.ids import AttemptId, CheckpointId, TaskId
+from ..vocabulary.timeouts import RetryFence
 from ..vocabulary.transactions import AbortTransaction, Done, Fence
 
 FENCE = 1
@@ -51,7 +52,7 @@ def close_step(stage: Closing, event: Answered, retry_us: int) -> tuple[Closing,
     if event.number != FENCE or not stage.waiting:
         return stage, []
     if not isinstance(event.outcome, Done):
-        return stage, [SetTimer("close", retry_us)]
+        return stage, [SetTimer(RetryFence(), retry_us)]
     writer, *remaining = stage.waiting
     aborts: list[Effect] = [
         Transact(UNANSWERED, AbortTransaction(writer=writer, attempt=stage.attempt, name=name))

@@ -26,10 +26,11 @@ from ..job.config import Config
 from ..job.topology import JobGraph, OperatorSpec
 from ..vocabulary.effects import Effect, SendToTask, SetTimer
 from ..vocabulary.errors import Refused
-from ..vocabulary.events import CompletedSnapshot, TimerFired
+from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import AttemptId, TaskId, task_id
 from ..vocabulary.messages import Ask, Assign, SplitMessage
 from ..vocabulary.state import EnumeratorState
+from ..vocabulary.timeouts import RetryAssignments, SplitAppears
 
 if TYPE_CHECKING:
     from ..decisions.parts import Parts
@@ -257,13 +258,12 @@ class Enumerators:
         if each is not None:
             each.end(task)
 
-    def on_timer(self, event: TimerFired, attempt: AttemptId) -> list[Effect]:
-        """A split is discovered, or it is time to send unconfirmed assignments again."""
-        name, _, number = event.name.partition(" ")
-        if name == "discover":
-            for each in self._each.values():
-                each.discover(int(number))
-            return []
+    def discover(self, split: int) -> None:
+        for each in self._each.values():
+            each.discover(split)
+
+    def remind(self, attempt: AttemptId) -> list[Effect]:
+        """Send unconfirmed assignments again."""
         self._reminds = False
         return [effect for each in self._each.values() for effect in each.remind(attempt)]
 
@@ -275,10 +275,10 @@ class Enumerators:
         if not self._watches:
             self._watches = True
             hidden = [one for each in self._each.values() for one in each.still_hidden().items()]
-            effects.extend(SetTimer(f"discover {split}", after_us) for split, after_us in hidden)
+            effects.extend(SetTimer(SplitAppears(split), after_us) for split, after_us in hidden)
         for each in self._each.values():
             effects.extend(each.distribute(attempt, lambda reader: self._parts.enumerating.holds_back(pending, reader)))
         if not self._reminds and not all(each.is_confirmed for each in self._each.values()):
             self._reminds = True
-            effects.append(SetTimer("assign", self._retry_us))
+            effects.append(SetTimer(RetryAssignments(), self._retry_us))
         return effects

@@ -23,6 +23,7 @@ from ..vocabulary.errors import expect
 from ..vocabulary.events import CompletedSnapshot, TaskLost
 from ..vocabulary.ids import AttemptId, CheckpointId, TaskId, task_id
 from ..vocabulary.messages import Cancel, Deploy, Running
+from ..vocabulary.timeouts import DeployTimeout, RestartDelay
 from .attempts import Attempts, refusal
 from .stages import Deploying, PartialFailover, Working
 
@@ -109,7 +110,7 @@ class Regional(Attempts):
         if self._restarts > self.config.restart_attempts:
             return [*effects, *self._close("failed", self._used_up(cause))]
         self.stage = PartialFailover(lost, cause)
-        return [*effects, SetTimer("restart", self.config.restart_delay_us)]
+        return [*effects, SetTimer(RestartDelay(), self.config.restart_delay_us)]
 
     # -- the restart -----------------------------------------------------------------
 
@@ -167,7 +168,7 @@ class Regional(Attempts):
             Note("attempt-started", checkpoint, attempt, stage.cause),
             Note("tasks-recovered" if is_local else "tasks-restarted", checkpoint, attempt, tasks=tuple(stage.tasks)),
             *((self._in_place(order) for order in orders) if is_local else orders),
-            SetTimer(f"deploy {attempt}", self.config.deploy_timeout_us),
+            SetTimer(DeployTimeout(attempt), self.config.deploy_timeout_us),
         ]
 
     def _in_place(self, order: Effect) -> Effect:
@@ -177,10 +178,10 @@ class Regional(Attempts):
         last = CheckpointId(self.checkpoints.next_id - 1)
         return SendToTask(order.task, msgspec.structs.replace(order.message, channels_of=self._whole, given_up=last))
 
-    def _not_up_in_time(self, attempt: int) -> list[Effect]:
+    def _not_up_in_time(self, timeout: DeployTimeout) -> list[Effect]:
         """Some tasks do not run in time: the whole dataflow restarts, even if only a part was to."""
         stage = self.stage
-        if not isinstance(stage, Deploying | PartialFailover) or not stage.waiting or attempt != self.attempt:
+        if not isinstance(stage, Deploying | PartialFailover) or not stage.waiting or timeout.attempt != self.attempt:
             return []
         return self._fail_over(f"{', '.join(stage.waiting)} did not come up in time")
 

@@ -27,6 +27,7 @@ from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Abort, Ack, ToTask, Trigger
 from ..vocabulary.state import TaskState
+from ..vocabulary.timeouts import CheckpointTimeout
 
 
 class Pending(msgspec.Struct, kw_only=True):
@@ -133,7 +134,7 @@ class Checkpoints:
         pending.enumerators = self.enumerators.snapshot()
         effects: list[Effect] = [Note("checkpoint-triggered", checkpoint, attempt, "savepoint" * pending.savepoint)]
         if self.parts.triggering.times_out():
-            effects.append(SetTimer(f"timeout {checkpoint}", self.config.checkpoint_timeout_us))
+            effects.append(SetTimer(CheckpointTimeout(checkpoint), self.config.checkpoint_timeout_us))
         effects.extend(self._start(pending))
         return effects if pending.expected else [*effects, *self._complete_what_is_ready(pending)]
 

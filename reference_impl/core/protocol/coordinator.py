@@ -46,6 +46,20 @@ from ..vocabulary.messages import (
     Terminate,
     ToCoordinator,
 )
+from ..vocabulary.timeouts import (
+    CheckpointInterval,
+    CheckpointTimeout,
+    DeployTimeout,
+    MinimumPause,
+    RestartDelay,
+    RetryAssignments,
+    RetryFence,
+    RetryListing,
+    RetryTerminate,
+    RetryTerminateTasks,
+    SplitAppears,
+    Timeout,
+)
 from .checkpoints import Pending
 
 LISTING_TRIES = 5
@@ -95,6 +109,21 @@ class Coordinator(Regional):
                 Answered: self._on_answered,
             }
         )
+        self._timeouts = Handlers(
+            {
+                CheckpointInterval: self._on_tick,
+                CheckpointTimeout: self._on_checkpoint_timeout,
+                MinimumPause: self._on_pause_over,
+                RestartDelay: self._on_restart_delay_over,
+                DeployTimeout: self._not_up_in_time,
+                SplitAppears: self._on_split_appeared,
+                RetryListing: self._list_again,
+                RetryTerminate: self._terminate_again,
+                RetryTerminateTasks: self._terminate_tasks_again,
+                RetryAssignments: self._assign_again,
+                RetryFence: self._fence_again,
+            }
+        )
 
     def step(self, event: Event) -> list[Effect]:
         """The effects of an event, in order."""
@@ -124,7 +153,7 @@ class Coordinator(Regional):
             if stage.tries == LISTING_TRIES:
                 return self._give_up_reading(event)
             self.stage = Listing(stage.tries + 1)
-            return [SetTimer("list", self.config.retry_us)]
+            return [SetTimer(RetryListing(), self.config.retry_us)]
         self.checkpoints.take_over(event.retained)
         if self._had_snapshot and not event.retained:
             return self._close("failed", "its snapshots were in the memory of the coordinator that died (ABS-14)")
@@ -142,11 +171,11 @@ class Coordinator(Regional):
 
     # -- checkpoints ---------------------------------------------------------------
 
-    def _on_tick(self) -> list[Effect]:
+    def _on_tick(self, timeout: CheckpointInterval) -> list[Effect]:
         """The interval has passed: start a checkpoint if one may be started."""
         if not self.is_working:
             return []
-        again = SetTimer("checkpoint", self.config.checkpoint_interval_us)
+        again = SetTimer(timeout, self.config.checkpoint_interval_us)
         if self.is_running and len(self._ended_inputs) == len(self.tasks):
             return [*self._finish(), again]
         full = self.checkpoints.under_way >= self.config.concurrent_checkpoints
@@ -176,7 +205,7 @@ class Coordinator(Regional):
             effects.extend(self._send_complete(pending))
         if self.config.minimum_pause_us:
             self._paused = True
-            effects.append(SetTimer("pause", self.config.minimum_pause_us))
+            effects.append(SetTimer(MinimumPause(), self.config.minimum_pause_us))
         return [*effects, *self._resume_restart(), *self._end_if_settled()]
 
     def _send_complete(self, pending: Pending) -> list[Effect]:
@@ -193,7 +222,7 @@ class Coordinator(Regional):
         )
         others = [task for task in self.tasks if task not in self._terminating and task not in finished]
         stay = [self.checkpoints.message_to(task, news) for task in others]
-        again = self._later("leave") if going and not waits else []
+        again = self._later(RetryTerminateTasks()) if going and not waits else []
         return [*stay, *self._terminate_tasks(going), *again]
 
     def _terminate_tasks(self, tasks: Sequence[TaskId]) -> list[Effect]:
@@ -201,14 +230,14 @@ class Coordinator(Regional):
         message_to, terminating = self.checkpoints.message_to, self._terminating
         return [message_to(task, Terminate(job=job, attempt=attempt, checkpoint=terminating[task])) for task in tasks]
 
-    def _terminate_again(self) -> list[Effect]:
+    def _terminate_tasks_again(self, timeout: RetryTerminateTasks) -> list[Effect]:
         """Send the order again until each task has reported that it has finished: a message may be lost."""
         if not self._terminating or not self.is_working:
             return []
-        return [*self._terminate_tasks(tuple(self._terminating)), *self._later("leave")]
+        return [*self._terminate_tasks(tuple(self._terminating)), *self._later(timeout)]
 
-    def _later(self, timer: str) -> list[Effect]:
-        return [SetTimer(timer, self.config.retry_us)] if self.parts.ending.sends_again() else []
+    def _later(self, timeout: Timeout) -> list[Effect]:
+        return [SetTimer(timeout, self.config.retry_us)] if self.parts.ending.sends_again() else []
 
     def _on_store_failed(self, event: StoreFailed) -> list[Effect]:
         pending, effects = self.checkpoints.store_failed(event.checkpoint, event.reason)
@@ -287,7 +316,7 @@ class Coordinator(Regional):
         """Send the order again until each task has finished: a message may be lost."""
         stage = expect(self.stage, Terminating)
         order = Terminate(job=self.job, attempt=self.attempt, checkpoint=stage.checkpoint)
-        return [*(self.checkpoints.message_to(task, order) for task in stage.waiting), *self._later("terminate")]
+        return [*(self.checkpoints.message_to(task, order) for task in stage.waiting), *self._later(RetryTerminate())]
 
     def _on_finished(self, message: Finished) -> list[Effect]:
         stage, task = self.stage, message.task
@@ -386,29 +415,35 @@ class Coordinator(Regional):
         ending = "" if event.kind == "savepoint" else "drain" if event.drain else "stop"
         return self._trigger(savepoint=True, ending=ending, command=event.command)
 
-    # -- timers and the record -------------------------------------------------------
+    # -- timers ----------------------------------------------------------------------
 
     def _on_timer(self, event: TimerFired) -> list[Effect]:
-        name, _, number = event.name.partition(" ")
-        if name == "checkpoint":
-            return self._on_tick()
-        if name == "timeout":
-            pending = self.checkpoints.pending.get(CheckpointId(int(number)))
-            return self._abort(pending, "it timed out") if pending else []
-        if name == "pause":
-            self._paused = False
-        elif name == "restart" and isinstance(self.stage, Restarting | PartialFailover):
-            return self._restart()
-        elif name == "deploy":
-            return self._not_up_in_time(int(number))
-        elif name == "terminate" and isinstance(self.stage, Terminating):
-            return self._send_terminate()
-        elif name == "leave":
-            return self._terminate_again()
-        elif name in ("discover", "assign"):
-            return self.checkpoints.enumerators.on_timer(event, self.attempt)
-        elif name == "list" and isinstance(self.stage, Listing):
-            return [ListSnapshots()]
-        elif name == "close" and isinstance(self.stage, Closing):
-            return self.stage.requests()
+        effects: list[Effect] = self._timeouts[type(event.timeout)](event.timeout)
+        return effects
+
+    def _on_checkpoint_timeout(self, timeout: CheckpointTimeout) -> list[Effect]:
+        pending = self.checkpoints.pending.get(timeout.checkpoint)
+        return self._abort(pending, "it timed out") if pending else []
+
+    def _on_pause_over(self, timeout: MinimumPause) -> list[Effect]:
+        self._paused = False
         return []
+
+    def _on_restart_delay_over(self, timeout: RestartDelay) -> list[Effect]:
+        return self._restart() if isinstance(self.stage, Restarting | PartialFailover) else []
+
+    def _on_split_appeared(self, timeout: SplitAppears) -> list[Effect]:
+        self.checkpoints.enumerators.discover(timeout.split)
+        return []
+
+    def _terminate_again(self, timeout: RetryTerminate) -> list[Effect]:
+        return self._send_terminate() if isinstance(self.stage, Terminating) else []
+
+    def _assign_again(self, timeout: RetryAssignments) -> list[Effect]:
+        return self.checkpoints.enumerators.remind(self.attempt)
+
+    def _list_again(self, timeout: RetryListing) -> list[Effect]:
+        return [ListSnapshots()] if isinstance(self.stage, Listing) else []
+
+    def _fence_again(self, timeout: RetryFence) -> list[Effect]:
+        return self.stage.requests() if isinstance(self.stage, Closing) else []

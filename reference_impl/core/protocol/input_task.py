@@ -8,7 +8,6 @@ import msgspec
 
 from ..decisions.parts import Parts
 from ..extensions.local_recovery import called_off
-from ..extensions.persistent import SPILL
 from ..job.config import Config
 from ..operators.operator_state import Item, Place
 from ..operators.operators import Operator
@@ -31,6 +30,7 @@ from ..vocabulary.messages import (
     Watermark,
 )
 from ..vocabulary.state import Snapshot, TaskState
+from ..vocabulary.timeouts import AlignmentTimeout, BufferTimeout
 from .barrier_alignment import (
     AbortCame,
     Action,
@@ -48,9 +48,6 @@ from .barrier_alignment import (
     WaitedEnough,
 )
 from .task import NO_CHECKPOINT, Task, TaskSpec
-
-ALIGN = "align "
-"""The name of the alignment timer, followed by the checkpoint's number."""
 
 
 class InputTask(Task):
@@ -149,7 +146,7 @@ class InputTask(Task):
             return []
         if not self.parts.capture.may_time_out(self.spec.overtaken, barrier.alignment_timeout_us):
             return []
-        return [SetTimer(f"{ALIGN}{barrier.checkpoint}", barrier.alignment_timeout_us)]
+        return [SetTimer(AlignmentTimeout(barrier.checkpoint), barrier.alignment_timeout_us)]
 
     def _on_barrier_overtook(self, event: BarrierOvertook) -> list[Effect]:
         """A barrier overtook elements that are still in the channel's queue."""
@@ -160,11 +157,12 @@ class InputTask(Task):
         return [*effects, *self.write_whole()]
 
     def on_timer(self, event: TimerFired) -> list[Effect]:
-        if event.name == SPILL and self.in_flight.ledger is not None:
+        timeout = event.timeout
+        if isinstance(timeout, BufferTimeout) and self.in_flight.ledger is not None:
             return self.in_flight.ledger.timer()
-        if not event.name.startswith(ALIGN):
+        if not isinstance(timeout, AlignmentTimeout):
             return super().on_timer(event)
-        checkpoint = CheckpointId(int(event.name.removeprefix(ALIGN)))
+        checkpoint = timeout.checkpoint
         if isinstance(self.alignment, Aligning) and self.alignment.checkpoint == checkpoint:
             self.alignment_timeouts_us[checkpoint] = 0
         return self._signal(WaitedEnough(checkpoint))

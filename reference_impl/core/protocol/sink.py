@@ -22,6 +22,7 @@ from ..vocabulary.events import Answered, TimerFired
 from ..vocabulary.ids import CheckpointId, TaskId
 from ..vocabulary.messages import Complete, Record, Terminate
 from ..vocabulary.state import Sealed, Snapshot, TaskState
+from ..vocabulary.timeouts import RetryRequest
 from ..vocabulary.transactions import (
     AbortTransaction,
     AnyRequest,
@@ -72,7 +73,7 @@ class SinkTask(InputTask):
             return self._refused(event.outcome) if isinstance(event.outcome, Denied) else []
         verdict = self.verdict(request, event.outcome)
         if verdict == "retry":
-            return [SetTimer(f"retry {event.number}", self.config.retry_us)]
+            return [SetTimer(RetryRequest(event.number), self.config.retry_us)]
         del self._asked[event.number]
         if verdict == "fail":
             return self._refused(event.outcome)
@@ -96,8 +97,8 @@ class SinkTask(InputTask):
         return effects
 
     def on_timer(self, event: TimerFired) -> list[Effect]:
-        if event.name.startswith("retry "):
-            number = int(event.name.removeprefix("retry "))
+        if isinstance(event.timeout, RetryRequest):
+            number = event.timeout.number
             return [Transact(number, self._asked[number])] if number in self._asked else []
         return super().on_timer(event)
 

@@ -21,6 +21,7 @@ from ..vocabulary.events import Event, Poll, PositionsLoaded, TimerFired
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Abort, CancelBarrier, Complete, Deploy, Idle, Record, Trigger, Watermark
 from ..vocabulary.state import TaskState
+from ..vocabulary.timeouts import IdleTimeout
 from .task import NO_CHECKPOINT, Task, TaskSpec
 
 OFFSET_BITS = 32
@@ -142,10 +143,10 @@ class SourceTask(Task):
         if not idle_after_us or self._timer_set:
             return []
         self._timer_set = True
-        return [SetTimer("idle", idle_after_us)]
+        return [SetTimer(IdleTimeout(), idle_after_us)]
 
     def on_timer(self, event: TimerFired) -> list[Effect]:
-        if event.name != "idle" or self.input_ended:
+        if not isinstance(event.timeout, IdleTimeout) or self.input_ended:
             return super().on_timer(event)
         self._timer_set = False
         if self._suspended:

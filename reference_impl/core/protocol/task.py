@@ -68,6 +68,7 @@ from ..vocabulary.messages import (
     Trigger,
 )
 from ..vocabulary.state import Snapshot, TaskState
+from ..vocabulary.timeouts import RetryEndReport
 
 NO_CHECKPOINT = CheckpointId(0)
 """Below every checkpoint's id."""
@@ -349,7 +350,7 @@ class Task:
 
     def _report_end(self) -> list[Effect]:
         message = InputEnded(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task)
-        return [Report(message), SetTimer("ended", 4 * self.config.retry_us)]
+        return [Report(message), SetTimer(RetryEndReport(), 4 * self.config.retry_us)]
 
     def on_terminate(self, message: Terminate) -> list[Effect]:
         return self.finish()
@@ -373,7 +374,7 @@ class Task:
         return [Open(), report, *ends, *self.finish()]
 
     def on_timer(self, event: TimerFired) -> list[Effect]:
-        if event.name == "ended" and not self.finished:
+        if isinstance(event.timeout, RetryEndReport) and not self.finished:
             return self._report_end()
         return []
 

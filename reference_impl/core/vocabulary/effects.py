@@ -15,6 +15,7 @@ from .events import CompletedSnapshot, JobRecord
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import Ack, Barrier, Element, ToCoordinator, ToTask
 from .state import Ref, Snapshot, TaskState
+from .timeouts import Timeout
 from .transactions import AnyRequest
 
 
@@ -206,9 +207,9 @@ class Mail(Effect):
 
 
 class SetTimer(Effect):
-    """Fire `name` after a while; setting it again replaces the earlier setting."""
+    """Answer with `TimerFired` after a while; to set the same timeout again replaces the earlier setting."""
 
-    name: str
+    timeout: Timeout
     after_us: int
 
 

@@ -9,6 +9,7 @@ import msgspec
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import AnyControl, Barrier, Element
 from .state import EnumeratorState, TaskState
+from .timeouts import Timeout
 from .transactions import Outcome
 
 
@@ -126,7 +127,7 @@ class Mailed(Event):
 class TimerFired(Event):
     """A timer that the machine set has run out."""
 
-    name: str
+    timeout: Timeout
 
 
 class CoordinatorStarted(Event):

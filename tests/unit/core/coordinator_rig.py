@@ -50,6 +50,7 @@ from cutproof.reference_impl.core.vocabulary.messages import (
     Running,
 )
 from cutproof.reference_impl.core.vocabulary.state import TaskState
+from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval, RestartDelay, Timeout
 from cutproof.reference_impl.core.vocabulary.transactions import Done, NoAnswer
 
 T = TypeVar("T", bound=Effect)
@@ -142,8 +143,8 @@ class CoordinatorRig:
     def store_fails(self, checkpoint: int) -> list[Effect]:
         return self.feed(StoreFailed(CheckpointId(checkpoint), "disk full"))
 
-    def timer(self, name: str) -> list[Effect]:
-        return self.feed(TimerFired(name))
+    def timer(self, timeout: Timeout) -> list[Effect]:
+        return self.feed(TimerFired(timeout))
 
     def lose(self, task: str = OP, attempt: int | None = None, reason: str = "it was killed") -> list[Effect]:
         return self.feed(TaskLost(TaskId(task), AttemptId(attempt or self.machine.attempt), reason))
@@ -208,7 +209,7 @@ class CoordinatorRig:
 
     def trigger(self) -> list[Effect]:
         """The interval passes, and the checkpoint's id becomes durable."""
-        self.timer("checkpoint")
+        self.timer(CheckpointInterval())
         return self.saved()
 
     def checkpoint(self, checkpoint: int) -> list[Effect]:
@@ -225,7 +226,7 @@ class CoordinatorRig:
 
     def again(self) -> list[Effect]:
         """The delay of a restart passes, and the attempt's number becomes durable."""
-        self.timer("restart")
+        self.timer(RestartDelay())
         return self.saved()
 
 
@@ -262,8 +263,8 @@ def discarded(effects: list[Effect]) -> list[Handle]:
     return [one for discard in of(Discard, effects) for one in discard.handles]
 
 
-def timers(effects: list[Effect]) -> list[str]:
-    return [timer.name for timer in of(SetTimer, effects)]
+def timers(effects: list[Effect]) -> list[Timeout]:
+    return [timer.timeout for timer in of(SetTimer, effects)]
 
 
 def answer(effects: list[Effect]) -> tuple[int, int | None, str]:

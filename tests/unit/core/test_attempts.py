@@ -13,9 +13,15 @@ from cutproof.reference_impl.core.vocabulary.effects import (
     Sweep,
 )
 from cutproof.reference_impl.core.vocabulary.events import JobRecord
-from cutproof.reference_impl.core.vocabulary.ids import TaskId
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Deploy, Running
 from cutproof.reference_impl.core.vocabulary.state import TaskState
+from cutproof.reference_impl.core.vocabulary.timeouts import (
+    CheckpointInterval,
+    CheckpointTimeout,
+    DeployTimeout,
+    RestartDelay,
+)
 from unit.core.coordinator_rig import (
     OP,
     SINK,
@@ -44,7 +50,7 @@ def test_an_attempt_is_deployed_only_when_its_number_is_durable() -> None:
     assert job.saved() == [
         Note("attempt-started", None, 1, "the job was submitted"),
         *(SendToTask(task, Deploy(job=1, attempt=1)) for task in TASKS),
-        SetTimer("deploy 1", 100_000),
+        SetTimer(DeployTimeout(AttemptId(1)), 100_000),
     ]
 
 
@@ -54,7 +60,7 @@ def test_it_runs_when_every_task_reports_it() -> None:
     job.saved()
     assert job.running(SOURCE, SINK, SINK) == []
     assert not job.machine.is_running
-    assert job.running(OP) == [Note("attempt-running", None, 1), SetTimer("checkpoint", 10_000)]
+    assert job.running(OP) == [Note("attempt-running", None, 1), SetTimer(CheckpointInterval(), 10_000)]
     assert job.machine.is_running
     assert job.running(OP) == []
 
@@ -64,14 +70,14 @@ def test_tasks_that_do_not_come_up_in_time_are_named() -> None:
     job.start()
     job.saved()
     job.running(OP)
-    effects = job.timer("deploy 1")
-    assert effects == [*cancels(1), SetTimer("restart", 1_000)]
+    effects = job.timer(DeployTimeout(AttemptId(1)))
+    assert effects == [*cancels(1), SetTimer(RestartDelay(), 1_000)]
     assert of(Note, job.again())[0].detail == "source-0, sink-0 did not come up in time"
-    assert job.timer("deploy 1") == [], "the timer of an older attempt"
+    assert job.timer(DeployTimeout(AttemptId(1))) == [], "the timer of an older attempt"
 
 
 def test_the_deploy_timer_means_nothing_once_it_runs() -> None:
-    assert CoordinatorRig().up().timer("deploy 1") == []
+    assert CoordinatorRig().up().timer(DeployTimeout(AttemptId(1))) == []
 
 
 def test_a_resumed_job_starts_from_what_it_is_given() -> None:
@@ -95,8 +101,8 @@ def test_a_lost_task_restarts_the_whole_dataflow_from_the_newest_checkpoint() ->
     job = CoordinatorRig().up()
     job.checkpoint(1)
     job.savepoint(2)
-    assert job.lose() == [*cancels(1), SetTimer("restart", 1_000)]
-    (save,) = job.timer("restart")
+    assert job.lose() == [*cancels(1), SetTimer(RestartDelay(), 1_000)]
+    (save,) = job.timer(RestartDelay())
     assert isinstance(save, SaveJob)
     assert save.record.attempt == 2
     note, *orders, timer = job.saved()
@@ -104,7 +110,7 @@ def test_a_lost_task_restarts_the_whole_dataflow_from_the_newest_checkpoint() ->
     assert orders == [
         SendToTask(task, Deploy(job=1, attempt=2, checkpoint=2, handle=handle(2, task))) for task in TASKS
     ]
-    assert timer == SetTimer("deploy 2", 100_000)
+    assert timer == SetTimer(DeployTimeout(AttemptId(2)), 100_000)
 
 
 def test_states_from_memory_travel_with_the_deployment() -> None:
@@ -125,9 +131,9 @@ def test_what_is_pending_is_given_up_with_the_attempt() -> None:
         Note("checkpoint-aborted", 1, 1, "the attempt failed: op-0: it was killed"),
         Discard((handle(1, OP),)),
         *cancels(1),
-        SetTimer("restart", 1_000),
+        SetTimer(RestartDelay(), 1_000),
     ]
-    assert job.timer("timeout 1") == []
+    assert job.timer(CheckpointTimeout(CheckpointId(1))) == []
     job.again()
     job.running()
     assert discarded(job.checkpoint(2)) == [handle(1, SOURCE), handle(1, SINK)]
@@ -158,8 +164,8 @@ def test_a_restart_waits_for_a_record_that_is_being_stored() -> None:
     job = CoordinatorRig().up()
     job.trigger()
     job.ack(1)
-    assert job.lose() == [*cancels(1), SetTimer("restart", 1_000)]
-    assert job.timer("restart") == []
+    assert job.lose() == [*cancels(1), SetTimer(RestartDelay(), 1_000)]
+    assert job.timer(RestartDelay()) == []
     (save,) = job.stored(1)
     assert isinstance(save, SaveJob)
     assert ("attempt-started", 1) in notes(job.saved())
@@ -179,7 +185,7 @@ def test_a_restart_goes_on_when_the_record_could_not_be_stored() -> None:
     job.trigger()
     job.ack(1)
     job.lose()
-    job.timer("restart")
+    job.timer(RestartDelay())
     effects = job.store_fails(1)
     assert of(SaveJob, effects)
     assert ("attempt-started", None) in notes(job.saved())
@@ -206,7 +212,7 @@ def test_restarts_are_used_up_in_the_end() -> None:
     assert (save.record.closing, save.record.reason) == ("failed", wanted)
     assert end(job.saved()) == ("failed", None, wanted)
     assert job.lose() == []
-    assert job.timer("restart") == []
+    assert job.timer(RestartDelay()) == []
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,15 @@ from __future__ import annotations
 import pytest
 
 from cutproof.reference_impl.core.vocabulary.effects import Discard, Note, SaveJob, SendToTask, SetTimer, Store
+from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Abort, Cancel, Complete, Trigger
 from cutproof.reference_impl.core.vocabulary.state import TaskState
+from cutproof.reference_impl.core.vocabulary.timeouts import (
+    CheckpointInterval,
+    CheckpointTimeout,
+    MinimumPause,
+    RestartDelay,
+)
 from unit.core.coordinator_rig import (
     OP,
     SINK,
@@ -31,13 +38,13 @@ from unit.core.coordinator_rig import (
 
 def test_a_checkpoint_is_triggered_only_when_its_id_is_durable() -> None:
     job = CoordinatorRig().up()
-    save, again = job.timer("checkpoint")
+    save, again = job.timer(CheckpointInterval())
     assert isinstance(save, SaveJob)
     assert save.record.next_checkpoint == 2, "nobody will use its id again"
-    assert again == SetTimer("checkpoint", 10_000)
+    assert again == SetTimer(CheckpointInterval(), 10_000)
     assert job.saved() == [
         Note("checkpoint-triggered", 1, 1),
-        SetTimer("timeout 1", 40_000),
+        SetTimer(CheckpointTimeout(CheckpointId(1)), 40_000),
         SendToTask(SOURCE, Trigger(job=1, attempt=1, checkpoint=1)),
     ]
 
@@ -57,9 +64,11 @@ def test_only_so_many_at_a_time() -> None:
     job = CoordinatorRig(concurrent_checkpoints=2).up()
     job.trigger()
     job.trigger()
-    assert job.timer("checkpoint") == [SetTimer("checkpoint", 10_000)]
+    assert job.timer(CheckpointInterval()) == [SetTimer(CheckpointInterval(), 10_000)]
     job.ack(1)
-    assert job.timer("checkpoint") == [SetTimer("checkpoint", 10_000)], "its record is still being stored"
+    assert job.timer(CheckpointInterval()) == [SetTimer(CheckpointInterval(), 10_000)], (
+        "its record is still being stored"
+    )
     job.stored(1)
     assert notes(job.trigger())[0] == ("checkpoint-triggered", 3)
 
@@ -86,15 +95,15 @@ def test_a_savepoint_does_not_count() -> None:
     assert notes(job.trigger())[0] == ("checkpoint-triggered", 2)
     job.ack(1)
     job.stored(1)
-    assert timers(job.timer("checkpoint")) == ["checkpoint"], "one is still under way"
+    assert timers(job.timer(CheckpointInterval())) == [CheckpointInterval()], "one is still under way"
     assert job.unsaved == []
 
 
 def test_a_minimum_pause_is_kept() -> None:
     job = CoordinatorRig(minimum_pause_us=3_000).up()
-    assert SetTimer("pause", 3_000) in job.checkpoint(1)
-    assert job.timer("checkpoint") == [SetTimer("checkpoint", 10_000)]
-    assert job.timer("pause") == []
+    assert SetTimer(MinimumPause(), 3_000) in job.checkpoint(1)
+    assert job.timer(CheckpointInterval()) == [SetTimer(CheckpointInterval(), 10_000)]
+    assert job.timer(MinimumPause()) == []
     assert notes(job.trigger())[0] == ("checkpoint-triggered", 2)
 
 
@@ -105,11 +114,11 @@ def test_no_pause_where_none_is_asked_for() -> None:
 def test_nothing_is_triggered_while_an_attempt_comes_up() -> None:
     job = CoordinatorRig()
     job.start()
-    assert job.timer("checkpoint") == []
+    assert job.timer(CheckpointInterval()) == []
     job.saved()
     job.running(SOURCE, OP)
-    assert job.timer("checkpoint") == []
-    assert timers(job.running(SINK)) == ["checkpoint"]
+    assert job.timer(CheckpointInterval()) == []
+    assert timers(job.running(SINK)) == [CheckpointInterval()]
 
 
 def test_at_most_once_takes_no_checkpoints() -> None:
@@ -173,11 +182,11 @@ def test_in_memory_it_is_durable_that_there_was_a_snapshot_before_anything_rests
 
 def test_the_record_of_a_job_names_snapshots_in_files_too() -> None:
     job = CoordinatorRig().up()
-    (first,) = of(SaveJob, job.timer("checkpoint"))
+    (first,) = of(SaveJob, job.timer(CheckpointInterval()))
     job.saved()
     job.ack(1)
     job.stored(1)
-    (second,) = of(SaveJob, job.timer("checkpoint"))
+    (second,) = of(SaveJob, job.timer(CheckpointInterval()))
     assert (first.record.had_snapshot, second.record.had_snapshot) == (False, True)
 
 
@@ -198,19 +207,22 @@ def test_a_declined_checkpoint_is_given_up_and_what_there_is_of_it_discarded() -
         *aborts(1),
     ]
     assert job.decline(1) == []
-    assert job.timer("timeout 1") == []
+    assert job.timer(CheckpointTimeout(CheckpointId(1))) == []
 
 
 def test_a_checkpoint_times_out() -> None:
     job = CoordinatorRig().up()
     job.trigger()
-    assert job.timer("timeout 1") == [Note("checkpoint-aborted", 1, 1, "it timed out"), *aborts(1)]
+    assert job.timer(CheckpointTimeout(CheckpointId(1))) == [
+        Note("checkpoint-aborted", 1, 1, "it timed out"),
+        *aborts(1),
+    ]
 
 
 def test_a_complete_checkpoint_does_not_time_out() -> None:
     job = CoordinatorRig().up()
     job.checkpoint(1)
-    assert job.timer("timeout 1") == []
+    assert job.timer(CheckpointTimeout(CheckpointId(1))) == []
     assert job.decline(1) == []
 
 
@@ -301,7 +313,7 @@ def test_so_many_failed_checkpoints_in_a_row_are_tolerated() -> None:
     job.trigger()
     effects = job.decline(3)
     assert addressed(Cancel, effects) == list(TASKS)
-    assert timers(effects) == ["restart"]
+    assert timers(effects) == [RestartDelay()]
     (note,) = [note for note in of(Note, job.again()) if note.what == "attempt-started"]
     assert note.detail == "too many checkpoints failed; the last: op-0 declined: no room"
 
@@ -373,6 +385,6 @@ def test_an_older_record_that_is_stored_late_does_not_push_the_newer_one_out() -
 @pytest.mark.parametrize("what", ["checkpoint", "savepoint"])
 def test_a_checkpoint_whose_attempt_fails_before_its_id_is_durable_is_never_triggered(what: str) -> None:
     job = CoordinatorRig().up()
-    job.timer("checkpoint") if what == "checkpoint" else job.command("savepoint")
+    job.timer(CheckpointInterval()) if what == "checkpoint" else job.command("savepoint")
     job.lose()
     assert job.saved() == []

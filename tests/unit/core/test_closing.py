@@ -7,6 +7,7 @@ import pytest
 from cutproof.reference_impl.core.lifecycle.closing import FENCE, UNANSWERED, Closing, close_step
 from cutproof.reference_impl.core.vocabulary.effects import SetTimer, Transact
 from cutproof.reference_impl.core.vocabulary.events import Answered
+from cutproof.reference_impl.core.vocabulary.timeouts import RetryFence
 from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Denied, Done, Fence, NoAnswer
 
 STAGE = Closing("cancelled", "by its user", 7, 5, ("sink-0", "sink-1"))
@@ -41,14 +42,14 @@ def test_an_abort_that_died_with_the_store_is_asked_again() -> None:
     once, effects = close_step(STAGE, left, 30)
     assert effects == [drop("sink-0", "sealed"), fence("sink-0")]
     assert close_step(once, Answered(UNANSWERED, NoAnswer(reason="silence")), 30) == (once, [])
-    assert close_step(once, Answered(FENCE, NoAnswer(reason="silence")), 30) == (once, [SetTimer("close", 30)])
+    assert close_step(once, Answered(FENCE, NoAnswer(reason="silence")), 30) == (once, [SetTimer(RetryFence(), 30)])
     assert once.requests() == [fence("sink-0")]
     assert close_step(once, left, 30) == (once, effects)
 
 
 @pytest.mark.parametrize("outcome", [NoAnswer(reason="silence"), Denied(reason="busy")])
 def test_a_writer_that_could_not_be_shut_out_is_asked_again(outcome: NoAnswer | Denied) -> None:
-    assert close_step(STAGE, Answered(FENCE, outcome), 30) == (STAGE, [SetTimer("close", 30)])
+    assert close_step(STAGE, Answered(FENCE, outcome), 30) == (STAGE, [SetTimer(RetryFence(), 30)])
 
 
 def test_answers_that_nobody_waits_for_change_nothing() -> None:

@@ -8,7 +8,18 @@ import pytest
 
 from cutproof.reference_impl.core.vocabulary.effects import Discard, EndJob, Note, Return, SaveJob
 from cutproof.reference_impl.core.vocabulary.events import JobRecord
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Complete, Terminate, Trigger
+from cutproof.reference_impl.core.vocabulary.timeouts import (
+    CheckpointInterval,
+    CheckpointTimeout,
+    DeployTimeout,
+    MinimumPause,
+    RestartDelay,
+    RetryFence,
+    RetryListing,
+    RetryTerminate,
+)
 from unit.core.coordinator_rig import (
     OP,
     SOURCE,
@@ -89,7 +100,7 @@ def test_a_stop_that_fails_fails_the_attempt_over() -> None:
     job = CoordinatorRig().up()
     job.command("stop-with-savepoint")
     job.saved()
-    effects = job.timer("timeout 1")
+    effects = job.timer(CheckpointTimeout(CheckpointId(1)))
     assert answer(effects) == (9, None, "it timed out")
     assert addressed(Cancel, effects) == list(TASKS)
     (note,) = [note for note in of(Note, job.again()) if note.what == "attempt-started"]
@@ -110,7 +121,7 @@ def test_input_that_ends_during_a_drain_takes_no_checkpoint_of_its_own() -> None
 def test_nothing_follows_a_stop() -> None:
     job = CoordinatorRig(concurrent_checkpoints=3).up()
     job.command("stop-with-savepoint")
-    assert notes(job.timer("checkpoint")) == []
+    assert notes(job.timer(CheckpointInterval())) == []
     assert answer(job.command("savepoint", number=10)) == (10, None, "the job is ending already")
     job.saved()
     job.ack(1)
@@ -228,8 +239,17 @@ def test_cancel_at_each_stage(stage: Callable[[], CoordinatorRig]) -> None:
     effects = job.saved()
     assert answer(effects) == (9, None, ""), "once nothing can bring the job back"
     assert end(effects)[::2] == ("cancelled", "by its user")
-    for name in ("checkpoint", "restart", "terminate", "timeout 1", "deploy 1", "close", "pause", "list"):
-        assert job.timer(name) == [], name
+    for timeout in (
+        CheckpointInterval(),
+        RestartDelay(),
+        RetryTerminate(),
+        CheckpointTimeout(CheckpointId(1)),
+        DeployTimeout(AttemptId(1)),
+        RetryFence(),
+        MinimumPause(),
+        RetryListing(),
+    ):
+        assert job.timer(timeout) == [], timeout
     assert [job.running(), job.ended(), job.finished(), job.lose(), job.decline(1)] == [[], [], [], [], []]
     assert answer(job.command("cancel", number=10)) == (10, None, "the job has ended")
 

@@ -15,6 +15,7 @@ from cutproof.reference_impl.core.vocabulary.effects import (
 )
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Complete, Deploy, Terminate, Trigger
 from cutproof.reference_impl.core.vocabulary.state import TaskState
+from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval, RetryFence, RetryTerminate
 from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Denied, Done, Fence, NoAnswer
 from unit.core.coordinator_rig import (
     OP,
@@ -58,7 +59,7 @@ def test_nothing_else_is_triggered_while_it_ends() -> None:
     job = CoordinatorRig(concurrent_checkpoints=3).up()
     job.ended()
     job.saved()
-    assert job.timer("checkpoint") == [SetTimer("checkpoint", 10_000)]
+    assert job.timer(CheckpointInterval()) == [SetTimer(CheckpointInterval(), 10_000)]
     assert answer(job.command("savepoint")) == (9, None, "the job is ending already")
 
 
@@ -67,7 +68,7 @@ def test_the_final_checkpoint_is_taken_again_when_it_was_given_up() -> None:
     job.ended()
     job.saved()
     job.decline(1)
-    assert timers(job.timer("checkpoint")) == ["checkpoint"]
+    assert timers(job.timer(CheckpointInterval())) == [CheckpointInterval()]
     assert notes(job.saved())[0] == ("checkpoint-triggered", 2)
 
 
@@ -98,14 +99,14 @@ def test_tasks_are_ordered_to_terminate_until_each_has_finished() -> None:
     job.ack(1)
     job.stored(1)
     assert job.finished(OP) == []
-    assert job.timer("terminate") == [
+    assert job.timer(RetryTerminate()) == [
         SendToTask(SOURCE, Terminate(job=1, attempt=1, checkpoint=1)),
         SendToTask(SINK, Terminate(job=1, attempt=1, checkpoint=1)),
-        SetTimer("terminate", 3_000),
+        SetTimer(RetryTerminate(), 3_000),
     ]
     assert job.finished(OP, SINK) == []
     assert job.finished(SOURCE) == [EndJob("finished", 1, "")]
-    assert job.timer("terminate") == []
+    assert job.timer(RetryTerminate()) == []
     assert job.finished(SOURCE) == []
 
 
@@ -194,12 +195,12 @@ def test_the_store_is_asked_until_it_answers() -> None:
     job = CoordinatorRig().up()
     job.command("cancel")
     job.saved()
-    assert job.store_answers(1, SILENCE) == [SetTimer("close", 3_000)]
-    assert job.timer("close") == [Transact(1, Fence(writer=SINK, attempt=2))]
-    assert job.store_answers(1, Denied(reason="not now")) == [SetTimer("close", 3_000)]
+    assert job.store_answers(1, SILENCE) == [SetTimer(RetryFence(), 3_000)]
+    assert job.timer(RetryFence()) == [Transact(1, Fence(writer=SINK, attempt=2))]
+    assert job.store_answers(1, Denied(reason="not now")) == [SetTimer(RetryFence(), 3_000)]
     assert job.store_answers(0, Done()) == [], "of an abort, which nobody waits for"
     assert end(job.store_answers(1, Done())) == ("cancelled", None, "by its user")
-    assert job.timer("close") == []
+    assert job.timer(RetryFence()) == []
 
 
 def test_a_record_that_was_being_stored_counts_as_cover() -> None:

@@ -14,6 +14,7 @@ from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
 from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Ask, Assign, Assigned, Running, Trigger
 from cutproof.reference_impl.core.vocabulary.state import EnumeratorState
+from cutproof.reference_impl.core.vocabulary.timeouts import RetryAssignments, SplitAppears
 from unit.core.coordinator_rig import CoordinatorRig, complete_snapshot, handles, notes, of, sent_to_tasks, timers
 
 READERS = FIRST, SECOND = TaskId("source-0"), TaskId("source-1")
@@ -97,12 +98,12 @@ def test_a_question_that_comes_again_is_answered_again_and_brings_nothing_more()
 def test_what_was_not_confirmed_is_reported_again() -> None:
     rig = job(1).up()
     effects = asks(rig, FIRST)
-    assert "assign" in timers(effects)
-    again = rig.timer("assign")
+    assert RetryAssignments() in timers(effects)
+    again = rig.timer(RetryAssignments())
     assert given(again) == [(FIRST, {0: 0})]
-    assert "assign" in timers(again)
+    assert RetryAssignments() in timers(again)
     takes(rig, FIRST, 1)
-    assert rig.timer("assign") == []
+    assert rig.timer(RetryAssignments()) == []
 
 
 def test_the_last_word_is_that_there_is_no_more() -> None:
@@ -116,12 +117,12 @@ def test_a_split_is_given_when_it_is_discovered_to_who_waits() -> None:
     rig = job(2, 0, 700)
     rig.start()
     rig.saved()
-    assert "discover 1" in timers(rig.running()), "counted from when the attempt runs"
+    assert SplitAppears(1) in timers(rig.running()), "counted from when the attempt runs"
     asks(rig, FIRST)
     ((task, message),) = sent_to_tasks(Assign, asks(rig, SECOND))
     assert (task, message.splits, message.more, message.answers) == (SECOND, {}, True, 1), "it was heard, and waits"
-    assert given(rig.timer("discover 1")) == [(SECOND, {1: 0})]
-    assert rig.timer("discover 1") == [], "it is discovered once"
+    assert given(rig.timer(SplitAppears(1))) == [(SECOND, {1: 0})]
+    assert rig.timer(SplitAppears(1)) == [], "it is discovered once"
 
 
 def test_whose_input_has_ended_is_notified_of_nothing_again() -> None:
@@ -130,7 +131,7 @@ def test_whose_input_has_ended_is_notified_of_nothing_again() -> None:
     takes(rig, FIRST, 1)
     asks(rig, FIRST, 2)
     rig.ended(FIRST)
-    assert rig.timer("assign") == []
+    assert rig.timer(RetryAssignments()) == []
 
 
 def test_an_older_attempt_asks_in_vain() -> None:
@@ -207,7 +208,7 @@ def test_what_readers_had_is_given_again_from_where_it_stood() -> None:
     rig = resumed(EnumeratorState(unassigned={2: 5}, assigned={0: FIRST, 1: SECOND}))
     rig.report(Running, FIRST, returned={0: 3})
     rig.report(Running, SECOND, returned={1: 4})
-    assert "discover 3" in timers(rig.running("sink-0")), "the snapshot did not know it"
+    assert SplitAppears(3) in timers(rig.running("sink-0")), "the snapshot did not know it"
     assert given(asks(rig, SECOND)) == [(SECOND, {0: 3})]
     assert given(asks(rig, FIRST)) == [(FIRST, {1: 4})]
     assert given(asks(rig, SECOND, 2)) == [(SECOND, {0: 3, 2: 5})]

@@ -16,6 +16,7 @@ from cutproof.reference_impl.core.vocabulary.effects import Advanced, Effect, Se
 from cutproof.reference_impl.core.vocabulary.events import Poll, TimerFired
 from cutproof.reference_impl.core.vocabulary.messages import Barrier, Element, EndOfData, Idle, Record, Watermark
 from cutproof.reference_impl.core.vocabulary.state import BEGINNING, TaskState
+from cutproof.reference_impl.core.vocabulary.timeouts import IdleTimeout
 from unit.core.machines import deliver, deploy, operator, output, spec, take, trigger, up
 
 
@@ -77,16 +78,16 @@ def test_an_unbounded_subtask_without_splits_is_idle_and_one_at_its_end_is_not()
 def test_an_idle_split_is_not_waited_for_until_it_is_read_again() -> None:
     task = source([10, 20], [100, 110, 120], idle_after_us=50, bounded=False)
     effects = deliver(task, deploy())
-    assert SetTimer("idle", 50) in effects
+    assert SetTimer(IdleTimeout(), 50) in effects
     assert watermarks(task, 2) == [9]
-    assert sent(task.step(TimerFired("idle"))) == []
+    assert sent(task.step(TimerFired(IdleTimeout()))) == []
     assert watermarks(task, 1) == [19]
     assert watermarks(task, 1) == []
-    effects = task.step(TimerFired("idle"))
-    assert effects == [SetTimer("idle", 50)]
+    effects = task.step(TimerFired(IdleTimeout()))
+    assert effects == [SetTimer(IdleTimeout(), 50)]
     task.step(Poll())
-    assert sent(task.step(TimerFired("idle"))) == [Watermark(119)]
-    assert sent(task.step(TimerFired("idle"))) == [Idle()]
+    assert sent(task.step(TimerFired(IdleTimeout()))) == [Watermark(119)]
+    assert sent(task.step(TimerFired(IdleTimeout()))) == [Idle()]
 
 
 def test_a_drain_ends_time_before_the_data_and_a_stop_does_not() -> None:

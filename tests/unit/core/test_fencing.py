@@ -22,6 +22,7 @@ from cutproof.reference_impl.core.vocabulary.messages import (
     ToCoordinator,
     ToTask,
 )
+from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval
 from cutproof.reference_impl.core.vocabulary.transactions import Fence
 from unit.core.coordinator_rig import OP, SINK, SOURCE, TASKS, CoordinatorRig, handle
 from unit.core.machines import ATTEMPT, source
@@ -73,7 +74,7 @@ def test_nothing_that_a_task_of_another_job_sends_is_taken(kind: type[Control]) 
     assert job.ended(SOURCE, SINK) == untouched.ended(SOURCE, SINK) == [], "nor has it been told that op-0 has ended"
     assert job.ack(1) == untouched.ack(1)
     assert job.stored(1) == untouched.stored(1)
-    assert job.timer("checkpoint") == untouched.timer("checkpoint")
+    assert job.timer(CheckpointInterval()) == untouched.timer(CheckpointInterval())
 
 
 def test_what_an_acknowledgement_of_another_job_carries_is_discarded() -> None:

@@ -10,6 +10,7 @@ from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, Po
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Complete, Finished, Terminate, Trigger
 from cutproof.reference_impl.core.vocabulary.state import TaskState
+from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval, RetryTerminateTasks
 from cutproof.reference_impl.core.vocabulary.transactions import Begin
 from unit.core.coordinator_rig import (
     CoordinatorRig,
@@ -160,10 +161,10 @@ def test_who_acknowledged_after_all_its_input_may_go() -> None:
     effects = job.stored(1)
     assert sent_to_tasks(Terminate, effects) == [(SHORT, Terminate(job=1, attempt=1, checkpoint=1))]
     assert addressed(Complete, effects) == [LONG, OP_0, OP_1, SINK]
-    assert "leave" in timers(effects)
-    assert addressed(Terminate, job.timer("leave")) == [SHORT], "it is told until it answers"
+    assert RetryTerminateTasks() in timers(effects)
+    assert addressed(Terminate, job.timer(RetryTerminateTasks())) == [SHORT], "it is told until it answers"
     job.finished(SHORT)
-    assert job.timer("leave") == []
+    assert job.timer(RetryTerminateTasks()) == []
 
 
 def test_a_checkpoint_after_that_goes_on_without_it() -> None:
@@ -310,7 +311,7 @@ def test_a_failure_brings_finished_operators_up_finished() -> None:
     assert orders[OP_0].handle == handle(2, OP_0)
     assert job.report(Finished, SHORT) == [], "what it says again is known"
     job.running()
-    job.timer("checkpoint")
+    job.timer(CheckpointInterval())
     assert addressed(Trigger, job.saved()) == [LONG]
 
 

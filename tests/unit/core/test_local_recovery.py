@@ -38,6 +38,7 @@ from cutproof.reference_impl.core.vocabulary.messages import (
     EndOfPartition,
     Watermark,
 )
+from cutproof.reference_impl.core.vocabulary.timeouts import RestartDelay
 from unit.core.coordinator_rig import (
     GRAPH,
     OP,
@@ -191,7 +192,7 @@ def test_a_lost_task_recovers_locally_in_the_channels_of_the_others() -> None:
     job = rig().up()
     job.checkpoint(1)
     assert addressed(Cancel, job.lose(OP)) == [OP]
-    job.timer("restart")
+    job.timer(RestartDelay())
     effects = job.saved()
     assert of(Note, effects) == [
         Note("attempt-started", 1, 2, "op-0: it was killed"),
@@ -208,7 +209,7 @@ def test_it_is_notified_of_what_was_given_up_when_it_was_lost() -> None:
     job.trigger()
     given_up = job.lose(OP)
     assert ("checkpoint-aborted", 1) in notes(given_up)
-    job.timer("restart")
+    job.timer(RestartDelay())
     assert deployed(job.saved()) == {OP: Deploy(job=1, attempt=2, channels_of=1, given_up=1)}
 
 
@@ -216,12 +217,12 @@ def test_two_that_are_lost_together_come_up_together_and_all_of_them_are_everyth
     job = rig().up()
     job.lose(SOURCE)
     job.lose(OP)
-    job.timer("restart")
+    job.timer(RestartDelay())
     assert list(deployed(job.saved())) == [SOURCE, OP]
     whole = rig().up()
     for task in TASKS:
         whole.lose(task)
-    whole.timer("restart")
+    whole.timer(RestartDelay())
     orders = deployed(whole.saved())
     assert orders == {task: Deploy(job=1, attempt=2) for task in TASKS}, "in channels of their own"
 
@@ -233,7 +234,7 @@ def test_the_channels_are_those_of_the_newest_attempt_of_all() -> None:
     job.again()
     job.running(*TASKS)
     job.lose(OP, 2)
-    job.timer("restart")
+    job.timer(RestartDelay())
     assert deployed(job.saved())[OP].channels_of == 2
 
 

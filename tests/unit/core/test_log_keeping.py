@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cutproof.reference_impl.core.vocabulary.effects import ClearLogs, Effect
 from cutproof.reference_impl.core.vocabulary.messages import Complete
+from cutproof.reference_impl.core.vocabulary.timeouts import RestartDelay
 from unit.core.coordinator_rig import OP, SINK, SOURCE, TASKS, CoordinatorRig, of, sent_to_tasks
 
 
@@ -63,7 +64,7 @@ def test_the_logs_of_one_that_recovered_locally_are_those_of_the_attempt_of_all(
     job = CoordinatorRig(spilling="continuous", failover="local").up()
     job.checkpoint(1)
     job.lose(OP)
-    job.timer("restart")
+    job.timer(RestartDelay())
     job.saved()
     job.running(OP)
     assert job.machine.attempt_of(OP) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.extensions.persistent import SPILL, Ledger, LedgerEntry, Persisting
+from cutproof.reference_impl.core.extensions.persistent import Ledger, LedgerEntry, Persisting
 from cutproof.reference_impl.core.vocabulary.effects import Append, SetTimer, Sync, TrimLog
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import (
@@ -16,6 +16,7 @@ from cutproof.reference_impl.core.vocabulary.messages import (
     Watermark,
 )
 from cutproof.reference_impl.core.vocabulary.state import Ref
+from cutproof.reference_impl.core.vocabulary.timeouts import BufferTimeout
 
 ONE, TWO = CheckpointId(1), CheckpointId(2)
 
@@ -65,16 +66,16 @@ def test_what_a_barrier_overtook_is_found_in_the_ledger() -> None:
 
 def test_with_a_time_out_what_waits_from_one_look_to_the_next_is_spilled() -> None:
     book = ledger(after_us=500)
-    assert book.came(0, record(1)) == [SetTimer(SPILL, 500)]
+    assert book.came(0, record(1)) == [SetTimer(BufferTimeout(), 500)]
     assert book.came(0, record(2)) == []
     book.took(0, record(1))
-    assert book.timer() == [SetTimer(SPILL, 500)]  # 2 came after the timer was set
+    assert book.timer() == [SetTimer(BufferTimeout(), 500)]  # 2 came after the timer was set
     assert book.came(0, record(3)) == []
-    assert book.timer() == [Append("log/0", 1, record(2)), SetTimer(SPILL, 500)]
+    assert book.timer() == [Append("log/0", 1, record(2)), SetTimer(BufferTimeout(), 500)]
     book.took(0, record(2))
     book.took(0, record(3))
     assert book.timer() == []
-    assert book.came(0, record(4)) == [SetTimer(SPILL, 500)]
+    assert book.came(0, record(4)) == [SetTimer(BufferTimeout(), 500)]
 
 
 def test_a_snapshot_has_spilled_what_it_needs_of_the_rest() -> None:

@@ -12,7 +12,7 @@ from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, Operat
 from cutproof.reference_impl.core.lifecycle.regions import regions
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Note, Return, SaveJob, SendToTask
 from cutproof.reference_impl.core.vocabulary.errors import Refused
-from cutproof.reference_impl.core.vocabulary.ids import TaskId
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import (
     Abort,
     Cancel,
@@ -23,6 +23,7 @@ from cutproof.reference_impl.core.vocabulary.messages import (
     Terminate,
     Trigger,
 )
+from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval, DeployTimeout, RestartDelay
 from unit.core.coordinator_rig import (
     CoordinatorRig,
     addressed,
@@ -119,8 +120,8 @@ def test_a_lost_task_restarts_only_its_region() -> None:
     job.checkpoint(1)
     lost = job.lose("sink-1")
     assert addressed(Cancel, lost) == list(B)
-    assert timers(lost) == ["restart"]
-    (save,) = job.timer("restart")
+    assert timers(lost) == [RestartDelay()]
+    (save,) = job.timer(RestartDelay())
     assert isinstance(save, SaveJob)
     assert save.record.attempt == 2, "a number of its own, durable before it is used"
     effects = job.saved()
@@ -202,11 +203,11 @@ def test_no_word_of_the_older_attempt_counts_and_every_word_of_a_survivor_does()
 def test_no_checkpoint_is_taken_while_a_part_is_missing() -> None:
     job = rig().up()
     job.lose("sink-1")
-    assert timers(job.timer("checkpoint")) == ["checkpoint"]
+    assert timers(job.timer(CheckpointInterval())) == [CheckpointInterval()]
     assert not job.machine.checkpoints.pending
     job.again()
-    assert timers(job.timer("checkpoint")) == ["checkpoint"]
-    assert timers(job.running(*B)) == ["checkpoint"]
+    assert timers(job.timer(CheckpointInterval())) == [CheckpointInterval()]
+    assert timers(job.running(*B)) == [CheckpointInterval()]
     job.trigger()
     assert list(job.machine.checkpoints.pending) == [1]
 
@@ -227,7 +228,7 @@ def test_it_goes_back_to_a_checkpoint_that_is_being_stored() -> None:
     job.trigger()
     job.ack(2)
     job.lose("sink-1")
-    assert job.timer("restart") == []
+    assert job.timer(RestartDelay()) == []
     effects = job.stored(2)
     assert addressed(Complete, effects) == ["source-0", "source-1", "sink-0", "sink-1"]
     assert deployed(job.saved())[TaskId("sink-1")].checkpoint == 2
@@ -240,7 +241,7 @@ def test_the_same_region_lost_again_before_it_restarts_is_lost_once() -> None:
     job = rig().up()
     job.lose("sink-1")
     assert job.lose("source-1", 1) == []
-    job.timer("restart")
+    job.timer(RestartDelay())
     assert job.lose("source-1", 1) == [], "its new number is on the way"
 
 
@@ -267,7 +268,7 @@ def test_another_region_lost_while_the_first_comes_up_has_both_begin_again() -> 
 def test_a_number_that_becomes_durable_late_deploys_nothing() -> None:
     job = rig(3).up()
     job.lose("sink-2")
-    job.timer("restart")
+    job.timer(RestartDelay())
     job.lose("sink-1", 1)
     assert job.saved() == []
     assert numbers(job.again()) == dict.fromkeys(("source-1", "sink-1", "source-2", "sink-2"), 3)
@@ -276,7 +277,7 @@ def test_a_number_that_becomes_durable_late_deploys_nothing() -> None:
 def test_a_number_that_nothing_was_deployed_with_is_no_restart_of_its_own() -> None:
     job = rig(3, restart_attempts=1).up()
     job.lose("sink-2")
-    job.timer("restart")
+    job.timer(RestartDelay())
     job.lose("sink-1", 1)
     job.saved()
     assert sorted(deployed(job.again())) == [*("sink-1", "sink-2"), "source-1", "source-2"]
@@ -287,7 +288,7 @@ def test_a_number_that_nothing_was_deployed_with_is_no_restart_of_its_own() -> N
 def test_nor_is_it_one_when_all_is_lost_then() -> None:
     job = rig(restart_attempts=1).up()
     job.lose("sink-1")
-    job.timer("restart")
+    job.timer(RestartDelay())
     job.lose("sink-0", 1)
     job.saved()
     assert numbers(job.again()) == dict.fromkeys((*A, *B), 3)
@@ -312,9 +313,9 @@ def test_restarts_of_parts_are_counted_too() -> None:
 def test_a_region_that_does_not_come_up_in_time_takes_all_with_it() -> None:
     job = rig().up()
     job.lose("sink-1")
-    assert job.timer("deploy 1") == [], "of the attempt that is up"
+    assert job.timer(DeployTimeout(AttemptId(1))) == [], "of the attempt that is up"
     job.again()
-    effects = job.timer("deploy 2")
+    effects = job.timer(DeployTimeout(AttemptId(2)))
     assert numbers(effects) == {"source-0": 1, "source-1": 2, "sink-0": 1, "sink-1": 2}
     again = job.again()
     assert of(Note, again)[0].detail == "source-1, sink-1 did not come up in time"
@@ -326,7 +327,7 @@ def test_a_new_coordinator_restarts_everything() -> None:
     job = rig().up()
     job.checkpoint(1)
     job.lose("sink-1")
-    (save,) = of(SaveJob, job.timer("restart"))
+    (save,) = of(SaveJob, job.timer(RestartDelay()))
     successor = rig()
     successor.start(save.record)
     successor.listed(*job.machine.checkpoints.retained)

@@ -6,6 +6,7 @@ from cutproof.reference_impl.core.protocol.sink import TransactionalSink
 from cutproof.reference_impl.core.vocabulary.effects import Persist, SetTimer, Taken
 from cutproof.reference_impl.core.vocabulary.events import TimerFired
 from cutproof.reference_impl.core.vocabulary.state import Sealed, TaskState
+from cutproof.reference_impl.core.vocabulary.timeouts import RetryRequest
 from cutproof.reference_impl.core.vocabulary.transactions import (
     Begin,
     Commit,
@@ -139,7 +140,7 @@ def test_two_seals_under_way_each_hold_back_their_own_snapshot() -> None:
 def test_a_snapshot_waits_for_every_seal_that_it_names() -> None:
     """The newer seal is answered first, and the older one only when it is asked again."""
     sink, first, second = two_seals()
-    assert answered(sink, first, SILENCE) == [SetTimer(f"retry {first}", RETRY_US)]
+    assert answered(sink, first, SILENCE) == [SetTimer(RetryRequest(first), RETRY_US)]
     assert answered(sink, second) == [], "the first transaction may be lost yet"
     older, newer = answered(sink, first)
     assert (older.checkpoint, newer.checkpoint) == (5, 6)
@@ -149,10 +150,10 @@ def test_an_unanswered_seal_is_asked_again() -> None:
     sink = up(transactional())
     give(sink, 1)
     seal = number(take(sink, barrier(5)), PreCommit)
-    assert answered(sink, seal, SILENCE) == [SetTimer(f"retry {seal}", RETRY_US)]
-    assert requests(sink.step(TimerFired(f"retry {seal}"))) == [(seal, pre_commit(FIRST, 5))]
+    assert answered(sink, seal, SILENCE) == [SetTimer(RetryRequest(seal), RETRY_US)]
+    assert requests(sink.step(TimerFired(RetryRequest(seal)))) == [(seal, pre_commit(FIRST, 5))]
     assert only(Persist, answered(sink, seal)).checkpoint == 5
-    assert sink.step(TimerFired(f"retry {seal}")) == [], "answered by now"
+    assert sink.step(TimerFired(RetryRequest(seal))) == [], "answered by now"
 
 
 def test_a_denied_seal_fails_the_task() -> None:
@@ -196,8 +197,8 @@ def test_an_unanswered_commit_is_asked_again_until_the_answer_is_definite() -> N
     sealed_for(sink, 5, 1)
     asking = number(deliver(sink, complete(5)), Commit)
     for _ in range(3):
-        assert answered(sink, asking, SILENCE) == [SetTimer(f"retry {asking}", RETRY_US)]
-        assert requests(sink.step(TimerFired(f"retry {asking}"))) == [(asking, commit(FIRST))]
+        assert answered(sink, asking, SILENCE) == [SetTimer(RetryRequest(asking), RETRY_US)]
+        assert requests(sink.step(TimerFired(RetryRequest(asking)))) == [(asking, commit(FIRST))]
     assert sink.sealed
     answered(sink, asking)
     assert sink.sealed == []

@@ -6,6 +6,7 @@ from cutproof.reference_impl.core.protocol.sink import TransactionalSink
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Restored, SetTimer
 from cutproof.reference_impl.core.vocabulary.events import TimerFired
 from cutproof.reference_impl.core.vocabulary.state import Sealed, TaskState
+from cutproof.reference_impl.core.vocabulary.timeouts import RetryRequest
 from cutproof.reference_impl.core.vocabulary.transactions import (
     AbortTransaction,
     Begin,
@@ -85,9 +86,9 @@ def test_recovery_without_anything_to_commit_opens_at_once() -> None:
 def test_recovery_asks_again_for_a_commit_without_an_answer() -> None:
     sink, effects = restored(Sealed(OLD, 5))
     asking = number(effects, Commit)
-    assert answered(sink, asking, SILENCE) == [SetTimer(f"retry {asking}", RETRY_US)]
+    assert answered(sink, asking, SILENCE) == [SetTimer(RetryRequest(asking), RETRY_US)]
     assert not sink.running
-    sink.step(TimerFired(f"retry {asking}"))
+    sink.step(TimerFired(RetryRequest(asking)))
     assert running("sink-0")[0] in answered(sink, asking)
 
 
@@ -96,13 +97,13 @@ def test_recovery_asks_again_for_an_abort_that_died_with_the_store() -> None:
     left = f"{OLD}6"
     sink, effects = restored(Sealed(OLD, 5), unfinished=((OLD, 5), (left, 6)))
     committing, aborting = number(effects, Commit), number(effects, AbortTransaction)
-    assert answered(sink, committing, SILENCE) == [SetTimer(f"retry {committing}", RETRY_US)]
-    assert answered(sink, aborting, SILENCE) == [SetTimer(f"retry {aborting}", RETRY_US)]
-    assert asked(sink.step(TimerFired(f"retry {committing}"))) == [commit(OLD)]
+    assert answered(sink, committing, SILENCE) == [SetTimer(RetryRequest(committing), RETRY_US)]
+    assert answered(sink, aborting, SILENCE) == [SetTimer(RetryRequest(aborting), RETRY_US)]
+    assert asked(sink.step(TimerFired(RetryRequest(committing)))) == [commit(OLD)]
     assert running("sink-0")[0] in answered(sink, committing), "it works meanwhile"
-    assert asked(sink.step(TimerFired(f"retry {aborting}"))) == [drop(left)]
+    assert asked(sink.step(TimerFired(RetryRequest(aborting)))) == [drop(left)]
     assert answered(sink, aborting) == []
-    assert sink.step(TimerFired(f"retry {aborting}")) == []
+    assert sink.step(TimerFired(RetryRequest(aborting))) == []
 
 
 def test_an_abort_that_is_answered_first_does_not_open_a_sink_that_still_commits() -> None:
@@ -118,8 +119,8 @@ def test_what_recovery_aborts_is_deleted_before_the_sink_finishes() -> None:
     aborting = number(effects, AbortTransaction)
     take(sink, END)
     assert deliver(sink, terminate(5)) == []
-    assert answered(sink, aborting, SILENCE) == [SetTimer(f"retry {aborting}", RETRY_US)]
-    assert asked(sink.step(TimerFired(f"retry {aborting}"))) == [drop(left)]
+    assert answered(sink, aborting, SILENCE) == [SetTimer(RetryRequest(aborting), RETRY_US)]
+    assert asked(sink.step(TimerFired(RetryRequest(aborting)))) == [drop(left)]
     dropping = answered(sink, aborting)
     assert asked(dropping) == [drop("job-1/sink-0/3-5")]
     assert answered(sink, number(dropping, AbortTransaction)) == finished("sink-0")
@@ -170,7 +171,7 @@ def test_terminate_with_nothing_due_only_drops_the_open_one() -> None:
     dropping = deliver(sink, terminate(5))
     assert asked(dropping) == [drop(FIRST)]
     assert deliver(sink, terminate(5)) == [], "told again while it waits"
-    assert answered(sink, number(dropping, AbortTransaction), SILENCE)[0] == SetTimer("retry 3", RETRY_US)
+    assert answered(sink, number(dropping, AbortTransaction), SILENCE)[0] == SetTimer(RetryRequest(3), RETRY_US)
     assert answered(sink, number(dropping, AbortTransaction)) == finished("sink-0")
     assert deliver(sink, terminate(5)) == finished("sink-0"), "told again when its answer was lost"
 

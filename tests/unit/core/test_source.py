@@ -21,6 +21,7 @@ from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated
 from cutproof.reference_impl.core.vocabulary.events import LoadFailed, Poll, PositionsLoaded, SnapshotLoaded, TimerFired
 from cutproof.reference_impl.core.vocabulary.ids import Handle
 from cutproof.reference_impl.core.vocabulary.state import TaskState
+from cutproof.reference_impl.core.vocabulary.timeouts import IdleTimeout, RetryEndReport
 from unit.core.machines import (
     END,
     ENDED,
@@ -79,13 +80,13 @@ def test_splits_are_read_round_robin() -> None:
 def test_a_bounded_input_ends_once_and_reports_it_until_it_is_answered() -> None:
     task = up(source(1))
     read(task)
-    assert task.step(Poll()) == [Send(0, END), ended("source-0"), SetTimer("ended", 12_000), Rest()]
+    assert task.step(Poll()) == [Send(0, END), ended("source-0"), SetTimer(RetryEndReport(), 12_000), Rest()]
     assert task.step(Poll()) == [Rest()]
-    assert task.step(TimerFired("ended")) == [ended("source-0"), SetTimer("ended", 12_000)]
-    assert task.step(TimerFired("another")) == []
+    assert task.step(TimerFired(RetryEndReport())) == [ended("source-0"), SetTimer(RetryEndReport(), 12_000)]
+    assert task.step(TimerFired(IdleTimeout())) == []
     assert deliver(task, terminate(4)) == [Send(0, ENDED), *finished("source-0")]
     assert deliver(task, terminate(4)) == finished("source-0")
-    assert task.step(TimerFired("ended")) == []
+    assert task.step(TimerFired(RetryEndReport())) == []
 
 
 def test_an_unbounded_input_rests() -> None:
@@ -186,7 +187,7 @@ def test_drain_ends_the_input_before_the_barrier() -> None:
     read(task, 2)
     effects = deliver(task, trigger(1, "drain"))
     assert sent(effects) == [(0, END), (0, barrier(1))]
-    assert effects[1:3] == [ended("source-0"), SetTimer("ended", 12_000)]
+    assert effects[1:3] == [ended("source-0"), SetTimer(RetryEndReport(), 12_000)]
     assert only(Persist, effects).snapshot.materialise().positions == {0: 2}
     assert task.step(Poll()) == []
 

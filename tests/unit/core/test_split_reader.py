@@ -22,6 +22,7 @@ from cutproof.reference_impl.core.vocabulary.events import Poll, TimerFired
 from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Ask, Assign, Assigned, InputEnded, Running
 from cutproof.reference_impl.core.vocabulary.state import TaskState
+from cutproof.reference_impl.core.vocabulary.timeouts import RetryAsk
 from unit.core.machines import ATTEMPT, ONE_OUT, deliver, deploy, only, sent, spec, trigger
 
 NAME = TaskId("source-0")
@@ -48,7 +49,7 @@ def assign(serial: int, splits: dict[int, int], answers: int = 1, more: bool = T
 
 
 def question(number: int) -> list[Effect]:
-    return [Report(Ask(job=1, attempt=ATTEMPT, task=NAME, number=number)), SetTimer("ask", Config().retry_us)]
+    return [Report(Ask(job=1, attempt=ATTEMPT, task=NAME, number=number)), SetTimer(RetryAsk(), Config().retry_us)]
 
 
 def taken(serial: int) -> Report:
@@ -72,9 +73,9 @@ def test_it_asks_again_until_it_is_answered() -> None:
     task = reader(2)
     task.step(Poll())
     assert task.step(Poll()) == [Rest()], "one question at a time"
-    assert task.step(TimerFired("ask")) == question(1)
+    assert task.step(TimerFired(RetryAsk())) == question(1)
     deliver(task, assign(0, {}, answers=1))
-    assert task.step(TimerFired("ask")) == [], "it was told to wait"
+    assert task.step(TimerFired(RetryAsk())) == [], "it was told to wait"
 
 
 def test_an_older_answer_is_no_answer() -> None:
@@ -84,7 +85,7 @@ def test_an_older_answer_is_no_answer() -> None:
     read(task, 1)
     task.step(Poll())
     assert deliver(task, assign(1, {0: 0}, answers=1)) == [taken(1)]
-    assert task.step(TimerFired("ask")) == question(2)
+    assert task.step(TimerFired(RetryAsk())) == question(2)
 
 
 def test_it_reads_what_it_is_given_in_order_and_asks_for_more() -> None:

@@ -16,6 +16,7 @@ from cutproof.reference_impl.core.vocabulary.effects import (
 )
 from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
 from cutproof.reference_impl.core.vocabulary.messages import Terminate
+from cutproof.reference_impl.core.vocabulary.timeouts import RetryListing, RetryTerminate
 from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Done, Fence
 from unit.core.coordinator_rig import (
     SINK,
@@ -64,8 +65,8 @@ def test_a_record_that_cannot_be_read_is_read_again_and_fails_the_job_in_the_end
     job = CoordinatorRig(sink="plain")
     job.start(RECORD)
     for _ in range(4):
-        assert job.listed(complete_snapshot(3), unreadable=(5, 6)) == [SetTimer("list", 3_000)]
-        assert job.timer("list") == [ListSnapshots()]
+        assert job.listed(complete_snapshot(3), unreadable=(5, 6)) == [SetTimer(RetryListing(), 3_000)]
+        assert job.timer(RetryListing()) == [ListSnapshots()]
     job.listed(unreadable=(5, 6))
     assert end(job.saved())[::2] == ("failed", "the record of checkpoint 5, 6 cannot be read")
 
@@ -74,10 +75,10 @@ def test_a_record_that_could_be_read_the_second_time_is_used() -> None:
     job = CoordinatorRig()
     job.start(RECORD)
     job.listed(unreadable=(6,))
-    job.timer("list")
+    job.timer(RetryListing())
     job.listed(complete_snapshot(6, 4))
     assert ("attempt-started", 6) in notes(job.saved())
-    assert job.timer("list") == []
+    assert job.timer(RetryListing()) == []
 
 
 def test_when_its_memory_died_with_it_the_job_fails_and_reports_it() -> None:
@@ -113,7 +114,7 @@ def test_a_job_that_ended_on_a_snapshot_only_finishes_its_commits() -> None:
     note, *terminates, timer = job.running()
     assert note == Note("attempt-running", None, 5)
     assert terminates == [SendToTask(task, Terminate(job=1, attempt=5, checkpoint=6)) for task in TASKS]
-    assert timer == SetTimer("terminate", 3_000)
+    assert timer == SetTimer(RetryTerminate(), 3_000)
     assert end(job.finished()) == ("finished", 6, "")
 
 
@@ -136,7 +137,7 @@ def test_a_job_that_cannot_read_what_is_durable_deletes_nothing_of_it() -> None:
     effects = job.start(RECORD)
     for _ in range(LISTING_TRIES - 1):
         effects += job.listed(complete_snapshot(3), unreadable=(6,))
-        effects += job.timer("list")
+        effects += job.timer(RetryListing())
     effects += job.listed(complete_snapshot(3), unreadable=(6,))
     while job.unsaved:
         effects += job.saved()

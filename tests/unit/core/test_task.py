@@ -26,6 +26,7 @@ from cutproof.reference_impl.core.vocabulary.events import Mailed, PersistFailed
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, Handle
 from cutproof.reference_impl.core.vocabulary.messages import Complete, Record, Running
 from cutproof.reference_impl.core.vocabulary.state import TaskState
+from cutproof.reference_impl.core.vocabulary.timeouts import RetryEndReport
 from unit.core.machines import (
     END,
     ENDED,
@@ -202,9 +203,9 @@ def test_data_end_when_all_inputs_have() -> None:
     assert take(task, END, 0) == []
     assert take(task, END, 2) == []
     assert not task.input_ended
-    assert take(task, END, 1) == [Send(0, END), ended("op-0"), SetTimer("ended", 12_000)]
+    assert take(task, END, 1) == [Send(0, END), ended("op-0"), SetTimer(RetryEndReport(), 12_000)]
     assert task.input_ended
-    assert task.step(TimerFired("ended")) == [ended("op-0"), SetTimer("ended", 12_000)]
+    assert task.step(TimerFired(RetryEndReport())) == [ended("op-0"), SetTimer(RetryEndReport(), 12_000)]
 
 
 def test_barriers_still_pass_after_the_end_of_data() -> None:
@@ -220,7 +221,7 @@ def test_terminate_finishes_and_is_answered_as_often_as_it_comes() -> None:
     take(task, END)
     assert deliver(task, terminate(4)) == [Send(0, ENDED), *finished("op-0")]
     assert deliver(task, terminate(4)) == finished("op-0")
-    assert task.step(TimerFired("ended")) == []
+    assert task.step(TimerFired(RetryEndReport())) == []
 
 
 # -- coming up -------------------------------------------------------------------------------------------------

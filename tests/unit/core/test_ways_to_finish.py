@@ -13,6 +13,7 @@ from cutproof.reference_impl.core.vocabulary.effects import SaveJob, SetTimer
 from cutproof.reference_impl.core.vocabulary.errors import Refused
 from cutproof.reference_impl.core.vocabulary.events import TimerFired
 from cutproof.reference_impl.core.vocabulary.messages import Complete, EndOfPartition, Terminate, Trigger
+from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval, RetryRequest
 from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Commit, PreCommit, Write
 from unit.core.coordinator_rig import (
     OP,
@@ -170,9 +171,9 @@ def test_discard_at_finish_asks_again_for_a_sealed_one_that_a_dead_store_did_not
     dropping = deliver(sink, terminate(None))
     asking = number(dropping, AbortTransaction)
     assert asked(dropping) == [drop(FIRST)]
-    assert answered(sink, asking, SILENCE) == [SetTimer(f"retry {asking}", RETRY_US)]
+    assert answered(sink, asking, SILENCE) == [SetTimer(RetryRequest(asking), RETRY_US)]
     assert deliver(sink, terminate(None)) == [], "told again while it waits"
-    assert asked(sink.step(TimerFired(f"retry {asking}"))) == [drop(FIRST)]
+    assert asked(sink.step(TimerFired(RetryRequest(asking)))) == [drop(FIRST)]
     assert answered(sink, asking) == finished("sink-0")
 
 
@@ -192,7 +193,7 @@ def test_nothing_is_triggered_once_some_input_has_ended(settings: dict[str, obje
     job = CoordinatorRig(**settings).up()
     job.checkpoint(1)
     job.ended(SOURCE)
-    assert of(SaveJob, job.timer("checkpoint")) == []
+    assert of(SaveJob, job.timer(CheckpointInterval())) == []
     assert "no snapshots after that" in answer(job.command("savepoint"))[2]
     job.lose()
     job.again()
