@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cutproof.reference_impl.batch.execution import RESTARTS, Batch, BatchFailed, BatchResult, TaskReport
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
+from cutproof.reference_impl.core.operators import holding
 from cutproof.reference_impl.core.operators.operators import (
     Count,
     Dedup,
@@ -20,7 +21,6 @@ from cutproof.reference_impl.core.operators.operators import (
     Map,
     Operator,
     Sum,
-    holding,
 )
 from cutproof.reference_impl.core.operators.user_functions import Context, Function, Out, Taken, UserOperator
 from cutproof.reference_impl.core.operators.windows import Tumbling
