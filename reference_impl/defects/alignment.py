@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.decisions.parts import HeldOutput, SourceCut, Startup
+from ..core.decisions.tasks import HeldOutput, SourceCut, Startup
 from ..core.protocol.source import SourceTask
 from ..core.vocabulary.effects import Effect, Mail, Open
 from ..core.vocabulary.ids import CheckpointId

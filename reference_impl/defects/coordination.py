@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.decisions.parts import CheckpointIds, Cleanup, Completion, Failover, Fencing, Triggering
+from ..core.decisions.checkpointing import CheckpointIds, Cleanup, Completion, Triggering
+from ..core.decisions.failover import Failover
+from ..core.decisions.fencing import Fencing
 from ..core.lifecycle.attempts import Attempts
 from ..core.lifecycle.stages import Restarting, Saving
 from ..core.protocol.checkpoints import Checkpoints, Pending

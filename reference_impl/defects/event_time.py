@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.decisions.parts import Firing, Watermarks
+from ..core.decisions.event_time import Firing, Watermarks
 from ..core.decisions.processing_time import ProcessingTime
 from ..core.operators.timers import Timer, Timers
 from ..core.operators.watermarks import InputTimes, SplitTimes

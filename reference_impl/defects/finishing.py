@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.decisions.parts import Ending, Finishing, Triggering
+from ..core.decisions.checkpointing import Triggering
+from ..core.decisions.finishing import Ending, Finishing
 from ..core.job.topology import JobGraph
 from ..core.protocol.barrier_alignment import Action, Alignment, PartitionEnded, Signal, State
 from ..core.protocol.checkpoints import Pending

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.decisions.parts import Cleanup, Naming, RestoreChoice, StartPosition
+from ..core.decisions.checkpointing import Cleanup, RestoreChoice
+from ..core.decisions.naming import Naming
+from ..core.decisions.tasks import StartPosition
 from ..core.vocabulary.events import CompletedSnapshot
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from .registry import Defect

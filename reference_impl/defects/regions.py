@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.decisions.parts import Failover, Triggering
+from ..core.decisions.checkpointing import Triggering
+from ..core.decisions.failover import Failover
 from ..core.lifecycle.regions import Regional
 from ..core.lifecycle.stages import PartialFailover, Terminating
 from ..core.protocol.coordinator import Coordinator

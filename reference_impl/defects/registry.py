@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from ..core.decisions.parts import Part
+from ..core.decisions.part import Part
 from ..core.extensions.rescale import Redistribution
 from ..core.protocol.barrier_alignment import Alignment
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.decisions.parts import Committing, GlobalCommitting, Naming, Part, PreCommitting, SinkRecovery
+from ..core.decisions.commits import Committing, GlobalCommitting, PreCommitting, SinkRecovery
+from ..core.decisions.naming import Naming
+from ..core.decisions.part import Part
 from ..core.protocol.barrier_alignment import Alignment
 from ..core.protocol.sink import TransactionalSink
 from ..core.vocabulary.effects import Effect, Mail

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..core.decisions.parts import Naming, SourceCut
+from ..core.decisions.naming import Naming
+from ..core.decisions.tasks import SourceCut
 from ..core.protocol.source import SourceTask
 from ..core.vocabulary.effects import Effect, Mail
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId

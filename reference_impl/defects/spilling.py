@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.decisions.parts import Naming
+from ..core.decisions.naming import Naming
 from ..core.extensions.persistent import Persisting
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.messages import Complete

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.decisions.parts import Copying, HeldOutput
+from ..core.decisions.tasks import Copying, HeldOutput
 from .registry import Defect
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cutproof.reference_impl.core.decisions.parts import Copying
+from cutproof.reference_impl.core.decisions.tasks import Copying
 from cutproof.reference_impl.core.operators.operators import (
     Count,
     Dedup,

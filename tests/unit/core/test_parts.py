@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.decisions.parts import Copying, Naming, Part, Parts, SourceCut
+from cutproof.reference_impl.core.decisions.naming import Naming
+from cutproof.reference_impl.core.decisions.part import Part
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.decisions.tasks import Copying, SourceCut
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.protocol.sink import TransactionalSink
 from cutproof.reference_impl.core.protocol.source import SourceTask

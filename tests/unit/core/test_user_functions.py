@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from cutproof.reference_impl.core.decisions.parts import Firing
+from cutproof.reference_impl.core.decisions.event_time import Firing
 from cutproof.reference_impl.core.extensions.rescale import Redistribution, Share, redistributed
 from cutproof.reference_impl.core.job.topology import key_group, owner
 from cutproof.reference_impl.core.operators.user_functions import (

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutproof.reference_impl.core.decisions.parts import Copying, Firing
+from cutproof.reference_impl.core.decisions.event_time import Firing
+from cutproof.reference_impl.core.decisions.tasks import Copying
 from cutproof.reference_impl.core.operators.windows import PANE, Session, Sliding, Tumbling, Window
 from cutproof.reference_impl.core.vocabulary.messages import Record
 from cutproof.reference_impl.core.vocabulary.state import TaskState

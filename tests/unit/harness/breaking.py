@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from cutproof.harness.reference_engine.subjects import process_job
-from cutproof.reference_impl.core.decisions.parts import Copying, Parts
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.decisions.tasks import Copying
 from cutproof.reference_impl.core.job.topology import JobGraph
 from cutproof.reference_impl.core.operators.operators import Operator
 from cutproof.reference_impl.driver.machines import Job

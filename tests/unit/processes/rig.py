@@ -15,7 +15,8 @@ from typing import Any, Self, TypeGuard, TypeVar
 import msgspec
 import pytest
 
-from cutproof.reference_impl.core.decisions.parts import Parts, Startup
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.decisions.tasks import Startup
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.operators.operators import Map

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cutproof.reference_impl.core.decisions.parts import Startup
+from cutproof.reference_impl.core.decisions.tasks import Startup
 from cutproof.reference_impl.core.vocabulary.errors import Refused
 from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId

@@ -10,7 +10,9 @@ from cutproof.harness.scenario.model import Scenario
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import AttemptStarted, CoordinatorDown, History, TaskFailed
 from cutproof.properties.model.verdict import Violated
-from cutproof.reference_impl.core.decisions.parts import Committing, Parts, Triggering
+from cutproof.reference_impl.core.decisions.checkpointing import Triggering
+from cutproof.reference_impl.core.decisions.commits import Committing
+from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.protocol.barrier_alignment import Alignment, State
 from cutproof.reference_impl.core.protocol.coordinator import Coordinator
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId

@@ -1,0 +1,30 @@
+"""Names in the stores: of snapshots, of transactions, of rows."""
+
+from __future__ import annotations
+
+from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
+from ..vocabulary.transactions import EPOCH, Row
+from .part import Part
+
+
+class Naming(Part):
+    """Names in the stores: of snapshots, of transactions, of rows."""
+
+    def handle(self, job: int, checkpoint: CheckpointId, task: TaskId, attempt: AttemptId) -> Handle:
+        return Handle(f"job-{job}/chk-{checkpoint}/{task}-{attempt}")
+
+    def logs(self, job: int, task: TaskId, attempt: AttemptId) -> str:
+        """The folder of the logs of an attempt's input channels; each is named by its number."""
+        return f"job-{job}/log/{task}-{attempt}"
+
+    def transaction(self, job: int, task: TaskId, attempt: AttemptId, serial: int, last: CheckpointId) -> str:
+        """`serial` counts the attempt's transactions, `last` is the checkpoint sealed before."""
+        return f"job-{job}/{task}/{attempt}-{serial}"
+
+    def pooled(self, job: int, task: TaskId, number: int, attempt: AttemptId, serial: int) -> str:
+        """The name of a transaction that uses the `number`-th transactional id of its task again; it has an epoch."""
+        return f"job-{job}/{task}/id-{number}{EPOCH}{attempt}-{serial}"
+
+    def identity(self, row: Row, by_key: bool, attempt: AttemptId) -> tuple[int | None, ...]:
+        """The identity by which an idempotent sink's rows replace each other; no replay may change it."""
+        return row[:1] if by_key else row

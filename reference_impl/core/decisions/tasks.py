@@ -1,0 +1,70 @@
+"""How a task starts, takes its part of a snapshot, and lets its input be discarded (ABS-1, ABS-2, ABS-8, ABS-15)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..vocabulary.effects import Effect, Open
+from ..vocabulary.ids import CheckpointId
+from ..vocabulary.messages import Complete, Record
+from .part import Part
+
+if TYPE_CHECKING:
+    from ..protocol.source import SourceTask
+
+
+class Startup(Part):
+    """When a task that starts takes input."""
+
+    def on_deploy(self) -> list[Effect]:
+        """Before its state is restored: not yet."""
+        return []
+
+    def on_restored(self) -> list[Effect]:
+        return [Open()]
+
+
+class SourceCut(Part):
+    """How a source records its position and emits its barrier in one step (ABS-1)."""
+
+    def cut(self, source: SourceTask, checkpoint: CheckpointId) -> list[Effect]:
+        return [*source.record(checkpoint), *source.barrier(checkpoint)]
+
+
+class StartPosition(Part):
+    """The position at which a restored source reads on."""
+
+    def position(self, split: int, restored: int, length: int) -> int:
+        return restored
+
+
+class Trimming(Part):
+    """The position up to which a source's log may be discarded (ABS-15)."""
+
+    def up_to(self, complete: Complete) -> CheckpointId | None:
+        """The checkpoint whose position is meant: the oldest that can still be restored."""
+        return complete.oldest
+
+
+class HeldOutput(Part):
+    """When rows that an operator holds back are emitted (ABS-2: before the barrier)."""
+
+    def before_barrier(self, held: list[Record]) -> bool:
+        """Whether held rows are emitted before the barrier."""
+        return True
+
+    def by_itself(self) -> bool:
+        """Whether the task sends itself a mail, so that held rows are emitted even if nothing else happens."""
+        return True
+
+    def at_end(self, restored: bool) -> bool:
+        """Whether the end of the data emits the rows in an operator's list; `restored`: they come from a snapshot, and
+        no row came since."""
+        return True
+
+
+class Copying(Part):
+    """How working state is copied for a snapshot that is written later (ABS-8)."""
+
+    def copy(self, heap: dict[Any, Any]) -> dict[Any, Any]:
+        return {key: list(value) if isinstance(value, list) else value for key, value in heap.items()}
