@@ -244,20 +244,22 @@ SCRIPT = "cutproof-chaos.sh"
 
 
 def _script(job: Job, by: str) -> str:
-    log, summary = _in(job, "log.txt"), _in(job, SUMMARY)
+    summary = _in(job, SUMMARY)
     return f"""\
 #!/bin/sh
 # One night of the chaos job. `cutproof chaos init {by}` wrote this file.
 # What it prints is for people: nothing, unless somebody has to do something that nobody knows of yet.
 cd {shlex.quote(job.folder)} || exit {ExitCode.HARNESS_FAILED.value}
 mkdir -p {shlex.quote(job.out)} || exit {ExitCode.HARNESS_FAILED.value}
+log={_in(job, "log.")}$$.txt  # its own: the night before may still run
 {{
-{_night(job)}}} > {log} 2>&1
+{_night(job)}}} > "$log" 2>&1
 if [ "$code" -ne 0 ]; then
-  cat {log}
+  cat "$log"
   if [ -e {summary} ]; then cat {summary}; fi
   echo 'the page of the nights:' {_in(job, PAGE)}
 fi
+mv -f "$log" {_in(job, "log.txt")}
 exit "$code"
 """
 
