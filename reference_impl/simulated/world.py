@@ -121,8 +121,7 @@ class World:
     def run(self) -> None:
         """Submit the job and run until nothing is under way, or a limit of time or steps is reached."""
         self.submit(())
-        watch = self._watch_phase if self._director is not None and self._director.phases else None
-        self.quiet = self.loop.run(self.settings.limit_us, watch, self.settings.limit_steps)
+        self.quiet = self.loop.run(self.settings.limit_us, self._watch_phase, self.settings.limit_steps)
 
     def submit(self, initial: Sequence[CompletedSnapshot]) -> None:
         """Start a job: from nothing, or from the snapshots of the one before."""
@@ -318,11 +317,16 @@ class World:
     def phase(self) -> str:
         return phase_of(self)
 
-    def _watch_phase(self) -> None:
+    def _watch_phase(self) -> bool:
+        """Report another phase; returns whether the director still waits for one."""
+        director = self._director
+        if director is None or not director.phases:
+            return False
         phase = self.phase
-        if phase != self._phase and self._director is not None:
+        if phase != self._phase:
             self._phase = phase
-            self._director.entered(phase)
+            director.entered(phase)
+        return True
 
     def fired(self, fault: int, detail: str, attempt: int | None) -> None:
         self.observer.fault_fired(fault, self.phase, detail, attempt)
