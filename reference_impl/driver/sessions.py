@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ..core.vocabulary.events import Answered
 from ..core.vocabulary.transactions import (
@@ -22,11 +22,15 @@ from ..core.vocabulary.transactions import (
     names_of,
 )
 from .arms import Arms
+from .ports import Actor, External, Faults, Site
 
-if TYPE_CHECKING:
-    from .coordination import CoordinatorRunner
-    from .ports import External, World
-    from .runner import TaskRunner
+
+class SessionsWorld(Site, Faults, Protocol):
+    """What sessions with the external store need of their world."""
+
+    def read_sink(self) -> None:
+        """A read-committed reader looks at the sink."""
+
 
 POINTS: dict[type, str] = {
     Begin: "transaction-begun",
@@ -45,7 +49,7 @@ QUIET = (Append, Upsert, Write, Begin)
 class Sessions:
     """Carries requests to the store and answers back; the requests of one sender stay in order."""
 
-    def __init__(self, world: World, store: External, arms: Arms) -> None:
+    def __init__(self, world: SessionsWorld, store: External, arms: Arms) -> None:
         self.world = world
         self.store = store
         self.arms = arms
@@ -53,10 +57,10 @@ class Sessions:
         self._expired: dict[str, int] = {}
         """by name: transactions that a fault made the store abort, and the fault"""
 
-    def send(self, asker: TaskRunner | CoordinatorRunner, number: int, request: AnyRequest) -> None:
+    def send(self, asker: Actor, number: int, request: AnyRequest) -> None:
         """Send a request; `Answered(number, …)` follows, for some kinds only if they are refused."""
         point = POINTS.get(type(request))
-        if point is not None and not self.world.point(point, asker.name, "before", asker):
+        if point is not None and not self.world.points.reach(point, asker.name, "before", asker):
             return
         if isinstance(request, CommitRequest):
             for name in names_of(request):
@@ -67,9 +71,9 @@ class Sessions:
         self._clear_at[asker.name] = arrival
         loop.at(arrival, self._arrive, (asker, number, asker.applied), request)
         if point is not None:
-            self.world.point(point, asker.name, "after", asker)
+            self.world.points.reach(point, asker.name, "after", asker)
 
-    def _arrive(self, sender: tuple[TaskRunner | CoordinatorRunner, int, int], request: AnyRequest) -> None:
+    def _arrive(self, sender: tuple[Actor, int, int], request: AnyRequest) -> None:
         asker, number, applied = sender
         outcome = self._commit(asker, request) if isinstance(request, CommitRequest) else self._done(request, applied)
         if isinstance(request, QUIET) and not isinstance(outcome, Denied):
@@ -83,7 +87,7 @@ class Sessions:
         self.world.observer.transacted(request, outcome, applied)
         return outcome
 
-    def _commit(self, asker: TaskRunner | CoordinatorRunner, request: CommitRequest) -> Outcome:
+    def _commit(self, asker: Actor, request: CommitRequest) -> Outcome:
         """Commit, with the faults for commits: refused, not answered, or done and not answered."""
         for how in ("refused", "unavailable", "lost-response"):
             for target in (asker.name, None):
@@ -100,7 +104,7 @@ class Sessions:
             asker.blame = self._expired[known[0]]
         return outcome
 
-    def _expired_or_done(self, asker: TaskRunner | CoordinatorRunner, request: CommitRequest) -> Outcome:
+    def _expired_or_done(self, asker: Actor, request: CommitRequest) -> Outcome:
         """Commit, unless a fault makes the store's timeout abort the transaction just before."""
         if not isinstance(request, Commit | Finalise):
             return self._done(request, 0)
@@ -115,12 +119,12 @@ class Sessions:
             break
         return self._done(request, 0)
 
-    def _answer(self, asked: tuple[TaskRunner | CoordinatorRunner, int], answer: tuple[AnyRequest, Outcome]) -> None:
+    def _answer(self, asked: tuple[Actor, int], answer: tuple[AnyRequest, Outcome]) -> None:
         (asker, number), (request, outcome) = asked, answer
         answered = isinstance(request, CommitRequest)
-        if answered and not self.world.point("commit-answered", asker.name, "before", asker):
+        if answered and not self.world.points.reach("commit-answered", asker.name, "before", asker):
             return
         asker.deliver(Answered(number, outcome))
         if answered:
             self.world.read_sink()
-            self.world.point("commit-answered", asker.name, "after", asker)
+            self.world.points.reach("commit-answered", asker.name, "after", asker)

@@ -6,20 +6,29 @@ message belongs to an attempt; a message to an attempt that is not alive is drop
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ..core.vocabulary.ids import TaskId
 from ..core.vocabulary.messages import AnyControl, ToCoordinator, ToTask, kind_of
-from ..driver.control import Meddlings, reach_coordinator, reach_task
+from ..driver.control import Meddlings, Tasks, reach_coordinator, reach_task
+from ..driver.coordination import CoordinatorRunner
+from ..driver.ports import Site
 
-if TYPE_CHECKING:
-    from .world import World
+
+class ControlledWorld(Tasks, Site, Protocol):
+    """What the control plane needs of its world."""
+
+    busy_until: int
+    coordinator: CoordinatorRunner | None
+
+    def fired(self, fault: int, detail: str, attempt: int | None) -> None:
+        """A fault that waited here has changed something live."""
 
 
 class ControlPlane:
     """Carries control messages between the coordinator and the tasks."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControlledWorld) -> None:
         self.world = world
         self.meddlings = Meddlings()
 

@@ -89,7 +89,14 @@ class DataChannel(InputQueue):
         receiver = self.receiver
         if receiver is not None:
             if self.sender is not None and receiver.world.detailed:
-                show_sent(self.sender, receiver.name, self.name, self.position(len(queue) - 1), element)
+                show_sent(
+                    receiver.world.observer,
+                    self.sender,
+                    receiver.name,
+                    self.name,
+                    self.position(len(queue) - 1),
+                    element,
+                )
             receiver.schedule(arrival if arrival > self.stalled_until else self.stalled_until)
         if now < self.stalled_until:
             self._hold()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..core.extensions.committing import CommittingTask, GlobalCommitter
 from ..core.lifecycle.stages import PartialFailover, Restarting, Terminating, Working
@@ -64,7 +64,7 @@ def _commits_are_due(live: Sequence[TaskRunner], newest: CheckpointId) -> bool:
     committer to the next.
     """
     for runner in live:
-        kind = type(runner.task)
+        kind: Any = type(runner.task)
         if _seals(kind):
             for transaction in runner.task.sealed:  # type: ignore[attr-defined]
                 if transaction.checkpoint <= newest:

@@ -22,6 +22,8 @@ from ..driver.arms import Arms
 from ..driver.coordination import CoordinatorRunner
 from ..driver.decisions import Decisions
 from ..driver.machines import Job, Unmade, numbered, passing
+from ..driver.points import Points
+from ..driver.ports import Attempt
 from ..driver.records import Records
 from ..driver.runner import TaskRunner
 from ..driver.sessions import Sessions
@@ -71,6 +73,7 @@ class World:
         self.parts = parts
         self.detailed = observer.detailed
         self.loop = Loop()
+        self.points = Points()
         self.control = ControlPlane(self)
         self.files = SnapshotFiles()
         self.jobs = JobStore()
@@ -79,7 +82,8 @@ class World:
         self.stores = Stores(self, self.files, self.jobs, arms)
         self.records = Records(self, self.files, self.jobs, arms)
         self.sessions = Sessions(self, self.external, arms)
-        self.spills = Spills(self, LogShelf(whole_files=config.spill_store == "files"))
+        by_itself = config.spill_store == "log"
+        self.spills = Spills(self, LogShelf(whole_files=not by_itself), arms, by_itself=by_itself)
         self.coordinator: CoordinatorRunner | None = None
         self.job_number = 0
         self.job_over = True
@@ -105,7 +109,6 @@ class World:
         self._latest: dict[TaskId, TaskRunner] = {}
         self.nodes = {task: number % settings.nodes for task, number in numbered(graphs).items()}
         self._director: Director | None = None
-        self._watched: frozenset[str] = frozenset()
         self._phase = ""
         self._attempts = 0
         self._submission: tuple[AttemptId, CheckpointId, tuple[CompletedSnapshot, ...]] = FIRST
@@ -116,7 +119,7 @@ class World:
 
     def direct(self, director: Director) -> None:
         self._director = director
-        self._watched = director.points
+        self.points.watch(director.points, director.reached)
 
     def run(self) -> None:
         """Submit the job and run until nothing is under way, or a limit of time or steps is reached."""
@@ -172,9 +175,9 @@ class World:
             self.observer.command_returned(command, None, "no coordinator answers")
             return
         self._commands[command] = self.job_number
-        if self.point("savepoint-requested", None, "before", self.coordinator):
+        if self.points.reach("savepoint-requested", None, "before", self.coordinator):
             self.coordinator.feed(Commanded(command, kind, drain))
-            self.point("savepoint-requested", None, "after", self.coordinator)
+            self.points.reach("savepoint-requested", None, "after", self.coordinator)
 
     def command_returned(self, effect: Return) -> None:
         self._commands.pop(effect.command, None)
@@ -216,8 +219,8 @@ class World:
         """The newest attempt of each task that is alive."""
         return [runner for runner in self._latest.values() if runner.alive]
 
-    def node_of(self, runner: TaskRunner) -> int:
-        return self.nodes[runner.name]
+    def node_of(self, attempt: Attempt) -> int:
+        return self.nodes[attempt.name]
 
     def on_node(self, node: int) -> list[TaskRunner]:
         """Every live attempt on a node, zombies included."""
@@ -301,17 +304,6 @@ class World:
         self._injections[task] = inject
 
     # -- observation ---------------------------------------------------------------------
-
-    def watches(self, point: str) -> bool:
-        return point in self._watched
-
-    def point(self, point: str, task: TaskId | None, side: str, actor: TaskRunner | CoordinatorRunner | None) -> bool:
-        """A protocol point is reached; returns whether the task that reached it still lives."""
-        if point in self._watched and self._director is not None:
-            self._director.reached(point, task, side)
-            if actor is not None and not actor.alive:
-                return False
-        return True
 
     @property
     def phase(self) -> str:
