@@ -66,7 +66,9 @@ class Sessions:
             for name in names_of(request):
                 self.world.observer.commit_requested(name)
         loop = self.world.loop
-        arrival = loop.now + self.world.settings.transaction_us + self.world.decisions.late(f"transaction {asker.name}")
+        arrival = loop.now + self.world.settings.transaction_us
+        if self.world.decisions.any:
+            arrival += self.world.decisions.late(f"transaction {asker.name}")
         arrival = max(arrival, self._clear_at.get(asker.name, 0))
         self._clear_at[asker.name] = arrival
         loop.at(arrival, self._arrive, (asker, number, asker.applied), request)
