@@ -86,7 +86,7 @@ class TaskRunner:
     """One attempt of one task, alive until it is killed, cancelled or fails."""
 
     # CPython does not give objects with more than 30 attributes one layout per class; each step would cost 6 % more.
-    __slots__ = ("_apply_cost", "_arrivals_due", "_busy_until", "_carry_out", "_detailed", "_inbox",
+    __slots__ = ("_apply_cost", "_arrivals_due", "_busy_until", "_carry_out", "_clocked", "_detailed", "_inbox",
                  "_input_log", "_late", "_loop", "_mail", "_next_poll", "_outbox", "_overtaken", "_points",
                  "_read_interval", "_rings", "_timers", "_wake_at", "_watched", "alive", "applied", "attempt",
                  "blame", "blocked", "frozen", "how", "inputs", "log", "name", "newest_mark", "opened",
@@ -143,6 +143,7 @@ class TaskRunner:
         self._overtaken = spec.overtaken
         self._watched = "record-applied" in watched or "record-read" in watched
         self._carry_out = self.handlers
+        self._clocked = task.clocked
 
     @property
     def done(self) -> int:
@@ -290,14 +291,20 @@ class TaskRunner:
             self.world.observer.timed("record-read", self.name, self.attempt, origin=record.origin)
 
     def _take_record(self, number: int, channel: Inbound, record: Record) -> None:
-        if self.task.clocked and not self._tick():
+        if self._clocked and not self._tick():
             return
         self.received[number] += 1
         self.applied += 1
         self.log.applies.append((number, record.origin))
         if self._detailed:
             show_taken(self.world.observer, self, "record-applied", channel, record)
-        self.feed(Arrived(number, record))
+        try:  # as `feed`, whose call each record would cost
+            effects = self.task.step(Arrived(number, record))
+        except Exception as error:
+            self.fail(raised(error))
+        else:
+            if effects:
+                self.perform(effects)
         if self._watched:
             self._reaches("record-applied", "after")
 

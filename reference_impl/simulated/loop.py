@@ -1,8 +1,7 @@
-"""Virtual time: due actions in the order of their times; those of one time in the order in which they were put in."""
+"""Virtual time: a heap of due actions, in the order (time in µs, sequence)."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
@@ -12,48 +11,37 @@ UNBOUNDED = 1 << 62
 
 
 class Loop:
-    """Carries out actions at their times.
-
-    A heap holds the times alone, since many actions share one: comparing numbers costs less than comparing entries.
-    """
+    """Carries out actions at their times; those of one time in the order in which they were put in."""
 
     def __init__(self) -> None:
         self.now = 0
         self.steps = 0
         self.stopped = False
-        self._times: list[int] = []
-        self._due: dict[int, deque[tuple[Action, Any, Any]]] = {}
+        self._heap: list[tuple[int, int, Action, Any, Any]] = []
+        self._sequence = 0
 
     def at(self, time: int, action: Action, first: Any = None, second: Any = None) -> None:
-        """Carry out `action(first, second)` at a time."""
-        due = self._due.get(time)
-        if due is None:
-            self._due[time] = due = deque()
-            heappush(self._times, time)
-        due.append((action, first, second))
+        """Carry out `action(first, second)` at a time that is not past."""
+        self._sequence += 1
+        heappush(self._heap, (time, self._sequence, action, first, second))
 
     def after(self, delay: int, action: Action, first: Any = None, second: Any = None) -> None:
-        self.at(self.now + delay, action, first, second)
+        self._sequence += 1
+        heappush(self._heap, (self.now + delay, self._sequence, action, first, second))
 
     def run(self, until: int, watch: Callable[[], bool] | None = None, steps: int = UNBOUNDED) -> bool:
         """Carry out everything due until nothing is left or `stopped` is set (True), or until a time has come or so
         many steps have been made (False); `watch` is called after each action, for as long as it returns True."""
-        times, all_due = self._times, self._due
-        while times and not self.stopped:
-            time = times[0]
-            if time > until or self.steps >= steps:
+        heap, count = self._heap, self.steps
+        while heap and not self.stopped:
+            entry = heappop(heap)
+            time, _, action, first, second = entry
+            if time > until or count >= steps:
+                heappush(heap, entry)
                 return False
-            due = all_due[time]
-            while due and times[0] == time:  # an action may put another in at an earlier time, which is next then
-                self.now = time
-                action, first, second = due.popleft()
-                self.steps += 1
-                action(first, second)
-                if watch is not None and not watch():
-                    watch = None
-                if self.stopped or self.steps >= steps:
-                    break
-            if not due and times[0] == time:
-                heappop(times)
-                del all_due[time]
+            self.now = time
+            self.steps = count = count + 1
+            action(first, second)
+            if watch is not None and not watch():
+                watch = None
         return True
