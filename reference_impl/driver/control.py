@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from .. import observed as o
 from ..core.vocabulary.events import Received
 from ..core.vocabulary.ids import TaskId
 from ..core.vocabulary.messages import AnyControl, Assign, Cancel, Complete, Deploy, ToCoordinator, ToTask, kind_of
@@ -58,7 +59,7 @@ def reach_task(world: World, task: TaskId, message: ToTask) -> None:
     if point and not world.point(point, task, "before", runner):
         return
     if isinstance(message, Assign):
-        runner.log.assigned(message.splits)
+        world.observer.saw(o.SplitsAssigned(runner.log.run, dict(message.splits)))
     if world.detailed:
         show_control(world, task, message, to_task=True)
     runner.deliver(Received(message))
@@ -86,10 +87,12 @@ def reach_coordinator(
 
 def show_control(world: World, task: TaskId, message: AnyControl, *, to_task: bool) -> None:
     """Enter a control message into the time line, at its arrival."""
-    world.observer.timed(
-        f"{kind_of(message)}-{'received' if to_task else 'arrived'}",
-        task if to_task else "coordinator",
-        message.attempt,
-        peer="coordinator" if to_task else task,
-        checkpoint=getattr(message, "checkpoint", None),
+    world.observer.saw(
+        o.Timed(
+            f"{kind_of(message)}-{'received' if to_task else 'arrived'}",
+            task if to_task else "coordinator",
+            message.attempt,
+            peer="coordinator" if to_task else task,
+            checkpoint=getattr(message, "checkpoint", None),
+        )
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from .. import observed as o
 from ..core.vocabulary.effects import Discard, SaveJob, Store, Sweep
 from ..core.vocabulary.events import CompletedSnapshot, JobSaved, SnapshotsListed, SnapshotStored, StoreFailed
 from ..core.vocabulary.ids import AttemptId, TaskId
@@ -69,7 +70,9 @@ class Records:
                 if task in snapshot.finished:
                     continue  # stored with an earlier checkpoint
                 state = self.world.spills.resolved(text(snapshot.states[task]))
-                self.world.observer.snapshot_stored(snapshot.checkpoint, task, storing.attempts[task], handle, state)
+                self.world.observer.saw(
+                    o.SnapshotStored(snapshot.checkpoint, task, storing.attempts[task], handle, state)
+                )
         else:
             self.files.store(snapshot)
         self.world.complete(snapshot)
@@ -92,9 +95,9 @@ class Records:
     def discard(self, effect: Discard) -> None:
         deleted = self.files.discard(effect.handles, effect.checkpoint)
         if deleted or effect.checkpoint is not None:
-            self.world.observer.deleted(effect.checkpoint, deleted)
+            self.world.observer.saw(o.SnapshotsDeleted(effect.checkpoint, tuple(deleted)))
 
     def sweep(self, effect: Sweep) -> None:
         deleted = self.files.sweep(effect.keep)
         if deleted:
-            self.world.observer.deleted(None, deleted)
+            self.world.observer.saw(o.SnapshotsDeleted(None, tuple(deleted)))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from .. import observed as o
 from ..core.operators.watermarks import END_OF_TIME
 from ..core.protocol.source import SourceTask
 from ..core.protocol.task import NO_CHECKPOINT, Task
@@ -162,8 +163,8 @@ class TaskRunner:
             Report: words.report,
             Fail: lambda effect: world.task_failed(self, effect.reason, None),
             Taken: self._taken,
-            Advanced: lambda effect: log.advanced(effect.time),
-            TimeEnded: lambda effect: log.ticked(END_OF_TIME),
+            Advanced: lambda effect: world.observer.saw(o.TimeAdvanced(log.run, effect.time)),
+            TimeEnded: lambda effect: world.observer.saw(o.Ticked(log.run, END_OF_TIME)),
             WakeAt: self._timer_queue.set,
             Persist: self._persist,
             Ship: self._ship,
@@ -312,7 +313,7 @@ class TaskRunner:
         if isinstance(element, Barrier):
             channel.timed_barriers -= element.alignment_timeout_us is not None
         if isinstance(element, EndOfData):
-            self.log.input_ended()
+            self.world.observer.saw(o.InputEnded(self.log.run))
         if self.world.detailed:
             show_taken(self, what or "control-received", channel, element)
         if what and not self.world.point(what, self.name, "before", self):
@@ -380,7 +381,8 @@ class TaskRunner:
 
     def _taken(self, effect: Taken) -> None:
         if self.world.point("snapshot-taken", self.name, "before", self):
-            self.log.marked(effect.checkpoint, list(self.received), list(self.sent))
+            mark = o.Marked(self.log.run, effect.checkpoint, tuple(self.received), tuple(self.sent))
+            self.world.observer.saw(mark)
             self.newest_mark = (effect.checkpoint, self.done)
             self.world.point("snapshot-taken", self.name, "after", self)
 
@@ -423,7 +425,7 @@ class TaskRunner:
         if self.alive:
             self.alive = False
             self.how = how
-            self.log.ended(how)
+            self.world.observer.saw(o.RunEnded(self.log.run, how))
             self.world.stores.forget(self, orderly=how in ("cancelled", "finished"))
             self.world.spills.forget(self)
 

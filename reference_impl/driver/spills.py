@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from .. import observed as o
 from ..core.extensions.in_flight import pack
 from ..core.vocabulary.effects import Append, ClearLogs, Fetch, Sync, TrimLog
 from ..core.vocabulary.errors import CorruptSnapshot, EngineError
@@ -75,7 +76,7 @@ class Spills:
         """A locally recovered task goes on with the existing log."""
         if log not in self._opened:
             self._opened[log] = None
-            self.world.observer.log_opened(log, runner.name, runner.attempt)
+            self.world.observer.saw(o.LogOpened(log, runner.name, runner.attempt))
 
     def sync(self, runner: TaskRunner, effect: Sync) -> None:
         pen = self._pens.setdefault(runner, Pen())
@@ -170,7 +171,7 @@ class Spills:
     def trim(self, effect: TrimLog) -> None:
         deleted = self.store.trim(effect.log, effect.before)
         if deleted:
-            self.world.observer.log_trimmed(effect.log, deleted)
+            self.world.observer.saw(o.LogTrimmed(effect.log, deleted))
 
     def clear(self, effect: ClearLogs) -> None:
         keep, living = dict.fromkeys(effect.keep), dict.fromkeys(effect.living)
@@ -178,4 +179,4 @@ class Spills:
         for log in deleted:
             self.store.delete(log)
         if deleted:
-            self.world.observer.logs_cleared(deleted)
+            self.world.observer.saw(o.LogsCleared(tuple(deleted)))

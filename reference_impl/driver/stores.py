@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from .. import observed as o
 from ..core.protocol.source import SourceTask
 from ..core.vocabulary.effects import Persist, SavePosition, Ship
 from ..core.vocabulary.errors import CorruptSnapshot, EngineError
@@ -102,7 +103,7 @@ class Stores:
             self._fail(write, str(error))
             return
         seen = self.world.spills.resolved(stored) if effect.snapshot.logs else stored
-        self.world.observer.snapshot_stored(effect.checkpoint, runner.name, runner.attempt, effect.handle, seen)
+        self.world.observer.saw(o.SnapshotStored(effect.checkpoint, runner.name, runner.attempt, effect.handle, seen))
         self._persisted(runner, effect)
 
     def _persisted(self, runner: TaskRunner, effect: Persist) -> None:

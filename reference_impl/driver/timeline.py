@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from .. import observed as o
 from ..core.protocol.source import place_of
 from ..core.vocabulary.effects import Effect, SavePosition, Send
 from ..core.vocabulary.messages import (
@@ -44,33 +45,39 @@ def note_read(runner: TaskRunner, effects: Sequence[Effect]) -> None:
         if type(sent) is Send and type(sent.element) is Record:
             runner.log.reads.append(place_of(sent.element.origin))
             if runner.world.detailed:
-                runner.world.observer.timed("record-read", runner.name, runner.attempt, origin=sent.element.origin)
+                runner.world.observer.saw(
+                    o.Timed("record-read", runner.name, runner.attempt, origin=sent.element.origin)
+                )
             return
 
 
 def show_sent(sender: TaskRunner, receiver: str, channel: str, position: int, element: Element) -> None:
     """An element has entered a channel at this position (from 0)."""
-    sender.world.observer.timed(
-        SENT[type(element)],
-        sender.name,
-        sender.attempt,
-        peer=receiver,
-        channel=channel,
-        position=position,
-        checkpoint=getattr(element, "checkpoint", None),
-        origin=getattr(element, "origin", None),
+    sender.world.observer.saw(
+        o.Timed(
+            SENT[type(element)],
+            sender.name,
+            sender.attempt,
+            peer=receiver,
+            channel=channel,
+            position=position,
+            checkpoint=getattr(element, "checkpoint", None),
+            origin=getattr(element, "origin", None),
+        )
     )
 
 
 def show_taken(runner: TaskRunner, what: str, channel: Inbound, element: Element, place: int = -1) -> None:
     """A task has taken the first element of a channel, or is about to take the one at this place of its queue."""
-    runner.world.observer.timed(
-        what,
-        runner.name,
-        runner.attempt,
-        peer=channel.sender.name if channel.sender else "",
-        channel=channel.name,
-        position=channel.position(place),
-        checkpoint=getattr(element, "checkpoint", None),
-        origin=getattr(element, "origin", None),
+    runner.world.observer.saw(
+        o.Timed(
+            what,
+            runner.name,
+            runner.attempt,
+            peer=channel.sender.name if channel.sender else "",
+            channel=channel.name,
+            position=channel.position(place),
+            checkpoint=getattr(element, "checkpoint", None),
+            origin=getattr(element, "origin", None),
+        )
     )

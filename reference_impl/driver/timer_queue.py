@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .. import observed as o
 from ..core.vocabulary.effects import Mail, WakeAt
 from ..core.vocabulary.events import Mailed, Ticked
 
@@ -29,7 +30,7 @@ class TimerQueue:
         """Feed a tick to the task; False if the task has failed in it."""
         runner = self._runner
         now = runner.world.loop.now
-        runner.log.ticked(now)
+        runner.world.observer.saw(o.Ticked(runner.log.run, now))
         runner.feed(Ticked(now))
         return runner.alive
 

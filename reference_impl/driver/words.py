@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .. import observed as o
 from ..core.vocabulary.effects import Report, Restored
 from ..core.vocabulary.messages import Barrier, Element, EndOfData, EndOfPartition, kind_of
 from ..core.vocabulary.state import text
@@ -25,7 +26,7 @@ class Words:
         runner = self._runner
         if not runner.world.point("state-loaded", runner.name, "before", runner):
             return
-        runner.log.restored(effect.checkpoint, text(effect.state))
+        runner.world.observer.saw(o.StateRestored(runner.log.run, effect.checkpoint, text(effect.state)))
         runner.world.point("state-loaded", runner.name, "after", runner)
 
     def report(self, effect: Report) -> None:
@@ -45,7 +46,7 @@ class Words:
         if isinstance(element, EndOfData):
             if not runner.world.point("end-of-data-sent", runner.name, "before", runner):
                 return False
-            runner.log.input_ended()
+            runner.world.observer.saw(o.InputEnded(runner.log.run))
             return runner.world.point("end-of-data-sent", runner.name, "after", runner)
         if isinstance(element, EndOfPartition):
             before = runner.world.point("end-of-partition-sent", runner.name, "before", runner)

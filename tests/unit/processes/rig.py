@@ -29,8 +29,7 @@ from cutproof.reference_impl.processes import channels, coordinator, supervision
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.configuration import CoordinatorConfiguration, NodeConfiguration
 from cutproof.reference_impl.processes.coordinator import CoordinatorWorld
-from cutproof.reference_impl.processes.entries import AnyEntry
-from cutproof.reference_impl.processes.journal import read_journal
+from cutproof.reference_impl.processes.journal import Entry, read_journal
 from cutproof.reference_impl.processes.loop import monotonic_us
 from cutproof.reference_impl.processes.node import NodeWorld
 from cutproof.reference_impl.processes.sinks import Place
@@ -238,13 +237,13 @@ class Process:
         return not self._thread.is_alive()
 
     @property
-    def journal(self) -> list[AnyEntry]:
+    def journal(self) -> list[Entry]:
         """What it has written down."""
         configuration = self.world.configuration
         return read_journal(self.folder / "journal" / f"{configuration.process}.{configuration.incarnation}")
 
     def entries(self, kind: type[E]) -> list[E]:
-        return [entry for entry in self.journal if isinstance(entry, kind)]
+        return [entry.event for entry in self.journal if isinstance(entry.event, kind)]
 
     def close(self) -> None:
         if self._thread.is_alive():
