@@ -175,7 +175,7 @@ class ProcessWorld(ABC):
     def read_sink(self) -> None:
         """Record what an independent reader sees now; a reader that cannot read has seen nothing."""
         began = self.clock.tick()
-        seen = visible_transactions(self.place, self._reader)
+        seen = visible_transactions(self._reader)
         if seen is not None:
             self.journal.saw(o.Seen(began, tuple(seen)))
 

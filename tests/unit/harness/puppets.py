@@ -256,9 +256,9 @@ class PuppetDatabase:
 class Run:
     """A run of puppets.  `checks` counts those of the proxies."""
 
-    def __init__(self, folder: Path, scenario: Scenario, *, felt: Sequence[str] = (), store: str = "files") -> None:
+    def __init__(self, folder: Path, scenario: Scenario, *, felt: Sequence[str] = (), store: str = "sqlite") -> None:
         placement, self.config = laid_out(folder, scenario, felt=felt, store=store)
-        if store == "files":
+        if store == "sqlite":
             self.config.sink.create()
         (folder / "store").mkdir()
         self.launcher = PuppetLauncher(folder)

@@ -187,7 +187,7 @@ class Process:
         self.folder = folder
         for name in ("store", "journal"):
             (folder / name).mkdir()
-        Place(store="files", folder=folder / "sink").create()
+        Place(store="sqlite", folder=folder / "sink").create()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as supervised:

@@ -142,7 +142,7 @@ def test_a_fault_is_disarmed_where_another_process_has_met_it(tmp_path: Path) ->
 
 
 def test_a_kind_of_store_that_there_is_not_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="there is no sink store 'tape'; there are files and database"):
+    with pytest.raises(Refused, match="there is no sink store 'tape'; there are sqlite and database"):
         Node(tmp_path, MAP, store="tape")
 
 
