@@ -1,19 +1,18 @@
 """The observer port: what a world lets be seen while it runs the core.
 
-A world calls the observer, never the other way round, and nothing of the
-protocol depends on it.  Per-record happenings are appended to what a `TaskLog`
-and `ChannelLog` hold, which the observer hands out: lists, or what takes an
-append as they do, so that watching a record costs an append.
+A world calls the observer, never the other way round, and nothing of the protocol depends on
+it.  All that a run shows is one stream of typed events (`observed`).  The exception are the
+records: what happens to each of them is appended to what a `TaskLog` and a `ChannelLog` hold.
+These are lists, or take an append as lists do, so that watching a record costs an append.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from .core.vocabulary.events import CompletedSnapshot
-from .core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
-from .core.vocabulary.transactions import AnyRequest, Outcome, Row
+from .core.vocabulary.ids import AttemptId, TaskId
+from .observed import Observed
 
 Item = TypeVar("Item", contravariant=True)
 
@@ -30,30 +29,19 @@ class Appendable(Protocol[Item]):
 
 
 class TaskLog(Protocol):
-    """A task's program order."""
+    """The records that one attempt of a task reads and applies, in its program order."""
 
     @property
-    def reads(self) -> Appendable[tuple[int, int]]: ...
+    def run(self) -> int:
+        """Its number in the events of this observer."""
 
     @property
-    def applies(self) -> Appendable[tuple[int, int]]: ...
+    def reads(self) -> Appendable[tuple[int, int]]:
+        """(split, offset) of each record read."""
 
-    def marked(self, checkpoint: CheckpointId, received: list[int], sent: list[int]) -> None: ...
-
-    def advanced(self, time: int) -> None:
-        """Its watermark has advanced."""
-
-    def ticked(self, time: int) -> None:
-        """The task received the processing time, or its end."""
-
-    def assigned(self, splits: Mapping[int, int]) -> None:
-        """A message of its enumerator has reached it: all the splits that it was given, by position."""
-
-    def restored(self, checkpoint: CheckpointId, state: str) -> None: ...
-
-    def input_ended(self) -> None: ...
-
-    def ended(self, how: str) -> None: ...
+    @property
+    def applies(self) -> Appendable[tuple[int, int]]:
+        """(input channel, origin) of each record applied."""
 
 
 class ChannelLog(Protocol):
@@ -83,10 +71,13 @@ class ChannelLog(Protocol):
 
 
 class Observer(Protocol):
-    """What a world reports; `now` is read by the observer through `clock`."""
+    """To whom a world reports; the observer has a clock of its own."""
 
     detailed: bool
-    """also wants every message of the time line"""
+    """it also wants the time line: an event `Timed` for each message"""
+
+    def saw(self, event: Observed) -> None:
+        """Something has happened; runs and channels alone have methods of their own."""
 
     def task_started(
         self,
@@ -101,67 +92,8 @@ class Observer(Protocol):
 
     def channel_opened(self, name: str, attempt: AttemptId) -> ChannelLog: ...
 
-    def note(
-        self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
-    ) -> None: ...
-
-    def task_failed(self, task: TaskId, attempt: AttemptId, reason: str, fault: int | None) -> None: ...
-
-    def coordinator(self, up: bool, fault: int | None) -> None: ...
-
-    def snapshot_stored(
-        self, checkpoint: CheckpointId, task: TaskId, attempt: AttemptId, handle: Handle, state: str
-    ) -> None: ...
-
-    def checkpoint_completed(self, snapshot: CompletedSnapshot) -> None: ...
-
-    def deleted(self, checkpoint: CheckpointId | None, handles: Sequence[Handle]) -> None: ...
-
-    def log_opened(self, name: str, task: TaskId, attempt: AttemptId) -> None:
-        """Of a persistent channel: its first element is appended."""
-
-    def log_trimmed(self, name: str, before: int) -> None: ...
-
-    def logs_cleared(self, names: Sequence[str]) -> None: ...
-
-    def transacted(self, request: AnyRequest, outcome: Outcome, applied: int) -> None: ...
-
-    def commit_requested(self, name: str) -> None: ...
-
-    def looked(self, began: int, rows: int) -> None: ...
-
-    def command_issued(
-        self,
-        command: int,
-        kind: str,
-        drain: bool,
-        parallelism: Mapping[str, int] | None = None,
-        inserted: Mapping[str, str] | None = None,
-    ) -> None: ...
-
-    def command_returned(self, command: int, checkpoint: CheckpointId | None, error: str) -> None: ...
-
-    def job_ended(self, job: int, status: str, checkpoint: CheckpointId | None, reason: str) -> None: ...
-
-    def fault_fired(self, fault: int, phase: str, detail: str, attempt: int | None) -> None: ...
-
-    def fault_healed(self, fault: int) -> None: ...
-
-    def timed(
-        self,
-        what: str,
-        task: str,
-        attempt: int,
-        *,
-        peer: str = "",
-        detail: str = "",
-        channel: str = "",
-        position: int = -1,
-        checkpoint: int | None = None,
-        origin: int | None = None,
-    ) -> None: ...
-
-    def order(self) -> int: ...
+    def order(self) -> int:
+        """The place of this moment among the events: the beginning of what is reported when it has ended."""
 
 
-__all__ = ["Appendable", "ChannelLog", "Observer", "Row", "TaskLog"]
+__all__ = ["Appendable", "ChannelLog", "Observer", "TaskLog"]

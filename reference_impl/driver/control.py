@@ -6,6 +6,7 @@ from typing import Protocol
 
 import msgspec
 
+from .. import observed as o
 from ..core.decisions.parts import Parts
 from ..core.vocabulary.events import Received
 from ..core.vocabulary.ids import AttemptId, TaskId
@@ -85,7 +86,7 @@ def reach_task(world: Tasks, task: TaskId, message: ToTask) -> None:
     if kind is Complete and not points.reach("completion-notified", task, "before", runner):
         return
     if kind is Assign:
-        runner.log.assigned(message.splits)  # type: ignore[union-attr]
+        world.observer.saw(o.SplitsAssigned(runner.log.run, dict(message.splits)))  # type: ignore[union-attr]
     if world.detailed:
         show_control(world.observer, task, message, to_task=True)
     runner.deliver(Received(message))
@@ -113,10 +114,12 @@ def reach_coordinator(
 
 def show_control(observer: Observer, task: TaskId, message: AnyControl, *, to_task: bool) -> None:
     """Enter a control message into the time line, at its arrival."""
-    observer.timed(
-        f"{kind_of(message)}-{'received' if to_task else 'arrived'}",
-        task if to_task else "coordinator",
-        message.attempt,
-        peer="coordinator" if to_task else task,
-        checkpoint=getattr(message, "checkpoint", None),
+    observer.saw(
+        o.Timed(
+            f"{kind_of(message)}-{'received' if to_task else 'arrived'}",
+            task if to_task else "coordinator",
+            message.attempt,
+            peer="coordinator" if to_task else task,
+            checkpoint=getattr(message, "checkpoint", None),
+        )
     )

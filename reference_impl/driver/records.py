@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
+from .. import observed as o
 from ..core.protocol.coordinator import Coordinator
 from ..core.vocabulary.effects import Discard, SaveJob, Store, Sweep
 from ..core.vocabulary.events import CompletedSnapshot, Event, JobSaved, SnapshotsListed, SnapshotStored, StoreFailed
@@ -100,7 +101,9 @@ class Records:
                 if task in snapshot.finished:
                     continue  # stored with an earlier checkpoint
                 state = self.world.spills.resolved(text(snapshot.states[task]))
-                self.world.observer.snapshot_stored(snapshot.checkpoint, task, storing.attempts[task], handle, state)
+                self.world.observer.saw(
+                    o.SnapshotStored(snapshot.checkpoint, task, storing.attempts[task], handle, state)
+                )
         else:
             self.files.store(snapshot)
         self.world.complete(snapshot)
@@ -123,9 +126,9 @@ class Records:
     def discard(self, effect: Discard) -> None:
         deleted = self.files.discard(effect.handles, effect.checkpoint)
         if deleted or effect.checkpoint is not None:
-            self.world.observer.deleted(effect.checkpoint, deleted)
+            self.world.observer.saw(o.SnapshotsDeleted(effect.checkpoint, tuple(deleted)))
 
     def sweep(self, effect: Sweep) -> None:
         deleted = self.files.sweep(effect.keep)
         if deleted:
-            self.world.observer.deleted(None, deleted)
+            self.world.observer.saw(o.SnapshotsDeleted(None, tuple(deleted)))

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
+from .. import observed as o
 from ..core.operators.watermarks import END_OF_TIME
 from ..core.protocol.source import SourceTask, place_of
 from ..core.protocol.task import NO_CHECKPOINT, Task
@@ -288,7 +289,7 @@ class TaskRunner:
     def _note_read(self, record: Record) -> None:
         self.log.reads.append(place_of(record.origin))
         if self._detailed:
-            self.world.observer.timed("record-read", self.name, self.attempt, origin=record.origin)
+            self.world.observer.saw(o.Timed("record-read", self.name, self.attempt, origin=record.origin))
 
     def _take_record(self, number: int, channel: Inbound, record: Record) -> None:
         if self._clocked and not self._tick():
@@ -324,7 +325,7 @@ class TaskRunner:
                 self._reaches("barrier-received", "after")
             return
         if type(element) is EndOfData:
-            self.log.input_ended()
+            self.world.observer.saw(o.InputEnded(self.log.run))
         if self._detailed:
             show_taken(self.world.observer, self, "control-received", channel, element)
         self.feed(Arrived(number, element))
@@ -399,7 +400,7 @@ class TaskRunner:
     def _tick(self) -> bool:
         """Feed a tick: before each record, and at the times for which the task asked; False if it has failed."""
         now = self._loop.now
-        self.log.ticked(now)
+        self.world.observer.saw(o.Ticked(self.log.run, now))
         self.feed(Ticked(now))
         return self.alive
 
@@ -438,7 +439,7 @@ class TaskRunner:
         if kind is EndOfData:
             if not self._reaches("end-of-data-sent", "before"):
                 return False
-            self.log.input_ended()
+            self.world.observer.saw(o.InputEnded(self.log.run))
             return self._reaches("end-of-data-sent", "after")
         if kind is EndOfPartition:
             return self._reaches("end-of-partition-sent", "before") and self._reaches("end-of-partition-sent", "after")
@@ -498,13 +499,14 @@ class TaskRunner:
 
     def _taken(self, effect: Taken) -> None:
         if self._reaches("snapshot-taken", "before"):
-            self.log.marked(effect.checkpoint, list(self.received), list(self.sent))
+            mark = o.Marked(self.log.run, effect.checkpoint, tuple(self.received), tuple(self.sent))
+            self.world.observer.saw(mark)
             self.newest_mark = (effect.checkpoint, self.done)
             self._reaches("snapshot-taken", "after")
 
     def _restored(self, effect: Restored) -> None:
         if self._reaches("state-loaded", "before"):
-            self.log.restored(effect.checkpoint, text(effect.state))
+            self.world.observer.saw(o.StateRestored(self.log.run, effect.checkpoint, text(effect.state)))
             self._reaches("state-loaded", "after")
 
     def _report(self, effect: Report) -> None:
@@ -547,8 +549,8 @@ class TaskRunner:
         SavePosition: lambda self, effect: self.world.stores.save_position(self, effect),
         Trim: lambda self, effect: self.world.stores.trim(effect),
         Fail: lambda self, effect: self.fail(effect.reason),
-        Advanced: lambda self, effect: self.log.advanced(effect.time),
-        TimeEnded: lambda self, effect: self.log.ticked(END_OF_TIME),
+        Advanced: lambda self, effect: self.world.observer.saw(o.TimeAdvanced(self.log.run, effect.time)),
+        TimeEnded: lambda self, effect: self.world.observer.saw(o.Ticked(self.log.run, END_OF_TIME)),
         Load: lambda self, effect: self.world.stores.load(self, effect.handle),
         Transact: lambda self, effect: self.world.sessions.send(self, effect.number, effect.request),
     }
@@ -585,6 +587,6 @@ class TaskRunner:
         if self.alive:
             self.alive = False
             self.how = how
-            self.log.ended(how)
+            self.world.observer.saw(o.RunEnded(self.log.run, how))
             self.world.stores.forget(self, orderly=how in ("cancelled", "finished"))
             self.world.spills.forget(self)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from .. import observed as o
 from ..core.vocabulary.events import Answered
 from ..core.vocabulary.transactions import (
     AnyRequest,
@@ -64,7 +65,7 @@ class Sessions:
             return
         if isinstance(request, CommitRequest):
             for name in names_of(request):
-                self.world.observer.commit_requested(name)
+                self.world.observer.saw(o.CommitRequested(name))
         loop = self.world.loop
         arrival = loop.now + self.world.settings.transaction_us
         if self.world.decisions.any:
@@ -86,7 +87,7 @@ class Sessions:
 
     def _done(self, request: AnyRequest, applied: int) -> Outcome:
         outcome = self.store.handle(request)
-        self.world.observer.transacted(request, outcome, applied)
+        self.world.observer.saw(o.Transacted.of(request, outcome, applied))
         return outcome
 
     def _commit(self, asker: Actor, request: CommitRequest) -> Outcome:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+from .. import observed as o
 from ..core.extensions.in_flight import pack
 from ..core.vocabulary.effects import Append, ClearLogs, Fetch, Sync, TrimLog
 from ..core.vocabulary.errors import CorruptSnapshot, EngineError
@@ -69,7 +70,7 @@ class Spills:
         """A locally recovered task goes on with the existing log."""
         if log not in self._opened:
             self._opened[log] = None
-            self.world.observer.log_opened(log, runner.name, runner.attempt)
+            self.world.observer.saw(o.LogOpened(log, runner.name, runner.attempt))
 
     def sync(self, runner: Attempt, effect: Sync) -> None:
         pen = self._pens.setdefault(runner, Pen())
@@ -164,7 +165,7 @@ class Spills:
     def trim(self, effect: TrimLog) -> None:
         deleted = self.store.trim(effect.log, effect.before)
         if deleted:
-            self.world.observer.log_trimmed(effect.log, deleted)
+            self.world.observer.saw(o.LogTrimmed(effect.log, deleted))
 
     def clear(self, effect: ClearLogs) -> None:
         keep, living = dict.fromkeys(effect.keep), dict.fromkeys(effect.living)
@@ -172,4 +173,4 @@ class Spills:
         for log in deleted:
             self.store.delete(log)
         if deleted:
-            self.world.observer.logs_cleared(deleted)
+            self.world.observer.saw(o.LogsCleared(tuple(deleted)))

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import msgspec
 
+from .. import observed as o
 from ..core.vocabulary.effects import Persist, SavePosition, Ship, Trim
 from ..core.vocabulary.errors import CorruptSnapshot, EngineError
 from ..core.vocabulary.events import LoadFailed, PersistFailed, PositionsLoaded, SnapshotLoaded
@@ -115,7 +116,7 @@ class Stores:
             self._fail(write, str(error))
             return
         seen = self.world.spills.resolved(stored) if effect.snapshot.logs else stored
-        self.world.observer.snapshot_stored(effect.checkpoint, runner.name, runner.attempt, effect.handle, seen)
+        self.world.observer.saw(o.SnapshotStored(effect.checkpoint, runner.name, runner.attempt, effect.handle, seen))
         self._persisted(runner, effect)
 
     def _persisted(self, runner: Attempt, effect: Persist) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from .. import observed as o
 from ..core.vocabulary.ids import AttemptId, TaskId
 from ..core.vocabulary.messages import (
     Barrier,
@@ -45,27 +46,31 @@ class Shown(Protocol):
 
 def show_sent(observer: Observer, sender: Shown, receiver: str, channel: str, position: int, element: Element) -> None:
     """An element has entered a channel at this position (from 0)."""
-    observer.timed(
-        SENT[type(element)],
-        sender.name,
-        sender.attempt,
-        peer=receiver,
-        channel=channel,
-        position=position,
-        checkpoint=getattr(element, "checkpoint", None),
-        origin=getattr(element, "origin", None),
+    observer.saw(
+        o.Timed(
+            SENT[type(element)],
+            sender.name,
+            sender.attempt,
+            peer=receiver,
+            channel=channel,
+            position=position,
+            checkpoint=getattr(element, "checkpoint", None),
+            origin=getattr(element, "origin", None),
+        )
     )
 
 
 def show_taken(observer: Observer, task: Shown, what: str, channel: Inbound, element: Element, place: int = -1) -> None:
     """A task has taken the first element of a channel, or is about to take the one at this place of its queue."""
-    observer.timed(
-        what,
-        task.name,
-        task.attempt,
-        peer=channel.sender.name if channel.sender else "",
-        channel=channel.name,
-        position=channel.position(place),
-        checkpoint=getattr(element, "checkpoint", None),
-        origin=getattr(element, "origin", None),
+    observer.saw(
+        o.Timed(
+            what,
+            task.name,
+            task.attempt,
+            peer=channel.sender.name if channel.sender else "",
+            channel=channel.name,
+            position=channel.position(place),
+            checkpoint=getattr(element, "checkpoint", None),
+            origin=getattr(element, "origin", None),
+        )
     )

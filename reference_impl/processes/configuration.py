@@ -46,8 +46,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     points: frozenset[str] = frozenset()
     """the protocol points that the harness waits for; no other is announced"""
     detailed: bool = False
-    store: str = "files"
-    """where sinks write: files, or database"""
+    store: str = "sqlite"
+    """where sinks write: sqlite, or database"""
     dsn: str = ""
     run: str = "run"
     """the run's name in the database"""

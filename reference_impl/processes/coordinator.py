@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from .. import observed as o
 from ..core.protocol.coordinator import Coordinator
 from ..core.vocabulary.effects import EndJob, Return
 from ..core.vocabulary.events import Commanded, CompletedSnapshot, CoordinatorStarted, JobRecord, TaskLost
@@ -217,7 +218,7 @@ class Nodes:
         for task, (attempt, where) in list(self._deployed.items()):
             if where is guest:
                 del self._deployed[task]
-                self.world.observer.task_failed(task, attempt, reason, None)
+                self.world.observer.saw(o.TaskFailed(task, attempt, reason, None))
                 self.world.lose(task, attempt, reason)
 
     def _watch(self, *_: object) -> None:
@@ -276,7 +277,7 @@ class CoordinatorWorld(ProcessWorld):
         self._start(order.job, order.attempt, order.checkpoint, initial, None)
 
     def _take_over(self, order: TakeOver) -> None:
-        self.observer.coordinator(True, None)
+        self.observer.saw(o.CoordinatorChanged(True, None))
         self._start(order.job, order.attempt, order.checkpoint, order.initial, self.jobs.load(order.job))
 
     def _start(
@@ -306,7 +307,7 @@ class CoordinatorWorld(ProcessWorld):
         if self.runner_now is None:
             return
         self._retained = tuple(self.runner_now.machine.checkpoints.retained)
-        self.observer.job_ended(self.job_number, effect.status, effect.checkpoint, effect.reason)
+        self.observer.saw(o.JobEnded(self.job_number, effect.status, effect.checkpoint, effect.reason))
         self._nodes.announce_end(self.job_number)
         retained = tuple(int(snapshot.checkpoint) for snapshot in self._retained)
         self.supervision.send(Ended(self.clock.tick(), self.job_number, effect.status, retained))
@@ -328,14 +329,14 @@ class CoordinatorWorld(ProcessWorld):
     def noted(
         self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
     ) -> None:
-        self.observer.note(what, checkpoint, attempt, job, detail, tasks)
+        self.observer.saw(o.Noted(what, checkpoint, attempt, job, detail, tasks))
 
     def complete(self, snapshot: CompletedSnapshot) -> None:
-        self.observer.checkpoint_completed(snapshot)
+        self.observer.saw(o.CheckpointCompleted.of(snapshot))
         self.supervision.send(Completed(self.clock.tick(), snapshot.checkpoint))
 
     def command_returned(self, effect: Return) -> None:
-        self.observer.command_returned(effect.command, effect.checkpoint, effect.error)
+        self.observer.saw(o.CommandReturned(effect.command, effect.checkpoint, effect.error))
         self.supervision.send(Returned(self.clock.tick(), effect.command))
 
     def report_facts(self) -> None:
@@ -362,7 +363,7 @@ class CoordinatorWorld(ProcessWorld):
     # -- what the harness asks ---------------------------------------------------------------
 
     def _issue(self, order: Issue) -> None:
-        self.observer.command_issued(order.command, order.kind, order.drain)
+        self.observer.saw(o.CommandIssued(order.command, order.kind, order.drain))
         if order.job < self.job_number:
             self.command_returned(Return(order.command, error="the job has ended"))
         elif order.job > self.job_number or self.runner_now is None:

@@ -12,6 +12,7 @@ from psycopg import errors, sql
 
 from ..core.vocabulary.transactions import Row
 from .database_sessions import Gid, Session, connect, end_sessions, one_line, prepared
+from .readers import Unreachable
 
 PURGE_TRIES = 20
 TABLES = (
@@ -43,10 +44,6 @@ it was in, and its name shows that it was.  `final` names the transactions that 
 are published.  `passed` has the rows that two-phase operators commit; they are not part of the job's output (`aside` in
 `ledger`).
 """
-
-
-class Unreachable(Exception):
-    """The database does not answer a reader; asking again may help."""
 
 
 def create(dsn: str, run: str) -> None:

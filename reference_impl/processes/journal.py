@@ -7,18 +7,16 @@ A journal is a file of batches, each a frame of the wire with a checksum.  What 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from .. import observed as o
 from ..core.vocabulary.errors import EngineError, ProtocolViolated
-from ..core.vocabulary.events import CompletedSnapshot
-from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
-from ..core.vocabulary.transactions import AnyRequest, Done, NoAnswer, Outcome
+from ..core.vocabulary.ids import AttemptId, TaskId
 from ..wire import HEADER, VERSION, Reader, WireError
-from . import entries as e
 from .checked import CODEC, framed, is_whole
 from .clock import Clock
 
@@ -28,7 +26,15 @@ BATCH = 1_000
 Item = TypeVar("Item")
 
 
-_decoder = msgspec.msgpack.Decoder(list[e.AnyEntry])
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An event, and when it happened: the stamps put the journals of all processes in one order that is consistent
+    with causality."""
+
+    stamp: int
+    event: o.AnyObserved
+
+
+_decoder = msgspec.msgpack.Decoder(list[Entry])
 
 
 class CorruptJournal(EngineError):
@@ -64,39 +70,14 @@ class RunJournal:
     """Fulfils `trace.TaskLog`."""
 
     def __init__(self, journal: Journal, run: int) -> None:
-        self._journal = journal
-        self._run = run
-        add, tick = journal.add, journal.clock.tick
+        self.run = run
+        saw = journal.saw
         self.reads: Column[tuple[int, int]] = Column(
-            lambda place: add(e.RecordRead(tick(), run, *place)), lambda: add(e.ReadUndone(tick(), run))
+            lambda place: saw(o.RecordRead(run, *place)), lambda: saw(o.ReadUndone(run))
         )
         self.applies: Column[tuple[int, int]] = Column(
-            lambda taken: add(e.RecordApplied(tick(), run, *taken)), lambda: add(e.ApplyUndone(tick(), run))
+            lambda taken: saw(o.RecordApplied(run, *taken)), lambda: saw(o.ApplyUndone(run))
         )
-
-    def marked(self, checkpoint: CheckpointId, received: list[int], sent: list[int]) -> None:
-        self._journal.add(e.Marked(self._tick(), self._run, checkpoint, tuple(received), tuple(sent)))
-
-    def advanced(self, time: int) -> None:
-        self._journal.add(e.TimeAdvanced(self._tick(), self._run, time))
-
-    def ticked(self, time: int) -> None:
-        self._journal.add(e.Ticked(self._tick(), self._run, time))
-
-    def assigned(self, splits: Mapping[int, int]) -> None:
-        self._journal.add(e.SplitsAssigned(self._tick(), self._run, dict(splits)))
-
-    def restored(self, checkpoint: CheckpointId, state: str) -> None:
-        self._journal.add(e.StateRestored(self._tick(), self._run, checkpoint, state))
-
-    def input_ended(self) -> None:
-        self._journal.add(e.InputEnded(self._tick(), self._run))
-
-    def ended(self, how: str) -> None:
-        self._journal.add(e.RunEnded(self._tick(), self._run, how))
-
-    def _tick(self) -> int:
-        return self._journal.clock.tick()
 
 
 class ChannelJournal:
@@ -104,25 +85,22 @@ class ChannelJournal:
     others."""
 
     def __init__(self, journal: Journal, channel: int) -> None:
-        add, tick = journal.add, journal.clock.tick
+        saw = journal.saw
         self._journal, self._channel = journal, channel
         self.repeated: list[int] = []  # the merge identifies them by their numbers
-        self.recovered: Column[int] = Column(lambda origin: add(e.RecordRecovered(tick(), channel, origin)), _never)
+        self.recovered: Column[int] = Column(lambda origin: saw(o.RecordRecovered(channel, origin)), _never)
         self.recovered_watermarks: Column[tuple[int | None, int]] = Column(
-            lambda watermark: add(e.WatermarkRecovered(tick(), channel, *watermark)), _never
+            lambda watermark: saw(o.WatermarkRecovered(channel, *watermark)), _never
         )
-        self.sent: Column[int] = Column(lambda origin: add(e.RecordSent(tick(), channel, origin)), _never)
-        self.barriers: Column[tuple[int, int]] = Column(
-            lambda barrier: add(e.BarrierSent(tick(), channel, *barrier)), _never
-        )
+        self.sent: Column[int] = Column(lambda origin: saw(o.RecordSent(channel, origin)), _never)
+        self.barriers: Column[tuple[int, int]] = Column(lambda barrier: saw(o.BarrierSent(channel, *barrier)), _never)
         self.watermarks: Column[tuple[int | None, int]] = Column(
-            lambda watermark: add(e.WatermarkSent(tick(), channel, *watermark)), _never
+            lambda watermark: saw(o.WatermarkSent(channel, *watermark)), _never
         )
 
     def continued(self, whole: AttemptId, first: int, expects: int) -> None:
-        """For a sender that recovered locally: see `entries.ChannelContinued`."""
-        journal = self._journal
-        journal.add(e.ChannelContinued(journal.clock.tick(), self._channel, whole, first, expects))
+        """For a sender that recovered locally: see `observed.ChannelContinued`."""
+        self._journal.saw(o.ChannelContinued(self._channel, whole, first, expects))
 
 
 def _never() -> None:
@@ -137,13 +115,16 @@ class Journal:
         self.detailed = detailed
         self.clock = clock
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        self._waiting: list[e.Entry] = []
+        self._waiting: list[Entry] = []
         self._runs = 0
         self._channels = 0
 
-    def add(self, entry: e.Entry) -> None:
-        """Let an entry wait for the next flush."""
-        self._waiting.append(entry)
+    def saw(self, event: o.Observed) -> None:
+        self.saw_at(self.clock.tick(), event)
+
+    def saw_at(self, stamp: int, event: o.Observed) -> None:
+        """An event that happened earlier, or in another process."""
+        self._waiting.append(Entry(stamp, event))  # type: ignore[arg-type]
         if len(self._waiting) >= BATCH:
             self.flush()
 
@@ -164,8 +145,6 @@ class Journal:
         """A stamp instead of a number: the merge makes numbers of stamps."""
         return self.clock.tick()
 
-    # -- tasks and channels ------------------------------------------------------------
-
     def task_started(
         self,
         task: TaskId,
@@ -177,160 +156,22 @@ class Journal:
         outputs: Sequence[str],
     ) -> RunJournal:
         run, self._runs = self._runs, self._runs + 1
-        self.add(e.TaskStarted(self.order(), run, task, operator, subtask, attempt, job, tuple(inputs), tuple(outputs)))
+        self.saw(o.TaskStarted(run, task, operator, subtask, attempt, job, tuple(inputs), tuple(outputs)))
         return RunJournal(self, run)
 
     def channel_opened(self, name: str, attempt: AttemptId) -> ChannelJournal:
         channel, self._channels = self._channels, self._channels + 1
-        self.add(e.ChannelOpened(self.order(), channel, name, attempt))
+        self.saw(o.ChannelOpened(channel, name, attempt))
         return ChannelJournal(self, channel)
 
     def channel_refilled(self, name: str, attempt: AttemptId) -> ChannelJournal:
         """Elements in flight are about to be put back into a channel; its sender may live in another process."""
         channel, self._channels = self._channels, self._channels + 1
-        self.add(e.ChannelRefilled(self.order(), channel, name, attempt))
+        self.saw(o.ChannelRefilled(channel, name, attempt))
         return ChannelJournal(self, channel)
 
-    # -- the coordinator and the stores --------------------------------------------------
 
-    def note(
-        self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
-    ) -> None:
-        self.add(e.Noted(self.order(), what, checkpoint, attempt, job, detail, tasks))
-
-    def task_failed(self, task: TaskId, attempt: AttemptId, reason: str, fault: int | None) -> None:
-        self.add(e.TaskFailed(self.order(), task, attempt, reason, fault))
-
-    def coordinator(self, up: bool, fault: int | None) -> None:
-        self.add(e.CoordinatorChanged(self.order(), up, fault))
-
-    def snapshot_stored(
-        self, checkpoint: CheckpointId, task: TaskId, attempt: AttemptId, handle: Handle, state: str
-    ) -> None:
-        self.add(e.SnapshotStored(self.order(), checkpoint, task, attempt, handle, state))
-
-    def checkpoint_completing(self, snapshot: CompletedSnapshot) -> None:
-        """The record of a checkpoint is about to be written; `checkpoint_completed` follows, unless its writer dies."""
-        self.add(e.CheckpointCompleting(self.order(), _without_states(snapshot)))
-
-    def checkpoint_completed(self, snapshot: CompletedSnapshot) -> None:
-        self.add(e.CheckpointCompleted(self.order(), _without_states(snapshot)))
-
-    def deleted(self, checkpoint: CheckpointId | None, handles: Sequence[Handle]) -> None:
-        self.add(e.SnapshotsDeleted(self.order(), checkpoint, tuple(handles)))
-
-    def log_opened(self, name: str, task: TaskId, attempt: AttemptId) -> None:
-        self.add(e.LogOpened(self.order(), name, task, attempt))
-
-    def log_trimmed(self, name: str, before: int) -> None:
-        self.add(e.LogTrimmed(self.order(), name, before))
-
-    def logs_cleared(self, names: Sequence[str]) -> None:
-        self.add(e.LogsCleared(self.order(), tuple(names)))
-
-    def command_issued(
-        self,
-        command: int,
-        kind: str,
-        drain: bool,
-        parallelism: Mapping[str, int] | None = None,
-        inserted: Mapping[str, str] | None = None,
-    ) -> None:
-        self.add(e.CommandIssued(self.order(), command, kind, drain, dict(parallelism or {}), dict(inserted or {})))
-
-    def command_returned(self, command: int, checkpoint: CheckpointId | None, error: str) -> None:
-        self.add(e.CommandReturned(self.order(), command, checkpoint, error))
-
-    def job_ended(self, job: int, status: str, checkpoint: CheckpointId | None, reason: str) -> None:
-        self.add(e.JobEnded(self.order(), job, status, checkpoint, reason))
-
-    # -- the external store --------------------------------------------------------------
-
-    def transacting(self, request: AnyRequest) -> None:
-        """A request is about to be sent to the external store; `transacted` follows, unless this process dies
-        before."""
-        self.add(e.Transacting(self.order(), request))
-
-    def transacted(self, request: AnyRequest, outcome: Outcome, applied: int) -> None:
-        done = isinstance(outcome, Done)
-        answer = "done" if done else "no answer" if isinstance(outcome, NoAnswer) else "denied"
-        unfinished = outcome.unfinished if isinstance(outcome, Done) else ()
-        self.add(e.Transacted(self.order(), request, answer, getattr(outcome, "reason", ""), unfinished, applied))
-
-    def commit_requested(self, name: str) -> None:
-        self.add(e.CommitRequested(self.order(), name))
-
-    def looked(self, began: int, rows: int) -> None:
-        self.add(e.Looked(self.order(), began, rows))
-
-    def seen(self, began: int, names: Sequence[str], rows: int = 0) -> None:
-        """A reader looked at the external store from the stamp `began` on, and saw these transactions, and this many
-        rows that belong to none."""
-        self.add(e.Seen(self.order(), began, tuple(names), rows))
-
-    # -- faults, and what only the harness knows -------------------------------------------
-
-    def fault_fired(
-        self, fault: int, phase: str, detail: str, attempt: int | None, *, stamp: int | None = None
-    ) -> None:
-        """`stamp` is that of the process in which the fault fired, if it is another one."""
-        self.add(e.FaultFired(self.order() if stamp is None else stamp, fault, phase, detail, attempt))
-
-    def fault_healed(self, fault: int) -> None:
-        self.add(e.FaultHealed(self.order(), fault))
-
-    def died(self, process: str, incarnation: int, reason: str, fault: int | None) -> None:
-        """A process is dead, or is about to be killed; `reason` becomes that of its tasks' failures."""
-        self.add(e.Died(self.order(), process, incarnation, reason, fault))
-
-    def stopped(self, process: str, incarnation: int, fault: int) -> None:
-        """A fault makes a process stand still, until it heals."""
-        self.add(e.Stopped(self.order(), process, incarnation, fault))
-
-    def breaks(self, fault: int, channel: str) -> None:
-        """A fault breaks the connections of a channel ("*": of all), until it heals."""
-        self.add(e.Breaks(self.order(), fault, channel))
-
-    def outage(self, fault: int, began: bool) -> None:
-        """A fault has stopped the database, or it runs again."""
-        self.add(e.Outage(self.order(), fault, began))
-
-    def expired(self, fault: int, name: str, stamp: int) -> None:
-        """The external store has aborted a sealed transaction; the stamp is from before anybody could see that."""
-        self.add(e.Expired(stamp, fault, name))
-
-    def closing(self) -> None:
-        """The run is over, and its processes are ordered to end."""
-        self.add(e.Closing(self.order()))
-
-    def lagged(self, by_us: int) -> None:
-        """This process did something too late, by this much."""
-        self.add(e.Lagged(self.order(), by_us))
-
-    def defect_reached(self) -> None:
-        self.add(e.DefectReached(self.order()))
-
-    def timed(
-        self,
-        what: str,
-        task: str,
-        attempt: int,
-        *,
-        peer: str = "",
-        detail: str = "",
-        channel: str = "",
-        position: int = -1,
-        checkpoint: int | None = None,
-        origin: int | None = None,
-    ) -> None:
-        self.add(e.Timed(self.order(), what, task, attempt, peer, detail, channel, position, checkpoint, origin))
-
-
-def _without_states(snapshot: CompletedSnapshot) -> CompletedSnapshot:
-    return msgspec.structs.replace(snapshot, states={})
-
-
-def read_journal(path: Path) -> list[e.AnyEntry]:
+def read_journal(path: Path) -> list[Entry]:
     """Every entry of a journal, in the order in which they were written; without the last batch, if that is not
     complete.
 
@@ -338,17 +179,26 @@ def read_journal(path: Path) -> list[e.AnyEntry]:
     """
     data = path.read_bytes()
     reader = Reader(CODEC)
-    found: list[e.AnyEntry] = []
+    found: list[Entry] = []
     try:
         for number, batch in enumerate(reader.feed(data)):
             if not is_whole(batch):
                 raise CorruptJournal(f"the journal {path.name} is altered: the checksum of its batch {number} is wrong")
-            found += _decoder.decode(batch.elements)
-    except (WireError, msgspec.DecodeError, RecursionError) as error:
+            found += _entries(batch.elements)
+    except (WireError, msgspec.DecodeError, ValueError, RecursionError) as error:
         raise CorruptJournal(f"the journal {path.name} is altered: {error}") from None
     if _holds_a_batch(data[len(data) - reader.pending :]):
         raise CorruptJournal(f"the journal {path.name} is altered: whole batches follow one that is not complete")
     return found
+
+
+def _entries(batch: msgspec.Raw) -> list[Entry]:
+    """The entries of a batch.  Journals of former versions have each as [type, stamp, fields ...]."""
+    try:
+        return _decoder.decode(batch)
+    except msgspec.ValidationError:
+        former: list[list[Any]] = msgspec.msgpack.decode(batch, type=list[list[Any]])
+        return msgspec.convert([(stamp, (kind, *fields)) for kind, stamp, *fields in former], list[Entry])
 
 
 def _holds_a_batch(tail: bytes) -> bool:

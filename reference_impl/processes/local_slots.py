@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from .. import observed as o
 from ..core.decisions.parts import Parts
 from ..core.vocabulary.effects import Effect
 from ..core.vocabulary.errors import CorruptSnapshot
@@ -54,7 +55,7 @@ def take_place(
     The folder's name is in the journal before the folder exists, so that it can be deleted.
     """
     name = f"{_folder(world, task, attempt, channels_of)}/{ORDER}"
-    world.observer.log_opened(name, task, attempt)
+    world.observer.saw(o.LogOpened(name, task, attempt))
     world.journal.flush()
     order = DiskDeterminants(world.logs.root / name, world.logs.root.parent, attempt, returns=channels_of is not None)
     if order.is_fenced:
@@ -125,7 +126,7 @@ class LocalSlot:
         try:
             self.runner = DiskRunner(world, machine, log, self.inputs, self.outputs, self.order, returns=returns)
         except UNUSABLE:
-            log.ended("failed")
+            world.observer.saw(o.RunEnded(log.run, "failed"))
             for output in self.outputs:
                 output.close()
             raise

@@ -12,6 +12,7 @@ from functools import partial
 
 import msgspec
 
+from .. import observed as o
 from ..core.vocabulary.errors import require
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.messages import ToCoordinator
@@ -250,7 +251,7 @@ class NodeWorld(ProcessWorld):
 
     def _not_up(self, task: TaskId, attempt: AttemptId, reason: str) -> None:
         """An attempt has failed before it ran."""
-        self.observer.task_failed(task, attempt, reason, None)
+        self.observer.saw(o.TaskFailed(task, attempt, reason, None))
         self._coordination.failed(task, attempt, reason)
 
     def _attach_for_good(self, channel: NumberedInput, whole: AttemptId) -> None:
@@ -308,7 +309,9 @@ class NodeWorld(ProcessWorld):
         if not runner.alive:
             return
         runner.end("failed")
-        self.observer.task_failed(runner.name, runner.attempt, reason, fault if fault is not None else runner.blame)
+        self.observer.saw(
+            o.TaskFailed(runner.name, runner.attempt, reason, fault if fault is not None else runner.blame)
+        )
         self._coordination.failed(runner.name, runner.attempt, reason)
 
     def enter(self, job: int) -> None:

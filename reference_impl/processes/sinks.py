@@ -4,41 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
 from ..core.vocabulary.errors import Refused
 from ..core.vocabulary.ids import TaskId
-from ..core.vocabulary.transactions import Row
 from ..driver.ports import External
+from .readers import Reader, Unreachable
 
 DATABASE = "database"
-FILES = "files"
-
-
-class Reader(Protocol):
-    """Reads what sinks have written, apart from the writers; see `look`."""
-
-    def seen(self) -> list[str]:
-        """The names of the transactions that are visible now."""
-
-    def passing(self) -> list[str]:
-        """The names of committed transactions that are not part of the job's output."""
-
-    def committed(self) -> list[tuple[str, Row]]:
-        """(transaction or "", row), in the order in which they became visible, as far as that is known."""
-
-    def table(self) -> dict[tuple[int | None, ...], Row]:
-        """The rows of idempotent sinks, by identity."""
-
-    def unfinished(self) -> list[tuple[str, str, int | None]]:
-        """(transaction, open or prepared, the checkpoint it was sealed for)."""
-
-    def purge(self) -> None:
-        """Remove everything that the run has made."""
-
-    def close(self) -> None: ...
+SQLITE = "sqlite"
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,8 +26,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raise Refused for a kind of store that there is not."""
-        if self.store not in (DATABASE, FILES):
-            raise Refused(f"there is no sink store {self.store!r}; there are {FILES} and {DATABASE}")
+        if self.store not in (DATABASE, SQLITE):
+            raise Refused(f"there is no sink store {self.store!r}; there are {SQLITE} and {DATABASE}")
 
     def create(self) -> None:
         """Make the place, empty."""
@@ -61,9 +36,9 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
             database_reader.create(self.dsn, self.run)
         else:
-            from . import transaction_folders
+            from . import sqlite_reader
 
-            transaction_folders.create(self.folder)
+            sqlite_reader.create(self.folder)
 
     def external(self, passing: Collection[TaskId] = ()) -> External:
         """A writer's access; it connects when it is first used.
@@ -74,9 +49,9 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
             from .database import Database
 
             return Database(self.dsn, self.run, passing)
-        from .transaction_files import TransactionFiles
+        from .sqlite_store import SqliteStore
 
-        return TransactionFiles(self.folder, passing)
+        return SqliteStore(self.folder, passing)
 
     def reader(self) -> Reader:
         """A reader, independent of the writers."""
@@ -84,30 +59,26 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
             from .database_reader import Reader as DatabaseReader
 
             return DatabaseReader(self.dsn, self.run)
-        from .transaction_reader import FileReader
+        from .sqlite_reader import SqliteReader
 
-        return FileReader(self.folder)
+        return SqliteReader(self.folder)
 
     def expire(self, name: str) -> bool:
         """The store, or its administrator, aborts a sealed transaction; returns whether there was one."""
-        if self.store == DATABASE:
-            from . import database_reader
+        try:
+            if self.store == DATABASE:
+                from . import database_reader
 
-            try:
                 return database_reader.expire(self.dsn, self.run, name)
-            except database_reader.Unreachable:
-                return False
-        from . import transaction_versions
+            from . import sqlite_reader
 
-        return transaction_versions.expire(self.folder, name)
+            return sqlite_reader.expire(self.folder, name)
+        except Unreachable:
+            return False
 
 
-def visible_transactions(place: Place, reader: Reader) -> list[str] | None:
+def visible_transactions(reader: Reader) -> list[str] | None:
     """The names of the transactions that a reader sees now; None when it cannot read."""
-    if place.store == FILES:
-        return reader.seen()
-    from .database_reader import Unreachable
-
     try:
         return reader.seen()
     except Unreachable:

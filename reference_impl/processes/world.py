@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .. import observed as o
 from ..core.vocabulary.events import CompletedSnapshot
 from ..core.vocabulary.ids import AttemptId, TaskId
 from ..core.vocabulary.transactions import AnyRequest, Outcome
@@ -43,7 +44,7 @@ class Journalled:
         self._journal = journal
 
     def handle(self, request: AnyRequest) -> Outcome:
-        self._journal.transacting(request)
+        self._journal.saw(o.Transacting(request))
         self._journal.flush()
         return self._store.handle(request)
 
@@ -57,7 +58,7 @@ class NotedFiles(DiskFiles):
         self._journal = journal
 
     def store(self, snapshot: CompletedSnapshot) -> None:
-        self._journal.checkpoint_completing(snapshot)
+        self._journal.saw(o.CheckpointCompleting.of(snapshot))
         self._journal.flush()
         super().store(snapshot)
 
@@ -95,7 +96,7 @@ class ProcessWorld(ABC):
         self._reader = self.place.reader()
         self.sessions = Sessions(self, Journalled(self.place.external(self.job.passing), self.journal), self.arms)
         self.loop.before_wait = self._before_wait
-        self.loop.on_late = self.journal.lagged
+        self.loop.on_late = lambda by_us: self.journal.saw(o.Lagged(by_us))
         self._defect_reported = False
         self._foreigner_reported = 0
         self._orders: dict[type, Callable[[Any], None]] = {
@@ -118,7 +119,7 @@ class ProcessWorld(ABC):
         self.report_facts()
         if not self._defect_reported and self.parts.reached:
             self._defect_reported = True
-            self.journal.defect_reached()
+            self.journal.saw(o.DefectReached())
         if self.outbox.foreign > self._foreigner_reported:
             self.supervision.send(Foreign(self.clock.tick(), self.outbox.foreign - self._foreigner_reported))
             self._foreigner_reported = self.outbox.foreign
@@ -161,9 +162,9 @@ class ProcessWorld(ABC):
     def read_sink(self) -> None:
         """Record what an independent reader sees now; a reader that cannot read has seen nothing."""
         began = self.clock.tick()
-        seen = visible_transactions(self.place, self._reader)
+        seen = visible_transactions(self._reader)
         if seen is not None:
-            self.journal.seen(began, seen)
+            self.journal.saw(o.Seen(began, tuple(seen)))
 
     def expire(self, fault: int, name: str, attempt: int | None) -> bool:
         """Have the harness abort a transaction in the store: this process may not, an administrator of the store

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .. import observed as o
 from ..core.protocol.input_task import OperatorTask
 from ..core.vocabulary.ids import TaskId
 from ..driver.control import Meddling
@@ -86,7 +87,7 @@ class Disturbances:
     def _miss(self, runner: TaskRunner, fault: int) -> None:
         if runner.paused and runner.alive:
             if not self.world.is_superseded(runner):
-                self.world.observer.task_failed(runner.name, runner.attempt, "no heartbeat", fault)
+                self.world.observer.saw(o.TaskFailed(runner.name, runner.attempt, "no heartbeat", fault))
             self.world.lose(runner, "no heartbeat")
 
     def raise_in_operator(self, fault: int, task: str, always: bool) -> bool:
@@ -165,7 +166,7 @@ class Disturbances:
         return True
 
     def _heal(self, fault: int, time: int) -> None:
-        self.at(time, lambda: self.world.observer.fault_healed(fault))
+        self.at(time, lambda: self.world.observer.saw(o.FaultHealed(fault)))
 
 
 def _names(runners: list[TaskRunner]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from .. import observed as o
 from ..core.decisions.parts import Parts
 from ..core.job.config import Config
 from ..core.job.topology import JobGraph
@@ -164,15 +165,15 @@ class World:
         if self.job_over or (self.coordinator is not None and self.coordinator.alive):
             return
         self.coordinator = CoordinatorRunner(self, self._coordinator())
-        self.observer.coordinator(True, None)
+        self.observer.saw(o.CoordinatorChanged(True, None))
         record = self.jobs.load(self.job_number)
         self.coordinator.feed(CoordinatorStarted(record))
 
     def command(self, command: int, kind: str, drain: bool) -> None:
         """A user requests something of the coordinator; while there is none the request is refused."""
-        self.observer.command_issued(command, kind, drain)
+        self.observer.saw(o.CommandIssued(command, kind, drain))
         if self.coordinator is None or not self.coordinator.alive:
-            self.observer.command_returned(command, None, "no coordinator answers")
+            self.observer.saw(o.CommandReturned(command, None, "no coordinator answers"))
             return
         self._commands[command] = self.job_number
         if self.points.reach("savepoint-requested", None, "before", self.coordinator):
@@ -181,7 +182,7 @@ class World:
 
     def command_returned(self, effect: Return) -> None:
         self._commands.pop(effect.command, None)
-        self.observer.command_returned(effect.command, effect.checkpoint, effect.error)
+        self.observer.saw(o.CommandReturned(effect.command, effect.checkpoint, effect.error))
 
     def job_ended(self, effect: EndJob) -> None:
         self.job_over = True
@@ -193,7 +194,7 @@ class World:
         assert self.coordinator is not None
         self.newest = self.coordinator.machine.checkpoints.newest() or self.newest
         self.retained = self.coordinator.machine.checkpoints.retained
-        self.observer.job_ended(self.job_number, effect.status, effect.checkpoint, effect.reason)
+        self.observer.saw(o.JobEnded(self.job_number, effect.status, effect.checkpoint, effect.reason))
         if self._director is not None:
             self._director.job_ended(self.job_number, effect.status)
 
@@ -238,7 +239,7 @@ class World:
         try:
             runner = self._assembly.runner(task, attempt, self.job_number, channels_of)
         except Unmade as error:
-            self.observer.task_failed(task, attempt, str(error), None)
+            self.observer.saw(o.TaskFailed(task, attempt, str(error), None))
             self.loop.after(
                 self.settings.detection_us, self._lose, TaskLost(task, attempt, str(error)), self.job_number
             )
@@ -258,7 +259,7 @@ class World:
         fault = fault if fault is not None else runner.blame
         runner.end("failed")
         if self.runner(runner.name, runner.attempt) is self._latest.get(runner.name) and not self.is_superseded(runner):
-            self.observer.task_failed(runner.name, runner.attempt, reason, fault)
+            self.observer.saw(o.TaskFailed(runner.name, runner.attempt, reason, fault))
         self.loop.after(self.settings.detection_us, self.lose, runner, reason)
 
     def kill(self, runner: TaskRunner, reason: str, fault: int) -> bool:
@@ -268,9 +269,9 @@ class World:
         superseded = self.is_superseded(runner)
         runner.end("killed")
         if not superseded:
-            self.observer.task_failed(runner.name, runner.attempt, reason, fault)
+            self.observer.saw(o.TaskFailed(runner.name, runner.attempt, reason, fault))
         if self.detailed:
-            self.observer.timed("killed", runner.name, runner.attempt, detail=reason)
+            self.observer.saw(o.Timed("killed", runner.name, runner.attempt, detail=reason))
         self.loop.after(self.settings.detection_us, self.lose, runner, reason)
         return True
 
@@ -293,10 +294,10 @@ class World:
         if coordinator is None or not coordinator.alive:
             return
         coordinator.alive = False
-        self.observer.coordinator(False, fault)
+        self.observer.saw(o.CoordinatorChanged(False, fault))
         for command in list(self._commands):
             del self._commands[command]
-            self.observer.command_returned(command, None, "the coordinator died")
+            self.observer.saw(o.CommandReturned(command, None, "the coordinator died"))
         self.loop.after(down_us, lambda *_: self.take_over())
 
     def inject_exception(self, task: TaskId, inject: Callable[[Task], None]) -> None:
@@ -321,12 +322,14 @@ class World:
         return True
 
     def fired(self, fault: int, detail: str, attempt: int | None) -> None:
-        self.observer.fault_fired(fault, self.phase, detail, attempt)
+        self.observer.saw(o.FaultFired(fault, self.phase, detail, attempt))
 
     def expire(self, fault: int, name: str, attempt: int | None) -> bool:
         if not self.external.expire(name):
             return False
-        self.observer.transacted(AbortTransaction(writer=writer_in(name), attempt=AttemptId(0), name=name), Done(), 0)
+        self.observer.saw(
+            o.Transacted.of(AbortTransaction(writer=writer_in(name), attempt=AttemptId(0), name=name), Done(), 0)
+        )
         self.fired(fault, f"the commit of {name}: expired", attempt)
         return True
 
@@ -340,7 +343,7 @@ class World:
             self._clearing.given_up()
         elif what == "checkpoint-triggered" and checkpoint is not None and self._endless:
             self._at_trigger[checkpoint] = self._so_far()
-        self.observer.note(what, checkpoint, attempt, job, detail, tasks)
+        self.observer.saw(o.Noted(what, checkpoint, attempt, job, detail, tasks))
 
     @property
     def attempts(self) -> int:
@@ -350,13 +353,13 @@ class World:
         """The store made a checkpoint complete."""
         self.newest = snapshot
         self._clearing.completed()
-        self.observer.checkpoint_completed(snapshot)
+        self.observer.saw(o.CheckpointCompleted(snapshot))
         if self._endless:
             self.loop.after(self.settings.control_latency_us * 8, self._rest_if_settled, snapshot.checkpoint)
 
     def read_sink(self) -> None:
         """A read-committed reader looks at the sink."""
-        self.observer.looked(self.observer.order(), len(self.external.visible))
+        self.observer.saw(o.Looked(self.observer.order(), len(self.external.visible)))
 
     # -- coming to rest ------------------------------------------------------------------
 

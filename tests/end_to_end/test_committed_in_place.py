@@ -1,10 +1,13 @@
-"""What the engine's sinks committed, read by PySpark where it lies: the database itself, the folder itself."""
+"""What the engine's sinks committed, read where it lies by a program that knows no store: PySpark reads PostgreSQL,
+Python's sqlite3 the view in SQLite."""
 
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +15,7 @@ import psycopg
 import pytest
 
 from cutproof.properties.checking.sources.addresses import PostgresTable
-from cutproof.properties.spark.checking.sources import CommittedFiles, committed_rows
+from cutproof.properties.spark.checking.sources import read_table
 from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Commit, Row
 from end_to_end.command_line import Command, only_line, result
 from unit.processes.stores import Processes, RunningServer, done
@@ -34,7 +37,7 @@ def server() -> Iterator[RunningServer]:
     running.close()
 
 
-@pytest.fixture(params=["database", "files"])
+@pytest.fixture(params=["database", "sqlite"])
 def store(request: pytest.FixtureRequest, server: RunningServer, tmp_path: Path) -> Iterator[Processes]:
     yield from _store(request.param, server, tmp_path)
 
@@ -50,14 +53,12 @@ def _store(kind: str, server: RunningServer, folder: Path) -> Iterator[Processes
     processes.close()
 
 
-def _where(store: Processes) -> PostgresTable | CommittedFiles:
-    if store.kind == "database":
-        return PostgresTable.at(store.dsn, schema=store.run, table="output", columns=COLUMNS)
-    return CommittedFiles(folder=store.folder / "committed", columns=dict.fromkeys(COLUMNS, "bigint"))
-
-
 def _rows(spark: SparkSession, store: Processes) -> Counter[tuple[int | None, ...]]:
-    return Counter(tuple(row) for row in committed_rows(spark, _where(store)).collect())
+    if store.kind == "database":
+        table = PostgresTable.at(store.dsn, schema=store.run, table="output", columns=COLUMNS)
+        return Counter(tuple(row) for row in read_table(spark, table).collect())
+    with closing(sqlite3.connect(f"{(store.folder / 'store.sqlite').as_uri()}?mode=ro", uri=True)) as link:
+        return Counter(link.execute(f"SELECT {', '.join(COLUMNS)} FROM visible").fetchall())
 
 
 def _write(store: Processes) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary.ids import AttemptId, TaskId
-from ....reference_impl.processes import entries as e
 from ....reference_impl.processes.coordinator import NO_HEARTBEAT, PROCESS_TERMINATED
 from .order import Placed, Source
 
@@ -49,34 +49,35 @@ class Faults:
 
     def __init__(self, placed: Sequence[Placed]) -> None:
         self._healed: dict[int, list[int]] = {}
-        self._breaks: list[e.Breaks] = []
-        self._stopped: list[e.Stopped] = []
-        self._died: list[e.Died] = []
+        self._breaks: list[tuple[int, o.Breaks]] = []
+        self._stopped: list[tuple[int, o.Stopped]] = []
+        self._died: list[tuple[int, o.Died]] = []
+        """each with its stamp"""
         self._outages: list[tuple[int, int | None, int]] = []
         """(from, until, fault)"""
         self._expired: dict[str, int] = {}
         """by transaction that the store expired: the fault that caused it"""
         for one in placed:
-            entry = one.entry
-            if isinstance(entry, e.FaultHealed):
-                self._healed.setdefault(entry.fault, []).append(entry.stamp)
-            elif isinstance(entry, e.Breaks):
-                self._breaks.append(entry)
-            elif isinstance(entry, e.Stopped):
-                self._stopped.append(entry)
-            elif isinstance(entry, e.Died):
-                self._died.append(entry)
-            elif isinstance(entry, e.Outage):
-                self._outage(entry)
-            elif isinstance(entry, e.Expired):
+            entry = one.event
+            if isinstance(entry, o.FaultHealed):
+                self._healed.setdefault(entry.fault, []).append(one.stamp)
+            elif isinstance(entry, o.Breaks):
+                self._breaks.append((one.stamp, entry))
+            elif isinstance(entry, o.Stopped):
+                self._stopped.append((one.stamp, entry))
+            elif isinstance(entry, o.Died):
+                self._died.append((one.stamp, entry))
+            elif isinstance(entry, o.Outage):
+                self._outage(one.stamp, entry)
+            elif isinstance(entry, o.Expired):
                 self._expired[entry.name] = entry.fault
 
-    def _outage(self, entry: e.Outage) -> None:
+    def _outage(self, stamp: int, entry: o.Outage) -> None:
         if entry.began:
-            self._outages.append((entry.stamp, None, entry.fault))
+            self._outages.append((stamp, None, entry.fault))
         else:
             self._outages = [
-                (began, entry.stamp if until is None and fault == entry.fault else until, fault)
+                (began, stamp if until is None and fault == entry.fault else until, fault)
                 for began, until, fault in self._outages
             ]
 
@@ -87,24 +88,24 @@ class Faults:
 
     def breaking(self, channel: str, at: int) -> int | None:
         """The fault that broke a channel's connection."""
-        for entry in reversed(self._breaks):
+        for stamp, entry in reversed(self._breaks):
             is_meant = entry.channel in (channel, "*")
-            if is_meant and entry.stamp <= at + LATER_US and self._lasts(entry.fault, entry.stamp, at):
+            if is_meant and stamp <= at + LATER_US and self._lasts(entry.fault, stamp, at):
                 return entry.fault
         return None
 
     def silencing(self, process: str, at: int) -> int | None:
         """The fault that explains why a process shows no sign of life."""
-        for stopped in reversed(self._stopped):
-            if stopped.process == process and stopped.stamp <= at and self._lasts(stopped.fault, stopped.stamp, at):
+        for stamp, stopped in reversed(self._stopped):
+            if stopped.process == process and stamp <= at and self._lasts(stopped.fault, stamp, at):
                 return stopped.fault
         died = self.ending(process, at)
         return died if died is not None else self.taking_database(at, at)
 
-    def death(self, process: str, at: int) -> e.Died | None:
+    def death(self, process: str, at: int) -> o.Died | None:
         """The death of a process near the time `at`."""
-        for died in reversed(self._died):
-            if died.process == process and at - 5 * LATER_US <= died.stamp <= at + LATER_US:
+        for stamp, died in reversed(self._died):
+            if died.process == process and at - 5 * LATER_US <= stamp <= at + LATER_US:
                 return died
         return None
 
@@ -163,36 +164,36 @@ class _Judge:
         self._over: set[int] = set()
         self._failed: set[tuple[TaskId, AttemptId]] = set()
         self._coordinator_down = False
-        self._asked: dict[int, e.CommandIssued] = {}
-        self._answered: dict[int, e.CommandReturned] = {}
+        self._asked: dict[int, o.CommandIssued] = {}
+        self._answered: dict[int, o.CommandReturned] = {}
 
     def take(self, one: Placed) -> None:
-        entry = one.entry
-        if isinstance(entry, e.TaskFailed):
+        entry = one.event
+        if isinstance(entry, o.TaskFailed):
             self._failure(one, entry)
-        elif isinstance(entry, e.Died):
+        elif isinstance(entry, o.Died):
             self._death(one, entry)
-        elif isinstance(entry, e.CoordinatorChanged):
+        elif isinstance(entry, o.CoordinatorChanged):
             self._change(one, entry)
-        elif isinstance(entry, e.CommandIssued):
+        elif isinstance(entry, o.CommandIssued):
             if entry.command not in self._asked:
                 self._asked[entry.command] = entry
                 self.kept.append(one)
-        elif isinstance(entry, e.CommandReturned):
+        elif isinstance(entry, o.CommandReturned):
             self._answer(one, entry)
         else:
             self._heed(one)
             self.kept.append(one)
 
     def _heed(self, one: Placed) -> None:
-        entry = one.entry
-        if isinstance(entry, e.Noted) and entry.what == "attempt-started" and entry.attempt is not None:
+        entry = one.event
+        if isinstance(entry, o.Noted) and entry.what == "attempt-started" and entry.attempt is not None:
             for task in self._parts.get(entry.attempt, (None,)):
                 self._newest[task] = max(self._newest.get(task, 0), entry.attempt)
             self._jobs[entry.attempt] = entry.job
-        elif isinstance(entry, e.JobEnded):
+        elif isinstance(entry, o.JobEnded):
             self._over.add(entry.job)
-        elif isinstance(entry, e.Lagged) and entry.by_us >= LONG_LAG_US:
+        elif isinstance(entry, o.Lagged) and entry.by_us >= LONG_LAG_US:
             process = self._sources[one.source].process
             self.starved = self.starved or not self._faults.slows(process, one.stamp)
 
@@ -202,26 +203,28 @@ class _Judge:
         newest = max(self._newest.get(None, 0), self._newest.get(task, 0))
         return newest > attempt or self._jobs.get(attempt) in self._over
 
-    def _failure(self, one: Placed, entry: e.TaskFailed) -> None:
+    def _failure(self, one: Placed, entry: o.TaskFailed) -> None:
         key = (entry.task, entry.attempt)
         if self._is_superseded(*key) or key in self._failed:
             return
         fault = entry.fault
         if fault is None:
-            if self._follows(entry):
+            if self._follows(one.stamp, entry):
                 return
-            fault = self._explained_by(entry)
+            fault = self._explained_by(one.stamp, entry)
         self._failed.add(key)
-        self.kept.append(one.with_entry(msgspec.structs.replace(entry, fault=fault, reason=self._reason(entry))))
+        self.kept.append(
+            one.with_event(msgspec.structs.replace(entry, fault=fault, reason=self._reason(one.stamp, entry)))
+        )
 
-    def _reason(self, entry: e.TaskFailed) -> str:
+    def _reason(self, at: int, entry: o.TaskFailed) -> str:
         """The reason of a failure.  If the process has died, the harness knows more about it than the coordinator."""
         if entry.reason == PROCESS_TERMINATED:
-            died = self._faults.death(self._process_of.get(entry.task, ""), entry.stamp)
+            died = self._faults.death(self._process_of.get(entry.task, ""), at)
             return died.reason if died is not None else entry.reason
         return entry.reason
 
-    def _follows(self, entry: e.TaskFailed) -> bool:
+    def _follows(self, at: int, entry: o.TaskFailed) -> bool:
         """Whether a failure is only the effect of another task's failure on a connection.
 
         The end of a killed or failed task may be reported late.  A cancelled task is often cancelled because of it.
@@ -230,10 +233,10 @@ class _Judge:
         run = self._of.get((TaskId(sender[1]), entry.attempt)) if sender is not None else None
         if run is None or run.ended is None or run.how not in ENDED_BADLY:
             return False
-        return run.ended <= entry.stamp + (0 if run.how == "cancelled" else LATER_US)
+        return run.ended <= at + (0 if run.how == "cancelled" else LATER_US)
 
-    def _explained_by(self, entry: e.TaskFailed) -> int | None:
-        faults, at = self._faults, entry.stamp
+    def _explained_by(self, at: int, entry: o.TaskFailed) -> int | None:
+        faults = self._faults
         run = self._of.get((entry.task, entry.attempt))
         sender = CONNECTION_BROKE.match(entry.reason)
         if sender is not None:
@@ -253,7 +256,7 @@ class _Judge:
 
     # -- processes -------------------------------------------------------------------
 
-    def _death(self, one: Placed, entry: e.Died) -> None:
+    def _death(self, one: Placed, entry: o.Died) -> None:
         if entry.process == COORDINATOR:
             self._lose_coordinator(one, entry)
             return
@@ -261,37 +264,37 @@ class _Judge:
         victims = [run for run in self._runs if self._sources[run.source] == dead and run.ended == one.stamp]
         for number, run in enumerate(victims):
             shift = (number + 1) / (len(victims) + 1) / 2
-            ended = e.RunEnded(one.stamp, run.number, "killed")
+            ended = o.RunEnded(run.number, "killed")
             self.kept.append(Placed(one.stamp, run.source, one.position + shift, ended))
             if not self._is_superseded(run.task, run.attempt) and (run.task, run.attempt) not in self._failed:
                 self._failed.add((run.task, run.attempt))
-                failed = e.TaskFailed(one.stamp, run.task, run.attempt, entry.reason, entry.fault)
-                self.kept.append(one.with_entry(failed, shift))
+                failed = o.TaskFailed(run.task, run.attempt, entry.reason, entry.fault)
+                self.kept.append(one.with_event(failed, shift))
 
-    def _lose_coordinator(self, one: Placed, entry: e.Died) -> None:
-        self._change(one, e.CoordinatorChanged(one.stamp, False, entry.fault))
+    def _lose_coordinator(self, one: Placed, entry: o.Died) -> None:
+        self._change(one, o.CoordinatorChanged(False, entry.fault))
         for command, asked in self._asked.items():
             if command not in self._answered and asked.kind != "resume":
-                self._answer(one, e.CommandReturned(one.stamp, command, None, "the coordinator died"))
+                self._answer(one, o.CommandReturned(command, None, "the coordinator died"))
 
-    def _change(self, one: Placed, entry: e.CoordinatorChanged) -> None:
+    def _change(self, one: Placed, entry: o.CoordinatorChanged) -> None:
         """A death may be reported twice, by the killer and by a witness: it counts once."""
         if entry.up or not self._coordinator_down:
-            self.kept.append(one.with_entry(entry))
+            self.kept.append(one.with_event(entry))
         self._coordinator_down = not entry.up
 
-    def _answer(self, one: Placed, entry: e.CommandReturned) -> None:
+    def _answer(self, one: Placed, entry: o.CommandReturned) -> None:
         before = self._answered.setdefault(entry.command, entry)
         if before is entry or (before.checkpoint, before.error) != (entry.checkpoint, entry.error):
-            self.kept.append(one.with_entry(entry))
+            self.kept.append(one.with_event(entry))
 
 
 def _parts(placed: Sequence[Placed]) -> dict[int, tuple[TaskId, ...]]:
     """For each attempt of a partial failover, the tasks that it restarted; the other tasks keep their attempt."""
     return {
-        one.entry.attempt: one.entry.tasks
+        one.event.attempt: one.event.tasks
         for one in placed
-        if isinstance(one.entry, e.Noted) and one.entry.what in PARTS and one.entry.attempt is not None
+        if isinstance(one.event, o.Noted) and one.event.what in PARTS and one.event.attempt is not None
     }
 
 
@@ -299,13 +302,13 @@ def runs_of(placed: Sequence[Placed], sources: Sequence[Source]) -> list[Run]:
     """Every attempt of a task, with its end: the recorded one, or the end of its process."""
     runs: dict[tuple[int, int], Run] = {}
     for one in placed:
-        entry = one.entry
-        if isinstance(entry, e.TaskStarted):
+        entry = one.event
+        if isinstance(entry, o.TaskStarted):
             runs[one.source, entry.run] = Run(entry.task, entry.attempt, one.source, entry.run, one.stamp)
-        elif isinstance(entry, e.RunEnded):
+        elif isinstance(entry, o.RunEnded):
             run = runs[one.source, entry.run]
             run.ended, run.how = one.stamp, entry.how
-        elif isinstance(entry, e.Died):
+        elif isinstance(entry, o.Died):
             dead = Source(entry.process, entry.incarnation)
             for run in runs.values():
                 if sources[run.source] == dead and run.ended is None:

@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ....properties.model.history import AttemptStarted, History
 from ....properties.model.workload import Row
+from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary import transactions as t
 from ....reference_impl.core.vocabulary.ids import AttemptId
-from ....reference_impl.processes import entries as e
 from ....reference_impl.processes.journal import read_journal
 from ..subjects.recorder import Recorder, RunLog
 from .failures import judged
@@ -72,7 +74,7 @@ def merged(
         replay.take(one)
     for fault in lasting:
         replay.recorder.fault_lasts(fault)
-    seen = [one.entry.names for one in placed if isinstance(one.entry, e.Seen)]
+    seen = [one.event.names for one in placed if isinstance(one.event, o.Seen)]
     history.committed = [row for _, row in as_seen(committed, seen)]
     history.starved = judgement.starved
     assign_jobs(history)
@@ -99,8 +101,30 @@ def assign_jobs(history: History) -> None:
         run.job = jobs.get(run.attempt, run.job)
 
 
+OF_A_RUN = (
+    o.Marked,
+    o.TimeAdvanced,
+    o.Ticked,
+    o.SplitsAssigned,
+    o.StateRestored,
+    o.InputEnded,
+    o.RunEnded,
+)
+UNRECORDED = (
+    o.Transacting,
+    o.CheckpointCompleting,
+    o.Died,
+    o.Stopped,
+    o.Breaks,
+    o.Outage,
+    o.Closing,
+    o.Lagged,
+)
+"""Events from which the merge draws conclusions, and which leave nothing in the history themselves."""
+
+
 class Replay:
-    """Passes entries to a recorder one by one, as the simulated world calls it."""
+    """Passes events to a recorder one by one, as the simulated world does."""
 
     def __init__(self, history: History, kinds: Sequence[str], timeline: bool, epoch: int, sizes: Counter[str]) -> None:
         """`sizes`: the number of rows of each visible transaction."""
@@ -119,73 +143,37 @@ class Replay:
         """by channel: the logs that its senders opened"""
         self._sink_reads: dict[tuple[int, int], int] = {}
         self._do: dict[type, Callable[[Any], object]] = {
-            e.TaskStarted: self._start,
-            e.RecordRead: lambda one: self._run(one).reads.append((one.split, one.offset)),
-            e.ReadUndone: lambda one: self._run(one).reads.pop(),
-            e.RecordApplied: lambda one: self._run(one).applies.append((one.channel, one.origin)),
-            e.ApplyUndone: lambda one: self._run(one).applies.pop(),
-            e.Marked: lambda one: self._run(one).marked(one.checkpoint, list(one.received), list(one.sent)),
-            e.SplitsAssigned: lambda one: self._run(one).assigned(one.splits),
-            e.TimeAdvanced: lambda one: self._run(one).advanced(one.time),
-            e.Ticked: lambda one: self._run(one).ticked(one.time),
-            e.StateRestored: lambda one: self._run(one).restored(one.checkpoint, one.state),
-            e.InputEnded: lambda one: self._run(one).input_ended(),
-            e.RunEnded: lambda one: self._run(one).ended(one.how),
-            e.ChannelOpened: self._open,
-            e.ChannelContinued: self._continue,
-            e.ChannelRefilled: self._refill,
-            e.RecordRecovered: lambda one: self._channel(one).recovered.append(one.origin),
-            e.WatermarkRecovered: lambda one: self._channel(one).recovered_watermarks.append((one.time, one.before)),
-            e.RecordSent: lambda one: self._channel(one).sent.append(one.origin),
-            e.BarrierSent: lambda one: self._channel(one).barriers.append((one.checkpoint, one.before)),
-            e.WatermarkSent: lambda one: self._channel(one).watermarks.append((one.time, one.before)),
-            e.Transacting: _nothing,
-            e.Transacted: self._transact,
-            e.CheckpointCompleting: _nothing,
+            o.TaskStarted: self._start,
+            o.RecordRead: lambda one: self._run(one).reads.append((one.split, one.offset)),
+            o.ReadUndone: lambda one: self._run(one).reads.pop(),
+            o.RecordApplied: lambda one: self._run(one).applies.append((one.channel, one.origin)),
+            o.ApplyUndone: lambda one: self._run(one).applies.pop(),
+            o.ChannelOpened: self._open,
+            o.ChannelContinued: self._continue,
+            o.ChannelRefilled: self._refill,
+            o.RecordRecovered: lambda one: self._channel(one).recovered.append(one.origin),
+            o.WatermarkRecovered: lambda one: self._channel(one).recovered_watermarks.append((one.time, one.before)),
+            o.RecordSent: lambda one: self._channel(one).sent.append(one.origin),
+            o.BarrierSent: lambda one: self._channel(one).barriers.append((one.checkpoint, one.before)),
+            o.WatermarkSent: lambda one: self._channel(one).watermarks.append((one.time, one.before)),
             SinkReadBegan: self._begin_sink_read,
-            e.Looked: lambda one: self._sink_read(one, one.rows),
-            e.Seen: lambda one: self._sink_read(one, one.rows + sum(self._sizes[name] for name in one.names)),
-            e.Died: _nothing,
-            e.Stopped: _nothing,
-            e.Breaks: _nothing,
-            e.Outage: _nothing,
-            e.Expired: self._expire,
-            e.Closing: _nothing,
-            e.Lagged: _nothing,
-            e.DefectReached: self._reach_defect,
-            e.Timed: self._time,
-            **self._passed_on(),
+            o.Looked: lambda one: self._sink_read(one, one.rows),
+            o.Seen: lambda one: self._sink_read(one, one.rows + sum(self._sizes[name] for name in one.names)),
+            o.Expired: self._expire,
+            o.DefectReached: self._reach_defect,
+            o.Timed: self._time,
+            **dict.fromkeys(OF_A_RUN, self._of_run),
+            **dict.fromkeys(UNRECORDED, _nothing),
         }
-
-    def _passed_on(self) -> dict[type, Callable[[Any], object]]:
-        """Handlers of the entries whose fields are the arguments of a method of the recorder."""
-        recorder = self.recorder
-        methods: dict[type, Callable[..., object]] = {
-            e.Noted: recorder.note,
-            e.TaskFailed: recorder.task_failed,
-            e.CoordinatorChanged: recorder.coordinator,
-            e.SnapshotStored: recorder.snapshot_stored,
-            e.CheckpointCompleted: recorder.checkpoint_completed,
-            e.SnapshotsDeleted: recorder.deleted,
-            e.LogOpened: recorder.log_opened,
-            e.LogTrimmed: recorder.log_trimmed,
-            e.LogsCleared: recorder.logs_cleared,
-            e.CommandIssued: recorder.command_issued,
-            e.CommandReturned: recorder.command_returned,
-            e.JobEnded: recorder.job_ended,
-            e.CommitRequested: recorder.commit_requested,
-            e.FaultFired: recorder.fault_fired,
-            e.FaultHealed: recorder.fault_healed,
-        }
-        return {kind: _spread(kind, method) for kind, method in methods.items()}
+        """what to do with an event that the recorder does not simply record"""
 
     def take(self, one: Placed) -> None:
         self._stamp, self._source = one.stamp, one.source
-        self._do[type(one.entry)](one.entry)
+        self._do.get(type(one.event), self.recorder.saw)(one.event)
 
     # -- tasks and channels ------------------------------------------------------------
 
-    def _start(self, one: e.TaskStarted) -> None:
+    def _start(self, one: o.TaskStarted) -> None:
         self._runs[self._source, one.run] = self.recorder.task_started(
             one.task, one.operator, one.subtask, one.attempt, one.job, one.inputs, one.outputs
         )
@@ -193,7 +181,11 @@ class Replay:
     def _run(self, one: Any) -> RunLog:
         return self._runs[self._source, one.run]
 
-    def _open(self, one: e.ChannelOpened) -> None:
+    def _of_run(self, one: Any) -> None:
+        """An event of a run, which the recorder knows by another number."""
+        self.recorder.saw(msgspec.structs.replace(one, run=self._run(one).run))
+
+    def _open(self, one: o.ChannelOpened) -> None:
         name = (one.name, one.attempt)
         if name in self._unsent:
             self._unsent.remove(name)
@@ -203,7 +195,7 @@ class Replay:
         self._channels[key] = self._newest[name]
         self._opened.setdefault(one.name, []).append(Opened(one.attempt, key, self._newest[name]))
 
-    def _continue(self, one: e.ChannelContinued) -> None:
+    def _continue(self, one: o.ChannelContinued) -> None:
         """A sender that local recovery restarted takes the channel over from its earlier attempts."""
         key = (self._source, one.channel)
         opened, own = next((all_of, each) for all_of in self._opened.values() for each in all_of if each.key == key)
@@ -213,7 +205,7 @@ class Replay:
             self._channels[each.key] = Replaced()
         self._channels[key] = Continued(own.log, one.first, one.expects)
 
-    def _refill(self, one: e.ChannelRefilled) -> None:
+    def _refill(self, one: o.ChannelRefilled) -> None:
         name = (one.name, one.attempt)
         if name not in self._newest:
             self._unsent.add(name)
@@ -225,45 +217,25 @@ class Replay:
 
     # -- the sink ----------------------------------------------------------------------
 
-    def _transact(self, one: e.Transacted) -> None:
-        if one.answer == "done":
-            self.recorder.transacted(one.request, t.Done(unfinished=one.unfinished), one.applied)
-
-    def _expire(self, one: e.Expired) -> None:
+    def _expire(self, one: o.Expired) -> None:
         aborted = t.AbortTransaction(writer=t.writer_in(one.name), attempt=AttemptId(0), name=one.name)
-        self.recorder.transacted(aborted, t.Done(), 0)
+        self.recorder.saw(o.Transacted.of(aborted, t.Done(), 0))
 
     def _begin_sink_read(self, one: SinkReadBegan) -> None:
-        self._sink_reads[self._source, one.stamp] = self.recorder.order()
+        self._sink_reads[self._source, self._stamp] = self.recorder.order()
 
-    def _sink_read(self, one: e.Looked | e.Seen, rows: int) -> None:
-        self.recorder.looked(self._sink_reads[self._source, one.began], rows)
+    def _sink_read(self, one: o.Looked | o.Seen, rows: int) -> None:
+        self.recorder.saw(o.Looked(self._sink_reads[self._source, one.began], rows))
 
     # -- the rest ----------------------------------------------------------------------
 
-    def _reach_defect(self, one: e.DefectReached) -> None:
+    def _reach_defect(self, one: o.DefectReached) -> None:
         self._history.defect_reached = True
 
-    def _time(self, one: e.Timed) -> None:
+    def _time(self, one: o.Timed) -> None:
         if self.recorder.detailed:
-            self.recorder.timed(
-                one.what,
-                one.task,
-                one.attempt,
-                peer=one.peer,
-                detail=one.detail,
-                channel=one.channel,
-                position=one.position,
-                checkpoint=one.checkpoint,
-                origin=one.origin,
-            )
-
-
-def _spread(kind: type, method: Callable[..., object]) -> Callable[[Any], object]:
-    """A handler that calls a method with the fields of an entry, except the stamp."""
-    names = kind.__struct_fields__[1:]  # type: ignore[attr-defined]
-    return lambda one: method(*[getattr(one, name) for name in names])
+            self.recorder.saw(one)
 
 
 def _nothing(one: object) -> None:
-    """Skip this entry: other entries carry its meaning."""
+    """Skip this event: other events carry its meaning."""

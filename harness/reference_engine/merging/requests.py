@@ -14,9 +14,9 @@ import msgspec
 
 from ....properties.model.history import Residue
 from ....properties.model.workload import Row
+from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary import transactions as t
 from ....reference_impl.core.vocabulary.ids import CheckpointId
-from ....reference_impl.processes import entries as e
 from .order import Placed, Source
 
 Named = t.Begin | t.Write | t.PreCommit | t.Commit | t.Finalise | t.AbortTransaction
@@ -25,7 +25,7 @@ Single = t.Append | t.Upsert
 
 
 class Doubt(msgspec.Struct, frozen=True):
-    """A request without an answer, at the place where it was sent; `applied` as in `trace.Observer.transacted`."""
+    """A request without an answer, at the place where it was sent; `applied` as in `observed.Transacted`."""
 
     placed: Placed
     request: t.AnyRequest
@@ -33,7 +33,7 @@ class Doubt(msgspec.Struct, frozen=True):
 
     def done(self) -> Placed:
         """An answer that says it was executed, placed just behind the request."""
-        return self.placed.with_entry(_done(self.placed.stamp, self.request, self.applied), 0.25)
+        return self.placed.with_event(_done(self.request, self.applied), 0.25)
 
 
 class Evidence:
@@ -60,13 +60,13 @@ class Evidence:
         self.listed = set(self.unfinished)
         self.sealed = set(residue.prepared_transactions)
         for one in placed:
-            if isinstance(one.entry, e.Transacted) and one.entry.answer == "done":
-                self._add(one.entry)
-            elif isinstance(one.entry, e.Expired):
-                self.sealed.add(one.entry.name)
-                self.done.add((t.AbortTransaction, one.entry.name))
+            if isinstance(one.event, o.Transacted) and one.event.answer == "done":
+                self._add(one.event)
+            elif isinstance(one.event, o.Expired):
+                self.sealed.add(one.event.name)
+                self.done.add((t.AbortTransaction, one.event.name))
 
-    def _add(self, entry: e.Transacted) -> None:
+    def _add(self, entry: o.Transacted) -> None:
         request = entry.request
         if isinstance(request, Single):
             self.rows[request.row] -= 1
@@ -124,13 +124,13 @@ def where_sent(placed: Sequence[Placed]) -> list[Placed]:
     sent: dict[int, tuple[Placed, t.AnyRequest]] = {}
     found: list[Placed] = []
     for one in placed:
-        entry = one.entry
-        if isinstance(entry, e.Transacting):
+        entry = one.event
+        if isinstance(entry, o.Transacting):
             sent[one.source] = (one, entry.request)
-        elif isinstance(entry, e.Transacted) and entry.answer == "done" and not isinstance(entry.request, t.Fence):
+        elif isinstance(entry, o.Transacted) and entry.answer == "done" and not isinstance(entry.request, t.Fence):
             asked = sent.pop(one.source, None)
             if asked is not None and asked[1] == entry.request:
-                one = asked[0].with_entry(entry, 0.25)
+                one = asked[0].with_event(entry, 0.25)
         found.append(one)
     return sorted(found)
 
@@ -173,19 +173,19 @@ class _Asker:
         return [*self._doubts, *([self._sent] if self._sent is not None else [])]
 
     def take(self, placed: Placed) -> None:
-        entry = placed.entry
-        if isinstance(entry, e.TaskStarted):
+        entry = placed.event
+        if isinstance(entry, o.TaskStarted):
             self._runs[entry.run] = (entry.task, entry.attempt)
-        elif isinstance(entry, e.RecordApplied):
+        elif isinstance(entry, o.RecordApplied):
             self._applied[self._runs[entry.run]] += 1
-        elif isinstance(entry, e.Transacting):
+        elif isinstance(entry, o.Transacting):
             request = entry.request
             self._doubts = self.doubts()
             self._sent = Doubt(placed, request, self._applied[request.writer, request.attempt])
-        elif isinstance(entry, e.Transacted):
+        elif isinstance(entry, o.Transacted):
             self._answered(placed, entry)
 
-    def _answered(self, placed: Placed, entry: e.Transacted) -> None:
+    def _answered(self, placed: Placed, entry: o.Transacted) -> None:
         request, sent, self._sent = entry.request, self._sent, None
         if entry.answer == "no answer":
             self._doubts.append(Doubt(sent.placed if sent is not None else placed, request, entry.applied))
@@ -206,7 +206,7 @@ class _Asker:
         for number, doubt in enumerate(mine):
             shift = (number + 1) / (len(mine) + 1) - 1
             # `where_sent` may have put the answer a quarter behind its request, at whose place the request stands
-            self.implied.append(placed.with_entry(_done(placed.stamp, doubt.request, doubt.applied), shift / 4))
+            self.implied.append(placed.with_event(_done(doubt.request, doubt.applied), shift / 4))
 
 
 def _same(asked: t.AnyRequest, answered: t.AnyRequest) -> bool:
@@ -219,23 +219,23 @@ def rolled_back(placed: Sequence[Placed], sources: Sequence[Source]) -> list[Pla
     a process that dies, of older attempts when a fence is set up, and all of them when the store itself dies."""
     opened: dict[str, tuple[Placed, Named]] = {}
     found: list[Placed] = []
-    to_come = Counter(name for one in placed if (name := _sealed_by(one.entry)))
+    to_come = Counter(name for one in placed if (name := _sealed_by(one.event)))
 
     def abort(at: Placed, aborted: Sequence[str]) -> None:
         for number, name in enumerate(aborted):
             _, begun = opened.pop(name)
             request = t.AbortTransaction(writer=begun.writer, attempt=begun.attempt, name=name)
-            found.append(at.with_entry(_done(at.stamp, request, 0), (number + 1) / (len(aborted) + 1) / 4))
+            found.append(at.with_event(_done(request, 0), (number + 1) / (len(aborted) + 1) / 4))
 
     for one in placed:
-        entry = one.entry
-        if isinstance(entry, e.Died):
+        entry = one.event
+        if isinstance(entry, o.Died):
             dead = Source(entry.process, entry.incarnation)
             abort(one, [name for name, (at, _) in opened.items() if sources[at.source] == dead])
-        elif isinstance(entry, e.Outage) and entry.began:
+        elif isinstance(entry, o.Outage) and entry.began:
             # the aborts stand just before the store's death; a transaction that is sealed later was no longer open
             abort(one, [name for name in opened if not to_come[name]])
-        elif isinstance(entry, e.Transacted) and entry.answer == "done":
+        elif isinstance(entry, o.Transacted) and entry.answer == "done":
             request = entry.request
             if isinstance(request, t.Fence):
                 older = (request.writer, request.attempt)
@@ -248,39 +248,39 @@ def rolled_back(placed: Sequence[Placed], sources: Sequence[Source]) -> list[Pla
     return found
 
 
-def _sealed_by(entry: e.Entry) -> str:
+def _sealed_by(entry: o.Observed) -> str:
     """The transaction that this entry seals or commits; empty if there is none."""
-    if isinstance(entry, e.Transacted) and entry.answer == "done":
+    if isinstance(entry, o.Transacted) and entry.answer == "done":
         return entry.request.name if isinstance(entry.request, t.PreCommit | t.Commit) else ""
     return ""
 
 
-def _done(stamp: int, request: t.AnyRequest, applied: int) -> e.Transacted:
+def _done(request: t.AnyRequest, applied: int) -> o.Transacted:
     unfinished: tuple[tuple[str, CheckpointId | None], ...] = ()
-    return e.Transacted(stamp, request, "done", "", unfinished, applied)
+    return o.Transacted(request, "done", "", unfinished, applied)
 
 
 def completed(placed: Sequence[Placed], retained: Iterable[int]) -> list[Placed]:
     """Completed checkpoints whose writer died before it could report them, where a later entry shows them."""
-    not_aborted: dict[int, tuple[Placed, e.CheckpointCompleting]] = {}
+    not_aborted: dict[int, tuple[Placed, o.CheckpointCompleting]] = {}
     shown: set[int | None] = set(retained)
     for one in placed:
-        entry = one.entry
-        if isinstance(entry, e.CheckpointCompleting):
+        entry = one.event
+        if isinstance(entry, o.CheckpointCompleting):
             not_aborted.setdefault(entry.snapshot.checkpoint, (one, entry))
         shown.add(_shows(entry))
     for one in placed:
-        if isinstance(one.entry, e.CheckpointCompleted):
-            not_aborted.pop(one.entry.snapshot.checkpoint, None)
+        if isinstance(one.event, o.CheckpointCompleted):
+            not_aborted.pop(one.event.snapshot.checkpoint, None)
     return [
-        one.with_entry(e.CheckpointCompleted(entry.stamp, entry.snapshot), 0.25)
+        one.with_event(o.CheckpointCompleted(entry.snapshot), 0.25)
         for checkpoint, (one, entry) in not_aborted.items()
         if checkpoint in shown
     ]
 
 
-def _shows(entry: e.Entry) -> int | None:
+def _shows(entry: o.Observed) -> int | None:
     """The checkpoint that an entry proves complete by naming it, or None."""
-    if isinstance(entry, e.Noted):
+    if isinstance(entry, o.Noted):
         return entry.checkpoint if entry.what == "attempt-started" else None
-    return entry.checkpoint if isinstance(entry, e.SnapshotsDeleted | e.JobEnded | e.CommandReturned) else None
+    return entry.checkpoint if isinstance(entry, o.SnapshotsDeleted | o.JobEnded | o.CommandReturned) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ....reference_impl import observed as o
 from ....reference_impl.processes.clock import Clock
 from ....reference_impl.processes.connections import Outbox
 from ....reference_impl.processes.journal import Journal
@@ -74,7 +75,8 @@ class Context:
         """Record that a fault has changed something live.  By default it fired now, in the job's current phase."""
         self.fired_so_far[fault] = self.fired_so_far.get(fault, 0) + 1
         self.busy_us = monotonic_us()
-        self.journal.fault_fired(fault, self.facts.phase if phase is None else phase, detail, attempt, stamp=stamp)
+        event = o.FaultFired(fault, self.facts.phase if phase is None else phase, detail, attempt)
+        self.journal.saw_at(self.journal.order() if stamp is None else stamp, event)
         for listener in list(self._on_fired):
             listener(fault)
 
@@ -100,7 +102,7 @@ class Context:
     def has_healed(self, fault: int) -> None:
         self.healing -= 1
         self.lasting.remove(fault)
-        self.journal.fault_healed(fault)
+        self.journal.saw(o.FaultHealed(fault))
 
     def real(self, virtual_us: int) -> int:
         return virtual_us * self.config.scale

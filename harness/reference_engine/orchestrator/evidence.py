@@ -179,7 +179,7 @@ def _check_faults(journals: Sequence[Journal], planned: int) -> None:
     """Raise HarnessFailed if a journal reports a fault that the scenario does not have."""
     for process, incarnation, entries in journals:
         for entry in entries:
-            fault = getattr(entry, "fault", None)
+            fault = getattr(entry.event, "fault", None)
             if fault is not None and not 0 <= fault < planned:
                 raise HarnessFailed(
                     f"the journal {process}.{incarnation} reports fault {fault}, which the scenario does not have"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....faults.plan import AtTime
+from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary.events import CompletedSnapshot
 from ....reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from ....reference_impl.processes.files import DiskFiles, DiskJobs
@@ -82,9 +83,9 @@ class Jobs:
         self.unapplied.pop(0)
         number = [at for at, one in enumerate(self._scenario.commands) if isinstance(one, Resume)][self.number - 1]
         journal = self._context.journal
-        journal.command_issued(number, "resume", False, command.parallelism, command.inserted)
+        journal.saw(o.CommandIssued(number, "resume", False, dict(command.parallelism), dict(command.inserted)))
         self.submit(initial, recall=self._memory)
-        journal.command_returned(number, CheckpointId(newest) if newest is not None else None, "")
+        journal.saw(o.CommandReturned(number, CheckpointId(newest) if newest is not None else None, ""))
 
     def retained(self, newest: int) -> list[int]:
         """The checkpoints that the last job or its user retains; `newest`: the last one in the coordinator's memory."""

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from ....reference_impl.processes import database, database_reader, launcher, transaction_files
+from ....reference_impl.processes import database, database_reader, launcher, sqlite_store
 from ..subjects import process_job
 
-WARM = (database, database_reader, transaction_files, process_job)
+WARM = (database, database_reader, sqlite_store, process_job)
 """modules that processes import on first need: the launcher imports them once, so that no process waits for them"""
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from ....reference_impl.processes.configuration import (
     NodeConfiguration,
     encode,
 )
-from ....reference_impl.processes.sinks import DATABASE, FILES, Place
+from ....reference_impl.processes.sinks import DATABASE, SQLITE, Place
 from ...scenario.model import Scenario
 from ..subjects import process_job
 
@@ -112,11 +112,11 @@ def proxied(scenario: Scenario, placement: Placement) -> tuple[str, ...]:
 
 
 def store_of(scenario: Scenario) -> str:
-    """The store that sinks write to: the database if a fault kills it, else database or files by the scenario's seed,
+    """The store that sinks write to: the database if a fault kills it, else database or SQLite by the scenario's seed,
     which shrinking does not change."""
     if any(isinstance(fault, KillDatabase) for fault in scenario.faults):
         return DATABASE
-    return DATABASE if zlib.crc32(scenario.seed.encode()) % 2 else FILES
+    return DATABASE if zlib.crc32(scenario.seed.encode()) % 2 else SQLITE
 
 
 class RunConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,9 +11,9 @@ from ....faults.plan import AtPoint
 from ....reference_impl.core.extensions import local_recovery
 from ....reference_impl.core.vocabulary.errors import EngineError
 from ....reference_impl.processes import purge
-from ....reference_impl.processes.database_reader import Unreachable
 from ....reference_impl.processes.greeting import new_secret
 from ....reference_impl.processes.loop import monotonic_us
+from ....reference_impl.processes.readers import Unreachable
 from ....reference_impl.processes.sinks import DATABASE, Place
 from ...runtime.exit_codes import HarnessFailed
 from ...scenario.model import Resume, Scenario

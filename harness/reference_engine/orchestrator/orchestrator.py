@@ -12,9 +12,10 @@ from typing import Any
 
 from ....faults.plan import kind_of as fault_kind
 from ....properties.model.history import Residue
+from ....reference_impl import observed as o
 from ....reference_impl.processes import frames as f
-from ....reference_impl.processes.database_reader import Unreachable
 from ....reference_impl.processes.loop import monotonic_us
+from ....reference_impl.processes.readers import Unreachable
 from ....reference_impl.processes.sinks import DATABASE
 from ...runtime.exit_codes import HarnessFailed
 from ...scenario.model import Scenario
@@ -117,7 +118,7 @@ class Orchestrator:
         if not self._quiet:
             processes.stand_still()
         self._services.check_proxies(is_last=True)
-        self.context.journal.closing()
+        self.context.journal.saw(o.Closing())
         self.context.journal.flush()
 
     def _check_proxies(self, *_: object) -> None:
@@ -266,7 +267,7 @@ class Orchestrator:
         else:
             self._deaths += 1
             reason = f"its process ended with {end.how}: {self.context.processes.last_words(member.name)}"
-        self.context.journal.died(member.name, member.incarnation, reason, member.blame)
+        self.context.journal.saw(o.Died(member.name, member.incarnation, reason, member.blame))
         down_us = self._opened.config.settings.takeover_us if member.name == COORDINATOR else 0
         self._replace(member, self.context.real(down_us))
 

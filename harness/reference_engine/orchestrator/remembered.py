@@ -85,7 +85,8 @@ def clear_away(path: Path, note: Note) -> str:
     """Remove the tables that a note names, and the note; returns why that is impossible, or an empty text."""
     import psycopg
 
-    from ....reference_impl.processes.database_reader import Reader, Unreachable
+    from ....reference_impl.processes.database_reader import Reader
+    from ....reference_impl.processes.readers import Unreachable
 
     named = os.environ.get(postgres.DSN_VARIABLE, "")
     try:

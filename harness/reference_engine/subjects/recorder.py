@@ -6,8 +6,8 @@ also record times, for inputs whose splits can become idle after a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -15,9 +15,9 @@ from ....faults.plan import KINDS
 from ....properties.model import history as h
 from ....properties.model.words import plural
 from ....properties.model.workload import SINK
+from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary import transactions as t
-from ....reference_impl.core.vocabulary.events import CompletedSnapshot
-from ....reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
+from ....reference_impl.core.vocabulary.ids import AttemptId, TaskId
 from ....reference_impl.trace import Appendable, ChannelLog
 
 Item = TypeVar("Item")
@@ -96,6 +96,36 @@ class Recorder:
         self._logs: dict[str, h.PersistentLog] = {}
         self._lasting: dict[int, None] = {}
         self._healed: set[int] = set()
+        self._record: dict[type[o.Observed], Callable[[Any], None]] = {
+            o.Marked: self._marked,
+            o.TimeAdvanced: self._advanced,
+            o.Ticked: self._ticked,
+            o.SplitsAssigned: self._assigned,
+            o.StateRestored: self._restored,
+            o.InputEnded: self._input_ended,
+            o.RunEnded: self._ended,
+            o.Noted: self._noted,
+            o.TaskFailed: self._task_failed,
+            o.CoordinatorChanged: self._coordinator_changed,
+            o.CommandIssued: self._command_issued,
+            o.CommandReturned: self._command_returned,
+            o.JobEnded: self._job_ended,
+            o.SnapshotStored: self._snapshot_stored,
+            o.CheckpointCompleted: self._checkpoint_completed,
+            o.SnapshotsDeleted: self._deleted,
+            o.LogOpened: self._log_opened,
+            o.LogTrimmed: self._log_trimmed,
+            o.LogsCleared: self._logs_cleared,
+            o.CommitRequested: self._commit_requested,
+            o.Transacted: self._transacted,
+            o.Looked: self._looked,
+            o.FaultFired: self._fault_fired,
+            o.FaultHealed: self._fault_healed,
+            o.Timed: self._timed,
+        }
+
+    def saw(self, event: o.Observed) -> None:
+        self._record[type(event)](event)
 
     def order(self) -> int:
         self._order += 1
@@ -138,172 +168,249 @@ class Recorder:
         )
         self.history.runs.append(run)
         self.show("task-deployed", run, None)
-        return RunLog(self, run)
+        return RunLog(self, len(self.history.runs) - 1)
 
     def channel_opened(self, name: str, attempt: AttemptId) -> ChannelLog:
         channel = h.Channel(name=name, attempt=attempt, sent=[], barriers=[], watermarks=[], repeated=[])
         self.history.channels.append(channel)
         return DatedChannel(channel, self.now) if name.partition(">")[0].rpartition("-")[0] in self.dated else channel
 
+    # -- one attempt of one task -----------------------------------------------------------
+
+    def _marked(self, event: o.Marked) -> None:
+        run = self.history.runs[event.run]
+        run.marks.append(
+            h.Mark(
+                checkpoint=event.checkpoint,
+                order=self.order(),
+                at_us=self.now(),
+                reads=len(run.reads),
+                applies=len(run.applies),
+                received=list(event.received),
+                sent=list(event.sent),
+                events=self.events(),
+                watermarks=len(run.watermarks),
+                ticks=len(run.ticks),
+            )
+        )
+        self.show("snapshot-taken", run, event.checkpoint)
+
+    def _advanced(self, event: o.TimeAdvanced) -> None:
+        run = self.history.runs[event.run]
+        run.watermarks.append((len(run.reads) + len(run.applies), event.time))
+        if run.operator in self.dated:
+            run.advanced_at.append(self.now())
+
+    def _ticked(self, event: o.Ticked) -> None:
+        run = self.history.runs[event.run]
+        run.ticks.append((len(run.applies), event.time))
+
+    def _assigned(self, event: o.SplitsAssigned) -> None:
+        run = self.history.runs[event.run]
+        known = {split for _, split, _ in run.assigned}
+        for split in sorted(event.splits.keys() - known):
+            run.assigned.append((len(run.reads), split, event.splits[split]))
+
+    def _restored(self, event: o.StateRestored) -> None:
+        run = self.history.runs[event.run]
+        before = len(run.applies) + len(run.reads)
+        run.loaded = h.Loaded(checkpoint=event.checkpoint, order=self.order(), applies_before=before, state=event.state)
+        self.keeps(event.state)
+        self.show("state-loaded", run, event.checkpoint)
+
+    def _input_ended(self, event: o.InputEnded) -> None:
+        self.history.runs[event.run].end_of_data = True
+
+    def _ended(self, event: o.RunEnded) -> None:
+        run = self.history.runs[event.run]
+        run.ended, run.how = self.order(), event.how
+        self.show("ended", run, None, event.how)
+
     # -- the coordinator -----------------------------------------------------------------
 
-    def note(
-        self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
-    ) -> None:
+    def _noted(self, event: o.Noted) -> None:
         at = self.now()
         journal = self.history.journal
-        if what == "attempt-started":
+        if event.what == "attempt-started":
             journal.append(
                 h.AttemptStarted(
-                    order=self.order(), at_us=at, attempt=attempt or 0, job=job, restores=checkpoint, cause=detail
+                    order=self.order(),
+                    at_us=at,
+                    attempt=event.attempt or 0,
+                    job=event.job,
+                    restores=event.checkpoint,
+                    cause=event.detail,
                 )
             )
-        elif what in ("tasks-restarted", "tasks-recovered"):
+        elif event.what in ("tasks-restarted", "tasks-recovered"):
             started = next(entry for entry in reversed(journal) if isinstance(entry, h.AttemptStarted))
-            started.tasks = list(tasks)
-            started.in_place = what == "tasks-recovered"
-        elif what == "attempt-running":
-            journal.append(h.AttemptRunning(order=self.order(), at_us=at, attempt=attempt or 0))
-        elif what == "checkpoint-triggered":
+            started.tasks = list(event.tasks)
+            started.in_place = event.what == "tasks-recovered"
+        elif event.what == "attempt-running":
+            journal.append(h.AttemptRunning(order=self.order(), at_us=at, attempt=event.attempt or 0))
+        elif event.what == "checkpoint-triggered":
             journal.append(
                 h.CheckpointTriggered(
                     order=self.order(),
                     at_us=at,
-                    checkpoint=checkpoint or 0,
-                    job=job,
-                    attempt=attempt or 0,
-                    savepoint=detail == "savepoint",
+                    checkpoint=event.checkpoint or 0,
+                    job=event.job,
+                    attempt=event.attempt or 0,
+                    savepoint=event.detail == "savepoint",
                 )
             )
-        elif what == "checkpoint-aborted":
-            journal.append(h.CheckpointAborted(order=self.order(), at_us=at, checkpoint=checkpoint or 0, reason=detail))
+        elif event.what == "checkpoint-aborted":
+            journal.append(
+                h.CheckpointAborted(order=self.order(), at_us=at, checkpoint=event.checkpoint or 0, reason=event.detail)
+            )
         if self.detailed:
-            self.timed(what, "coordinator", attempt or 0, checkpoint=checkpoint, detail=detail or " ".join(tasks))
+            self.timed(
+                event.what,
+                "coordinator",
+                event.attempt or 0,
+                checkpoint=event.checkpoint,
+                detail=event.detail or " ".join(event.tasks),
+            )
 
-    def task_failed(self, task: TaskId, attempt: AttemptId, reason: str, fault: int | None) -> None:
+    def _task_failed(self, event: o.TaskFailed) -> None:
         self.history.journal.append(
-            h.TaskFailed(order=self.order(), at_us=self.now(), task=task, attempt=attempt, reason=reason, fault=fault)
+            h.TaskFailed(
+                order=self.order(),
+                at_us=self.now(),
+                task=event.task,
+                attempt=event.attempt,
+                reason=event.reason,
+                fault=event.fault,
+            )
         )
 
-    def coordinator(self, up: bool, fault: int | None) -> None:
+    def _coordinator_changed(self, event: o.CoordinatorChanged) -> None:
         entry: h.AnyJournalEntry
-        if up:
+        if event.up:
             entry = h.CoordinatorUp(order=self.order(), at_us=self.now())
         else:
-            entry = h.CoordinatorDown(order=self.order(), at_us=self.now(), fault=fault)
+            entry = h.CoordinatorDown(order=self.order(), at_us=self.now(), fault=event.fault)
         self.history.journal.append(entry)
         if self.detailed:
-            self.timed("coordinator-up" if up else "killed", "coordinator", 0)
+            self.timed("coordinator-up" if event.up else "killed", "coordinator", 0)
 
-    def command_issued(
-        self,
-        command: int,
-        kind: str,
-        drain: bool,
-        parallelism: Mapping[str, int] | None = None,
-        inserted: Mapping[str, str] | None = None,
-    ) -> None:
-        entry = h.CommandIssued(order=self.order(), at_us=self.now(), command=command, kind=kind, drain=drain)
-        entry.parallelism, entry.inserted = dict(parallelism or {}), dict(inserted or {})
+    def _command_issued(self, event: o.CommandIssued) -> None:
+        entry = h.CommandIssued(
+            order=self.order(), at_us=self.now(), command=event.command, kind=event.kind, drain=event.drain
+        )
+        entry.parallelism, entry.inserted = dict(event.parallelism), dict(event.inserted)
         self.history.journal.append(entry)
 
-    def command_returned(self, command: int, checkpoint: CheckpointId | None, error: str) -> None:
+    def _command_returned(self, event: o.CommandReturned) -> None:
         self.history.journal.append(
-            h.CommandReturned(order=self.order(), at_us=self.now(), command=command, checkpoint=checkpoint, error=error)
+            h.CommandReturned(
+                order=self.order(),
+                at_us=self.now(),
+                command=event.command,
+                checkpoint=event.checkpoint,
+                error=event.error,
+            )
         )
 
-    def job_ended(self, job: int, status: str, checkpoint: CheckpointId | None, reason: str) -> None:
+    def _job_ended(self, event: o.JobEnded) -> None:
         self.history.journal.append(
             h.JobEnded(
-                order=self.order(), at_us=self.now(), job=job, status=status, checkpoint=checkpoint, reason=reason
+                order=self.order(),
+                at_us=self.now(),
+                job=event.job,
+                status=event.status,
+                checkpoint=event.checkpoint,
+                reason=event.reason,
             )
         )
         if self.detailed:
-            self.timed("job-ended", "coordinator", 0, detail=status)
+            self.timed("job-ended", "coordinator", 0, detail=event.status)
 
     # -- the stores ------------------------------------------------------------------------
 
     def keeps(self, state: str) -> None:
         """A snapshot was stored or loaded: `state` is its text, which is now in the history."""
 
-    def snapshot_stored(
-        self, checkpoint: CheckpointId, task: TaskId, attempt: AttemptId, handle: Handle, state: str
-    ) -> None:
+    def _snapshot_stored(self, event: o.SnapshotStored) -> None:
         self.history.stored.append(
             h.Stored(
-                checkpoint=checkpoint,
-                task=task,
-                attempt=attempt,
+                checkpoint=event.checkpoint,
+                task=event.task,
+                attempt=event.attempt,
                 order=self.order(),
                 at_us=self.now(),
-                handle=handle,
-                state=state,
+                handle=event.handle,
+                state=event.state,
             )
         )
-        self.keeps(state)
+        self.keeps(event.state)
         if self.detailed:
-            self.timed("snapshot-persisted", task, attempt, checkpoint=checkpoint, peer="store")
+            self.timed("snapshot-persisted", event.task, event.attempt, checkpoint=event.checkpoint, peer="store")
 
-    def checkpoint_completed(self, snapshot: CompletedSnapshot) -> None:
-        checkpoint, attempt = snapshot.checkpoint, snapshot.attempt
+    def _checkpoint_completed(self, event: o.CheckpointCompleted) -> None:
+        checkpoint, attempt = event.snapshot.checkpoint, event.snapshot.attempt
         self.history.completed.append(
             h.Completed(
                 checkpoint=checkpoint,
-                job=snapshot.job,
+                job=event.snapshot.job,
                 attempt=attempt,
                 order=self.order(),
                 at_us=self.now(),
-                handles={str(task): str(handle) for task, handle in snapshot.handles.items()},
-                savepoint=snapshot.savepoint,
-                finished=[str(task) for task in snapshot.finished],
+                handles={str(task): str(handle) for task, handle in event.snapshot.handles.items()},
+                savepoint=event.snapshot.savepoint,
+                finished=[str(task) for task in event.snapshot.finished],
                 enumerators={
                     name: h.Enumerated(
                         unassigned=dict(state.unassigned),
                         assigned={split: str(task) for split, task in state.assigned.items()},
                     )
-                    for name, state in snapshot.enumerators.items()
+                    for name, state in event.snapshot.enumerators.items()
                 },
             )
         )
         if self.detailed:
             self.timed("checkpoint-completed", "coordinator", attempt, checkpoint=checkpoint)
 
-    def deleted(self, checkpoint: CheckpointId | None, handles: Sequence[Handle]) -> None:
+    def _deleted(self, event: o.SnapshotsDeleted) -> None:
         self.history.journal.append(
             h.SnapshotDeleted(
-                order=self.order(), at_us=self.now(), checkpoint=checkpoint or 0, handles=[str(one) for one in handles]
+                order=self.order(),
+                at_us=self.now(),
+                checkpoint=event.checkpoint or 0,
+                handles=[str(one) for one in event.handles],
             )
         )
 
     # -- logs of persistent channels ---------------------------------------------------------
 
-    def log_opened(self, name: str, task: TaskId, attempt: AttemptId) -> None:
-        if name in self._logs:  # another process goes on with this log (UNA-4)
+    def _log_opened(self, event: o.LogOpened) -> None:
+        if event.name in self._logs:  # another process goes on with this log (UNA-4)
             return
-        log = h.PersistentLog(name=name, task=task, attempt=attempt, opened=self.order())
-        self._logs[name] = log
+        log = h.PersistentLog(name=event.name, task=event.task, attempt=event.attempt, opened=self.order())
+        self._logs[event.name] = log
         self.history.logs.append(log)
 
-    def log_trimmed(self, name: str, before: int) -> None:
-        self._logs[name].trims.append((self.order(), before))
+    def _log_trimmed(self, event: o.LogTrimmed) -> None:
+        self._logs[event.name].trims.append((self.order(), event.before))
 
-    def logs_cleared(self, names: Sequence[str]) -> None:
+    def _logs_cleared(self, event: o.LogsCleared) -> None:
         """The store's logs with these names were deleted.  A log that was never reported is ignored: its writer was
         killed before it could report the log, and before any snapshot could refer to it."""
         order = self.order()
-        for name in names:
+        for name in event.names:
             if name in self._logs:
                 self._logs[name].cleared = order
 
-    def commit_requested(self, name: str) -> None:
-        transaction = self._transactions.get(name)
+    def _commit_requested(self, event: o.CommitRequested) -> None:
+        transaction = self._transactions.get(event.name)
         if transaction is not None and transaction.commit_requested is None:
             transaction.commit_requested = self.order()
 
-    def transacted(self, request: t.AnyRequest, outcome: t.Outcome, applied: int) -> None:
+    def _transacted(self, event: o.Transacted) -> None:
         """The external store has executed or refused a request."""
-        if not isinstance(outcome, t.Done):
+        if event.answer != "done":
             return
+        request, applied = event.request, event.applied
         if isinstance(request, WRITES):
             self.history.written.append(
                 h.Written(
@@ -355,33 +462,33 @@ class Recorder:
                 detail=f"{plural(len(transaction.rows), 'row')}",
             )
 
-    def looked(self, began: int, rows: int) -> None:
-        self.history.reads.append(h.Read(began=began, ended=self.order(), rows=rows))
+    def _looked(self, event: o.Looked) -> None:
+        self.history.reads.append(h.Read(began=event.began, ended=self.order(), rows=event.rows))
 
     # -- faults and the time line ------------------------------------------------------------
 
-    def fault_fired(self, fault: int, phase: str, detail: str, attempt: int | None) -> None:
+    def _fault_fired(self, event: o.FaultFired) -> None:
         """A fault has fired.  A fault that lasts may be felt only after it has healed, and then it no longer lasts."""
-        if self._kinds[fault] in LAST and fault not in self._healed:
-            self._lasting[fault] = None
+        if self._kinds[event.fault] in LAST and event.fault not in self._healed:
+            self._lasting[event.fault] = None
         self._heal()
         self.history.journal.append(
             h.FaultFired(
                 order=self.order(),
                 at_us=self.now(),
-                fault=fault,
-                kind=self._kinds[fault],
-                phase=phase,
-                detail=detail,
-                attempt=attempt,
+                fault=event.fault,
+                kind=self._kinds[event.fault],
+                phase=event.phase,
+                detail=event.detail,
+                attempt=event.attempt,
             )
         )
         if self.detailed:
-            self.timed("fault-fired", "", attempt or 0, detail=detail)
+            self.timed("fault-fired", "", event.attempt or 0, detail=event.detail)
 
-    def fault_healed(self, fault: int) -> None:
-        self._healed.add(fault)
-        self._lasting.pop(fault, None)
+    def _fault_healed(self, event: o.FaultHealed) -> None:
+        self._healed.add(event.fault)
+        self._lasting.pop(event.fault, None)
         self._heal()
 
     def fault_lasts(self, fault: int) -> None:
@@ -399,90 +506,35 @@ class Recorder:
             self.timed(what, run.task, run.attempt, checkpoint=checkpoint, detail=detail)
 
     def timed(
-        self,
-        what: str,
-        task: str,
-        attempt: int,
-        *,
-        peer: str = "",
-        detail: str = "",
-        channel: str = "",
-        position: int = -1,
-        checkpoint: int | None = None,
-        origin: int | None = None,
+        self, what: str, task: str, attempt: int, *, checkpoint: int | None = None, detail: str = "", peer: str = ""
     ) -> None:
+        self._timed(o.Timed(what, task, attempt, peer=peer, detail=detail, checkpoint=checkpoint))
+
+    def _timed(self, event: o.Timed) -> None:
         self.history.timeline.append(
             h.Timed(
                 order=self.order(),
                 at_us=self.now(),
-                what=what,
-                task=task,
-                attempt=attempt,
-                peer=peer,
-                detail=detail,
-                channel=channel,
-                position=position,
-                checkpoint=checkpoint,
-                origin=origin,
+                what=event.what,
+                task=event.task,
+                attempt=event.attempt,
+                peer=event.peer,
+                detail=event.detail,
+                channel=event.channel,
+                position=event.position,
+                checkpoint=event.checkpoint,
+                origin=event.origin,
             )
         )
 
 
 class RunLog:
-    """The program order of one attempt of one task, as it grows."""
+    """The records of one attempt of one task, as they grow."""
 
-    def __init__(self, recorder: Recorder, run: h.TaskRun) -> None:
-        self._recorder = recorder
-        self._run = run
-        self.dated = run.operator in recorder.dated
+    def __init__(self, recorder: Recorder, number: int) -> None:
+        run = recorder.history.runs[number]
+        self.run = number
         self.reads: Appendable[tuple[int, int]] = run.reads
-        if self.dated:
+        if run.operator in recorder.dated:
             self.reads = Dated(run.reads, run.read_at, recorder.now)
         self.applies = run.applies
-
-    def marked(self, checkpoint: CheckpointId, received: list[int], sent: list[int]) -> None:
-        recorder, run = self._recorder, self._run
-        run.marks.append(
-            h.Mark(
-                checkpoint=checkpoint,
-                order=recorder.order(),
-                at_us=recorder.now(),
-                reads=len(run.reads),
-                applies=len(run.applies),
-                received=received,
-                sent=sent,
-                events=recorder.events(),
-                watermarks=len(run.watermarks),
-                ticks=len(run.ticks),
-            )
-        )
-        recorder.show("snapshot-taken", run, checkpoint)
-
-    def advanced(self, time: int) -> None:
-        self._run.watermarks.append((len(self._run.reads) + len(self._run.applies), time))
-        if self.dated:
-            self._run.advanced_at.append(self._recorder.now())
-
-    def ticked(self, time: int) -> None:
-        self._run.ticks.append((len(self._run.applies), time))
-
-    def assigned(self, splits: Mapping[int, int]) -> None:
-        run = self._run
-        known = {split for _, split, _ in run.assigned}
-        for split in sorted(splits.keys() - known):
-            run.assigned.append((len(run.reads), split, splits[split]))
-
-    def restored(self, checkpoint: CheckpointId, state: str) -> None:
-        run = self._run
-        before = len(run.applies) + len(run.reads)
-        run.loaded = h.Loaded(checkpoint=checkpoint, order=self._recorder.order(), applies_before=before, state=state)
-        self._recorder.keeps(state)
-        self._recorder.show("state-loaded", run, checkpoint)
-
-    def input_ended(self) -> None:
-        self._run.end_of_data = True
-
-    def ended(self, how: str) -> None:
-        self._run.ended = self._recorder.order()
-        self._run.how = how
-        self._recorder.show("ended", self._run, None, how)

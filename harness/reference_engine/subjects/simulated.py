@@ -9,6 +9,7 @@ from ....faults.injectors.triggers import Triggers
 from ....faults.plan import COMMON_KINDS, AtTime
 from ....faults.plan import kind_of as fault_kind
 from ....properties.model.history import History, Residue
+from ....reference_impl import observed as o
 from ....reference_impl.core.decisions.parts import Parts
 from ....reference_impl.core.extensions.local_recovery import check as check_local
 from ....reference_impl.core.vocabulary.errors import EngineError
@@ -192,9 +193,11 @@ class Run:
             if snapshot is None and (status == "failed" or command.inserted):
                 return
             self._resumes.pop(0)
-            world.observer.command_issued(number, "resume", False, command.parallelism, command.inserted)
+            world.observer.saw(
+                o.CommandIssued(number, "resume", False, dict(command.parallelism), dict(command.inserted))
+            )
             world.submit(retained)
-            world.observer.command_returned(number, snapshot.checkpoint if snapshot else None, "")
+            world.observer.saw(o.CommandReturned(number, snapshot.checkpoint if snapshot else None, ""))
 
         self.environment.at(self.world.loop.now + pause, act)
 

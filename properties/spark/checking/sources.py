@@ -1,4 +1,4 @@
-"""Committed rows, which PySpark itself reads: from tables of PostgreSQL and from folders of JSON lines.
+"""Committed rows, which PySpark itself reads from tables of PostgreSQL.
 
 The engine under test takes no part: none of its clients, file handles or caches is used.
 A table is read once, at one moment (a snapshot that the server keeps while the slices
@@ -9,7 +9,6 @@ them during a comparison.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -23,31 +22,6 @@ from ...checking.sources.addresses import PostgresTable
 from ...checking.sources.postgres import opened, plan_of
 from ...checking.sources.postgres_link import full_conninfo
 from .postgres import FORMAT, Source, spark_type
-
-
-class CommittedFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder into which finished files of JSON lines are moved.
-
-    `columns` are names with Spark's types (such as `bigint`), in order.
-    """
-
-    folder: Path
-    columns: dict[str, str]
-    names: str = "*.jsonl"
-
-
-def committed_rows(session: SparkSession, where: PostgresTable | CommittedFiles) -> DataFrame:
-    """The rows that are committed now; raises CheckInputError, TableUnreachable.
-
-    A SELECT does not see rows of transactions that are open, prepared or rolled back, and a folder
-    for committed files holds only committed files.
-    """
-    if isinstance(where, PostgresTable):
-        return read_table(session, where)
-    if not where.folder.is_dir():
-        raise CheckInputError(f"there is no folder {where.folder}")
-    schema = T.StructType([T.StructField(name, T.DataType.fromDDL(kind)) for name, kind in where.columns.items()])
-    return session.read.json(str(where.folder), schema=schema, mode="FAILFAST", pathGlobFilter=where.names)
 
 
 def read_table(session: SparkSession, where: PostgresTable) -> DataFrame:

@@ -79,7 +79,7 @@ def test_the_named_place_is_where_the_page_states(monkeypatch: pytest.MonkeyPatc
 
 def test_both_stores_begin_with_the_argument_that_the_page_states_they_have() -> None:
     assert "Both files begin with the argument why no zombie escapes" in TEXT
-    for name in ("database.py", "transaction_files.py"):
+    for name in ("database.py", "sqlite_store.py"):
         source = (DOCS.parent / "reference_impl" / "processes" / name).read_text(encoding="utf-8")
         assert "Why no zombie escapes a fence." in source.partition('"""\n\nfrom')[0]
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from cutproof.harness.reference_engine.merging.merging import journals_in, merged
 from cutproof.properties.model import history as h
 from cutproof.properties.model.workload import Row
+from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import transactions as t
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.processes.clock import Clock
@@ -56,9 +57,11 @@ class Script:
     ) -> None:
         """The coordinator starts an attempt, of all or (`alone`) of these tasks; each comes up in its own process."""
         self.later()
-        self.process("coordinator").note("attempt-started", restores, number, job, "")
+        self.process("coordinator").saw(o.Noted("attempt-started", restores, number, job, ""))
         if local:
-            self.process("coordinator").note("tasks-restarted", restores, number, job, "", tuple(map(TaskId, tasks)))
+            self.process("coordinator").saw(
+                o.Noted("tasks-restarted", restores, number, job, "", tuple(map(TaskId, tasks)))
+            )
         self.later()
         for task in tasks:
             self.run(task, number, incarnation=incarnation)
@@ -68,13 +71,16 @@ class Script:
         journal = self.process(process or task, incarnation)
         return journal.task_started(TaskId(task), task.partition("-")[0], 0, AttemptId(attempt), 0, [], [])
 
+    def ends(self, run: RunJournal, process: str, how: str) -> None:
+        self.process(process).saw(o.RunEnded(run.run, how))
+
     def fails(self, task: str, reason: str, attempt: int = 1, *, by: str = "", fault: int | None = None) -> None:
         self.later()
-        self.process(by or task).task_failed(TaskId(task), AttemptId(attempt), reason, fault)
+        self.process(by or task).saw(o.TaskFailed(TaskId(task), AttemptId(attempt), reason, fault))
 
     def dies(self, process: str, incarnation: int = 0, *, fault: int | None = KILL) -> None:
         self.later()
-        self.harness.died(process, incarnation, "it was killed", fault)
+        self.harness.saw(o.Died(process, incarnation, "it was killed", fault))
 
     # -- the store -------------------------------------------------------------------
 
@@ -85,12 +91,12 @@ class Script:
         for request in requests:
             self.sends(request, by=by, incarnation=incarnation)
             self.later()
-            self.process(by or request.writer, incarnation).transacted(request, answer or t.Done(), 0)
+            self.process(by or request.writer, incarnation).saw(o.Transacted.of(request, answer or t.Done(), 0))
 
     def sends(self, request: t.AnyRequest, *, by: str = "", incarnation: int = 0) -> None:
         """A request without an answer."""
         self.later()
-        self.process(by or request.writer, incarnation).transacting(request)
+        self.process(by or request.writer, incarnation).saw(o.Transacting(request))
 
     # -- what it becomes ---------------------------------------------------------------
 

@@ -27,21 +27,20 @@ from cutproof.harness.reference_engine.orchestrator.layout import COORDINATOR
 from cutproof.harness.reference_engine.orchestrator.opening import Opened
 from cutproof.harness.reference_engine.orchestrator.orchestrator import Orchestrator
 from cutproof.harness.scenario.model import Scenario
+from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId
-from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes import loop
 from cutproof.reference_impl.processes.cluster import ProcessTerminated
 from cutproof.reference_impl.processes.configuration import Configuration, NodeConfiguration
-from cutproof.reference_impl.processes.entries import Entry
-from cutproof.reference_impl.processes.journal import read_journal
+from cutproof.reference_impl.processes.journal import Entry, read_journal
 from cutproof.reference_impl.processes.orders import Exited
 from cutproof.reference_impl.processes.supervision import CODEC
 from cutproof.reference_impl.wire import Reader
 from unit.harness.stage import SCALE, laid_out
 
 F = TypeVar("F", bound=f.Frame)
-E = TypeVar("E", bound=Entry)
+E = TypeVar("E", bound=o.Observed)
 Script = Generator[None, None, None]
 """What the processes do; in each round of the orchestrator's loop it goes on until it yields."""
 
@@ -257,9 +256,9 @@ class PuppetDatabase:
 class Run:
     """A run of puppets.  `checks` counts those of the proxies."""
 
-    def __init__(self, folder: Path, scenario: Scenario, *, felt: Sequence[str] = (), store: str = "files") -> None:
+    def __init__(self, folder: Path, scenario: Scenario, *, felt: Sequence[str] = (), store: str = "sqlite") -> None:
         placement, self.config = laid_out(folder, scenario, felt=felt, store=store)
-        if store == "files":
+        if store == "sqlite":
             self.config.sink.create()
         (folder / "store").mkdir()
         self.launcher = PuppetLauncher(folder)
@@ -341,15 +340,15 @@ class Run:
     @property
     def fired(self) -> list[tuple[int, int | None]]:
         """The faults that fired, and the attempts that they hit."""
-        return [(entry.fault, entry.attempt) for entry in self.entries(e.FaultFired)]
+        return [(entry.fault, entry.attempt) for entry in self.entries(o.FaultFired)]
 
     @property
     def healed(self) -> list[int]:
-        return [entry.fault for entry in self.entries(e.FaultHealed)]
+        return [entry.fault for entry in self.entries(o.FaultHealed)]
 
     @property
     def deaths(self) -> list[tuple[str, int, str, int | None]]:
-        return [(one.process, one.incarnation, one.reason, one.fault) for one in self.entries(e.Died)]
+        return [(one.process, one.incarnation, one.reason, one.fault) for one in self.entries(o.Died)]
 
     @property
     def coordinator(self) -> Puppet:
@@ -361,8 +360,14 @@ class Run:
         return [one for one in self.launcher.puppets if one.name != COORDINATOR and not one.has_ended]
 
     def entries(self, kind: type[E]) -> list[E]:
+        return [entry.event for entry in self.written() if isinstance(entry.event, kind)]
+
+    def stamps(self, kind: type[o.Observed]) -> list[int]:
+        return [entry.stamp for entry in self.written() if isinstance(entry.event, kind)]
+
+    def written(self) -> list[Entry]:
         self.orchestrator.context.journal.flush()
-        return [entry for entry in read_journal(self._journal) if isinstance(entry, kind)]
+        return read_journal(self._journal)
 
     # -- what processes do -----------------------------------------------------------------
 

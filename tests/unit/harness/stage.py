@@ -22,7 +22,7 @@ SCALE = 20
 
 
 def laid_out(
-    folder: Path, scenario: Scenario, *, felt: Sequence[str] = (), store: str = "files"
+    folder: Path, scenario: Scenario, *, felt: Sequence[str] = (), store: str = "sqlite"
 ) -> tuple[Placement, RunConfig]:
     """Where each task of a run lives, and what each process is told."""
     (folder / "journal").mkdir()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Ack, Deploy, Running, Trigger
-from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from unit.processes.rig import (
     CONTROL,
@@ -75,7 +75,7 @@ def savepoint(process: CoordinatorProcess, node: FakeNode, checkpoint: int = 1, 
 
 
 def losses(process: CoordinatorProcess) -> list[tuple[str, int, str]]:
-    return [(one.task, one.attempt, one.reason) for one in process.entries(e.TaskFailed)]
+    return [(one.task, one.attempt, one.reason) for one in process.entries(o.TaskFailed)]
 
 
 def watched(process: CoordinatorProcess, times: int = 1) -> None:

@@ -29,8 +29,7 @@ from cutproof.reference_impl.processes import channels, coordinator, supervision
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.configuration import CoordinatorConfiguration, NodeConfiguration
 from cutproof.reference_impl.processes.coordinator import CoordinatorWorld
-from cutproof.reference_impl.processes.entries import AnyEntry
-from cutproof.reference_impl.processes.journal import read_journal
+from cutproof.reference_impl.processes.journal import Entry, read_journal
 from cutproof.reference_impl.processes.loop import monotonic_us
 from cutproof.reference_impl.processes.node import NodeWorld
 from cutproof.reference_impl.processes.sinks import Place
@@ -188,7 +187,7 @@ class Process:
         self.folder = folder
         for name in ("store", "journal"):
             (folder / name).mkdir()
-        Place(store="files", folder=folder / "sink").create()
+        Place(store="sqlite", folder=folder / "sink").create()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as supervised:
@@ -238,13 +237,13 @@ class Process:
         return not self._thread.is_alive()
 
     @property
-    def journal(self) -> list[AnyEntry]:
+    def journal(self) -> list[Entry]:
         """What it has written down."""
         configuration = self.world.configuration
         return read_journal(self.folder / "journal" / f"{configuration.process}.{configuration.incarnation}")
 
     def entries(self, kind: type[E]) -> list[E]:
-        return [entry for entry in self.journal if isinstance(entry, kind)]
+        return [entry.event for entry in self.journal if isinstance(entry.event, kind)]
 
     def close(self) -> None:
         if self._thread.is_alive():

@@ -29,7 +29,7 @@ from cutproof.reference_impl.core.vocabulary.transactions import (
     Row,
     Write,
 )
-from cutproof.reference_impl.processes import database, offspring, transaction_files
+from cutproof.reference_impl.processes import database, offspring, sqlite_store
 from cutproof.reference_impl.processes.sinks import Place
 from cutproof.reference_impl.simulated.external import TransactionStore
 
@@ -144,8 +144,8 @@ class Processes:
         self.run = f"test_{os.getpid()}_{next(RUNS)}"
         self.simulated = TransactionStore(PASSED_ON)
         self.made: list[Any] = []
-        if kind == "files":
-            transaction_files.create(folder)
+        if kind == "sqlite":
+            sqlite_store.create(folder)
         elif kind == "database":
             database.create(dsn, self.run)
         self.reader: Any = None if kind == "simulated" else self.keep(self._reader())
@@ -155,14 +155,14 @@ class Processes:
         return one
 
     def _reader(self) -> Any:
-        if self.kind == "files":
-            return transaction_files.FileReader(self.folder)
+        if self.kind == "sqlite":
+            return sqlite_store.SqliteReader(self.folder)
         return database.Reader(self.dsn, self.run)
 
     def process(self) -> Asker:
         store: AnyStore = self.simulated
-        if self.kind == "files":
-            store = self.keep(transaction_files.TransactionFiles(self.folder, PASSED_ON))
+        if self.kind == "sqlite":
+            store = self.keep(sqlite_store.SqliteStore(self.folder, PASSED_ON))
         elif self.kind == "database":
             store = self.keep(database.Database(self.dsn, self.run, PASSED_ON))
         return Asker(store)

@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.events import JobRecord
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Complete, Deploy, Trigger
-from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.files import DiskFiles, DiskJobs
 from cutproof.reference_impl.processes.world import CRASHED
@@ -55,10 +55,10 @@ def test_a_checkpoint_that_all_have_acknowledged_is_complete_and_everybody_is_no
         message=Complete(job=1, attempt=AttemptId(1), checkpoint=CheckpointId(1), oldest=CheckpointId(1)),
     )
     process.answers()
-    kinds = [type(entry) for entry in process.journal]
-    wanted = [e.CommandIssued, e.CheckpointCompleting, e.CheckpointCompleted, e.CommandReturned]
+    kinds = [type(entry.event) for entry in process.journal]
+    wanted = [o.CommandIssued, o.CheckpointCompleting, o.CheckpointCompleted, o.CommandReturned]
     assert [kind for kind in kinds if kind in wanted] == wanted
-    (returned,) = process.entries(e.CommandReturned)
+    (returned,) = process.entries(o.CommandReturned)
     assert (returned.command, returned.checkpoint, returned.error) == (3, 1, "")
     (record,), unreadable = DiskFiles(process.folder / "store").survey()
     assert (record.checkpoint, record.savepoint, unreadable) == (1, True, ())
@@ -103,7 +103,7 @@ def test_a_job_that_ends_is_reported_to_harness_and_nodes(process: CoordinatorPr
     ended = process.harness.expect(f.Ended)
     assert (ended.job, ended.status, ended.retained) == (1, "cancelled", (1,))
     assert node.peer.expect(f.JobOver).job == 1
-    (written,) = process.entries(e.JobEnded)
+    (written,) = process.entries(o.JobEnded)
     assert (written.status, written.job) == ("cancelled", 1)
     node.peer.sock.close()
     process.answers()
@@ -126,7 +126,7 @@ def test_one_that_takes_over_goes_on_from_what_is_durable(process: CoordinatorPr
     process.answers()
     deployed = [message for message in node.messages if isinstance(message, Deploy)]
     assert [(message.attempt, message.checkpoint) for message in deployed] == [(3, 4)] * len(TASKS)
-    (changed,) = process.entries(e.CoordinatorChanged)
+    (changed,) = process.entries(o.CoordinatorChanged)
     assert changed.up
 
 
@@ -207,4 +207,4 @@ def test_what_its_machine_raises_is_its_end(process: CoordinatorProcess, monkeyp
     assert process.has_ended()
     assert isinstance(process.ended_with, SystemExit)
     assert process.ended_with.code == CRASHED
-    assert process.entries(e.CommandIssued), "what it had seen is written"
+    assert process.entries(o.CommandIssued), "what it had seen is written"

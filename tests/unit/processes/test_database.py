@@ -31,8 +31,8 @@ from cutproof.reference_impl.core.vocabulary.transactions import (
 )
 from cutproof.reference_impl.processes import database_sessions
 from cutproof.reference_impl.processes.database import Database, Reader, create
-from cutproof.reference_impl.processes.database_reader import Unreachable
 from cutproof.reference_impl.processes.database_sessions import Gid, writers_label
+from cutproof.reference_impl.processes.readers import Unreachable
 from unit.processes.stores import ROWS, WITHIN_S, Asker, Processes, RunningServer, denied, done
 
 LONG_TIMEOUT_S = 20

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Ack, Cancel, Deploy, Running, ToTask, Trigger
-from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from unit.processes.coordinated import FakeNode, losses, submit, working
 from unit.processes.rig import CONTROL, TASKS, CoordinatorProcess, Node, now
@@ -45,7 +45,7 @@ def test_a_deployment_of_a_former_job_brings_nobody_up(node: Node) -> None:
     deploy(node, 2, 4)
     deliver(node, Deploy(job=1, attempt=AttemptId(9)))
     node.answers()
-    assert [entry.attempt for entry in node.entries(e.TaskStarted)] == [4], "whatever attempt it names"
+    assert [entry.attempt for entry in node.entries(o.TaskStarted)] == [4], "whatever attempt it names"
     assert node.coordinator.all(f.Failed) == []
 
 
@@ -60,7 +60,7 @@ def test_a_message_of_a_former_job_does_not_take_the_node_back_to_it(node: Node)
     deploy(node, 2, 4)
     deliver(node, Cancel(job=1, attempt=AttemptId(1)))
     deploy(node, 2, 5)
-    assert [(entry.job, entry.attempt) for entry in node.entries(e.TaskStarted)] == [(2, 4), (2, 5)]
+    assert [(entry.job, entry.attempt) for entry in node.entries(o.TaskStarted)] == [(2, 4), (2, 5)]
 
 
 def test_who_is_spoken_to_of_the_next_job_has_missed_the_end_of_his(node: Node) -> None:
@@ -83,7 +83,7 @@ def test_a_job_that_is_over_takes_nobody_in(node: Node) -> None:
     node.harness.expect(f.Down)
     deliver(node, Deploy(job=1, attempt=AttemptId(2)))
     node.answers()
-    assert [entry.attempt for entry in node.entries(e.TaskStarted)] == [1]
+    assert [entry.attempt for entry in node.entries(o.TaskStarted)] == [1]
     deploy(node, 2, 3)
 
 
@@ -92,7 +92,7 @@ def test_a_task_that_the_job_has_not_fails_and_the_node_goes_on(node: Node) -> N
     failed = node.coordinator.expect(f.Failed)
     assert (failed.task, failed.attempt, failed.reason) == ("nobody-0", 1, "the job has no task nobody-0")
     node.answers()
-    (written,) = node.entries(e.TaskFailed)
+    (written,) = node.entries(o.TaskFailed)
     assert (written.task, written.reason, written.fault) == ("nobody-0", "the job has no task nobody-0", None)
     deploy(node, 1, 1)
 
@@ -123,7 +123,7 @@ def test_a_command_for_a_former_job_is_answered_that_it_has_ended(process: Coord
     process.harness.expect(f.Returned, command=8)
     process.answers()
     assert len(process.harness.all(f.Ended)) <= 1
-    answer = process.entries(e.CommandReturned)[-1]
+    answer = process.entries(o.CommandReturned)[-1]
     assert (answer.command, answer.error) == (8, "the job has ended")
     assert process.world.runner_now is not None
     assert process.world.runner_now.machine.is_running
@@ -133,7 +133,7 @@ def test_a_coordinator_that_does_not_know_a_job_yet_does_not_report_its_end(proc
     """It has just come up in the place of one that was killed."""
     process.harness.send(f.Issue(now(), 1, 7, "cancel", False))
     process.answers()
-    assert process.entries(e.CommandReturned) == []
+    assert process.entries(o.CommandReturned) == []
 
 
 def test_a_former_job_is_frozen_and_not_the_next(process: CoordinatorProcess) -> None:

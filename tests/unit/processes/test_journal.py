@@ -15,11 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import transactions as t
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
-from cutproof.reference_impl.processes import entries as e
+from cutproof.reference_impl.processes.checked import framed
 from cutproof.reference_impl.processes.clock import Clock
-from cutproof.reference_impl.processes.journal import BATCH, CorruptJournal, Journal, read_journal
+from cutproof.reference_impl.processes.journal import BATCH, CorruptJournal, Entry, Journal, read_journal
 from cutproof.reference_impl.trace import Observer
 from unit.snapshots import snapshot
 
@@ -50,9 +51,9 @@ def journal(path: Path) -> Journal:
     return Journal(path, Clock(lambda: 0))
 
 
-def fields(entry: e.Entry) -> tuple[Any, ...]:
-    """A tuple of the entry's fields, the stamp excepted."""
-    return msgspec.structs.astuple(entry)[1:]
+def fields(entry: Entry) -> tuple[Any, ...]:
+    """A tuple of the event's fields."""
+    return msgspec.structs.astuple(entry.event)
 
 
 def start(journal: Observer) -> Any:
@@ -60,10 +61,30 @@ def start(journal: Observer) -> Any:
 
 
 def test_a_tick_keeps_the_name_that_it_has_in_saved_runs(journal: Journal, path: Path) -> None:
-    start(journal).ticked(7)
+    journal.saw(o.Ticked(start(journal).run, 7))
     journal.flush()
     assert b"TimeTold" in path.read_bytes()
-    assert [entry.time for entry in read_journal(path) if isinstance(entry, e.Ticked)] == [7]
+    assert [entry.event.time for entry in read_journal(path) if isinstance(entry.event, o.Ticked)] == [7]
+
+
+def test_a_journal_of_a_former_version_is_read(path: Path) -> None:
+    """It has the type first, then the stamp."""
+    request = t.Commit(**BY, name="x")
+    former = [
+        ["TaskStarted", 3, 0, TASK, "a", 0, 2, 1, ["s-0>a-0"], []],
+        ["TimeTold", 5, 0, 7],
+        ["Transacted", 8, request, "done", "", [["y", 3]], 4],
+    ]
+    path.write_bytes(framed(former))
+
+    read = read_journal(path)
+
+    assert [entry.stamp for entry in read] == [3, 5, 8]
+    assert [entry.event for entry in read] == [
+        o.TaskStarted(0, TASK, "a", 0, ATTEMPT, 1, ("s-0>a-0",), ()),
+        o.Ticked(0, 7),
+        o.Transacted(request, "done", "", (("y", CHECKPOINT),), 4),
+    ]
 
 
 def everything(journal: Journal) -> None:
@@ -73,13 +94,13 @@ def everything(journal: Journal) -> None:
     log.reads.pop()
     log.applies.append((1, 512))
     log.applies.pop()
-    log.marked(CHECKPOINT, [1], [2])
-    log.advanced(-5)
-    log.ticked(7)
-    log.assigned({0: 0, 4: 2})
-    log.restored(CHECKPOINT, "{}")
-    log.input_ended()
-    log.ended("finished")
+    journal.saw(o.Marked(log.run, CHECKPOINT, (1,), (2,)))
+    journal.saw(o.TimeAdvanced(log.run, -5))
+    journal.saw(o.Ticked(log.run, 7))
+    journal.saw(o.SplitsAssigned(log.run, {0: 0, 4: 2}))
+    journal.saw(o.StateRestored(log.run, CHECKPOINT, "{}"))
+    journal.saw(o.InputEnded(log.run))
+    journal.saw(o.RunEnded(log.run, "finished"))
     channel = journal.channel_opened("a-0>b-0", ATTEMPT)
     channel.sent.append(9)
     channel.barriers.append((3, 1))
@@ -88,36 +109,36 @@ def everything(journal: Journal) -> None:
     refilled = journal.channel_refilled("a-0>b-0", ATTEMPT)
     refilled.recovered.append(8)
     refilled.recovered_watermarks.append((None, 1))
-    journal.note("attempt-started", None, 2, 1, "first")
-    journal.task_failed(TASK, ATTEMPT, "it was killed", 0)
-    journal.coordinator(False, None)
-    journal.snapshot_stored(CHECKPOINT, TASK, ATTEMPT, HANDLE, "{}")
-    journal.checkpoint_completing(snapshot(3, attempt=2, handles={TASK: HANDLE}))
-    journal.checkpoint_completed(snapshot(3, attempt=2, savepoint=True, handles={TASK: HANDLE}))
-    journal.deleted(None, [HANDLE])
-    journal.log_opened("job-1/log/a-0-2/0", TASK, ATTEMPT)
-    journal.log_trimmed("job-1/log/a-0-2/0", 4)
-    journal.logs_cleared(["job-1/log/a-0-2/0"])
-    journal.command_issued(0, "savepoint", False)
-    journal.command_returned(0, CHECKPOINT, "")
-    journal.job_ended(1, "finished", CHECKPOINT, "")
+    journal.saw(o.Noted("attempt-started", None, 2, 1, "first"))
+    journal.saw(o.TaskFailed(TASK, ATTEMPT, "it was killed", 0))
+    journal.saw(o.CoordinatorChanged(False, None))
+    journal.saw(o.SnapshotStored(CHECKPOINT, TASK, ATTEMPT, HANDLE, "{}"))
+    journal.saw(o.CheckpointCompleting(snapshot(3, attempt=2, handles={TASK: HANDLE})))
+    journal.saw(o.CheckpointCompleted(snapshot(3, attempt=2, savepoint=True, handles={TASK: HANDLE})))
+    journal.saw(o.SnapshotsDeleted(None, [HANDLE]))
+    journal.saw(o.LogOpened("job-1/log/a-0-2/0", TASK, ATTEMPT))
+    journal.saw(o.LogTrimmed("job-1/log/a-0-2/0", 4))
+    journal.saw(o.LogsCleared(["job-1/log/a-0-2/0"]))
+    journal.saw(o.CommandIssued(0, "savepoint", False))
+    journal.saw(o.CommandReturned(0, CHECKPOINT, ""))
+    journal.saw(o.JobEnded(1, "finished", CHECKPOINT, ""))
     for request in REQUESTS:
-        journal.transacting(request)
-        journal.transacted(request, t.Done(), 5)
-    journal.commit_requested("x")
-    journal.looked(1, 4)
-    journal.seen(1, ["x", "y"], 2)
-    journal.fault_fired(0, "running", "killed", None)
-    journal.fault_healed(0)
-    journal.died("a-0", 0, "it was killed", 0)
-    journal.stopped("a-0", 0, 1)
-    journal.breaks(2, "*")
-    journal.outage(3, True)
-    journal.expired(5, "job-1/sink-0/1-1", journal.order())
-    journal.closing()
-    journal.lagged(300_000)
-    journal.defect_reached()
-    journal.timed("record-sent", "a-0", 2, peer="b-0", channel="a-0>b-0", position=4, origin=9)
+        journal.saw(o.Transacting(request))
+        journal.saw(o.Transacted.of(request, t.Done(), 5))
+    journal.saw(o.CommitRequested("x"))
+    journal.saw(o.Looked(1, 4))
+    journal.saw(o.Seen(1, ["x", "y"], 2))
+    journal.saw(o.FaultFired(0, "running", "killed", None))
+    journal.saw(o.FaultHealed(0))
+    journal.saw(o.Died("a-0", 0, "it was killed", 0))
+    journal.saw(o.Stopped("a-0", 0, 1))
+    journal.saw(o.Breaks(2, "*"))
+    journal.saw(o.Outage(3, True))
+    journal.saw_at(journal.order(), o.Expired(5, "job-1/sink-0/1-1"))
+    journal.saw(o.Closing())
+    journal.saw(o.Lagged(300_000))
+    journal.saw(o.DefectReached())
+    journal.saw(o.Timed("record-sent", "a-0", 2, peer="b-0", channel="a-0>b-0", position=4, origin=9))
 
 
 def test_every_type_of_entry_is_written_and_comes_back(journal: Journal, path: Path) -> None:
@@ -126,7 +147,7 @@ def test_every_type_of_entry_is_written_and_comes_back(journal: Journal, path: P
 
     read = read_journal(path)
 
-    assert {type(entry) for entry in read} == set(e.AnyEntry.__args__)
+    assert {type(entry.event) for entry in read} == set(o.AnyObserved.__args__)
     assert [entry.stamp for entry in read] == sorted({entry.stamp for entry in read})
 
 
@@ -135,10 +156,10 @@ def test_what_a_task_did_comes_back_with_its_run(journal: Journal, path: Path) -
     first.reads.append((0, 7))
     second.applies.append((1, 512))
     first.reads.pop()
-    second.marked(CHECKPOINT, [1], [])
+    journal.saw(o.Marked(second.run, CHECKPOINT, (1,), ()))
     journal.close()
 
-    recorded = [(type(entry).__name__, fields(entry)) for entry in read_journal(path)[2:]]
+    recorded = [(type(entry.event).__name__, fields(entry)) for entry in read_journal(path)[2:]]
 
     assert recorded == [
         ("RecordRead", (0, 0, 7)),
@@ -173,8 +194,8 @@ def test_a_log_knows_how_much_is_in_it(journal: Journal) -> None:
 def test_a_request_and_its_answer_come_back(
     journal: Journal, path: Path, request_: t.AnyRequest, outcome: t.Outcome, answered_: tuple[Any, ...]
 ) -> None:
-    journal.transacting(request_)
-    journal.transacted(request_, outcome, 5)
+    journal.saw(o.Transacting(request_))
+    journal.saw(o.Transacted.of(request_, outcome, 5))
     journal.close()
 
     asked, answered = read_journal(path)
@@ -184,15 +205,15 @@ def test_a_request_and_its_answer_come_back(
 
 
 def test_a_fault_of_another_process_keeps_that_process_s_stamp(journal: Journal, path: Path) -> None:
-    journal.fault_fired(0, "running", "not written", 2, stamp=77)
-    journal.fault_fired(0, "running", "not written", 2)
+    journal.saw_at(77, o.FaultFired(0, "running", "not written", 2))
+    journal.saw(o.FaultFired(0, "running", "not written", 2))
     journal.close()
 
     assert [entry.stamp for entry in read_journal(path)] == [77, 1]
 
 
 def test_nothing_is_on_disk_before_it_is_flushed(journal: Journal, path: Path) -> None:
-    journal.lagged(1)
+    journal.saw(o.Lagged(1))
     assert read_journal(path) == []
 
     journal.flush()
@@ -203,16 +224,16 @@ def test_nothing_is_on_disk_before_it_is_flushed(journal: Journal, path: Path) -
 
 def test_more_than_a_batch_does_not_wait(journal: Journal, path: Path) -> None:
     for _ in range(BATCH + 1):
-        journal.lagged(1)
+        journal.saw(o.Lagged(1))
 
     assert len(read_journal(path)) == BATCH
 
 
 def test_a_journal_that_is_there_is_continued(journal: Journal, path: Path) -> None:
-    journal.lagged(1)
+    journal.saw(o.Lagged(1))
     journal.close()
     again = Journal(path, Clock(lambda: 0))
-    again.lagged(2)
+    again.saw(o.Lagged(2))
     again.close()
 
     assert [fields(entry) for entry in read_journal(path)] == [(1,), (2,)]
@@ -222,9 +243,9 @@ def test_what_was_flushed_survives_kill_9(path: Path) -> None:
     child = os.fork()
     if not child:
         journal = Journal(path, Clock(lambda: 0))
-        journal.lagged(1)
+        journal.saw(o.Lagged(1))
         journal.flush()
-        journal.lagged(2)
+        journal.saw(o.Lagged(2))
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(child, 0)
 
@@ -239,7 +260,7 @@ def three(journal: Journal, path: Path) -> list[int]:
     """Where each of three batches ends, of one entry each."""
     ends = []
     for number in range(3):
-        journal.lagged(number)
+        journal.saw(o.Lagged(number))
         journal.flush()
         ends.append(path.stat().st_size)
     return ends
@@ -305,7 +326,7 @@ def test_any_file_is_a_journal_or_is_refused(any_path: Path, data: bytes, as_wha
         read = read_journal(any_path)
     except CorruptJournal:
         return
-    assert all(isinstance(entry, e.AnyEntry) for entry in read)
+    assert all(isinstance(entry.event, o.AnyObserved) for entry in read)
 
 
 def dressed(data: bytes, as_what: str) -> bytes:
@@ -313,7 +334,7 @@ def dressed(data: bytes, as_what: str) -> bytes:
         return data
     body = data
     if as_what == "entries":
-        body = msgspec.msgpack.encode([["Lagged", len(data), data.hex()]])
+        body = msgspec.msgpack.encode([[len(data), ["Lagged", data.hex()]]])
     if as_what != "a frame":
         body = msgspec.msgpack.encode([zlib.crc32(body), msgspec.Raw(body)])
     return struct.pack(">BI", 1, len(body)) + body

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Ack, Barrier, Complete, Deploy, Record, Running
-from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from unit.processes.greeted import SECRET, accepted
 from unit.processes.rig import (
@@ -80,7 +80,7 @@ def test_it_sends_hello_and_then_heartbeats(node: Node) -> None:
 def test_a_task_that_is_deployed_comes_up_and_reports_it_to_both(node: Node) -> None:
     deploy(node, attempt=4, job=2)
     assert node.coordinator.expect(f.FromTask).message == Running(job=2, attempt=AttemptId(4), task=MAP)
-    (started,) = node.entries(e.TaskStarted)
+    (started,) = node.entries(o.TaskStarted)
     assert (started.task, started.operator, started.attempt, started.job) == (MAP, "map", 4, 2)
     assert (started.inputs, started.outputs) == ((INTO,), (OUT,))
 
@@ -159,7 +159,7 @@ def test_one_whose_place_is_taken_ends_what_runs_and_goes(whole: Node) -> None:
     whole.coordinator.send(f.GivenUp(now()))
     assert whole.has_ended()
     assert whole.ended_with is None
-    assert [ended.how for ended in whole.entries(e.RunEnded)] == ["cancelled"] * 3
+    assert [ended.how for ended in whole.entries(o.RunEnded)] == ["cancelled"] * 3
 
 
 # -- the harness -----------------------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def test_it_stops_at_a_point_that_is_waited_for_and_does_what_was_asked_meanwhil
         node.harness.send(f.Go(now()))
         node.harness.expect(f.Up)
         assert node.harness.expect(f.Reached).side == "after"
-        assert node.entries(e.TaskStarted), "all that came before the point is written"
+        assert node.entries(o.TaskStarted), "all that came before the point is written"
         assert node.harness.all(f.Echo) == []
         node.harness.send(f.Go(now()))
         node.harness.expect(f.Echo, number=7)
@@ -197,10 +197,10 @@ def test_a_task_that_may_not_see_a_record_has_not_taken_it(tmp_path: Path) -> No
         sender = upstream(node)
         sender.send(f.Data(now(), Record(1, 2, 3, 0, 0)))
         assert node.harness.expect(f.Reached).side == "before"
-        assert node.entries(e.RecordApplied) == []
+        assert node.entries(o.RecordApplied) == []
         node.harness.send(f.Go(now()))
         assert node.harness.expect(f.Reached).side == "after"
-        assert len(node.entries(e.RecordApplied)) == 1
+        assert len(node.entries(o.RecordApplied)) == 1
         node.harness.send(f.Go(now()))
 
 
@@ -244,7 +244,7 @@ def test_close_ends_it_in_order(node: Node) -> None:
     assert node.has_ended()
     assert node.ended_with is None
     sender.expect(f.Bye)
-    assert node.entries(e.RunEnded) == [], "what lives now stays so in what was observed"
+    assert node.entries(o.RunEnded) == [], "what lives now stays so in what was observed"
 
 
 # -- data ------------------------------------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ def test_a_connection_that_breaks_fails_its_receiver_and_is_reported_to_everybod
         "its connection from source-0 broke: it was closed",
     )
     assert node.harness.expect(f.Down).how == "failed"
-    (written,) = node.entries(e.TaskFailed)
+    (written,) = node.entries(o.TaskFailed)
     assert (written.task, written.attempt, written.fault) == (MAP, 2, None)
 
 
@@ -313,15 +313,15 @@ def test_records_go_through_it_to_the_next_task(node: Node) -> None:
 
 def test_tasks_of_one_node_reach_each_other_through_its_own_port(whole: Node) -> None:
     deploy(whole, *TASKS)
-    until(lambda: len(whole.entries(e.RecordApplied)) == 6)
-    runs = {one.run: one.task for one in whole.entries(e.TaskStarted)}
-    assert sorted(runs[one.run] for one in whole.entries(e.RecordApplied)) == [MAP] * 3 + [SINK] * 3
-    assert len(whole.entries(e.RecordRead)) == 3
+    until(lambda: len(whole.entries(o.RecordApplied)) == 6)
+    runs = {one.run: one.task for one in whole.entries(o.TaskStarted)}
+    assert sorted(runs[one.run] for one in whole.entries(o.RecordApplied)) == [MAP] * 3 + [SINK] * 3
+    assert len(whole.entries(o.RecordRead)) == 3
 
 
 def test_it_counts_for_each_of_its_tasks(whole: Node) -> None:
     deploy(whole, *TASKS)
-    until(lambda: len(whole.entries(e.RecordApplied)) == 6)
+    until(lambda: len(whole.entries(o.RecordApplied)) == 6)
     whole.answers()
     whole.harness.send(f.Ask(now(), 5))
     counts = {count.task: count for count in [whole.harness.expect(f.Count) for _ in TASKS]}
@@ -344,7 +344,7 @@ def test_one_of_its_tasks_fails_and_the_node_lives(whole: Node) -> None:
     down = [one.task for one in whole.harness.all(f.Down)]
     assert down[0] == MAP
     assert SOURCE not in down
-    assert whole.entries(e.TaskFailed)[0].fault == 6
+    assert whole.entries(o.TaskFailed)[0].fault == 6
 
 
 # -- what breaks in it -----------------------------------------------------------------------------------------------
@@ -355,7 +355,7 @@ def test_what_a_machine_raises_fails_its_task_and_not_the_node(tmp_path: Path) -
         send(node, Deploy(job=1, attempt=AttemptId(1)))
         assert node.coordinator.expect(f.Failed).reason == "the engine raised RuntimeError: of its own"
         node.answers()
-        (written,) = node.entries(e.TaskFailed)
+        (written,) = node.entries(o.TaskFailed)
         assert (written.reason, written.fault) == ("the engine raised RuntimeError: of its own", None)
 
 
@@ -389,9 +389,9 @@ def test_a_barrier_is_a_mark_and_goes_on(node: Node) -> None:
     assert isinstance(running.message, Running)
     assert isinstance(ack.message, Ack)
     assert ack.message.checkpoint == 1
-    (marked,) = node.entries(e.Marked)
+    (marked,) = node.entries(o.Marked)
     assert (marked.checkpoint, marked.received, marked.sent) == (1, (1,), (1,))
-    (stored,) = node.entries(e.SnapshotStored)
-    assert stored.stamp < ack.stamp, "durable first, acknowledged then"
+    (stored,) = [entry.stamp for entry in node.journal if isinstance(entry.event, o.SnapshotStored)]
+    assert stored < ack.stamp, "durable first, acknowledged then"
     node.harness.send(f.Ask(now(), 1))
     assert node.harness.expect(f.Count).at_mark == 1

@@ -11,11 +11,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Barrier, Complete, Deploy
 from cutproof.reference_impl.processes import determinants as determinants
-from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.determinants import ORDER, DiskDeterminants
 from unit.processes.greeted import SECRET, accepted
@@ -50,7 +50,7 @@ def failure(node: Node, attempt: int) -> str:
     failed = node.coordinator.expect(f.Failed, task=MAP, attempt=attempt)
     assert "\n" not in failed.reason
     node.answers()
-    assert [(one.attempt, one.reason) for one in node.entries(e.TaskFailed)] == [(attempt, failed.reason)]
+    assert [(one.attempt, one.reason) for one in node.entries(o.TaskFailed)] == [(attempt, failed.reason)]
     return str(failed.reason)
 
 
@@ -107,7 +107,7 @@ def test_a_task_whose_beginning_cannot_be_written_leaves_nothing_open(
     assert "No space left" in failure(node, 1)
     assert opened == ["00000001.0001"]
     assert open_logs(node) == []
-    (run,) = node.entries(e.RunEnded)
+    (run,) = node.entries(o.RunEnded)
     assert run.how == "failed"
     downstream = Peer(node.downstream.accept()[0], DATA)
     assert downstream.ends(), "its output is closed"

@@ -1,4 +1,4 @@
-"""One meaning, three stores: the simulator's, PostgreSQL and files."""
+"""One meaning, three stores: the simulator's, PostgreSQL and SQLite."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def server() -> Iterator[RunningServer]:
     running.close()
 
 
-@pytest.fixture(params=["simulated", "database", "files"])
+@pytest.fixture(params=["simulated", "database", "sqlite"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Processes]:
     kind = request.param
     dsn = request.getfixturevalue("server").dsn if kind == "database" else ""
@@ -238,7 +238,7 @@ def test_a_committer_finds_it_in_whoever_has_taken_it_over(world: Processes, sin
     assert Counter(world.rows()) == Counter(ROWS)
 
 
-@pytest.mark.parametrize("world", ["database", "files"], indirect=True)
+@pytest.mark.parametrize("world", ["database", "sqlite"], indirect=True)
 def test_a_committer_commits_nothing_that_is_open(world: Processes, sink: Asker) -> None:
     """The simulator's store does what it is asked for, and the judge sees that nothing was sealed."""
     sink.written("job-1/sink-0/1-1")
@@ -319,7 +319,7 @@ def test_a_store_gives_up_what_is_sealed_and_nothing_else(world: Processes, sink
     assert len(world.rows()) == len(ROWS)
 
 
-@pytest.mark.parametrize("world", ["database", "files"], indirect=True)
+@pytest.mark.parametrize("world", ["database", "sqlite"], indirect=True)
 def test_after_a_fence_nothing_changes_by_a_zombies_hand(world: Processes) -> None:
     """Each attempt seals and commits as fast as it can until it is denied; the next one fences it amid that."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.decisions.tasks import Startup
 from cutproof.reference_impl.core.vocabulary.errors import Refused
 from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
@@ -17,7 +18,6 @@ from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Deploy
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.transactions import AnyRequest, Append, Done, Outcome
-from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.clock import Clock
 from cutproof.reference_impl.processes.files import DiskFiles
@@ -54,7 +54,9 @@ def test_a_request_is_written_down_before_the_store_has_it(journal: Journal, tmp
     class Store:
         def handle(self, request: AnyRequest) -> Outcome:
             written.extend(
-                entry.request for entry in read_journal(tmp_path / "node-0.0") if isinstance(entry, e.Transacting)
+                entry.event.request
+                for entry in read_journal(tmp_path / "node-0.0")
+                if isinstance(entry.event, o.Transacting)
             )
             return Done()
 
@@ -65,11 +67,11 @@ def test_a_request_is_written_down_before_the_store_has_it(journal: Journal, tmp
 def test_a_checkpoint_is_written_down_before_its_record_is_there(
     journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written: list[e.AnyEntry] = []
+    written: list[o.Observed] = []
     store = DiskFiles.store
 
     def watched(files: DiskFiles, snapshot: CompletedSnapshot) -> None:
-        written.extend(read_journal(tmp_path / "node-0.0"))
+        written.extend(entry.event for entry in read_journal(tmp_path / "node-0.0"))
         store(files, snapshot)
 
     monkeypatch.setattr(DiskFiles, "store", watched)
@@ -77,7 +79,7 @@ def test_a_checkpoint_is_written_down_before_its_record_is_there(
     files = NotedFiles(tmp_path / "store", journal)
     files.store(record)
     (noted,) = written
-    assert isinstance(noted, e.CheckpointCompleting)
+    assert isinstance(noted, o.CheckpointCompleting)
     assert noted.snapshot == snapshot(3, attempt=2, handles={MAP: "h"})
     assert files.survey()[0] == (record,)
 
@@ -109,23 +111,23 @@ def test_what_is_sent_leaves_after_what_was_seen(tmp_path: Path, monkeypatch: py
 def test_a_defect_that_was_reached_is_reported_once(tmp_path: Path) -> None:
     with Node(tmp_path, MAP) as node:
         node.answers()
-        assert node.entries(e.DefectReached) == []
+        assert node.entries(o.DefectReached) == []
         reached = Startup()
         reached.reached = True
         node.world.parts.startup = reached
         for _ in range(2):
             node.answers()
-        until(lambda: node.entries(e.DefectReached))
+        until(lambda: node.entries(o.DefectReached))
         node.answers()
-        assert len(node.entries(e.DefectReached)) == 1
+        assert len(node.entries(o.DefectReached)) == 1
 
 
 def test_a_loop_that_is_late_reports_it(tmp_path: Path) -> None:
     with Node(tmp_path, MAP) as node:
         node.world.loop.on_late(777_000)
         node.answers()
-        until(lambda: node.entries(e.Lagged))
-        assert [entry.by_us for entry in node.entries(e.Lagged)] == [777_000]
+        until(lambda: node.entries(o.Lagged))
+        assert [entry.by_us for entry in node.entries(o.Lagged)] == [777_000]
 
 
 def test_a_fault_is_disarmed_where_another_process_has_met_it(tmp_path: Path) -> None:
@@ -140,7 +142,7 @@ def test_a_fault_is_disarmed_where_another_process_has_met_it(tmp_path: Path) ->
 
 
 def test_a_kind_of_store_that_there_is_not_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="there is no sink store 'tape'; there are files and database"):
+    with pytest.raises(Refused, match="there is no sink store 'tape'; there are sqlite and database"):
         Node(tmp_path, MAP, store="tape")
 
 
@@ -153,7 +155,7 @@ def test_what_is_raised_in_a_process_ends_it_with_its_trace_and_all_that_it_had_
 
         def run() -> None:
             with log.open("w") as sys.stderr:
-                node.world.journal.lagged(5)
+                node.world.journal.saw(o.Lagged(5))
                 live(node.world)
 
         child = forked(run)
@@ -162,7 +164,7 @@ def test_what_is_raised_in_a_process_ends_it_with_its_trace_and_all_that_it_had_
         assert end(child) == CRASHED == 70
         assert log.read_text().startswith("Traceback")
         assert log.read_text().splitlines()[-1].startswith("KeyError: <class 'cutproof.")
-        assert [entry.by_us for entry in node.entries(e.Lagged)] == [5]
+        assert [entry.by_us for entry in node.entries(o.Lagged)] == [5]
 
 
 def test_a_fault_that_kills_a_task_kills_its_process_and_nothing_that_it_saw_is_lost(tmp_path: Path) -> None:
@@ -170,10 +172,10 @@ def test_a_fault_that_kills_a_task_kills_its_process_and_nothing_that_it_saw_is_
 
         def run() -> None:
             node.world.supervision.ready("node-0", 0)
-            node.world.journal.lagged(5)
+            node.world.journal.saw(o.Lagged(5))
             node.world.kill(None, "it was killed", 2)  # type: ignore[arg-type]
 
         child = forked(run)
         node.harness.expect(f.Ready)
         assert end(child) == -signal.SIGKILL
-        assert [entry.by_us for entry in node.entries(e.Lagged)] == [5]
+        assert [entry.by_us for entry in node.entries(o.Lagged)] == [5]

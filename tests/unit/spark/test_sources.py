@@ -20,7 +20,7 @@ from cutproof.properties.checking.sources import postgres
 from cutproof.properties.checking.sources.addresses import PostgresTable, table_of
 from cutproof.properties.checking.sources.postgres import table_bytes
 from cutproof.properties.spark.checking.check import check
-from cutproof.properties.spark.checking.sources import CommittedFiles, committed_rows, read_table
+from cutproof.properties.spark.checking.sources import read_table
 from unit.processes.stores import RunningServer
 
 if TYPE_CHECKING:
@@ -272,14 +272,3 @@ def test_a_damaged_parquet_file_is_bad_input(spark: SparkSession, tmp_path: Path
     with pytest.raises(CheckInputError, match=r"junk.parquet cannot be read as Parquet: .*footer") as raised:
         check(spark, CheckRequest(expected=tmp_path / "a.csv", actual=tmp_path / "junk.parquet"))
     assert len(str(raised.value).splitlines()) == 1
-
-
-def test_a_committed_folder_is_read_by_the_columns_it_is_declared_to_have(spark: SparkSession, tmp_path: Path) -> None:
-    where = CommittedFiles(folder=tmp_path / "committed", columns={"key": "bigint", "value": "bigint"})
-    with pytest.raises(CheckInputError, match="there is no folder"):
-        committed_rows(spark, where)
-    where.folder.mkdir()
-    assert committed_rows(spark, where).collect() == []
-    (where.folder / "txn-a+2Fb.jsonl").write_text('{"key":1,"value":2}\n{"key":null,"value":3}\n')
-    (where.folder / "draft.open").write_text('{"key":9,"value":9}\n')
-    assert sorted(committed_rows(spark, where).collect(), key=str) == [(1, 2), (None, 3)]

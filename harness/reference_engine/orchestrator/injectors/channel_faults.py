@@ -12,6 +12,7 @@ import msgspec
 
 from .....faults.injectors.toxics import Latency, Limit, Reset, Slice, Stall, Timeout, Toxic
 from .....faults.injectors.toxiproxy import ToxiproxyFailed
+from .....reference_impl import observed as o
 from .....reference_impl.processes.frames import Broke, Felt
 from .....reference_impl.processes.loop import monotonic_us
 from ....toxiproxy.server import ProxyServer
@@ -125,7 +126,7 @@ class ChannelFaults:
         if not self._is_live(watch.channel):
             return False
         if not self._close(watch):
-            self._context.journal.fault_healed(fault)
+            self._context.journal.saw(o.FaultHealed(fault))
             return False
         self._until_broken(watch, lambda: self._proxies.open_again(watch.channel), GRACE_US)
         return True
@@ -153,7 +154,7 @@ class ChannelFaults:
         """Add a toxic, and remove it when it has broken a connection or `within_us` is over."""
         if not self._add(watch, toxic):
             return False
-        self._context.journal.breaks(watch.fault, watch.channel)
+        self._context.journal.saw(o.Breaks(watch.fault, watch.channel))
         self._until_broken(watch, lambda: self._remove(watch), within_us)
         return True
 
@@ -176,7 +177,7 @@ class ChannelFaults:
 
     def waits_for_all(self, fault: int, detail: str) -> None:
         """The proxy server is about to die: the fault shows when any connection breaks."""
-        self._context.journal.breaks(fault, ANY)
+        self._context.journal.saw(o.Breaks(fault, ANY))
         self._watches.append(Watch(fault=fault, channel=ANY, detail=detail, since=monotonic_us()))
 
     # -- the proxies -------------------------------------------------------------------
@@ -205,7 +206,7 @@ class ChannelFaults:
         except ToxiproxyFailed as error:
             self._proxies.recover(error)
             # this fault does not explain a connection that breaks much later
-            self._context.journal.fault_healed(watch.fault)
+            self._context.journal.saw(o.FaultHealed(watch.fault))
             return False
         return True
 
@@ -215,7 +216,7 @@ class ChannelFaults:
 
     def _close(self, watch: Watch) -> bool:
         self._at_work = watch.fault
-        self._context.journal.breaks(watch.fault, watch.channel)
+        self._context.journal.saw(o.Breaks(watch.fault, watch.channel))
         try:
             self._proxies.close_connections(watch.channel)
         except ToxiproxyFailed as error:
@@ -225,7 +226,7 @@ class ChannelFaults:
 
     def _all_will_break(self) -> None:
         """The proxy server is about to be replaced, which breaks connections that the fault does not target."""
-        self._context.journal.breaks(self._at_work, ANY)
+        self._context.journal.saw(o.Breaks(self._at_work, ANY))
 
 
 def _sent(frame: Felt) -> int:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from .....reference_impl import observed as o
 from .....reference_impl.driver.settings import Settings
-from .....reference_impl.processes.entries import Died, Stopped
 from .....reference_impl.processes.files import DiskFiles
 from .....reference_impl.processes.loop import monotonic_us
 from .....reference_impl.processes.sinks import DATABASE
@@ -104,7 +104,7 @@ class Disturbances:
         if has_hit:
             context.fired(fault, detail, attempt, stamp=stamps[0], phase=phase)
         for member, stamp in zip(killed, stamps[1:], strict=False):
-            context.journal.add(Died(stamp, member.name, member.incarnation, reason, fault))
+            context.journal.saw_at(stamp, o.Died(member.name, member.incarnation, reason, fault))
         for member in killed:
             self._replaced(member, 0)
         return has_hit
@@ -118,7 +118,7 @@ class Disturbances:
         if not context.processes.kill([member]):
             return False
         context.fired(fault, "the coordinator is killed", None, stamp=fired, phase=phase)
-        context.journal.add(Died(died, COORDINATOR, member.incarnation, "it was killed", fault))
+        context.journal.saw_at(died, o.Died(COORDINATOR, member.incarnation, "it was killed", fault))
         self._replaced(member, context.real(down_us))
         context.heal_after(context.real(down_us), fault, lambda: None)
         return True
@@ -142,7 +142,7 @@ class Disturbances:
         if not stopped:
             return False
         for member in stopped:
-            context.journal.add(Stopped(before, member.name, member.incarnation, fault))
+            context.journal.saw_at(before, o.Stopped(member.name, member.incarnation, fault))
         context.fired(fault, detail, _attempt(stopped))
 
         def resume() -> None:
@@ -224,7 +224,7 @@ class Disturbances:
         stamp = context.clock.tick()
         if not self.orders.waits(fault) or not context.config.sink.expire(name):
             return False
-        context.journal.expired(fault, name, stamp)
+        context.journal.saw_at(stamp, o.Expired(fault, name))
         self.orders.met_in(fault, member)
         context.fired(fault, f"the commit of {name}: expired", attempt)
         return True
@@ -251,7 +251,7 @@ class Disturbances:
             return False
         if not any(context.facts.attempt_of(sink) for sink in context.placement.sinks):
             return False
-        context.journal.outage(fault, True)
+        context.journal.saw(o.Outage(fault, True))
         database.kill()
         context.fired(fault, "the database is killed", None)
         context.will_heal(fault)
@@ -264,7 +264,7 @@ class Disturbances:
             if not database.answers():
                 context.after_real(POLL_US, await_answer)
                 return
-            context.journal.outage(fault, False)
+            context.journal.saw(o.Outage(fault, False))
             context.has_healed(fault)
 
         context.after_real(context.real(down_us), restart)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from .....faults.injectors.environment import inject
 from .....faults.injectors.triggers import Triggers
 from .....faults.plan import kind_of as fault_kind
+from .....reference_impl import observed as o
 from .....reference_impl.processes.frames import Issue
 from ....scenario.model import AnyCommand, Resume, Scenario, StopWithSavepoint, kind_of
 from ..context import Context
@@ -53,10 +54,10 @@ class Steering:
                 return
             self._unapplied.pop(name, None)
             context = self._context
-            context.journal.command_issued(number, kind_of(command), drain)
+            context.journal.saw(o.CommandIssued(number, kind_of(command), drain))
             member = context.processes.current(COORDINATOR)
             if member is None or not context.facts.coordinator_lives:
-                context.journal.command_returned(number, None, "no coordinator answers")
+                context.journal.saw(o.CommandReturned(number, None, "no coordinator answers"))
             else:
                 member.send(Issue(context.clock.tick(), self._jobs.number, number, kind_of(command), drain))
 

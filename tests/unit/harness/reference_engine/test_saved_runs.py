@@ -26,6 +26,7 @@ from cutproof.harness.subject.names import subject_called
 from cutproof.harness.subject.port import Capabilities, Subject, saved_by
 from cutproof.harness.subject.run import Keep, run
 from cutproof.properties.model.history import History, Residue
+from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.processes.clock import Clock
 from cutproof.reference_impl.processes.journal import Journal
 from cutproof.reference_impl.wire import HEADER
@@ -158,9 +159,9 @@ def script(folder: Path) -> Evidence:
     for name in ("coordinator.0", "sink-0.0"):
         journal = Journal(folder / "journal" / name, Clock(lambda: 1))
         for detail in ("first", "second"):
-            journal.note("told", None, None, 1, detail)
+            journal.saw(o.Noted("told", None, None, 1, detail))
             journal.flush()
-        journal.fault_fired(0, "running", "by hand", None)
+        journal.saw(o.FaultFired(0, "running", "by hand", None))
         journal.close()
     with (folder / "journal" / "sink-0.0").open("ab") as torn:
         torn.write(b"\x01\x00")

@@ -9,6 +9,7 @@ from cutproof.harness.reference_engine.subjects.recorder import Recorder
 from cutproof.properties.invariants.progress import check
 from cutproof.properties.model.history import TaskFailed
 from cutproof.properties.model.verdict import Holds, Unknown, Violated
+from cutproof.reference_impl import observed as o
 from unit.properties.asked import Asked
 from unit.properties.histories import counting, recovered, resting
 from unit.properties.toy import Toy
@@ -27,9 +28,9 @@ def goes_through(toy: Toy, *happens: tuple[str, int]) -> None:
         pass
     for what, fault in happens:
         if what == "fires":
-            recorder.fault_fired(fault, "running", "", toy.attempt)
+            recorder.saw(o.FaultFired(fault, "running", "", toy.attempt))
         elif what == "heals":
-            recorder.fault_healed(fault)
+            recorder.saw(o.FaultHealed(fault))
         else:
             recorder.fault_lasts(fault)
     toy.order = recorder.order()

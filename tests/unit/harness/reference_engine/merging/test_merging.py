@@ -8,6 +8,7 @@ import pytest
 
 from cutproof.harness.reference_engine.merging.merging import as_seen
 from cutproof.properties.model import history as h
+from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from unit.harness.journals import COORDINATOR as BY_FAULT
 from unit.harness.journals import CUT, DATABASE, KILL, PAUSE, PROXY, ROW, Script, entries, failures
@@ -32,9 +33,9 @@ def test_entries_of_all_processes_stand_by_their_stamps(script: Script) -> None:
     late = script.run("b-0")
     early = script.run("a-0")
     script.now = 9_000
-    late.marked(CheckpointId(1), [], [])
+    script.process("b-0").saw(o.Marked(late.run, CheckpointId(1), (), ()))
     script.now = 5_000
-    early.marked(CheckpointId(1), [], [])
+    script.process("a-0").saw(o.Marked(early.run, CheckpointId(1), (), ()))
 
     marks = {run.task: run.marks[0].order for run in script.history().runs}
 
@@ -43,9 +44,9 @@ def test_entries_of_all_processes_stand_by_their_stamps(script: Script) -> None:
 
 def test_times_count_from_the_first_entry(script: Script) -> None:
     script.now = 70_000
-    script.process("coordinator").note("attempt-running", None, 1, 1, "")
+    script.process("coordinator").saw(o.Noted("attempt-running", None, 1, 1, ""))
     script.now = 75_000
-    script.process("coordinator").note("attempt-running", None, 2, 1, "")
+    script.process("coordinator").saw(o.Noted("attempt-running", None, 2, 1, ""))
 
     assert [entry.at_us for entry in script.history().journal] == [0, 5_000]
 
@@ -60,10 +61,10 @@ def test_a_read_counts_the_rows_of_what_it_saw(script: Script) -> None:
     journal = script.process("sink-0")
     began = journal.order()
     script.later()
-    script.process("coordinator").note("attempt-running", None, 1, 1, "")
+    script.process("coordinator").saw(o.Noted("attempt-running", None, 1, 1, ""))
     script.later()
-    journal.seen(began, ["y"])
-    journal.seen(journal.order(), ["x", "y"])
+    journal.saw(o.Seen(began, ["y"]))
+    journal.saw(o.Seen(journal.order(), ["x", "y"]))
 
     history = script.history(("x", (1, 1, 1, 1)), ("x", (2, 2, 2, 2)), ("y", ROW), ("z", (3, 3, 3, 3)))
 
@@ -81,7 +82,7 @@ def test_reads_that_overtook_each_other_still_saw_a_first_part() -> None:
 @pytest.mark.parametrize("ran", [False, True])
 def test_a_planted_defect_that_ran_is_reported(script: Script, ran: bool) -> None:
     if ran:
-        script.process("a-0").defect_reached()
+        script.process("a-0").saw(o.DefectReached())
 
     assert script.history().defect_reached is ran
 
@@ -104,7 +105,7 @@ def test_a_death_stands_behind_all_that_the_dead_wrote(script: Script) -> None:
     script.attempt(1, "a-0")
     script.dies("a-0")
     script.later(50_000)
-    script.process("a-0").snapshot_stored(CheckpointId(1), TaskId("a-0"), AttemptId(1), Handle("x"), "{}")
+    script.process("a-0").saw(o.SnapshotStored(CheckpointId(1), TaskId("a-0"), AttemptId(1), Handle("x"), "{}"))
 
     history = script.history()
 
@@ -113,7 +114,7 @@ def test_a_death_stands_behind_all_that_the_dead_wrote(script: Script) -> None:
 
 def test_what_had_ended_before_is_not_killed(script: Script) -> None:
     script.attempt(1)
-    script.run("a-0").ended("finished")
+    script.ends(script.run("a-0"), "a-0", "finished")
     script.dies("a-0")
 
     history = script.history()
@@ -143,7 +144,7 @@ def test_the_death_of_a_zombie_is_no_failure(script: Script) -> None:
 
 def test_a_death_after_the_job_s_end_is_no_failure(script: Script) -> None:
     script.attempt(1, "a-0")
-    script.process("coordinator").job_ended(1, "finished", None, "")
+    script.process("coordinator").saw(o.JobEnded(1, "finished", None, ""))
     script.dies("a-0")
 
     assert failures(script.history()) == []
@@ -158,7 +159,7 @@ def test_a_process_that_dies_of_itself_is_an_unexplained_failure(script: Script)
 
 def test_what_comes_of_the_harness_s_farewell_is_no_news(script: Script) -> None:
     script.attempt(1, "a-0")
-    script.harness.closing()
+    script.harness.saw(o.Closing())
     script.fails("a-0", BROKE)
     script.dies("a-0", fault=None)
     script.attempt(2)
@@ -187,15 +188,15 @@ def test_an_attempt_that_was_sent_to_a_dead_process_failed_of_its_killer(
 
 def test_a_coordinator_that_dies_is_down_once_and_answers_what_was_asked(script: Script) -> None:
     coordinator = script.process("coordinator")
-    script.harness.command_issued(0, "savepoint", False)
+    script.harness.saw(o.CommandIssued(0, "savepoint", False))
     script.later()
-    coordinator.command_issued(0, "savepoint", False)
-    script.harness.command_issued(1, "resume", False)
+    coordinator.saw(o.CommandIssued(0, "savepoint", False))
+    script.harness.saw(o.CommandIssued(1, "resume", False))
     script.dies("coordinator", fault=BY_FAULT)
-    script.harness.coordinator(False, BY_FAULT)
-    script.harness.command_returned(0, None, "the coordinator died")
+    script.harness.saw(o.CoordinatorChanged(False, BY_FAULT))
+    script.harness.saw(o.CommandReturned(0, None, "the coordinator died"))
     script.later()
-    script.process("coordinator", 1).coordinator(True, None)
+    script.process("coordinator", 1).saw(o.CoordinatorChanged(True, None))
 
     history = script.history()
 
@@ -269,7 +270,7 @@ def test_a_connection_that_breaks_with_its_sender_is_no_failure_of_its_own(
     if reported_later:
         script.fails("a-0", BROKE)
     script.later()
-    sender.ended(ended)
+    script.ends(sender, "map-0", ended)
     if not reported_later:
         script.fails("a-0", BROKE)
 
@@ -291,7 +292,7 @@ def test_a_sender_that_finished_or_failed_much_later_is_no_excuse(script: Script
     sender = script.run("map-0")
     script.fails("a-0", BROKE)
     script.later(later_us)
-    sender.ended(ended)
+    script.ends(sender, "map-0", ended)
 
     assert failures(script.history()) == [("a-0", 1, None)]
 
@@ -299,7 +300,7 @@ def test_a_sender_that_finished_or_failed_much_later_is_no_excuse(script: Script
 @pytest.mark.parametrize(("channel", "fault"), [("map-0>a-0", CUT), ("*", PROXY)])
 def test_a_connection_that_a_fault_broke_is_that_fault_s(script: Script, channel: str, fault: int) -> None:
     script.attempt(1, "a-0", "map-0")
-    script.harness.breaks(fault, channel)
+    script.harness.saw(o.Breaks(fault, channel))
     script.fails("a-0", BROKE)
 
     assert failures(script.history()) == [("a-0", 1, fault)]
@@ -307,10 +308,10 @@ def test_a_connection_that_a_fault_broke_is_that_fault_s(script: Script, channel
 
 def test_a_fault_on_another_channel_or_long_healed_explains_nothing(script: Script) -> None:
     script.attempt(1, "a-0", "map-0")
-    script.harness.breaks(PROXY, "*")
+    script.harness.saw(o.Breaks(PROXY, "*"))
     script.later()
-    script.harness.fault_healed(PROXY)
-    script.harness.breaks(CUT, "map-1>a-0")
+    script.harness.saw(o.FaultHealed(PROXY))
+    script.harness.saw(o.Breaks(CUT, "map-1>a-0"))
     script.later(3_000_000)
     script.fails("a-0", BROKE)
 
@@ -319,7 +320,7 @@ def test_a_fault_on_another_channel_or_long_healed_explains_nothing(script: Scri
 
 def test_silence_of_a_process_that_was_stopped_is_the_fault_s(script: Script) -> None:
     script.attempt(1, "a-0")
-    script.harness.stopped("a-0", 0, PAUSE)
+    script.harness.saw(o.Stopped("a-0", 0, PAUSE))
     script.later(2_000_000)
     script.fails("a-0", "no heartbeat", by="coordinator")
 
@@ -331,7 +332,7 @@ def test_silence_of_a_process_that_was_stopped_is_the_fault_s(script: Script) ->
 
 def test_silence_for_no_reason_states_that_the_machine_is_too_slow(script: Script) -> None:
     script.attempt(1, "a-0", "b-0")
-    script.harness.stopped("b-0", 0, PAUSE)
+    script.harness.saw(o.Stopped("b-0", 0, PAUSE))
     script.later(2_000_000)
     script.fails("a-0", "no heartbeat", by="coordinator")
 
@@ -344,18 +345,18 @@ def test_silence_for_no_reason_states_that_the_machine_is_too_slow(script: Scrip
 @pytest.mark.parametrize(("by_us", "starved"), [(300_000, False), (1_500_000, True)])
 def test_a_loop_that_is_very_late_reports_it_too(script: Script, by_us: int, starved: bool) -> None:
     script.attempt(1, "a-0")
-    script.process("a-0").lagged(by_us)
+    script.process("a-0").saw(o.Lagged(by_us))
 
     assert script.history().starved is starved
 
 
 def test_a_loop_is_late_for_a_reason_when_it_was_stopped(script: Script) -> None:
     script.attempt(1, "a-0")
-    script.harness.stopped("a-0", 0, PAUSE)
+    script.harness.saw(o.Stopped("a-0", 0, PAUSE))
     script.later(2_000_000)
-    script.harness.fault_healed(PAUSE)
+    script.harness.saw(o.FaultHealed(PAUSE))
     script.later()
-    script.process("a-0").lagged(2_000_000)
+    script.process("a-0").saw(o.Lagged(2_000_000))
 
     assert not script.history().starved
 
@@ -363,9 +364,9 @@ def test_a_loop_is_late_for_a_reason_when_it_was_stopped(script: Script) -> None
 def test_a_refusal_is_the_fault_s_that_took_the_database_away(script: Script) -> None:
     script.attempt(1, "sink-0")
     script.later()
-    script.harness.outage(DATABASE, True)
+    script.harness.saw(o.Outage(DATABASE, True))
     script.later()
-    script.harness.outage(DATABASE, False)
+    script.harness.saw(o.Outage(DATABASE, False))
     script.later(20_000_000)  # what was open there is gone, however late that is found out
     script.fails("sink-0", REFUSED)
 
@@ -389,9 +390,9 @@ def test_a_refusal_before_the_outage_or_of_a_later_run_is_not(script: Script) ->
     script.attempt(1, "sink-0")
     script.fails("sink-0", REFUSED)
     script.later()
-    script.harness.outage(DATABASE, True)
+    script.harness.saw(o.Outage(DATABASE, True))
     script.later()
-    script.harness.outage(DATABASE, False)
+    script.harness.saw(o.Outage(DATABASE, False))
     script.later(3_000_000)
     script.attempt(2, "sink-0")
     script.fails("sink-0", REFUSED, attempt=2)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cutproof.properties.model.history import AttemptStarted, Channel
+from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
 from cutproof.reference_impl.processes.journal import ChannelJournal
 from unit.harness.journals import Script
@@ -125,8 +126,8 @@ def test_who_recovered_locally_is_reported_and_older_failures_of_it_are_no_news(
     script.attempt(1, "a-0", "b-0")
     script.later()
     coordinator = script.process("coordinator")
-    coordinator.note("attempt-started", None, 2, 1, "a-0: it was killed")
-    coordinator.note("tasks-recovered", None, 2, 1, "", (TaskId("a-0"),))
+    coordinator.saw(o.Noted("attempt-started", None, 2, 1, "a-0: it was killed"))
+    coordinator.saw(o.Noted("tasks-recovered", None, 2, 1, "", (TaskId("a-0"),)))
     script.fails("a-0", "it is late", 1)
     script.fails("b-0", "it is its own", 1)
 
@@ -140,9 +141,9 @@ def test_who_recovered_locally_is_reported_and_older_failures_of_it_are_no_news(
 def test_another_process_goes_on_with_a_log(script: Script) -> None:
     for incarnation, attempt in ((0, 1), (1, 2)):
         script.later()
-        script.process("b-0", incarnation).log_opened("job-1/log/b-0-1/0", TaskId("b-0"), AttemptId(attempt))
+        script.process("b-0", incarnation).saw(o.LogOpened("job-1/log/b-0-1/0", TaskId("b-0"), AttemptId(attempt)))
     script.later()
-    script.process("b-0", 1).log_trimmed("job-1/log/b-0-1/0", 3)
+    script.process("b-0", 1).saw(o.LogTrimmed("job-1/log/b-0-1/0", 3))
 
     (log,) = script.history().logs
 

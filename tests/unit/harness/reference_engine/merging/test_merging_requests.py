@@ -8,6 +8,7 @@ import pytest
 
 from cutproof.properties.model import history as h
 from cutproof.properties.model import workload as w
+from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import transactions as t
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
 from unit.harness.journals import (
@@ -48,7 +49,7 @@ def test_what_was_done_counts_from_where_it_was_asked_for(script: Script) -> Non
     script.sends(sealing("x"))
     script.asks(committing("x", 2), by="coordinator")
     script.later()
-    script.process("sink-0").transacted(sealing("x"), t.Done(), 0)
+    script.process("sink-0").saw(o.Transacted.of(sealing("x"), t.Done(), 0))
 
     (one,) = script.history(("x", ROW)).transactions
 
@@ -102,7 +103,7 @@ def test_an_answer_to_the_same_request_later_settles_it(script: Script) -> None:
     script.asks(sealing("x"), answer=t.NoAnswer(reason="the server is away"))
     script.later()
     began = script.process("sink-0").order()
-    script.process("sink-0").looked(began, 0)
+    script.process("sink-0").saw(o.Looked(began, 0))
     script.asks(sealing("x"))
 
     history = script.history()
@@ -312,9 +313,9 @@ def test_a_fence_ends_what_older_attempts_have_open(script: Script) -> None:
 def test_an_outage_ends_what_is_open_and_keeps_what_is_sealed(script: Script) -> None:
     script.asks(*begun("x"), sealing("x"), *begun("y"))
     script.later()
-    script.harness.outage(DATABASE, True)
+    script.harness.saw(o.Outage(DATABASE, True))
     script.later()
-    script.harness.outage(DATABASE, False)
+    script.harness.saw(o.Outage(DATABASE, False))
     script.asks(*begun("z"))
 
     assert statuses(script.history(rolls_back=True)) == {"x": "prepared", "y": "aborted", "z": "open"}
@@ -323,7 +324,7 @@ def test_an_outage_ends_what_is_open_and_keeps_what_is_sealed(script: Script) ->
 def test_what_is_sealed_while_the_store_is_about_to_die_is_not_taken_back(script: Script) -> None:
     script.asks(*begun("x"))
     script.later()
-    script.harness.outage(DATABASE, True)
+    script.harness.saw(o.Outage(DATABASE, True))
     script.asks(sealing("x"))
 
     assert statuses(script.history(rolls_back=True)) == {"x": "prepared"}
@@ -334,7 +335,7 @@ def test_what_is_sealed_while_the_store_is_about_to_die_is_not_taken_back(script
 
 def completing(script: Script, checkpoint: int) -> None:
     script.later()
-    script.process("coordinator").checkpoint_completing(snapshot(checkpoint, handles={"a-0": "h"}))
+    script.process("coordinator").saw(o.CheckpointCompleting(snapshot(checkpoint, handles={"a-0": "h"})))
 
 
 def completions(script: Script) -> list[int]:
@@ -361,14 +362,14 @@ def test_or_in_what_is_left(script: Script) -> None:
 
 def test_one_that_shows_nowhere_was_none(script: Script) -> None:
     completing(script, 3)
-    script.process("coordinator").note("checkpoint-aborted", 3, 1, 1, "the store reported an error")
+    script.process("coordinator").saw(o.Noted("checkpoint-aborted", 3, 1, 1, "the store reported an error"))
 
     assert completions(script) == []
 
 
 def test_one_that_was_reported_counts_once(script: Script) -> None:
     completing(script, 3)
-    script.process("coordinator").checkpoint_completed(snapshot(3))
+    script.process("coordinator").saw(o.CheckpointCompleted(snapshot(3)))
     script.attempt(2, restores=3)
 
     assert completions(script) == [3]

@@ -1,4 +1,4 @@
-"""A simulated run whose observer's calls go to journals, as if by processes, and are merged again."""
+"""A simulated run whose events go to journals, as if by processes, and are merged again."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ import pytest
 from cutproof.faults.plan import AnyFault, AtPoint, AtTime, CutChannel, FailCommit, KillCoordinator, KillTask, PauseTask
 from cutproof.harness.generate.situations.regional import forward_only
 from cutproof.harness.generate.strategies import Drawing, scenario_of
-from cutproof.harness.reference_engine.merging.merging import journals_in, merged
+from cutproof.harness.reference_engine.merging.merging import OF_A_RUN, journals_in, merged
 from cutproof.harness.reference_engine.merging.order import Journal as Written
 from cutproof.harness.reference_engine.subjects.simulated import Run, SimulatedSubject
 from cutproof.harness.scenario.model import Cancel, Resume, Savepoint, Scenario
 from cutproof.properties.model.history import History
 from cutproof.properties.model.workload import Count, Map
+from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.vocabulary import transactions as t
-from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes.clock import Clock
-from cutproof.reference_impl.processes.journal import Journal
+from cutproof.reference_impl.processes.journal import Entry, Journal
 from unit.simulated.worlds import job
 
 
@@ -59,6 +58,7 @@ class Observers:
         self._folder = folder
         self._journals: dict[str, Journal] = {}
         self._began: dict[int, int] = {}
+        self._runs: dict[int, tuple[str, int]] = {}
 
     def journal(self, process: str) -> Journal:
         if process not in self._journals:
@@ -75,24 +75,30 @@ class Observers:
         self._began[number] = self.journal("coordinator").order()
         return number
 
-    def looked(self, began: int, rows: int) -> None:
-        self.recorder.looked(began, rows)
-        self.journal("coordinator").looked(self._began[began], rows)
-
     def task_started(self, task: Any, *rest: Any) -> Any:
-        return Both(self.recorder.task_started(task, *rest), self.journal(task).task_started(task, *rest))
+        recorded, written = self.recorder.task_started(task, *rest), self.journal(task).task_started(task, *rest)
+        self._runs[recorded.run] = (task, written.run)
+        log = Both(recorded, written)
+        log.run = recorded.run
+        return log
 
     def channel_opened(self, name: str, attempt: Any) -> Any:
         sender = self.journal(name.partition(">")[0])
         return Both(self.recorder.channel_opened(name, attempt), sender.channel_opened(name, attempt))
 
-    def transacted(self, request: t.AnyRequest, outcome: t.Outcome, applied: int) -> None:
-        self.recorder.transacted(request, outcome, applied)
-        self.journal(request.writer).transacted(request, outcome, applied)
-
-    def __getattr__(self, name: str) -> Any:
-        process = "harness" if name.startswith("fault") else "coordinator"
-        return call(getattr(self.recorder, name), getattr(self.journal(process), name))
+    def saw(self, event: Any) -> None:
+        self.recorder.saw(event)
+        process = "coordinator"
+        if isinstance(event, OF_A_RUN):
+            process, number = self._runs[event.run]
+            event = msgspec.structs.replace(event, run=number)
+        elif isinstance(event, o.Looked):
+            event = o.Looked(self._began[event.began], event.rows)
+        elif isinstance(event, o.Transacted):
+            process = event.request.writer
+        elif isinstance(event, o.FaultFired | o.FaultHealed):
+            process = "harness"
+        self.journal(process).saw(event)
 
 
 def observed(scenario: Scenario, folder: Path, timeline: bool) -> tuple[Run, History, list[Written]]:
@@ -214,17 +220,18 @@ KILLED = "it was killed"
 def by_kill_9(journals: Sequence[Written], kinds: Sequence[str]) -> list[Written]:
     """The same run, as it is seen when a kill takes the process: the dead tells nothing of its end, the
     harness tells that it killed, and the task comes up again in another process."""
-    harness: list[e.Entry] = []
+    harness: list[Entry] = []
     found: list[Written] = []
     for process, _, written in journals:
-        living: list[e.Entry] = []
+        living: list[Entry] = []
         incarnation = 0
         for entry in written:
-            if isinstance(entry, e.RunEnded) and entry.how == "killed":
-                harness.append(e.Died(entry.stamp, process, incarnation, KILLED, kinds.index("kill-task")))
+            if isinstance(entry.event, o.RunEnded) and entry.event.how == "killed":
+                died = o.Died(process, incarnation, KILLED, kinds.index("kill-task"))
+                harness.append(Entry(entry.stamp, died))
                 found.append((process, incarnation, living))
                 incarnation, living = incarnation + 1, []
-            elif not (isinstance(entry, e.TaskFailed) and entry.reason == KILLED):
+            elif not (isinstance(entry.event, o.TaskFailed) and entry.event.reason == KILLED):
                 living.append(entry)
         found.append((process, incarnation, living))
     return [*found, ("killer", 0, harness)]

@@ -18,8 +18,8 @@ from cutproof.harness.reference_engine.orchestrator.injectors.channel_faults imp
     LIMITED_US,
     SHARE_FELT,
 )
+from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId
-from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from unit.harness.puppets import Run, Script, now, played_by_puppets
 from unit.harness.scenarios import chain
@@ -108,7 +108,7 @@ def broke(run: Run, *, channel: str = NAME, attempt: int = 1, ago_us: int = 0) -
 
 
 def breaks(run: Run) -> list[tuple[int, str]]:
-    return [(entry.fault, entry.channel) for entry in run.entries(e.Breaks)]
+    return [(entry.fault, entry.channel) for entry in run.entries(o.Breaks)]
 
 
 # -- what passes late, or in pieces ------------------------------------------------------------------------------------
@@ -407,8 +407,8 @@ def test_a_fault_is_reported_with_the_stamp_of_who_felt_it(begin: Callable[..., 
         frame = f.Felt(now(), NAME, AttemptId(1), 30_000, 0)
         yield from run.passes_us(5_000)
         assert (yield from tells(run, NAME, frame)) == [0]
-        (fired,) = run.entries(e.FaultFired)
-        assert (fired.stamp, fired.attempt) == (frame.stamp, 1)
+        (fired,) = run.entries(o.FaultFired)
+        assert (run.stamps(o.FaultFired), fired.attempt) == ([frame.stamp], 1)
         assert fired.detail == f"{NAME}: messages come 20 ms later"
 
     begin(delay()).whole(script)

@@ -15,6 +15,7 @@ from cutproof.harness.scenario.model import Scenario
 from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.history import AttemptStarted, FaultFired, JobEnded, TaskFailed
 from cutproof.properties.model.verdict import Holds
+from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.processes.coordinator import PROCESS_TERMINATED
 from unit.harness import breaking
 from unit.harness.journals import Script, entries
@@ -102,7 +103,7 @@ def test_whoever_sees_first_that_a_process_has_ended_its_end_is_reported_as_the_
     if first == "coordinator":
         script.fails("map-0", PROCESS_TERMINATED, by="coordinator")
     script.later()
-    script.harness.died("map-0", 0, "its process ended with exit code 70: why", None)
+    script.harness.saw(o.Died("map-0", 0, "its process ended with exit code 70: why", None))
     if first == "harness":
         script.fails("map-0", PROCESS_TERMINATED, by="coordinator")
     (failed,) = entries(TaskFailed, script.history())

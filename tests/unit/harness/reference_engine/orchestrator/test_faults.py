@@ -15,8 +15,8 @@ from cutproof.faults.plan import AtPoint, AtTime, InPhase
 from cutproof.harness.reference_engine.orchestrator.injectors.process_faults import BELIEVED_US
 from cutproof.harness.reference_engine.orchestrator.layout import COORDINATOR, GIVEN_UP_US
 from cutproof.harness.scenario.model import Perturbation, Resume, Savepoint, Scenario, StopWithSavepoint
+from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.state import TaskState
-from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.files import DiskFiles
 from unit.harness.puppets import MACHINE, Puppet, Run, Script, now, played_by_puppets
@@ -125,7 +125,7 @@ def test_when_the_job_is_over_no_fault_is_set_off(begin: Callable[..., Run]) -> 
     run = begin(kill(AtTime(at_us=50)), commands=(Savepoint(trigger=AtTime(at_us=60)),))
     evidence = run.whole(script)
     assert run.fired == []
-    assert run.entries(e.CommandIssued) == []
+    assert run.entries(o.CommandIssued) == []
     assert evidence.unapplied == ["fault 0: kill-task", "command 0: savepoint"]
 
 
@@ -144,7 +144,7 @@ def test_a_command_that_no_coordinator_receives_is_answered(begin: Callable[...,
     def script(run: Run) -> Script:
         yield from run.passes(50)
         assert run.coordinator.has_ended
-        (returned,) = run.entries(e.CommandReturned)
+        (returned,) = run.entries(o.CommandReturned)
         assert (returned.command, returned.checkpoint, returned.error) == (0, None, "no coordinator answers")
         yield from run.until(lambda: not run.coordinator.has_ended)
         assert run.coordinator.received(f.Issue) == []
@@ -192,8 +192,8 @@ def test_a_death_is_reported_with_a_stamp_from_before_it(begin: Callable[..., Ru
 
     run.launcher.on_kill = takes_long
     run.whole(waits(10))
-    fired, died = run.entries(e.FaultFired)[0], run.entries(e.Died)[0]
-    assert fired.stamp < died.stamp < killed[0]
+    fired, died = run.stamps(o.FaultFired)[0], run.stamps(o.Died)[0]
+    assert fired < died < killed[0]
     assert run.deaths == [("count-1", 0, "it was killed", 0)]
     assert [puppet.incarnation for puppet in run.named("count-1")] == [0, 1]
 
@@ -222,7 +222,7 @@ def test_who_had_just_ended_by_itself_was_not_hit(
     run = begin(fault)
     evidence = run.whole(script)
     assert run.deaths == [(name, 0, "its process ended with exit code 70: KeyError: 1", None) for name in victims]
-    assert (run.fired, evidence.lasting, run.entries(e.Stopped)) == ([], [], [])
+    assert (run.fired, evidence.lasting, run.entries(o.Stopped)) == ([], [], [])
     assert evidence.unapplied == [f"fault 0: {plan.kind_of(fault)}"]
 
 
@@ -292,7 +292,7 @@ def test_a_node_stands_still_and_goes_on(begin: Callable[..., Run], together: bo
     def script(run: Run) -> Script:
         members = [run.newest(name) for name in (["node-0"] if together else run.placement.on_node(0))]
         yield from run.passes(30)
-        assert [entry.process for entry in run.entries(e.Stopped)] == [member.name for member in members]
+        assert [entry.process for entry in run.entries(o.Stopped)] == [member.name for member in members]
         yield from run.passes(99)
         assert all(member.is_stopped for member in members)
         yield from run.passes(1)
@@ -497,7 +497,7 @@ def test_a_fault_is_reported_in_the_phase_it_fired_in(begin: Callable[..., Run])
 
     run = begin(kill(NOW))
     run.whole(script)
-    assert [entry.phase for entry in run.entries(e.FaultFired)] == ["checkpointing"]
+    assert [entry.phase for entry in run.entries(o.FaultFired)] == ["checkpointing"]
 
 
 @pytest.mark.parametrize("up", [("sink-0",), ("source-0", "count-0")])
@@ -523,6 +523,6 @@ def test_a_database_dies_at_the_first_row_of_a_sink_that_is_up(tmp_path: Path, u
     run = Run(tmp_path, scenario, store="database")
     run.run(script)
     run.close()
-    assert [entry.detail for entry in run.entries(e.FaultFired)] == ["the database is killed"] * is_hit
-    assert [entry.began for entry in run.entries(e.Outage)] == [True, False] * is_hit
+    assert [entry.detail for entry in run.entries(o.FaultFired)] == ["the database is killed"] * is_hit
+    assert [entry.began for entry in run.entries(o.Outage)] == [True, False] * is_hit
     assert run.healed == [0] * is_hit

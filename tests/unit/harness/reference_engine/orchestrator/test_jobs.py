@@ -12,9 +12,9 @@ import pytest
 from cutproof.faults.plan import AtTime
 from cutproof.harness.reference_engine.orchestrator.jobs import PAUSE_US
 from cutproof.harness.scenario.model import Cancel, Resume
+from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
-from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.files import DiskFiles, DiskJobs
 from unit import snapshots
@@ -48,8 +48,8 @@ def snapshot(checkpoint: int) -> CompletedSnapshot:
 
 def resumed(run: Run) -> list[tuple[int | None, dict[str, str]]]:
     """The checkpoint of each resume, and the operators that it inserts, as they are in the journal."""
-    issued = [entry for entry in run.entries(e.CommandIssued) if entry.kind == "resume"]
-    returned = {entry.command: entry.checkpoint for entry in run.entries(e.CommandReturned)}
+    issued = [entry for entry in run.entries(o.CommandIssued) if entry.kind == "resume"]
+    returned = {entry.command: entry.checkpoint for entry in run.entries(o.CommandReturned)}
     return [(returned[entry.command], dict(entry.inserted)) for entry in issued]
 
 
@@ -72,7 +72,7 @@ def test_a_job_that_is_resumed_takes_its_snapshots_and_no_number_again(begin: Ca
     run.run(script)
     evidence = run.orchestrator.evidence()
     assert (evidence.quiet, evidence.unapplied, resumed(run)) == (True, ["command 0: cancel"], [(5, {})])
-    assert [entry.command for entry in run.entries(e.CommandIssued)] == [1]
+    assert [entry.command for entry in run.entries(o.CommandIssued)] == [1]
 
 
 def test_with_snapshots_in_memory_the_coordinator_is_asked_to_recall_them(begin: Callable[..., Run]) -> None:

@@ -127,7 +127,7 @@ def test_all_do_when_the_proxy_dies(tmp_path: Path) -> None:
 def test_sinks_write_where_the_seed_states_and_shrinking_does_not_change_it() -> None:
     seeds = [str(number) for number in range(40)]
     full = [store_of(msgspec.structs.replace(chain(), seed=seed)) for seed in seeds]
-    assert set(full) == {"database", "files"}
+    assert set(full) == {"database", "sqlite"}
     assert full == [store_of(msgspec.structs.replace(planned(chain(), KILL), seed=seed)) for seed in seeds]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from cutproof.faults.plan import AtPoint, KillDatabase
 from cutproof.harness.reference_engine.orchestrator import bound, databases, opening
-from cutproof.harness.reference_engine.orchestrator.layout import DATABASE, FILES, store_of
+from cutproof.harness.reference_engine.orchestrator.layout import DATABASE, SQLITE, store_of
 from cutproof.harness.reference_engine.orchestrator.services import Services
 from cutproof.harness.reference_engine.services import postgres
 from cutproof.harness.reference_engine.subjects.processes import ProcessesSubject
@@ -57,7 +57,7 @@ def lost(services: Services, scenario: Scenario) -> str:
 @pytest.mark.usefixtures("toxiproxy_server")
 def test_a_toxiproxy_that_was_killed(services: Services) -> None:
     os.kill(services.proxies.pid, signal.SIGKILL)
-    assert "Toxiproxy" in lost(services, writing_to(FILES))
+    assert "Toxiproxy" in lost(services, writing_to(SQLITE))
 
 
 @pytest.mark.usefixtures("toxiproxy_server")
@@ -65,7 +65,7 @@ def test_a_toxiproxy_that_hangs_when_a_run_begins_is_replaced(services: Services
     before = services.proxies.pid
     stop(before)
     subject = ProcessesSubject(services=services)
-    history = subject.run(writing_to(FILES))
+    history = subject.run(writing_to(SQLITE))
     assert [entry.status for entry in history.journal if isinstance(entry, JobEnded)] == ["finished"]
     assert services.proxies.pid not in (0, before)
     assert any(end.pid == before for end in services.launcher.exits)

@@ -15,8 +15,8 @@ from cutproof.harness.reference_engine.orchestrator import orchestrator as modul
 from cutproof.harness.reference_engine.orchestrator.orchestrator import MOST_DEATHS
 from cutproof.harness.scenario.model import Scenario
 from cutproof.harness.subject.port import SubjectFailed
+from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
-from cutproof.reference_impl.processes import entries as e
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.sinks import Place
 from unit.harness.puppets import Run, Script, now, played_by_puppets
@@ -56,7 +56,7 @@ def test_a_run_is_over_when_its_job_has_ended_and_everybody_has_parted(begin: Ca
     assert (evidence.quiet, evidence.committed, evidence.residue.live_sinks) == (True, [], 0)
     (order,) = run.coordinator.received(f.Submit)
     assert (order.job, order.attempt, order.checkpoint, order.initial, order.recall) == (1, 1, 1, (), False)
-    assert len(run.entries(e.Closing)) == 1
+    assert len(run.entries(o.Closing)) == 1
     assert all(puppet.signals == [signal.SIGSTOP] for puppet in run.launcher.puppets), "all stand still at the end"
     assert run.launcher.puppets[0].name == "coordinator"
     assert len(run.launcher.puppets) == 9
@@ -154,7 +154,7 @@ def test_a_job_that_stands_still_is_cut_off_and_its_rest_is_expected(
     assert 100_000 <= now() - began < 5_000_000
     evidence = run.orchestrator.evidence()
     assert (evidence.quiet, evidence.cut_short, evidence.lasting) == (False, False, [])
-    assert len(run.entries(e.Closing)) == 1
+    assert len(run.entries(o.Closing)) == 1
     assert {puppet.signals[-1] for puppet in run.launcher.puppets} == {signal.SIGSTOP}
 
 
@@ -238,8 +238,8 @@ def test_a_transaction_that_is_to_expire_is_given_up_once_while_whoever_commits_
         yield from run.finishes()
 
     run.run(script)
-    assert [(one.fault, one.name) for one in run.entries(e.Expired)] == [(0, "a")]
-    assert [(one.fault, one.attempt) for one in run.entries(e.FaultFired)] == [(0, 1)]
+    assert [(one.fault, one.name) for one in run.entries(o.Expired)] == [(0, "a")]
+    assert [(one.fault, one.attempt) for one in run.entries(o.FaultFired)] == [(0, 1)]
     assert there == ["b"]
 
 
@@ -376,7 +376,7 @@ def test_a_node_that_dies_takes_all_its_tasks_along_and_one_comes_for_them(begin
     run.run(script)
     assert run.deaths == [("node-1", 0, "its node was lost", 0)]
     assert run.orchestrator.evidence().residue.live_sinks == 0
-    (fired,) = run.entries(e.FaultFired)
+    (fired,) = run.entries(o.FaultFired)
     assert (fired.attempt, fired.detail) == (1, "node 1 is killed with node-1")
 
 
@@ -392,4 +392,4 @@ def test_a_foreign_connection_is_counted_and_changes_nothing(begin: Callable[...
     run.run(script)
     evidence = run.orchestrator.evidence()
     assert (evidence.foreign, evidence.quiet, evidence.unapplied) == (5, True, [])
-    assert run.entries(e.FaultFired) == []
+    assert run.entries(o.FaultFired) == []

@@ -8,6 +8,7 @@ import pytest
 
 from cutproof.harness.reference_engine.subjects.recorder import Recorder
 from cutproof.properties.model import history as h
+from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import transactions as t
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from unit.snapshots import snapshot
@@ -31,7 +32,7 @@ class Watched:
 
     def transact(self, *requests: t.AnyRequest, applied: int = 0, outcome: t.Outcome | None = None) -> None:
         for request in requests:
-            self.recorder.transacted(request, outcome or t.Done(), applied)
+            self.recorder.saw(o.Transacted.of(request, outcome or t.Done(), applied))
 
     @property
     def transaction(self) -> h.Transaction:
@@ -55,7 +56,7 @@ def test_a_task_has_its_own_program_order(watched: Watched) -> None:
     log = watched.task()
     log.reads.append((0, 7))
     log.applies.append((0, 512))
-    log.marked(CheckpointId(3), received=[1], sent=[4])
+    watched.recorder.saw(o.Marked(log.run, CheckpointId(3), (1,), (4,)))
     log.applies.append((0, 513))
     (run,) = watched.history.runs
     assert (run.task, run.operator, run.attempt, run.inputs, run.outputs) == ("a-0", "a", 2, ["s-0>a-0"], ["a-0>b-0"])
@@ -69,14 +70,14 @@ def test_events_are_counted_over_all_tasks(watched: Watched) -> None:
     first, second = watched.task(), watched.task()
     first.reads.append((0, 0))
     second.applies.append((0, 0))
-    second.marked(CheckpointId(1), [], [])
+    watched.recorder.saw(o.Marked(second.run, CheckpointId(1), (), ()))
     assert watched.history.runs[1].marks[0].events == 2
 
 
 def test_what_an_attempt_loaded_and_how_much_it_had_done_by_then(watched: Watched) -> None:
     log = watched.task()
     log.applies.append((0, 1))
-    log.restored(CheckpointId(3), '{"turn":1}')
+    watched.recorder.saw(o.StateRestored(log.run, CheckpointId(3), '{"turn":1}'))
     loaded = watched.history.runs[0].loaded
     assert loaded is not None
     assert (loaded.checkpoint, loaded.applies_before, loaded.state) == (3, 1, '{"turn":1}')
@@ -84,9 +85,9 @@ def test_what_an_attempt_loaded_and_how_much_it_had_done_by_then(watched: Watche
 
 def test_how_an_attempt_ended(watched: Watched) -> None:
     log = watched.task()
-    log.input_ended()
+    watched.recorder.saw(o.InputEnded(log.run))
     assert (watched.history.runs[0].end_of_data, watched.history.runs[0].how) == (True, "alive")
-    log.ended("killed")
+    watched.recorder.saw(o.RunEnded(log.run, "killed"))
     (run,) = watched.history.runs
     assert run.how == "killed"
     assert run.ended is not None
@@ -125,26 +126,26 @@ def test_a_channels_log_is_the_networks_own(watched: Watched) -> None:
     ],
 )
 def test_notes_become_entries(watched: Watched, note: tuple[Any, ...], entry: h.AnyJournalEntry) -> None:
-    watched.recorder.note(*note)
+    watched.recorder.saw(o.Noted(*note))
     assert watched.history.journal == [entry]
 
 
 def test_what_is_no_entry_is_left_to_the_timeline(watched: Watched) -> None:
-    watched.recorder.note("checkpoint-acknowledged", 4, 2, 1, "")
+    watched.recorder.saw(o.Noted("checkpoint-acknowledged", 4, 2, 1, ""))
     assert watched.history.journal == []
 
 
 def test_the_rest_of_the_journal(watched: Watched) -> None:
     recorder = watched.recorder
-    recorder.task_failed(TaskId("a-0"), AttemptId(2), "it was killed", 0)
-    recorder.coordinator(False, 1)
-    recorder.coordinator(True, None)
-    recorder.command_issued(5, "stop-with-savepoint", True)
-    recorder.command_returned(5, CheckpointId(4), "")
-    recorder.deleted(CheckpointId(3), [Handle("h")])
-    recorder.deleted(None, [Handle("h")])
-    recorder.job_ended(1, "drained", CheckpointId(4), "")
-    recorder.fault_fired(1, "running", "a write failed", 2)
+    recorder.saw(o.TaskFailed(TaskId("a-0"), AttemptId(2), "it was killed", 0))
+    recorder.saw(o.CoordinatorChanged(False, 1))
+    recorder.saw(o.CoordinatorChanged(True, None))
+    recorder.saw(o.CommandIssued(5, "stop-with-savepoint", True))
+    recorder.saw(o.CommandReturned(5, CheckpointId(4), ""))
+    recorder.saw(o.SnapshotsDeleted(CheckpointId(3), (Handle("h"),)))
+    recorder.saw(o.SnapshotsDeleted(None, (Handle("h"),)))
+    recorder.saw(o.JobEnded(1, "drained", CheckpointId(4), ""))
+    recorder.saw(o.FaultFired(1, "running", "a write failed", 2))
     assert [(type(entry), without_order(entry)) for entry in watched.history.journal] == [
         (h.TaskFailed, {"task": "a-0", "attempt": 2, "reason": "it was killed", "fault": 0}),
         (h.CoordinatorDown, {"fault": 1}),
@@ -171,9 +172,9 @@ def test_the_rest_of_the_journal(watched: Watched) -> None:
 
 
 def test_a_fault_has_healed_no_sooner_than_it_fired(watched: Watched) -> None:
-    watched.recorder.fault_fired(0, "running", "", None)
+    watched.recorder.saw(o.FaultFired(0, "running", "", None))
     fired = watched.history.healed
-    watched.recorder.fault_healed(0)
+    watched.recorder.saw(o.FaultHealed(0))
     assert fired is not None
     assert watched.history.healed is not None
     assert watched.history.healed > fired
@@ -192,13 +193,13 @@ def planned() -> tuple[Recorder, h.History]:
 def test_nothing_has_healed_while_one_of_two_faults_lasts(planned: tuple[Recorder, h.History]) -> None:
     recorder, history = planned
     for fault in (STALL, PAUSE):
-        recorder.fault_fired(fault, "running", "", None)
+        recorder.saw(o.FaultFired(fault, "running", "", None))
     assert (history.healed, history.lasting) == (None, [PAUSE, STALL])
-    recorder.fault_healed(STALL)
+    recorder.saw(o.FaultHealed(STALL))
     assert (history.healed, history.lasting) == (None, [PAUSE])
-    recorder.fault_fired(KILL, "running", "", None)
+    recorder.saw(o.FaultFired(KILL, "running", "", None))
     assert history.healed is None, "a kill undoes itself, and nothing else"
-    recorder.fault_healed(PAUSE)
+    recorder.saw(o.FaultHealed(PAUSE))
     assert (history.healed, history.lasting) == (recorder.order() - 1, [])
 
 
@@ -207,14 +208,14 @@ def test_a_fault_that_is_felt_only_when_it_has_healed_does_not_last(
     planned: tuple[Recorder, h.History], fault: int
 ) -> None:
     recorder, history = planned
-    recorder.fault_healed(fault)
-    recorder.fault_fired(fault, "running", "", None)
+    recorder.saw(o.FaultHealed(fault))
+    recorder.saw(o.FaultFired(fault, "running", "", None))
     assert (history.healed, history.lasting) == (history.journal[-1].order - 1, [])
 
 
 def test_a_fault_that_nobody_has_felt_may_last_all_the_same(planned: tuple[Recorder, h.History]) -> None:
     recorder, history = planned
-    recorder.fault_fired(KILL, "running", "", None)
+    recorder.saw(o.FaultFired(KILL, "running", "", None))
     recorder.fault_lasts(STALL)
     assert (history.healed, history.lasting) == (None, [STALL])
 
@@ -223,8 +224,8 @@ def test_a_fault_that_nobody_has_felt_may_last_all_the_same(planned: tuple[Recor
 
 
 def test_stored_and_completed(watched: Watched) -> None:
-    watched.recorder.snapshot_stored(CheckpointId(3), TaskId("a-0"), AttemptId(2), Handle("h"), "{}")
-    watched.recorder.checkpoint_completed(snapshot(3, attempt=2, savepoint=True, handles={"a-0": "h"}))
+    watched.recorder.saw(o.SnapshotStored(CheckpointId(3), TaskId("a-0"), AttemptId(2), Handle("h"), "{}"))
+    watched.recorder.saw(o.CheckpointCompleted(snapshot(3, attempt=2, savepoint=True, handles={"a-0": "h"})))
     assert watched.history.stored == [
         h.Stored(checkpoint=3, task="a-0", attempt=2, order=1, at_us=50, handle="h", state="{}")
     ]
@@ -234,8 +235,8 @@ def test_stored_and_completed(watched: Watched) -> None:
 
 
 def test_a_log_whose_writer_died_before_it_reported_it_is_cleared_all_the_same(watched: Watched) -> None:
-    watched.recorder.log_opened("log/a-0/0", TaskId("a-0"), AttemptId(2))
-    watched.recorder.logs_cleared(["log/a-0/1", "log/a-0/0"])
+    watched.recorder.saw(o.LogOpened("log/a-0/0", TaskId("a-0"), AttemptId(2)))
+    watched.recorder.saw(o.LogsCleared(["log/a-0/1", "log/a-0/0"]))
     (log,) = watched.history.logs
     assert log.name == "log/a-0/0"
     assert log.cleared is not None
@@ -246,8 +247,8 @@ def test_a_transactions_account(watched: Watched) -> None:
     watched.transact(t.Begin(**BY, name="t"))
     watched.transact(t.Write(**BY, name="t", rows=(ROW, ROW)), applied=5)
     watched.transact(t.PreCommit(**BY, name="t", checkpoint=CheckpointId(3)))
-    watched.recorder.commit_requested("t")
-    watched.recorder.commit_requested("t")
+    watched.recorder.saw(o.CommitRequested("t"))
+    watched.recorder.saw(o.CommitRequested("t"))
     watched.transact(t.Commit(**BY, name="t"))
     watched.transact(t.AbortTransaction(**BY, name="t"))
     assert watched.transaction == h.Transaction(
@@ -277,7 +278,7 @@ def test_an_aborted_transaction_stays_aborted(watched: Watched) -> None:
 def test_what_the_store_did_not_do_is_not_recorded(watched: Watched) -> None:
     watched.transact(t.Begin(**BY, name="t"), t.Append(**BY, row=ROW), outcome=t.Denied(reason="fenced"))
     watched.transact(t.Write(**BY, name="never begun", rows=(ROW,)))
-    watched.recorder.commit_requested("never begun")
+    watched.recorder.saw(o.CommitRequested("never begun"))
     assert (watched.history.transactions, watched.history.written) == ([], [])
 
 
@@ -293,7 +294,7 @@ def test_a_row_that_is_visible_at_once(watched: Watched, request_: t.AnyRequest)
 
 
 def test_a_reader_that_looked(watched: Watched) -> None:
-    watched.recorder.looked(began=watched.recorder.order(), rows=6)
+    watched.recorder.saw(o.Looked(began=watched.recorder.order(), rows=6))
     assert watched.history.reads == [h.Read(began=1, ended=2, rows=6)]
 
 
@@ -302,17 +303,17 @@ def test_a_reader_that_looked(watched: Watched) -> None:
 
 def everything(watched: Watched) -> None:
     recorder, log = watched.recorder, watched.task()
-    log.marked(CheckpointId(3), [], [])
-    log.restored(CheckpointId(3), "{}")
-    log.ended("killed")
-    recorder.note("checkpoint-acknowledged", 3, 2, 1, "")
-    recorder.coordinator(False, None)
-    recorder.coordinator(True, None)
-    recorder.snapshot_stored(CheckpointId(3), TaskId("a-0"), AttemptId(2), Handle("h"), "{}")
-    recorder.checkpoint_completed(snapshot(3, attempt=2))
+    watched.recorder.saw(o.Marked(log.run, CheckpointId(3), (), ()))
+    watched.recorder.saw(o.StateRestored(log.run, CheckpointId(3), "{}"))
+    watched.recorder.saw(o.RunEnded(log.run, "killed"))
+    recorder.saw(o.Noted("checkpoint-acknowledged", 3, 2, 1, ""))
+    recorder.saw(o.CoordinatorChanged(False, None))
+    recorder.saw(o.CoordinatorChanged(True, None))
+    recorder.saw(o.SnapshotStored(CheckpointId(3), TaskId("a-0"), AttemptId(2), Handle("h"), "{}"))
+    recorder.saw(o.CheckpointCompleted(snapshot(3, attempt=2)))
     watched.transact(t.Begin(**BY, name="t"), t.PreCommit(**BY, name="t", checkpoint=CheckpointId(3)))
-    recorder.fault_fired(0, "running", "a-0 is killed", 2)
-    recorder.job_ended(1, "finished", None, "")
+    recorder.saw(o.FaultFired(0, "running", "a-0 is killed", 2))
+    recorder.saw(o.JobEnded(1, "finished", None, ""))
 
 
 def test_a_timeline_is_kept_on_request() -> None:

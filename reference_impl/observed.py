@@ -1,28 +1,33 @@
-"""What a process writes into its journal, one type for each kind of happening.
+"""What a run shows, one type for each kind of event.
 
-Each entry carries a stamp of its process's clock, so that the journals of all
-processes can be put in one order that is consistent with causality.  `run` and
-`channel` number the runs and channels that this journal has begun, from 0.
+A world reports these events to its observer (`trace.Observer`).  In virtual time the observer
+records them in the history at once.  A process writes them into its journal, and the harness
+later records the events of all journals in one order.  Checkers read the history only.
+
+`run` and `channel` number the runs and channels that the observer has begun, from 0.  The fields
+keep their order, and the types their names: journals of saved runs have them.
 """
 
 from __future__ import annotations
 
+from typing import dataclass_transform
+
 import msgspec
 
-from ..core.vocabulary.events import CompletedSnapshot
-from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
-from ..core.vocabulary.transactions import AnyRequest
-from .entry import Entry as Entry
-from .log_entries import AnyLogEntry
-from .log_entries import ChannelContinued as ChannelContinued
-from .log_entries import LogOpened as LogOpened
-from .log_entries import LogsCleared as LogsCleared
-from .log_entries import LogTrimmed as LogTrimmed
+from .core.vocabulary.events import CompletedSnapshot
+from .core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
+from .core.vocabulary.transactions import AnyRequest, Done, NoAnswer, Outcome
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
+class Observed(msgspec.Struct, frozen=True, array_like=True, tag=True, gc=False):
+    """Base of the events."""
+
 
 # -- tasks and channels ----------------------------------------------------------------------------
 
 
-class TaskStarted(Entry):
+class TaskStarted(Observed):
     run: int
     task: TaskId
     operator: str
@@ -33,44 +38,44 @@ class TaskStarted(Entry):
     outputs: tuple[str, ...]
 
 
-class RecordRead(Entry):
+class RecordRead(Observed):
     run: int
     split: int
     offset: int
 
 
-class ReadUndone(Entry):
+class ReadUndone(Observed):
     """The last record that the source read does not count."""
 
     run: int
 
 
-class RecordApplied(Entry):
+class RecordApplied(Observed):
     run: int
     channel: int
     """by its number among the run's inputs"""
     origin: int
 
 
-class ApplyUndone(Entry):
+class ApplyUndone(Observed):
     run: int
 
 
-class Marked(Entry):
+class Marked(Observed):
     run: int
     checkpoint: CheckpointId
     received: tuple[int, ...]
     sent: tuple[int, ...]
 
 
-class TimeAdvanced(Entry):
+class TimeAdvanced(Observed):
     """Its watermark has advanced."""
 
     run: int
     time: int
 
 
-class Ticked(Entry, tag="TimeTold"):
+class Ticked(Observed, tag="TimeTold"):
     """The task received the processing time, or its end: a tick of its history.
 
     Journals of saved runs have it under its first name.
@@ -80,7 +85,7 @@ class Ticked(Entry, tag="TimeTold"):
     time: int
 
 
-class SplitsAssigned(Entry):
+class SplitsAssigned(Observed):
     """All splits that the enumerator has assigned to the source, with positions, as the message has it that reached the
     source."""
 
@@ -88,28 +93,28 @@ class SplitsAssigned(Entry):
     splits: dict[int, int]
 
 
-class StateRestored(Entry):
+class StateRestored(Observed):
     run: int
     checkpoint: CheckpointId
     state: str
 
 
-class InputEnded(Entry):
+class InputEnded(Observed):
     run: int
 
 
-class RunEnded(Entry):
+class RunEnded(Observed):
     run: int
     how: str
 
 
-class ChannelOpened(Entry):
+class ChannelOpened(Observed):
     channel: int
     name: str
     attempt: AttemptId
 
 
-class ChannelRefilled(Entry):
+class ChannelRefilled(Observed):
     """The receiver puts elements back that were in flight in the channel, whether or not the sender has opened it by
     then."""
 
@@ -118,14 +123,14 @@ class ChannelRefilled(Entry):
     attempt: AttemptId
 
 
-class RecordRecovered(Entry):
+class RecordRecovered(Observed):
     """A record that was in flight is put back."""
 
     channel: int
     origin: int
 
 
-class WatermarkRecovered(Entry):
+class WatermarkRecovered(Observed):
     """The same for a watermark, or for a mark of being idle."""
 
     channel: int
@@ -134,12 +139,12 @@ class WatermarkRecovered(Entry):
     """how many of the records that are put back come before it"""
 
 
-class RecordSent(Entry):
+class RecordSent(Observed):
     channel: int
     origin: int
 
 
-class WatermarkSent(Entry):
+class WatermarkSent(Observed):
     channel: int
     time: int | None
     """None: the channel is idle from there"""
@@ -147,7 +152,7 @@ class WatermarkSent(Entry):
     """how many records come before it"""
 
 
-class BarrierSent(Entry):
+class BarrierSent(Observed):
     channel: int
     checkpoint: int
     before: int
@@ -157,7 +162,7 @@ class BarrierSent(Entry):
 # -- the coordinator and the stores ------------------------------------------------------------------
 
 
-class Noted(Entry):
+class Noted(Observed):
     what: str
     checkpoint: int | None
     attempt: int | None
@@ -167,19 +172,19 @@ class Noted(Entry):
     """the tasks of a part that restarted"""
 
 
-class TaskFailed(Entry):
+class TaskFailed(Observed):
     task: TaskId
     attempt: AttemptId
     reason: str
     fault: int | None
 
 
-class CoordinatorChanged(Entry):
+class CoordinatorChanged(Observed):
     up: bool
     fault: int | None
 
 
-class SnapshotStored(Entry):
+class SnapshotStored(Observed):
     checkpoint: CheckpointId
     task: TaskId
     attempt: AttemptId
@@ -187,24 +192,32 @@ class SnapshotStored(Entry):
     state: str
 
 
-class CheckpointCompleting(Entry):
+class CheckpointCompleting(Observed):
     """The record of a checkpoint is about to be written; its writer may die before it reports that it has."""
 
     snapshot: CompletedSnapshot
-    """without the states of the tasks"""
+    """in a journal without the states of the tasks"""
+
+    @classmethod
+    def of(cls, snapshot: CompletedSnapshot) -> CheckpointCompleting:
+        return cls(msgspec.structs.replace(snapshot, states={}))
 
 
-class CheckpointCompleted(Entry):
+class CheckpointCompleted(Observed):
     snapshot: CompletedSnapshot
-    """without the states of the tasks"""
+    """in a journal without the states of the tasks"""
+
+    @classmethod
+    def of(cls, snapshot: CompletedSnapshot) -> CheckpointCompleted:
+        return cls(msgspec.structs.replace(snapshot, states={}))
 
 
-class SnapshotsDeleted(Entry):
+class SnapshotsDeleted(Observed):
     checkpoint: CheckpointId | None
     handles: tuple[Handle, ...]
 
 
-class CommandIssued(Entry):
+class CommandIssued(Observed):
     command: int
     kind: str
     drain: bool
@@ -212,29 +225,68 @@ class CommandIssued(Entry):
     inserted: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class CommandReturned(Entry):
+class CommandReturned(Observed):
     command: int
     checkpoint: CheckpointId | None
     error: str
 
 
-class JobEnded(Entry):
+class JobEnded(Observed):
     job: int
     status: str
     checkpoint: CheckpointId | None
     reason: str
 
 
+# -- the logs of persistent channels -----------------------------------------------------------------
+
+
+class LogOpened(Observed):
+    """From now on the log may exist, and is to be deleted some day.
+
+    The log of a channel: its first element is about to be appended.  Determinants: an attempt is about to take the
+    task's place.
+    """
+
+    name: str
+    task: TaskId
+    attempt: AttemptId
+
+
+class LogTrimmed(Observed):
+    name: str
+    before: int
+    """elements below this number were discarded"""
+
+
+class LogsCleared(Observed):
+    names: tuple[str, ...]
+
+
+class ChannelContinued(Observed):
+    """For an attempt that recovered locally: it sends again from a number on; every element below `expects` had
+    arrived.
+
+    What earlier attempts had sent beyond that was durable nowhere (UNA-4).
+    """
+
+    channel: int
+    whole: AttemptId
+    """the attempt of all tasks to which the channel belongs"""
+    first: int
+    expects: int
+
+
 # -- the external store ------------------------------------------------------------------------------
 
 
-class Transacting(Entry):
+class Transacting(Observed):
     """A request is about to be sent to the external store; its answer may be lost."""
 
     request: AnyRequest
 
 
-class Transacted(Entry):
+class Transacted(Observed):
     """What the external store did about a request; `unfinished` as in `transactions.Done`."""
 
     request: AnyRequest
@@ -243,43 +295,51 @@ class Transacted(Entry):
     reason: str
     unfinished: tuple[tuple[str, CheckpointId | None], ...]
     applied: int
+    """how many records its writer had applied when it sent the request"""
+
+    @classmethod
+    def of(cls, request: AnyRequest, outcome: Outcome, applied: int) -> Transacted:
+        if isinstance(outcome, Done):
+            return cls(request, "done", "", outcome.unfinished, applied)
+        answer = "no answer" if isinstance(outcome, NoAnswer) else "denied"
+        return cls(request, answer, getattr(outcome, "reason", ""), (), applied)
 
 
-class CommitRequested(Entry):
+class CommitRequested(Observed):
     name: str
 
 
-class Looked(Entry):
+class Looked(Observed):
     """A reader looked at the sink from the stamp `began` on, and saw this many rows."""
 
     began: int
     rows: int
 
 
-class Seen(Entry):
+class Seen(Observed):
     """A reader looked at the sink from the stamp `began` on, and saw these transactions."""
 
     began: int
     names: tuple[str, ...]
-    rows: int
+    rows: int = 0
     """how many rows belong to no transaction"""
 
 
 # -- faults, and what only the harness knows -----------------------------------------------------------
 
 
-class FaultFired(Entry):
+class FaultFired(Observed):
     fault: int
     phase: str
     detail: str
     attempt: int | None
 
 
-class FaultHealed(Entry):
+class FaultHealed(Observed):
     fault: int
 
 
-class Died(Entry):
+class Died(Observed):
     """A process has died; `fault` is the one that killed it, None when it died by itself."""
 
     process: str
@@ -288,7 +348,7 @@ class Died(Entry):
     fault: int | None
 
 
-class Stopped(Entry):
+class Stopped(Observed):
     """A fault makes a process stand still, until the fault heals."""
 
     process: str
@@ -296,56 +356,56 @@ class Stopped(Entry):
     fault: int
 
 
-class Breaks(Entry):
+class Breaks(Observed):
     """A fault breaks the connections of a channel, or of all ("*"), until it heals."""
 
     fault: int
     channel: str
 
 
-class Expired(Entry):
+class Expired(Observed):
     """A fault has had the external store give a sealed transaction up."""
 
     fault: int
     name: str
 
 
-class Outage(Entry):
+class Outage(Observed):
     """A fault stops the database, or has started it again."""
 
     fault: int
     began: bool
 
 
-class Closing(Entry):
+class Closing(Observed):
     """The harness ends the run: from now on the end of a process is no failure."""
 
 
-class Lagged(Entry):
+class Lagged(Observed):
     """A loop did something too late, by this many µs."""
 
     by_us: int
 
 
-class DefectReached(Entry):
+class DefectReached(Observed):
     """The planted wrong code itself ran."""
 
 
-class Timed(Entry):
-    """One event of the timeline."""
+class Timed(Observed):
+    """One event of the time line, which only a detailed observer wants."""
 
     what: str
     task: str
     attempt: int
-    peer: str
-    detail: str
-    channel: str
-    position: int
-    checkpoint: int | None
-    origin: int | None
+    peer: str = ""
+    detail: str = ""
+    channel: str = ""
+    position: int = -1
+    checkpoint: int | None = None
+    origin: int | None = None
 
 
-AnyEntry = (
+AnyObserved = (
     TaskStarted
     | RecordRead
     | ReadUndone
@@ -372,7 +432,10 @@ AnyEntry = (
     | CheckpointCompleting
     | CheckpointCompleted
     | SnapshotsDeleted
-    | AnyLogEntry
+    | LogOpened
+    | LogTrimmed
+    | LogsCleared
+    | ChannelContinued
     | CommandIssued
     | CommandReturned
     | JobEnded
