@@ -144,7 +144,7 @@ def test_the_death_of_a_zombie_is_no_failure(script: Script) -> None:
 
 def test_a_death_after_the_job_s_end_is_no_failure(script: Script) -> None:
     script.attempt(1, "a-0")
-    script.process("coordinator").saw(o.JobEnded(1, "finished", None, ""))
+    script.process("coordinator").saw(o.job_ended(1, "finished", None, None))
     script.dies("a-0")
 
     assert failures(script.history()) == []
