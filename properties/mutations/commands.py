@@ -100,7 +100,7 @@ def bring_incompatible_operator(case: Case) -> Mutation | None:
 
 
 def refuse_without_a_name(case: Case) -> Mutation | None:
-    """A job that is incompatible with its snapshot is refused, and neither the cause nor the reason names an operator."""
+    """A job that is incompatible with its snapshot is refused, and neither cause nor reason names an operator."""
     ended = middle([end for end in case.commands.ends if refused_by_name(case, end)])
     if ended is None or case.history.snapshots == "memory":  # a coordinator's death may lose it, which excuses the job
         return None

@@ -102,7 +102,7 @@ class Coordinator(Regional):
         self._took_over = False
         self._knows_all = True
         """every complete checkpoint is known; False if the record of one could not be read"""
-        self._closing = ("", "")
+        self._closing: tuple[str, AnyCause | None] = ("", None)
         self._handlers = Handlers(
             {
                 CoordinatorStarted: self._on_started,

@@ -17,9 +17,13 @@ BROKE = "its connection from map-0 broke: it was closed"
 REFUSED = "sink-0: the external store refused: it knows no transaction x"
 
 
-@pytest.fixture
-def script(tmp_path: Path) -> Script:
-    return Script(tmp_path)
+@pytest.fixture(params=["former sentences", "today's causes", "causes in other words"])
+def script(request: pytest.FixtureRequest, tmp_path: Path) -> Script:
+    """Failures with sentences alone, or with causes, of which misleading sentences decide nothing."""
+    made = Script(tmp_path)
+    made.today = request.param != "former sentences"
+    made.reworded = "no heartbeat" if request.param == "causes in other words" else ""
+    return made
 
 
 def how(history: h.History) -> dict[tuple[str, int], str]:
