@@ -381,8 +381,8 @@ def test_a_refusal_is_the_fault_s_that_had_the_transaction_given_up(script: Scri
     """Also in another process than the one that stood before the commit: it was killed meanwhile."""
     script.attempt(1, "sink-0")
     script.later()
-    script.harness.expired(CUT, "x-1", script.harness.order())
-    script.harness.expired(KILL, "x", script.harness.order())
+    script.harness.saw(o.Expired(CUT, "x-1"))
+    script.harness.saw(o.Expired(KILL, "x"))
     for attempt, name in ((2, "x"), (3, "x-1"), (4, "y")):
         script.attempt(attempt, "sink-0", incarnation=attempt)
         script.fails("sink-0", f"sink-0: the external store refused: it knows no transaction {name}", attempt=attempt)
