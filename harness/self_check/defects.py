@@ -25,7 +25,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...properties.model.verdict import Holds, Violated
+from ...properties.model.verdict import Violated
 from ...reports.model import Size
 from ..generate.strategies import Drawing, scenario_of
 from ..reference_engine.subjects.simulated import SimulatedSubject
@@ -36,11 +36,12 @@ from ..runtime.progress import Progress, Silent
 from ..scenario.files import as_written, read_scenario
 from ..scenario.model import Scenario
 from ..search.oracle import question_of
+from ..shrink.on_subject import for_smaller
 from ..shrink.repetition import Rate, repeat
 from ..shrink.shrink import shrink, size_of
 from ..subject.names import subject_called
 from ..subject.port import Subject, SubjectFailed, closing
-from ..subject.run import Result, run
+from ..subject.run import Result, holds_on, run, violates_like
 from .hunts import templates_for
 
 LINE = 240
@@ -276,7 +277,7 @@ def hunt(defect: Named, seed: int, scenarios: int, *, shrinks: bool = True) -> D
                 raise
             continue
         if catch is not None and holds:
-            hunter = Hunter(faulty, sound, catch) if shrinks else None
+            hunter = Hunter(for_smaller(faulty), sound, catch) if shrinks else None
             found = _caught(defect, catch, hunter, scenario, index + 1, time.monotonic() - began)
             return replace(found, refused=refused, refusal=refusal)
     return DefectRun(
@@ -313,15 +314,13 @@ class Catch(msgspec.Struct, frozen=True, kw_only=True):
             return None
         return cls(invariant=invariant, difference=verdict.difference, violated=frozenset(result.judgement.violated))
 
-    def again(self, result: Result) -> bool:
-        """Whether a run catches the defect in the same way."""
-        other = Catch.of(result, self.invariant)
-        return other is not None and other.difference == self.difference and other.violated <= self.violated
+    def again(self, faulty: Subject, scenario: Scenario) -> bool:
+        """Whether a run of the scenario on the defective engine catches the defect in the same way."""
+        return violates_like(faulty, scenario, self.invariant, self.difference, among=self.violated, reached=True)
 
     def holds_without(self, sound: Subject, scenario: Scenario) -> bool:
         """Whether the unmodified engine violates nothing, and exercises the invariant."""
-        judgement = run(sound, scenario).judgement
-        return not judgement.violated and isinstance(judgement.verdicts.get(self.invariant), Holds)
+        return holds_on(sound, scenario, self.invariant)
 
 
 class Hunter:
@@ -334,7 +333,7 @@ class Hunter:
 
     def __call__(self, scenario: Scenario) -> bool:
         try:
-            return self.catch.again(run(self._faulty, scenario)) and self.catch.holds_without(self._sound, scenario)
+            return self.catch.again(self._faulty, scenario) and self.catch.holds_without(self._sound, scenario)
         except CutproofError:
             raise
         except Exception:  # a smaller scenario that makes the subject raise an error does not catch the defect
