@@ -44,6 +44,8 @@ from ..subject.port import Subject, SubjectFailed, closing
 from ..subject.run import Result, holds_on, run, violates_like
 from .hunts import templates_for
 
+PATIENCE = 20
+"""how many more scenarios are drawn for one whose run comes to rest"""
 LINE = 240
 """the most characters of an unforeseen exception"""
 replace = msgspec.structs.replace
@@ -254,6 +256,9 @@ def reproduce(found: DefectRun, scenario: Scenario, faulty: Subject, sound: Subj
 def hunt(defect: Named, seed: int, scenarios: int, *, shrinks: bool = True) -> DefectRun:
     """Draw scenarios until one catches the defect, then shrink it.
 
+    If its run does not come to rest, though another invariant than progress is violated, up to `PATIENCE` more are
+    drawn for one that does: each smaller scenario would run as long.  If none does, the first is taken.
+
     A scenario that cannot be run is counted.  Raises SubjectFailed if none can be run.
     """
     faulty, sound = SimulatedSubject(defect.id), SimulatedSubject()
@@ -262,7 +267,11 @@ def hunt(defect: Named, seed: int, scenarios: int, *, shrinks: bool = True) -> D
     reached = False
     instead: set[str] = set()
     refused, refusal = 0, ""
+    found: tuple[Catch, Hunter, Scenario] | None = None
+    most = scenarios
     for index in range(scenarios):
+        if index == most:
+            break
         scenario = msgspec.structs.replace(draw(seed, index), defect=defect.id)
         try:
             result = run(faulty, scenario)
@@ -276,10 +285,16 @@ def hunt(defect: Named, seed: int, scenarios: int, *, shrinks: bool = True) -> D
             if refused == scenarios:
                 raise
             continue
-        if catch is not None and holds:
-            hunter = Hunter(for_smaller(faulty), sound, catch) if shrinks else None
-            found = _caught(defect, catch, hunter, scenario, index + 1, time.monotonic() - began)
-            return replace(found, refused=refused, refusal=refusal)
+        if catch is None or not holds:
+            continue
+        rests = result.history.quiet or defect.invariant == "progress"
+        if rests or found is None:
+            found = catch, Hunter(for_smaller(faulty), sound, catch), scenario
+            most = index + 1 if rests else min(scenarios, index + 1 + PATIENCE)
+    if found is not None:
+        catch, hunter, scenario = found
+        caught = _caught(defect, catch, hunter if shrinks else None, scenario, most, time.monotonic() - began)
+        return replace(caught, refused=refused, refusal=refusal)
     return DefectRun(
         id=defect.id,
         upstream=defect.upstream,
