@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from .machines import raised
+from ..core.vocabulary.causes import AnyCause, raised
 
 Answer = TypeVar("Answer")
 
@@ -13,7 +13,7 @@ Answer = TypeVar("Answer")
 class Fallible(Protocol):
     """A task's attempt that can fail."""
 
-    def fail(self, reason: str) -> None: ...
+    def fail(self, cause: AnyCause) -> None: ...
 
 
 def ask(attempt: Fallible, question: Callable[[], Answer]) -> Answer | None:

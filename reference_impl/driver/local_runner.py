@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from ..core.extensions.local_recovery import Determinant, Place, end_code, end_of, is_numbered
 from ..core.protocol.task import NO_CHECKPOINT, Task
+from ..core.vocabulary.causes import DeterminantsUnusable, ElementGone, PlaceForgotten
 from ..core.vocabulary.effects import (
     Append,
     Effect,
@@ -105,7 +106,7 @@ class LocalRunner(TaskRunner):
             try:
                 self._order.write()
             except OSError as error:
-                self.fail(f"its determinants could not be written: {error}")
+                self.fail(DeterminantsUnusable("written", str(error)))
                 return
             self._loop.after(self.world.settings.determinant_us, self._flushed, self._order, self._order.end)
 
@@ -117,7 +118,7 @@ class LocalRunner(TaskRunner):
             if not order.settle(end):
                 return
         except OSError as error:
-            self.fail(f"its determinants could not be flushed: {error}")
+            self.fail(DeterminantsUnusable("flushed", str(error)))
             return
         while self._held and self._held[0][0] <= order.durable and self.alive:
             self._held.popleft()[1]()
@@ -214,7 +215,7 @@ class LocalRunner(TaskRunner):
         try:
             return self._order.place(checkpoint)
         except PlaceUnknown as error:
-            self.fail(str(error))
+            self.fail(PlaceForgotten(str(error)))
             return None
 
     def _restored(self, effect: Restored) -> None:
@@ -291,7 +292,7 @@ class LocalRunner(TaskRunner):
         if inlet.next_number in inlet.received:
             return True
         if not inlet.is_expected(inlet.next_number):
-            self.fail(f"{inlet.name} has no element {inlet.next_number} any more")
+            self.fail(ElementGone(inlet.name, inlet.next_number))
         return False
 
     def _take_again(self, now: int, number: int, code: int) -> None:

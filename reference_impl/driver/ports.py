@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from ..core.vocabulary.causes import AnyCause
 from ..core.vocabulary.effects import Effect
 from ..core.vocabulary.events import CompletedSnapshot, Event, JobRecord
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
@@ -224,7 +225,7 @@ class Attempt(Actor, Protocol):
     def thaw(self) -> None:
         """The synchronous snapshot for which it stood still is written, or has failed."""
 
-    def fail(self, reason: str) -> None:
+    def fail(self, cause: AnyCause) -> None:
         """It has failed by itself."""
 
 
@@ -248,7 +249,7 @@ class Faults(Protocol):
     def fired(self, fault: int, detail: str, attempt: int | None) -> None:
         """It has changed something live."""
 
-    def kill(self, attempt: Any, reason: str, fault: int) -> bool:
+    def kill(self, attempt: Any, cause: AnyCause, fault: int) -> bool:
         """It kills a task's attempt; returns whether that was alive."""
 
     def expire(self, fault: int, name: str, attempt: int | None) -> bool:

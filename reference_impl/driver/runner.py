@@ -16,6 +16,7 @@ from .. import observed as o
 from ..core.operators.watermarks import END_OF_TIME
 from ..core.protocol.source import SourceTask, place_of
 from ..core.protocol.task import NO_CHECKPOINT, Task
+from ..core.vocabulary.causes import AnyCause, raised
 from ..core.vocabulary.effects import (
     Advanced,
     Append,
@@ -53,7 +54,6 @@ from ..core.vocabulary.state import text
 from ..trace import TaskLog
 from .asking import ask
 from .input_log import InputLog
-from .machines import raised
 from .ports import Faults, Inbound, Outbound, Reports, Site
 from .queues import NEVER, first_to_arrive, most_urgent
 from .sessions import Sessions
@@ -79,7 +79,7 @@ class TaskWorld(Site, Faults, Protocol):
     @property
     def control(self) -> Reports: ...
 
-    def task_failed(self, runner: TaskRunner, reason: str, fault: int | None) -> None:
+    def task_failed(self, runner: TaskRunner, cause: AnyCause, fault: int | None) -> None:
         """A task's attempt has failed by itself."""
 
 
@@ -255,8 +255,8 @@ class TaskRunner:
         if effects:
             self.perform(effects)
 
-    def fail(self, reason: str) -> None:
-        self.world.task_failed(self, reason, None)
+    def fail(self, cause: AnyCause) -> None:
+        self.world.task_failed(self, cause, None)
 
     def _reaches(self, point: str, side: str) -> bool:
         """A protocol point is reached; returns whether the task survives it."""
@@ -548,7 +548,7 @@ class TaskRunner:
         Fetch: lambda self, effect: self.world.spills.fetch(self, effect),
         SavePosition: lambda self, effect: self.world.stores.save_position(self, effect),
         Trim: lambda self, effect: self.world.stores.trim(effect),
-        Fail: lambda self, effect: self.fail(effect.reason),
+        Fail: lambda self, effect: self.fail(effect.cause),
         Advanced: lambda self, effect: self.world.observer.saw(o.TimeAdvanced(self.log.run, effect.time)),
         TimeEnded: lambda self, effect: self.world.observer.saw(o.Ticked(self.log.run, END_OF_TIME)),
         Load: lambda self, effect: self.world.stores.load(self, effect.handle),

@@ -12,6 +12,7 @@ import msgspec
 
 from .. import observed as o
 from ..core.extensions.in_flight import pack
+from ..core.vocabulary.causes import Killed, LogUnusable
 from ..core.vocabulary.effects import Append, ClearLogs, Fetch, Sync, TrimLog
 from ..core.vocabulary.errors import CorruptSnapshot, EngineError
 from ..core.vocabulary.events import Fetched, LoadFailed, Synced
@@ -60,7 +61,7 @@ class Spills:
         try:
             self.store.append(effect.log, effect.number, effect.element)
         except OSError as error:
-            runner.fail(f"a log could not be made: {error}")
+            runner.fail(LogUnusable("made", str(error)))
             return
         pen.unflushed[effect.log] = None
         if self._by_itself:
@@ -85,7 +86,7 @@ class Spills:
         try:
             marks = [(log, self.store.begin(log)) for log in pen.unflushed]
         except OSError as error:
-            runner.fail(f"a log could not be written: {error}")
+            runner.fail(LogUnusable("written", str(error)))
             return
         pen.unflushed = {}
         self.world.loop.after(self._flush_us, self._flushed, runner, (pen, marks, asked))
@@ -103,7 +104,7 @@ class Spills:
             for log, mark in marks:
                 self.store.finish(log, mark)
         except OSError as error:
-            runner.fail(f"a log could not be flushed: {error}")
+            runner.fail(LogUnusable("flushed", str(error)))
             return
         pen.flushing = False
         for serial in asked:
@@ -120,7 +121,7 @@ class Spills:
         for log, mark in marks:
             self.store.tear(log, mark)
         self.world.fired(fault, f"half of what {runner.name} flushes is written", runner.attempt)
-        self.world.kill(runner, "it died while it flushed its logs", fault)
+        self.world.kill(runner, Killed("it died while it flushed its logs"), fault)
         return True
 
     def forget(self, runner: Attempt) -> None:

@@ -8,6 +8,7 @@ from typing import Protocol
 import msgspec
 
 from .. import observed as o
+from ..core.vocabulary.causes import Killed, SplitTaken
 from ..core.vocabulary.effects import Persist, SavePosition, Ship, Trim
 from ..core.vocabulary.errors import CorruptSnapshot, EngineError
 from ..core.vocabulary.events import LoadFailed, PersistFailed, PositionsLoaded, SnapshotLoaded
@@ -85,7 +86,7 @@ class Stores:
             self.writing.remove(write)
             self.files.tear(effect.handle, state)
             self.world.fired(write.torn_by, f"half of {effect.handle} is written", runner.attempt)
-            self.world.kill(runner, "it died while it wrote a snapshot", write.torn_by)
+            self.world.kill(runner, Killed("it died while it wrote a snapshot"), write.torn_by)
             return
         try:
             write.draft = self.files.begin(effect.handle, state)
@@ -190,7 +191,7 @@ class Stores:
             runner.perform(effect.then)
         else:
             runner.log.reads.pop()
-            runner.fail("a newer attempt reads its split")
+            runner.fail(SplitTaken())
 
     def trim(self, effect: Trim) -> None:
         self.jobs.trim(effect.split, effect.offset)

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from .. import observed as o
 from ..core.decisions.parts import Parts
+from ..core.vocabulary.causes import FilesUnusable
 from ..core.vocabulary.effects import Effect
 from ..core.vocabulary.errors import CorruptSnapshot
 from ..core.vocabulary.events import Event
@@ -43,8 +44,8 @@ class LocalWorld(TaskWorld, Protocol):
     def machines(self) -> Machines: ...
 
 
-def unusable(error: Exception) -> str:
-    return f"its logs or its determinants cannot be used: {error}"
+def unusable(error: Exception) -> FilesUnusable:
+    return FilesUnusable(str(error))
 
 
 def take_place(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import observed as o
+from ..core.vocabulary.causes import AnyCause
 from ..core.vocabulary.events import CompletedSnapshot
 from ..core.vocabulary.ids import AttemptId, TaskId
 from ..core.vocabulary.transactions import AnyRequest, Outcome
@@ -171,7 +172,7 @@ class ProcessWorld(ABC):
         may."""
         return self.supervision.expire(fault, name, attempt)
 
-    def kill(self, attempt: Attempt, reason: str, fault: int) -> bool:
+    def kill(self, attempt: Attempt, cause: AnyCause, fault: int) -> bool:
         """A fault kills the whole process; the harness reports whose attempts died with it."""
         self.supervision.die()
 
