@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core.extensions.committing import CommittingTask, GlobalCommitter
-from ..core.lifecycle.stages import PartialFailover, Restarting, Terminating, Working
 from ..core.protocol.sink import TransactionalSink
+from ..core.vocabulary.stages import PartialFailover, Restarting, Terminating, Working
 
 if TYPE_CHECKING:
     from .world import World
@@ -27,7 +27,7 @@ def phase_of(world: World) -> str:
         return "recovering"
     if not isinstance(machine.stage, _UP):
         return "deploying" if world.attempts <= 1 and world.job_number == 1 else "recovering"
-    if isinstance(machine.stage, Terminating) or machine.is_ending:
+    if isinstance(machine.stage, Terminating) or machine.checkpoints.is_ending:
         return "finishing"
     if any(any(runner.blocked) for runner in world.live()):
         return "aligning"
