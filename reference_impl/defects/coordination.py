@@ -138,8 +138,8 @@ class StartsAgain(CheckpointIds):
 class StopsTheNext(Fencing):
     """M02: an order to stop names only the task: one of an earlier job stops the task of the next job."""
 
-    def addressed(self, message: ToTask, job: int, newest: AttemptId) -> AttemptId | None:
-        if isinstance(message, Cancel) and message.job < job and newest:
+    def addressed(self, message: ToTask, job: int, newest: AttemptId | None) -> AttemptId | None:
+        if isinstance(message, Cancel) and message.job < job and newest is not None:
             self.reached = True
             return newest
         return super().addressed(message, job, newest)

@@ -72,9 +72,9 @@ class Completion(Part):
     def completes(
         self, checkpoint: CheckpointId, acknowledged: Mapping[CheckpointId, bool]
     ) -> tuple[CheckpointId, ...]:
-        """The checkpoints to complete after an acknowledgement of one, in order.  `acknowledged` says of each pending
-        checkpoint whether all tasks have acknowledged it."""
-        return (checkpoint,) if acknowledged.get(checkpoint) else ()
+        """The checkpoints to complete now that all tasks have acknowledged one, in order.  `acknowledged` says of each
+        pending checkpoint whether all have acknowledged it."""
+        return (checkpoint,) if checkpoint in acknowledged else ()
 
     def still_pending(self, pending: Sequence[CheckpointId], complete: CheckpointId) -> tuple[CheckpointId, ...]:
         """The checkpoints that go on taking acknowledgements once one is complete: all others."""

@@ -15,10 +15,8 @@ from ..decisions.parts import Parts
 from ..extensions.enumerator import SplitAssignment
 from ..job.config import Config
 from ..job.topology import JobGraph
-from ..protocol.attempts import Attempts
-from ..protocol.checkpoints import Checkpoints
-from ..protocol.retained import RetainedSnapshots
-from ..protocol.task_ends import TaskEnds
+from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
+from ..protocol.task_lives import Attempts, TaskEnds
 from ..vocabulary.effects import Effect, EndJob, ListSnapshots, Note, Return, SendToTask, SetTimer, Sweep
 from ..vocabulary.errors import expect
 from ..vocabulary.events import (
@@ -113,8 +111,13 @@ class Execution:
 
     @property
     def stage(self) -> Stage:
-        part = self._regional.stage if self._regional is not None else None
+        part = self._part
         return part if part is not None else self._stage
+
+    @property
+    def _part(self) -> PartialFailover | None:
+        """The partial failover that is under way."""
+        return self._regional.stage if self._regional is not None else None
 
     def _enter(self, stage: Stage) -> None:
         """All tasks are in this stage."""
@@ -124,12 +127,12 @@ class Execution:
 
     @property
     def is_running(self) -> bool:
-        return isinstance(self.stage, Working)
+        return isinstance(self._stage, Working) and self._part is None
 
     @property
     def is_working(self) -> bool:
         """All tasks run, or all but those of a partial failover."""
-        return isinstance(self.stage, Working | PartialFailover)
+        return isinstance(self._stage, Working) or self._part is not None
 
     # -- taking over ---------------------------------------------------------------
 
@@ -220,7 +223,7 @@ class Execution:
         """Delete the logs of persistent channels that no snapshot refers to and no current attempt uses."""
         logs, channels_of = self._parts.naming.logs, self._attempts.channels_of
         living = (logs(self._job, task, channels_of(task)) for task in self._tasks)
-        return self._snapshots.clear_logs(self._checkpoints.being_stored, self._checkpoints.logs, living)
+        return self._checkpoints.clear_logs(living)
 
     def on_running(self, message: Running) -> list[Effect]:
         """A task is restored and runs.  Once all do, the job works."""
@@ -433,7 +436,7 @@ class Execution:
             *self._checkpoints.abandon(f"the job is {status}"),
             *self._checkpoints.settle(),
             *sweep,
-            *(self._snapshots.clear_logs(self._checkpoints.being_stored, (), ()) if self._knows_all else ()),
+            *(self._checkpoints.clear_logs(()) if self._knows_all else ()),
             *(Return(command, error=f"the job is {status}") for command in unanswered),
             EndJob(status, newest.checkpoint if newest else None, closure.reason),
         ]

@@ -17,7 +17,7 @@ finished in it, once all its senders do (FIN-8).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -25,15 +25,94 @@ from ..decisions.enumerating import Cut
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
-from ..vocabulary.effects import Discard, Effect, Note, Store
+from ..vocabulary.effects import ClearLogs, Discard, Effect, Note, Store
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Abort, Ack, Trigger
 from ..vocabulary.stages import JobEnd, word
 from ..vocabulary.state import TaskState
-from .attempts import Attempts
-from .retained import RetainedSnapshots
-from .task_ends import TaskEnds
+from .task_lives import Attempts, TaskEnds
+
+
+class RetainedSnapshots:
+    """The complete snapshots of a job, oldest first: kept until newer ones subsume them, and restored from (ABS-6).
+
+    A record that is being stored is not complete yet.  But it may become so, and what it refers to must not be deleted.
+    So some methods are told of the records `being_stored`.
+    """
+
+    def __init__(self, config: Config, parts: Parts) -> None:
+        self._config = config
+        self._parts = parts
+        self.all: tuple[CompletedSnapshot, ...] = ()
+        self._last_states: dict[Handle, None] = {}
+        """handles of finished tasks: later snapshots refer to them, though the tasks took no part in those"""
+
+    def take_over(self, listed: Sequence[CompletedSnapshot]) -> None:
+        self.all = tuple(sorted(listed, key=lambda snapshot: snapshot.checkpoint))
+        finished_tasks = [one.handles[task] for one in listed for task in one.finished if task in one.handles]
+        self._last_states.update(dict.fromkeys(finished_tasks))
+
+    def add(self, snapshot: CompletedSnapshot) -> list[CompletedSnapshot]:
+        """A snapshot is complete.  Those that it subsumes are not retained any more, and returned."""
+        retained = sorted((*self.all, snapshot), key=lambda one: one.checkpoint)
+        subsumed = self._parts.cleanup.subsumed(retained, self._config.retained_checkpoints)
+        for one in subsumed:
+            retained.remove(one)
+        self.all = tuple(retained)
+        return subsumed
+
+    def newest(self) -> CompletedSnapshot | None:
+        """The snapshot that a new attempt restores."""
+        return self._parts.restore_choice.choose(self.all)
+
+    def last_states(self, tasks: Iterable[TaskId]) -> tuple[dict[TaskId, Handle], Mapping[TaskId, TaskState]]:
+        """The last states of finished tasks, to which the next record refers: their handles, and the states that are
+        in the coordinator's memory."""
+        if not self.all:
+            return {}, {}
+        latest = self.all[-1]
+        handles = {task: latest.handles[task] for task in tasks if task in latest.handles}
+        self._last_states.update(dict.fromkeys(handles.values()))
+        return handles, {task: latest.states[task] for task in tasks if task in latest.states}
+
+    # -- what must not be deleted ----------------------------------------------------
+
+    @property
+    def handles(self) -> tuple[Handle, ...]:
+        return tuple(handle for snapshot in self.all for handle in snapshot.handles.values())
+
+    def holds(self, handle: Handle) -> bool:
+        return any(handle in snapshot.handles.values() for snapshot in self.all)
+
+    def unneeded(
+        self, handles: Iterable[Handle], being_stored: Sequence[CompletedSnapshot]
+    ) -> tuple[tuple[Handle, ...], tuple[Handle, ...]]:
+        """These handles in two: those that may be discarded, and last states of finished tasks to which a record still
+        refers.  The latter stay until none does, the snapshot in which the task itself took part included (it may be a
+        savepoint)."""
+        if not self._last_states:
+            return tuple(handles), ()
+        records = (*self.all, *being_stored)
+        needed = {handle for record in records for handle in record.handles.values() if handle in self._last_states}
+        asked = tuple(handles)
+        return tuple(one for one in asked if one not in needed), tuple(one for one in asked if one in needed)
+
+    def oldest(self, being_stored: Sequence[CompletedSnapshot]) -> CheckpointId | None:
+        """The oldest checkpoint that may be restored."""
+        return min((one.checkpoint for one in (*self.all, *being_stored)), default=None)
+
+    def logs_from(self, being_stored: Sequence[CompletedSnapshot]) -> CheckpointId | None:
+        """The oldest checkpoint whose in-flight data may be needed.  A savepoint is aligned and has none.  But a
+        locally recovered task goes on from the newest snapshot, savepoint or not, and takes its input since then
+        again."""
+        if not self._config.keeps_logs:
+            return None
+        own = [one.checkpoint for one in (*being_stored, *self.all) if not one.savepoint]
+        newest = self.all[-1].checkpoint if self.all else None
+        if self._config.recovers_from_logs and newest is not None:
+            own.append(newest)
+        return min(own, default=newest)
 
 
 class Pending(msgspec.Struct, kw_only=True):
@@ -62,7 +141,8 @@ class Pending(msgspec.Struct, kw_only=True):
 
     @property
     def is_acknowledged(self) -> bool:
-        return all(task in self.acknowledged for task in self.expected)
+        acknowledged = self.acknowledged
+        return len(acknowledged) >= len(self.expected) and all(task in acknowledged for task in self.expected)
 
     def acknowledge(self, ack: Ack) -> None:
         self.acknowledged[ack.task] = ack.handle
@@ -103,7 +183,7 @@ class Checkpoints:
         snapshots: RetainedSnapshots,
         cut: Callable[[], Cut],
     ) -> None:
-        """`cut` gives the states of the job's enumerators at present."""
+        """`cut` gives the states of the job's enumerators at present, if it has any."""
         self._job = job
         self._graph = graph
         self._config = config
@@ -139,11 +219,6 @@ class Checkpoints:
     @property
     def being_stored(self) -> tuple[CompletedSnapshot, ...]:
         return tuple(one.record for one in self.storing)
-
-    @property
-    def logs(self) -> list[str]:
-        """The logs to which acknowledgements of pending checkpoints refer."""
-        return [log for one in self.pending.values() for logs in one.logs.values() for log in logs]
 
     @property
     def commands(self) -> list[int]:
@@ -248,8 +323,8 @@ class Checkpoints:
         if pending is None:
             return self._reject(ack)
         pending.acknowledge(ack)
-        unwanted = self._parts.completion.unwanted(ack, savepoint=pending.savepoint, taken=True)
-        self._unsettled.update(dict.fromkeys(unwanted))
+        for handle in self._parts.completion.unwanted(ack, savepoint=pending.savepoint, taken=True):
+            self._unsettled[handle] = None
         return self._complete_what_is_ready(pending)
 
     def _awaiting(self, ack: Ack) -> Pending | None:
@@ -264,6 +339,8 @@ class Checkpoints:
         return pending if self._parts.completion.counts(ack, pending.acknowledged) else None
 
     def _complete_what_is_ready(self, pending: Pending) -> list[Effect]:
+        if not pending.is_acknowledged:
+            return []
         acknowledged = {checkpoint: one.is_acknowledged for checkpoint, one in self.pending.items()}
         ready = self._parts.completion.completes(pending.checkpoint, acknowledged)
         return [effect for checkpoint in ready for effect in self._complete(self.pending[checkpoint])]
@@ -288,7 +365,10 @@ class Checkpoints:
 
     def _record_of(self, pending: Pending) -> CompletedSnapshot:
         """The record: the acknowledged states, and the last states of tasks that had finished before."""
-        kept = self._parts.finishing.kept(self._graph, pending.finished)
+        enumerators = pending.enumerators
+        if enumerators:
+            enumerators = self._parts.enumerating.recorded(enumerators, self._cut())
+        kept = self._parts.finishing.kept(self._graph, pending.finished) if pending.finished else []
         last_handles, last_states = self._snapshots.last_states(kept)
         return CompletedSnapshot(
             checkpoint=pending.checkpoint,
@@ -302,7 +382,7 @@ class Checkpoints:
             logs=tuple(log for logs in pending.logs.values() for log in logs),
             parallelism=self._graph.parallelism,
             key_groups=self._graph.key_groups,
-            enumerators=self._parts.enumerating.recorded(pending.enumerators, self._cut()),
+            enumerators=enumerators,
         )
 
     def stored(self, checkpoint: CheckpointId) -> tuple[Pending, list[Effect]]:
@@ -380,3 +460,12 @@ class Checkpoints:
         unneeded, needed = self._snapshots.unneeded(handles, self.being_stored)
         self._unsettled.update(dict.fromkeys(needed))
         return unneeded
+
+    def clear_logs(self, living: Iterable[str]) -> list[Effect]:
+        """Delete the logs of persistent channels to which no snapshot refers, nor an acknowledged part of one, and that
+        are not of a living attempt (UNA-2)."""
+        if not self._config.keeps_logs:
+            return []
+        kept = [log for record in (*self._snapshots.all, *self.being_stored) for log in record.logs]
+        kept += [log for one in self.pending.values() for logs in one.logs.values() for log in logs]
+        return [ClearLogs(tuple(dict.fromkeys(kept)), tuple(living))]

@@ -14,6 +14,7 @@ are `lifecycle.execution`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ..decisions.checkpointing import Situation
 from ..decisions.parts import Parts
@@ -42,6 +43,8 @@ from ..vocabulary.events import (
 from ..vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..vocabulary.messages import (
     Ack,
+    Ask,
+    Assigned,
     Complete,
     Decline,
     Finished,
@@ -49,7 +52,6 @@ from ..vocabulary.messages import (
     Running,
     SplitMessage,
     Terminate,
-    ToCoordinator,
 )
 from ..vocabulary.stages import Closing, Closure, Ended, JobEnd, Listing, Stage, Status, Terminating
 from ..vocabulary.timeouts import (
@@ -65,10 +67,8 @@ from ..vocabulary.timeouts import (
     RetryTerminateTasks,
     SplitAppears,
 )
-from .attempts import Attempts
-from .checkpoints import Checkpoints, Pending
-from .retained import RetainedSnapshots
-from .task_ends import TaskEnds
+from .checkpoints import Checkpoints, Pending, RetainedSnapshots
+from .task_lives import Attempts, TaskEnds
 
 FIRST_ATTEMPT = AttemptId(1)
 FIRST_CHECKPOINT = CheckpointId(1)
@@ -103,6 +103,7 @@ class Coordinator:
         self.snapshots = RetainedSnapshots(config, parts)
         self.ends = TaskEnds(graph)
         self._splits = SplitAssignment(job, graph, config, parts)
+        self._has_splits = bool(self._splits)
         self._records = JobRecords(job)
         self.checkpoints = Checkpoints(
             job,
@@ -113,7 +114,7 @@ class Coordinator:
             attempts=self.attempts,
             ends=self.ends,
             snapshots=self.snapshots,
-            cut=self._splits.cut,
+            cut=self._splits.cut if self._has_splits else dict,
         )
         execution = self._execution = Execution(
             job,
@@ -143,6 +144,16 @@ class Coordinator:
                 Commanded: self._on_command,
             }
         )
+        self._reports = Handlers(
+            {
+                Running: self._on_running,
+                Decline: self._on_decline,
+                InputEnded: self._on_input_ended,
+                Finished: self._on_finished,
+                Ask: self._on_split_message,
+                Assigned: self._on_split_message,
+            }
+        )
         self._timeouts = Handlers(
             {
                 CheckpointInterval: self._on_tick,
@@ -167,7 +178,7 @@ class Coordinator:
     def step(self, event: Event) -> list[Effect]:
         """The effects of an event, in order."""
         effects: list[Effect] = self._handlers[type(event)](event)
-        return [*effects, *self._distribute_splits()] if self._splits else effects
+        return [*effects, *self._distribute_splits()] if self._has_splits else effects
 
     def _on_timer(self, event: TimerFired) -> list[Effect]:
         effects: list[Effect] = self._timeouts[type(event.timeout)](event.timeout)
@@ -224,7 +235,7 @@ class Coordinator:
         pending = self.checkpoints.pending.get(checkpoint)
         if pending is None or pending.attempt != self.attempts.newest:
             return []
-        if not self._splits:
+        if not self._has_splits:
             return self.checkpoints.trigger(pending)
         self._splits.put_off(checkpoint)
         return []
@@ -232,27 +243,18 @@ class Coordinator:
     # -- tasks report ------------------------------------------------------------------
 
     def _on_received(self, event: Received) -> list[Effect]:
-        message = event.message
-        if isinstance(message, Ack):
+        """A message; all but an acknowledgement must be of the task's present attempt (ABS-6)."""
+        message: Any = event.message
+        if type(message) is Ack:
             return self._on_ack(message)
-        if not isinstance(message, ToCoordinator) or message.job != self.job:
+        if message.job != self.job or message.attempt != self.attempts.of(message.task):
             return []
-        if message.attempt != self.attempts.of(message.task):
-            return []
-        if isinstance(message, Running):
-            return self._on_running(message)
-        if isinstance(message, Decline):
-            pending = self.checkpoints.pending.get(message.checkpoint)
-            return self._abort(pending, f"{message.task} declined: {message.reason}") if pending else []
-        if isinstance(message, InputEnded):
-            return self._on_input_ended(message.task)
-        if isinstance(message, SplitMessage):
-            self._splits.on_message(message)
-        return self._on_finished(message) if isinstance(message, Finished) else []
+        effects: list[Effect] = self._reports[type(message)](message)
+        return effects
 
     def _on_ack(self, message: Ack) -> list[Effect]:
         """A task's snapshot is durable.  With the last one the record is written."""
-        if isinstance(self.stage, Listing):
+        if not self.checkpoints.pending and isinstance(self.stage, Listing):
             return []  # it may belong to a complete snapshot; if not, the sweep deletes it
         effects = self.checkpoints.acknowledge(message)
         if self._config.memory and self.checkpoints.storing and self._records.first_snapshot():
@@ -261,9 +263,8 @@ class Coordinator:
         return effects
 
     def _on_running(self, message: Running) -> list[Effect]:
-        was_running = self._execution.is_running
         effects = self._execution.on_running(message)
-        return [*effects, *self._came_up()] if self._execution.is_running and not was_running else effects
+        return [*effects, *self._came_up()] if effects and self._execution.is_running else effects
 
     def _came_up(self) -> list[Effect]:
         """All tasks run now: take checkpoints, and carry out the commands that waited."""
@@ -291,9 +292,8 @@ class Coordinator:
 
     def _notify(self, pending: Pending) -> list[Effect]:
         """Notify the tasks, and let those finish whose whole work the checkpoint covers (FIN-1)."""
-        reminds = bool(self.ends.leaving)
-        ended = () if self.checkpoints.is_ending else pending.ended
-        going = self.ends.let_leave(ended, pending.checkpoint)
+        leaving = self.ends.leaving
+        going = [] if self.checkpoints.is_ending else self.ends.let_leave(pending.ended, pending.checkpoint)
         being_stored = self.checkpoints.being_stored
         news = Complete(
             job=self.job,
@@ -302,9 +302,11 @@ class Coordinator:
             oldest=self.snapshots.oldest(being_stored),
             logs_from=self.snapshots.logs_from(being_stored),
         )
-        gone = (*self.ends.leaving, *self.ends.finished)
-        stay = [self.attempts.message_to(task, news) for task in self.tasks if task not in gone]
-        return [*stay, *self._terminate_tasks(going), *(self._remind() if going and not reminds else ())]
+        gone = (*leaving, *going, *self.ends.finished)
+        notified: list[Effect] = [self.attempts.message_to(task, news) for task in self.tasks if task not in gone]
+        if not going:
+            return notified
+        return [*notified, *self._terminate_tasks(going), *(() if leaving else self._remind())]
 
     def _terminate_tasks(self, tasks: Sequence[TaskId]) -> list[Effect]:
         leaving, newest = self.ends.leaving, self.attempts.newest
@@ -321,6 +323,10 @@ class Coordinator:
         return self._parts.ending.reminders(RetryTerminateTasks(), self._config.retry_us)
 
     # -- a checkpoint is given up (ABS-4) ------------------------------------------------
+
+    def _on_decline(self, message: Decline) -> list[Effect]:
+        pending = self.checkpoints.pending.get(message.checkpoint)
+        return self._abort(pending, f"{message.task} declined: {message.reason}") if pending else []
 
     def _on_checkpoint_timeout(self, timeout: CheckpointTimeout) -> list[Effect]:
         pending = self.checkpoints.pending.get(timeout.checkpoint)
@@ -351,9 +357,9 @@ class Coordinator:
 
     # -- tasks finish (FIN-1, FIN-3, FIN-8) ----------------------------------------------
 
-    def _on_input_ended(self, task: TaskId) -> list[Effect]:
-        self._splits.end(task)
-        return self._finish_if_all_ended() if self.ends.input_ended(task) else []
+    def _on_input_ended(self, message: InputEnded) -> list[Effect]:
+        self._splits.end(message.task)
+        return self._finish_if_all_ended() if self.ends.input_ended(message.task) else []
 
     def _finish_if_all_ended(self) -> list[Effect]:
         return self._finish() if self.ends.all_input_has_ended and self._execution.is_running else []
@@ -410,6 +416,10 @@ class Coordinator:
             pending = self.checkpoints.pending.get(checkpoint)
             effects.extend(self.checkpoints.trigger(pending) if pending is not None else ())
         return effects
+
+    def _on_split_message(self, message: SplitMessage) -> list[Effect]:
+        self._splits.on_message(message)
+        return []
 
     def _on_split_appeared(self, timeout: SplitAppears) -> list[Effect]:
         self._splits.discover(timeout.split)

@@ -1,18 +1,70 @@
-"""How far the tasks of an attempt have come towards their end (FIN-1, FIN-3, FIN-8).
+"""The tasks as their coordinator knows them: the numbers of their attempts, and how far each has come to its end.
 
-A task runs until all its input has ended.  It may leave once a complete checkpoint covers all its work.  Then it
-commits, finishes, and says so.  It counts as finished when every task that sends to it does: the report of a
-sender may be late or lost, and a snapshot must not have a task as finished, and its sender as running.
+Each deployment of the dataflow has a number, and so has each deployment of a part of it.  By the numbers everybody
+recognises what is of the past (ABS-6).  They increase over jobs and coordinators.
+
+A task runs until all its input has ended.  It may leave once a complete checkpoint covers all its work (FIN-1).
+Then it commits, finishes, and says so (FIN-3).  It counts as finished when every task that sends to it does (FIN-8):
+the report of a sender may be late or lost, and a snapshot must not have a task as finished, and its sender as running.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from ..job.topology import JobGraph
-from ..vocabulary.ids import CheckpointId, TaskId
+from ..vocabulary.effects import SendToTask
+from ..vocabulary.ids import AttemptId, CheckpointId, TaskId
+from ..vocabulary.messages import ToTask
+
+
+class Attempts:
+    """The numbers of one job's tasks.  Tasks that a partial failover did not restart keep an older one."""
+
+    def __init__(self, latest: AttemptId, *, channels_stay: bool) -> None:
+        """`latest` is the number of the latest attempt so far.  `channels_stay`: a task that restarts alone gets the
+        channels that were there (UNA-4)."""
+        self.newest = latest
+        self._whole = latest
+        self._channels_stay = channels_stay
+        self._older: dict[TaskId, AttemptId] = {}
+
+    def take_over(self, latest: AttemptId) -> None:
+        """Another coordinator has counted so far."""
+        self.newest = latest
+
+    def begin(self, survivors: Iterable[TaskId] = ()) -> None:
+        """Give a new number to all tasks but the survivors."""
+        self._older = {task: self.of(task) for task in survivors}
+        self.newest = AttemptId(self.newest + 1)
+
+    def deployed_as_a_whole(self) -> AttemptId:
+        """All tasks are ordered to start, with new channels."""
+        self._whole = self.newest
+        return self._whole
+
+    @property
+    def whole(self) -> AttemptId:
+        """The newest attempt in which all tasks started."""
+        return self._whole
+
+    def of(self, task: TaskId) -> AttemptId:
+        return self._older.get(task, self.newest)
+
+    def within(self, attempt: AttemptId, task: TaskId) -> AttemptId:
+        """The number of a task that takes part in a checkpoint of the newest attempt, which is `attempt`."""
+        return self._older.get(task, attempt)
+
+    def channels_of(self, task: TaskId) -> AttemptId:
+        """The attempt to which a task's input channels belong."""
+        return self._whole if self._channels_stay else self.of(task)
+
+    def message_to(self, task: TaskId, message: ToTask) -> SendToTask:
+        """A message of the newest attempt, to a task that may have an older number."""
+        attempt = self._older.get(task)
+        return SendToTask(task, message if attempt is None else msgspec.structs.replace(message, attempt=attempt))
 
 
 class Running(msgspec.Struct, frozen=True):
