@@ -130,7 +130,7 @@ class NotAfterASavepoint(Triggering):
     """J29: the newest snapshot is a savepoint, which is taken for the end of this run."""
 
     def allowed(self, now: Situation) -> bool:
-        if now.newest is not None and now.newest.savepoint:
+        if now.latest is not None and now.latest.savepoint:
             self.reached = True
             return False
         return super().allowed(now)

@@ -37,7 +37,8 @@ class Situation(msgspec.Struct, frozen=True):
     """a stop, a drain or the final checkpoint is under way"""
     is_open: bool
     """no input has ended, or checkpoints go on after that (FIN-7)"""
-    newest: CompletedSnapshot | None
+    latest: CompletedSnapshot | None
+    """the latest complete snapshot"""
     finished: tuple[TaskId, ...]
 
 

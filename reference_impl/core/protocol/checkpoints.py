@@ -62,6 +62,10 @@ class RetainedSnapshots:
         self.all = tuple(retained)
         return subsumed
 
+    @property
+    def latest(self) -> CompletedSnapshot | None:
+        return self.all[-1] if self.all else None
+
     def newest(self) -> CompletedSnapshot | None:
         """The snapshot that a new attempt restores."""
         return self._parts.restore_choice.choose(self.all)
@@ -69,9 +73,9 @@ class RetainedSnapshots:
     def last_states(self, tasks: Iterable[TaskId]) -> tuple[dict[TaskId, Handle], Mapping[TaskId, TaskState]]:
         """The last states of finished tasks, to which the next record refers: their handles, and the states that are
         in the coordinator's memory."""
-        if not self.all:
+        latest = self.latest
+        if latest is None:
             return {}, {}
-        latest = self.all[-1]
         handles = {task: latest.handles[task] for task in tasks if task in latest.handles}
         self._last_states.update(dict.fromkeys(handles.values()))
         return handles, {task: latest.states[task] for task in tasks if task in latest.states}
@@ -109,7 +113,7 @@ class RetainedSnapshots:
         if not self._config.keeps_logs:
             return None
         own = [one.checkpoint for one in (*being_stored, *self.all) if not one.savepoint]
-        newest = self.all[-1].checkpoint if self.all else None
+        newest = self.latest.checkpoint if self.latest is not None else None
         if self._config.recovers_from_logs and newest is not None:
             own.append(newest)
         return min(own, default=newest)

@@ -202,7 +202,7 @@ class Coordinator:
             stage=self.stage,
             is_ending=self.checkpoints.is_ending,
             is_open=self._takes_checkpoints,
-            newest=self.snapshots.newest(),
+            latest=self.snapshots.latest,
             finished=self.ends.finished,
         )
 
