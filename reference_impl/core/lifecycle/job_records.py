@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
+from ..protocol.task_lives import Attempts
 from ..vocabulary.effects import Effect, SaveJob
 from ..vocabulary.events import CompletedSnapshot, JobRecord
 from ..vocabulary.ids import AttemptId, CheckpointId
@@ -50,14 +52,20 @@ Then = Deploy | DeployPart | Begin | Perform | Close
 class JobRecords:
     """The versions of one job's record, and what follows each of them."""
 
-    def __init__(self, job: int) -> None:
+    def __init__(self, job: int, attempts: Attempts, checkpoints: Checkpoints, snapshots: RetainedSnapshots) -> None:
         self._job = job
+        self._attempts = attempts
+        self._checkpoints = checkpoints
+        self._snapshots = snapshots
+        self.took_over = False
+        """another coordinator saved a record before"""
         self._version = 0
         self._then: dict[int, Then] = {}
         self.had_snapshot = False
         """some checkpoint completed (ABS-14)"""
 
     def take_over(self, record: JobRecord) -> None:
+        self.took_over = True
         self._version = record.version
         self.had_snapshot = record.had_snapshot
 
@@ -66,24 +74,16 @@ class JobRecords:
         is_first, self.had_snapshot = not self.had_snapshot, True
         return is_first
 
-    def save(
-        self,
-        then: Then,
-        *,
-        attempt: AttemptId,
-        next_checkpoint: CheckpointId,
-        has_snapshot: bool,
-        closure: Closure | None = None,
-    ) -> list[Effect]:
+    def save(self, then: Then, closure: Closure | None = None) -> list[Effect]:
         """Make the record durable, and go on only then."""
         self._version += 1
         self._then[self._version] = then
         record = JobRecord(
             job=self._job,
-            attempt=attempt,
-            next_checkpoint=next_checkpoint,
+            attempt=self._attempts.newest,
+            next_checkpoint=self._checkpoints.next_id,
             version=self._version,
-            had_snapshot=self.had_snapshot or has_snapshot,
+            had_snapshot=self.had_snapshot or bool(self._snapshots.all),
             closing=closure.status.value if closure is not None else "",
             reason=closure.reason if closure is not None else "",
         )

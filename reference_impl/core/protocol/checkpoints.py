@@ -45,10 +45,13 @@ class RetainedSnapshots:
         self._config = config
         self._parts = parts
         self.all: tuple[CompletedSnapshot, ...] = ()
+        self.knows_all = True
+        """False if the record of a complete checkpoint could not be read"""
         self._last_states: dict[Handle, None] = {}
         """handles of finished tasks: later snapshots refer to them, though the tasks took no part in those"""
 
-    def take_over(self, listed: Sequence[CompletedSnapshot]) -> None:
+    def take_over(self, listed: Sequence[CompletedSnapshot], *, knows_all: bool = True) -> None:
+        self.knows_all = knows_all
         self.all = tuple(sorted(listed, key=lambda snapshot: snapshot.checkpoint))
         finished_tasks = [one.handles[task] for one in listed for task in one.finished if task in one.handles]
         self._last_states.update(dict.fromkeys(finished_tasks))

@@ -23,7 +23,8 @@ from ..extensions.local_recovery import check as check_local
 from ..job.config import Config
 from ..job.topology import JobGraph
 from ..lifecycle.execution import Execution
-from ..lifecycle.job_records import Begin, JobRecords, Perform
+from ..lifecycle.job_ending import JobEnding
+from ..lifecycle.job_records import Begin, Close, Deploy, DeployPart, JobRecords, Perform
 from ..vocabulary.effects import Effect, Return, SetTimer
 from ..vocabulary.errors import Handlers
 from ..vocabulary.events import (
@@ -104,7 +105,6 @@ class Coordinator:
         self.ends = TaskEnds(graph)
         self._splits = SplitAssignment(job, graph, config, parts)
         self._has_splits = bool(self._splits)
-        self._records = JobRecords(job)
         self.checkpoints = Checkpoints(
             job,
             graph,
@@ -115,6 +115,18 @@ class Coordinator:
             ends=self.ends,
             snapshots=self.snapshots,
             cut=self._splits.cut if self._has_splits else dict,
+        )
+        records = self._records = JobRecords(job, self.attempts, self.checkpoints, self.snapshots)
+        ending = self._ending = JobEnding(
+            job,
+            graph,
+            config,
+            parts,
+            attempts=self.attempts,
+            checkpoints=self.checkpoints,
+            snapshots=self.snapshots,
+            ends=self.ends,
+            records=records,
         )
         execution = self._execution = Execution(
             job,
@@ -127,7 +139,8 @@ class Coordinator:
             snapshots=self.snapshots,
             ends=self.ends,
             splits=self._splits,
-            records=self._records,
+            records=records,
+            ending=ending,
         )
         self._paused = False
         self._handlers = Handlers(
@@ -135,13 +148,22 @@ class Coordinator:
                 CoordinatorStarted: execution.on_started,
                 SnapshotsListed: execution.on_listed,
                 TaskLost: execution.on_lost,
-                Answered: execution.on_answered,
+                Answered: ending.on_answered,
                 Received: self._on_received,
                 JobSaved: self._on_saved,
                 SnapshotStored: self._on_stored,
                 StoreFailed: self._on_store_failed,
                 TimerFired: self._on_timer,
                 Commanded: self._on_command,
+            }
+        )
+        self._what_follows = Handlers(
+            {
+                Begin: self._begin,
+                Perform: lambda then: list(then.effects),
+                Deploy: execution.deploy,
+                DeployPart: execution.deploy_part,
+                Close: ending.decided,
             }
         )
         self._reports = Handlers(
@@ -165,8 +187,8 @@ class Coordinator:
                 RestartDelay: execution.restart_delay_over,
                 DeployTimeout: execution.not_up_in_time,
                 RetryListing: execution.list_again,
-                RetryTerminate: execution.send_terminate,
-                RetryFence: execution.fence_again,
+                RetryTerminate: ending.send_terminate,
+                RetryFence: ending.fence_again,
             }
         )
 
@@ -220,24 +242,22 @@ class Coordinator:
     ) -> list[Effect]:
         """Give an id to a new checkpoint, and make durable that it is given."""
         pending = self.checkpoints.open(savepoint=savepoint, ending=ending, command=command)
-        return self._execution.save(Begin(pending.checkpoint))
+        return self._records.save(Begin(pending.checkpoint))
 
     def _on_saved(self, event: JobSaved) -> list[Effect]:
+        """The job's record is durable: go on with what waited for that."""
         then = self._records.saved(event.version)
-        if then is None:
-            return []
-        if isinstance(then, Begin):
-            return self._begin(then.checkpoint)
-        return list(then.effects) if isinstance(then, Perform) else self._execution.saved(then)
+        effects: list[Effect] = self._what_follows[type(then)](then) if then is not None else []
+        return effects
 
-    def _begin(self, checkpoint: CheckpointId) -> list[Effect]:
+    def _begin(self, then: Begin) -> list[Effect]:
         """A checkpoint's id is durable: trigger it, at once or when all splits are settled that were assigned."""
-        pending = self.checkpoints.pending.get(checkpoint)
+        pending = self.checkpoints.pending.get(then.checkpoint)
         if pending is None or pending.attempt != self.attempts.newest:
             return []
         if not self._has_splits:
             return self.checkpoints.trigger(pending)
-        self._splits.put_off(checkpoint)
+        self._splits.put_off(then.checkpoint)
         return []
 
     # -- tasks report ------------------------------------------------------------------
@@ -259,7 +279,7 @@ class Coordinator:
         effects = self.checkpoints.acknowledge(message)
         if self._config.memory and self.checkpoints.storing and self._records.first_snapshot():
             # durable before any commit that follows from it: it cannot be restored elsewhere
-            return self._execution.save(Perform(tuple(effects)))
+            return self._records.save(Perform(tuple(effects)))
         return effects
 
     def _on_running(self, message: Running) -> list[Effect]:
@@ -270,7 +290,7 @@ class Coordinator:
         """All tasks run now: take checkpoints, and carry out the commands that waited."""
         finishing = self._finish() if self.ends.all_input_has_ended else []
         timer = [SetTimer(CheckpointInterval(), self._config.checkpoint_interval_us)] if self._config.rewinds else []
-        commands = self._execution.waiting_commands()
+        commands = self._ending.waiting_commands()
         return [*finishing, *timer, *(effect for command in commands for effect in self._on_command(command))]
 
     # -- a checkpoint is complete (ABS-4) ------------------------------------------------
@@ -288,7 +308,7 @@ class Coordinator:
         if self._config.minimum_pause_us:
             self._paused = True
             effects.append(SetTimer(MinimumPause(), self._config.minimum_pause_us))
-        return [*effects, *self._execution.resume_restart(), *self._execution.end_if_settled()]
+        return [*effects, *self._execution.resume_restart(), *self._ending.end_if_settled()]
 
     def _notify(self, pending: Pending) -> list[Effect]:
         """Notify the tasks, and let those finish whose whole work the checkpoint covers (FIN-1)."""
@@ -335,7 +355,7 @@ class Coordinator:
     def _on_store_failed(self, event: StoreFailed) -> list[Effect]:
         pending, effects = self.checkpoints.store_failed(event.checkpoint, event.reason)
         effects.extend(self._execution.resume_restart())
-        return [*effects, *self._after_abort(pending, event.reason), *self._execution.end_if_settled()]
+        return [*effects, *self._after_abort(pending, event.reason), *self._ending.end_if_settled()]
 
     def _abort(self, pending: Pending, reason: str) -> list[Effect]:
         return [*self.checkpoints.abort(pending, reason), *self._after_abort(pending, reason)]
@@ -374,7 +394,7 @@ class Coordinator:
 
     def _on_finished(self, message: Finished) -> list[Effect]:
         if not self._execution.is_working:
-            return self._execution.on_finished(message.task)
+            return self._ending.on_finished(message.task)
         self._splits.end(message.task)
         self.ends.reported(message.task)
         effects: list[Effect] = []
@@ -387,7 +407,7 @@ class Coordinator:
     def _on_command(self, event: Commanded) -> list[Effect]:
         stage = self.stage
         if isinstance(stage, Listing):
-            return self._execution.keep(event)
+            return self._ending.keep(event)
         if event.kind == "cancel":
             if isinstance(stage, Closing | Ended):
                 return [Return(event.command, error="the job has ended")]
@@ -399,7 +419,7 @@ class Coordinator:
         if isinstance(stage, Terminating | Closing | Ended) or self.checkpoints.is_ending:
             return [Return(event.command, error="the job is ending already")]
         if not self._execution.is_running:
-            return self._execution.keep(event)
+            return self._ending.keep(event)
         if event.kind == "savepoint":
             return self._trigger(savepoint=True, command=event.command)
         ending = JobEnd.DRAIN if event.drain else JobEnd.STOP

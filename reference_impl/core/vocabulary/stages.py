@@ -176,4 +176,6 @@ class Ended(msgspec.Struct, frozen=True):
     """The job has ended."""
 
 
-Stage = Listing | Saving | Deploying | Working | Restarting | PartialFailover | Terminating | Closing | Ended
+StageOfAttempt = Listing | Saving | Deploying | Working | Restarting
+StageOfEnd = Terminating | Closing | Ended
+Stage = StageOfAttempt | PartialFailover | StageOfEnd

@@ -36,11 +36,17 @@ def in_life(life: TaskLife) -> TaskEnds:
     return ends
 
 
+def sender_finished(ends: TaskEnds) -> None:
+    ends.reported(SOURCE)
+    while ends.count_next() is not None:
+        pass
+
+
 STEPS: dict[str, Callable[[TaskEnds], object]] = {
     "input ended": lambda ends: ends.input_ended(OP),
     "may leave": lambda ends: ends.let_leave((OP,), FIVE),
     "reported": lambda ends: ends.reported(OP),
-    "sender finished": lambda ends: (ends.reported(SOURCE), ends.count_next(), ends.count_next()),
+    "sender finished": sender_finished,
 }
 
 TABLE: dict[tuple[TaskLife, str], TaskLife] = {
