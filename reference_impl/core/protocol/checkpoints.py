@@ -1,8 +1,9 @@
 """The coordinator's checkpoints: triggered, acknowledged, complete, or given up (ABS-3, ABS-4).
 
-Carbone et al., "Lightweight Asynchronous Snapshots for Distributed Dataflows" (arXiv:1506.08603), section 4, has a
-coordinator that injects barriers at the sources, and tasks that each acknowledge their snapshot.  Chandy and Lamport
-(1985) leave to somebody else how the parts of a snapshot are collected; here that is this file.
+Carbone et al., "Lightweight Asynchronous Snapshots for Distributed Dataflows" (arXiv:1506.08603), section 4.2, has a
+central coordinator that injects barriers into the sources.  That each task acknowledges its snapshot, and the
+coordinator thereby learns that all are there, is from Flink's documentation of its checkpointing; Chandy and Lamport
+(1985) leave open how the parts of a snapshot are collected.
 
 A checkpoint is *pending* from its trigger until every expected task has
 acknowledged; then its record is *being stored*; once that is durable it is

@@ -1,14 +1,13 @@
 """The coordinator: it starts checkpoints, collects acknowledgements, and notifies the tasks (ABS-1, ABS-3, ABS-4).
 
-This is the coordinator of Carbone et al. (arXiv:1506.08603, section 4), with what Flink's documentation adds: several
-checkpoints at a time, savepoints, and tasks that finish.  One checkpoint goes through this file so: the interval
-passes (`_on_tick`), its id becomes durable (`_trigger`), the tasks are ordered to take part (`_begin`) and acknowledge
-(`_on_ack`).  With the last acknowledgement the record is written, and once that is durable the checkpoint is complete
-(`_on_stored`), and the tasks are notified (`_notify`).
+This is the coordinator of Carbone et al. (arXiv:1506.08603, section 4.2), with what Flink adds: acknowledgements,
+several checkpoints at a time, savepoints (FLIP-47), and tasks that finish (FLIP-147).  One checkpoint goes through this
+file so: the interval passes (`_on_tick`), its id becomes durable (`_trigger`), the tasks are ordered to take part
+(`_begin`) and acknowledge (`_on_ack`).  With the last acknowledgement the record is written, and once that is durable
+the checkpoint is complete (`_on_stored`), and the tasks are notified (`_notify`).
 
-One coordinator lives at a time.  A coordinator that takes over reads what is durable:
-the job's record and the complete snapshots (ABS-6).  Its attempts, their failures and the job's end
-are `lifecycle.execution`.
+One coordinator lives at a time.  A coordinator that takes over reads what is durable: the job's record and the complete
+snapshots (ABS-6).  Its attempts and their failures are in `lifecycle.execution`, the end is in `lifecycle.job_ending`.
 """
 
 from __future__ import annotations
