@@ -1,17 +1,18 @@
-"""The port through which every choice of a scenario is drawn, by Hypothesis.
+"""The port through which every choice of a scenario is drawn: by Hypothesis, or from bytes.
 
-Each draw costs about 10 µs, so a scenario takes few draws (some 70; a crossed one three
-times as many).  Each list of options begins with the simplest, to which Hypothesis
-shrinks.  The first draw imports Hypothesis, so that commands that only replay or report
-do not need it.
+In tests of users Hypothesis draws, and shrinks.  A search draws from bytes that follow from its seed, and shrinks the
+scenario itself.  Each list of options begins with the simplest, to which Hypothesis shrinks.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from random import Random
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+
+from ..runtime.exit_codes import HarnessFailed
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
@@ -22,25 +23,19 @@ PACKED_BITS = 32
 SEED_BITS = 64
 
 
-@lru_cache(maxsize=4096)
-def _integers(low: int, high: int) -> SearchStrategy[int]:
-    from hypothesis import strategies as st
+class Choices(ABC):
+    """Draws the choices for the builders of a scenario."""
 
-    return st.integers(low, high)
+    seeded: ClassVar[bool]
+    """whether one seed is drawn for all records: then Hypothesis could not shrink them"""
 
-
-class Choices:
-    """Draws the choices for the builders of a scenario; `seeded` decides how records are drawn."""
-
-    __slots__ = ("_draw", "seeded")
-
-    def __init__(self, draw: DrawFn, *, seeded: bool = False) -> None:
-        self._draw = draw
-        self.seeded = seeded
-
+    @abstractmethod
     def between(self, low: int, high: int) -> int:
         """An integer within both bounds; a range of one costs no draw."""
-        return low if low >= high else self._draw(_integers(low, high))
+
+    @abstractmethod
+    def packed(self, least: int, most: int) -> list[int]:
+        """From `least` to `most` integers of 32 bits, one for each record of a scenario."""
 
     def pick(self, options: Sequence[T]) -> T:
         return options[self.between(0, len(options) - 1)]
@@ -49,28 +44,70 @@ class Choices:
         """True in `share` of 100 draws; the simplest is False."""
         return self.between(0, 99) >= 100 - share
 
-    def packed(self, least: int, most: int) -> list[int]:
-        """From `least` to `most` integers of 32 bits, one for each record of a scenario.
 
-        Without `seeded` they are a list with a drawn least length, which Hypothesis shrinks to
-        the fewest records.  A search shrinks the scenario itself.  So with `seeded` one seed is
-        drawn, which is ten times as fast.
-        """
-        least = self.between(least, most)
-        if self.seeded:
-            source = Random(self._draw(_integers(0, (1 << SEED_BITS) - 1))).randbytes(4 * least)
-            return list(memoryview(source).cast("I"))
+class FromBytes(Choices):
+    """Choices from bytes: an integer takes the fewest bytes that hold its range, and again as many if it is too great.
+
+    Bits that the range does not need are ignored, the first ones of the first byte.
+    """
+
+    seeded = True
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def between(self, low: int, high: int) -> int:
+        if low >= high:
+            return low
+        bits = (high - low).bit_length()
+        size, mask = (bits + 7) // 8, (1 << bits) - 1
+        while True:
+            begin, self._at = self._at, self._at + size
+            if self._at > len(self._data):
+                raise HarnessFailed(f"the choices need more than {len(self._data):,} bytes")
+            value = low + (int.from_bytes(self._data[begin : self._at], "big") & mask)
+            if value <= high:
+                return value
+
+    def packed(self, least: int, most: int) -> list[int]:
+        count = self.between(least, most)
+        source = Random(self.between(0, (1 << SEED_BITS) - 1)).randbytes(4 * count)
+        return list(memoryview(source).cast("I"))
+
+
+class ByHypothesis(Choices):
+    """Choices that Hypothesis draws.  Only this imports Hypothesis, so that a search does not need it."""
+
+    seeded = False
+
+    def __init__(self, draw: DrawFn) -> None:
+        self._draw = draw
+
+    def between(self, low: int, high: int) -> int:
+        return low if low >= high else self._draw(_integers(low, high))
+
+    def packed(self, least: int, most: int) -> list[int]:
+        """A list with a drawn least length, which Hypothesis shrinks to the fewest records."""
         from hypothesis import strategies as st
 
+        least = self.between(least, most)
         return self._draw(st.lists(_integers(0, (1 << PACKED_BITS) - 1), min_size=least, max_size=most))
 
 
-def built(build: Callable[[Choices], T], *, seeded: bool = False) -> SearchStrategy[T]:
+@lru_cache(maxsize=4096)
+def _integers(low: int, high: int) -> SearchStrategy[int]:
+    from hypothesis import strategies as st
+
+    return st.integers(low, high)
+
+
+def built(build: Callable[[Choices], T]) -> SearchStrategy[T]:
     """The strategy of what a builder makes from its choices."""
     from hypothesis import strategies as st
 
     @st.composite
     def strategy(draw: DrawFn) -> T:
-        return build(Choices(draw, seeded=seeded))
+        return build(ByHypothesis(draw))
 
     return strategy()

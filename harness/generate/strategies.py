@@ -2,13 +2,13 @@
 
 A scenario is drawn as one serialisable value, and no draw depends on what the
 system under test did.  `scenarios` is what tests use; `Drawing` draws scenario
-i of a seed for a search, through the same strategy.
+i of a seed for a search, from bytes, through the same builders.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,7 +22,7 @@ from ..subject.abilities import demand, usable
 from ..subject.needs import demand_given, lacks
 from ..subject.port import Capabilities
 from .admission import admitted
-from .choices import Choices, built
+from .choices import Choices, FromBytes, built
 from .coverage.target_rounds import number_of_group
 from .coverage.target_scenarios import TARGETS
 from .determined_distribution import made_distinct
@@ -97,7 +97,9 @@ def scenarios(
         topology=topology,
         capabilities=capabilities,
     )
-    return _scenarios(_checked(frame), templates, seeded=False)
+    checked = _checked(frame)
+    table = _left(templates, checked)
+    return built(lambda choices: _scenario(choices, checked, table))
 
 
 class Drawing(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,12 +129,11 @@ class scenario_of:
         )
         real_time = self._frame.real_time
         self._leads = leads_of(drawing.capabilities) if drawing.capabilities and real_time else ()
-        self._drawn: list[Scenario] = []
         table = _left(drawing.templates, self._frame)
         self._shares = (0 if real_time else table.count(TEMPLATES[TARGETS]), len(table))
         others = tuple(name for name in drawing.templates if name != TARGETS)
-        self._free = self._fuzz(drawing.templates if real_time or not others else others)
-        self._on_targets = self._fuzz((TARGETS,))
+        self._free = _left(drawing.templates if real_time or not others else others, self._frame)
+        self._on_targets = _left((TARGETS,), self._frame)
 
     @property
     def frame(self) -> Frame:
@@ -149,22 +150,10 @@ class scenario_of:
     def aimed(self, seed: int, index: int, group_number: int | None) -> Scenario:
         """Scenario `index`, aimed at that group instead of its own."""
         lead = lead_of(index, self._leads) if self._frame.real_time else None
-        self._now = msgspec.structs.replace(self._frame, lead=lead, group_number=group_number)
-        draw = self._free if group_number is None else self._on_targets
-        draw(hashlib.shake_256(f"cutproof {seed} {index}".encode()).digest(_BYTES))
-        return msgspec.structs.replace(self._drawn.pop(), seed=f"{seed} {index}")
-
-    def _fuzz(self, templates: tuple[str, ...]) -> Callable[[bytes], object]:
-        """The strategy as a function of bytes; it uses the frame of the scenario that is being drawn."""
-        from hypothesis import HealthCheck, given, settings
-
-        @settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
-        @given(_scenarios(self._frame, templates, now=lambda: self._now, seeded=True))
-        def catch(scenario: Scenario) -> None:
-            self._drawn.append(scenario)
-
-        fuzz: Callable[[bytes], object] = catch.hypothesis.fuzz_one_input  # type: ignore[attr-defined]
-        return fuzz
+        frame = msgspec.structs.replace(self._frame, lead=lead, group_number=group_number)
+        table = self._free if group_number is None else self._on_targets
+        choices = FromBytes(hashlib.shake_256(f"cutproof {seed} {index}".encode()).digest(_BYTES))
+        return msgspec.structs.replace(_scenario(choices, frame, table), seed=f"{seed} {index}")
 
 
 SUBJECT = "the subject"
@@ -203,25 +192,15 @@ def _left(templates: Iterable[str], frame: Frame) -> list[Template]:
     return _table(admitted(names, frame.capabilities, given=frame.workload is not None))
 
 
-def _scenarios(
-    frame: Frame, templates: Iterable[str], *, now: Callable[[], Frame] | None = None, seeded: bool
-) -> SearchStrategy[Scenario]:
-    """Scenarios of these templates; `now` returns the frame with the kinds or targets of the current scenario."""
-    table = _left(templates, frame)
+def _scenario(choices: Choices, frame: Frame, table: list[Template]) -> Scenario:
+    """A scenario of one of these templates that needs only what the subject has declared; if one needs more, another
+    is drawn."""
 
     def by_template(choices: Choices, frame: Frame) -> Scenario:
         return draw_scenario(choices, frame, table) if frame.real_time else choices.pick(table)(choices, frame)
 
-    def build(choices: Choices) -> Scenario:
-        return _within(choices, now() if now is not None else frame, by_template)
-
-    return built(build, seeded=seeded)
-
-
-def _within(choices: Choices, frame: Frame, template: Template) -> Scenario:
-    """A scenario that needs only what the subject has declared; if one needs more, another is drawn."""
     missing: tuple[str, ...] = ()
-    for draw in (*[template] * TRIES, plain):
+    for draw in (*[by_template] * TRIES, plain):
         scenario = _drawn(choices, frame, draw)
         missing = lacks(scenario, frame.capabilities) if frame.capabilities is not None else ()
         if not missing:

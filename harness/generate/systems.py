@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..reference_engine.graphs.system import Act, Beginning, Channel, System, reached
-from .choices import Choices, built
+from .choices import Choices, FromBytes, built
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -32,20 +32,12 @@ class system_of:
     """System i of a seed: a function of (arguments, seed, i) alone, as in `scenario_of`."""
 
     def __init__(self, *, acyclic: bool = False, method: str = "chandy-lamport") -> None:
-        from hypothesis import HealthCheck, given, settings
-
-        self._drawn: list[System] = []
-
-        @settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
-        @given(systems(acyclic=acyclic, method=method))
-        def catch(system: System) -> None:
-            self._drawn.append(system)
-
-        self._draw: Callable[[bytes], object] = catch.hypothesis.fuzz_one_input  # type: ignore[attr-defined]
+        self._acyclic = acyclic
+        self._method = method
 
     def __call__(self, seed: int, index: int) -> System:
-        self._draw(hashlib.shake_256(f"cutproof system {seed} {index}".encode()).digest(_BYTES))
-        return self._drawn.pop()
+        choices = FromBytes(hashlib.shake_256(f"cutproof system {seed} {index}".encode()).digest(_BYTES))
+        return draw_system(choices, self._acyclic, self._method)
 
 
 def draw_system(choices: Choices, acyclic: bool, method: str) -> System:

@@ -37,13 +37,13 @@ from itertools import accumulate
 
 import msgspec
 
-from ..model.history import Mark, TaskRun
+from ..model.history import Mark, Passing, TaskRun
 from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..model.words import LIMIT, plural, record_in_words
 from ..model.workload import COPY_BITS, SINK, is_pane, origin_of
 from ..quick_checker.case import Case
 from ..reconstruct.buffered_rows import behind_batches
-from ..reconstruct.in_flight import NOTHING, origins
+from ..reconstruct.in_flight import NOTHING, InFlight, origins
 from ..reconstruct.lineage import INFINITE, Lineage
 from .parts.assignments import in_one_place, two_owners
 from .parts.cut_contents import copies, held_rows, missing_snapshots, rows_by_epoch, stored_state, transactions
@@ -175,25 +175,26 @@ def _span(offsets: list[int]) -> str:
 
 def _channels(case: Case, checkpoint: int) -> Violated | None:
     """A channel whose marks at both ends and barrier disagree, or whose in-flight data differs."""
+    in_flight = case.lineages.in_flight(checkpoint)
     for task, stored in case.lineages.stored(checkpoint).items():
         run = case.runs.get((task, stored.attempt))
         mark = case.lineages.mark(task, stored.attempt, checkpoint)
         if run is None or mark is None:
             continue
         for index, channel in enumerate(run.inputs):
+            held = in_flight.get(channel, NOTHING)
             received = case.first_taken(run, channel) + mark.received[index]
-            sent = _sent(case, channel, run, checkpoint)
-            passed = _barrier(case, channel, run, checkpoint)
-            counts = {count for count in (sent, passed, received) if count is not None}
-            if len(counts) > 1:
+            sent = _sent(case, channel, run, checkpoint, held)
+            passed = _barrier(case, channel, run, checkpoint, held)
+            if (sent is not None and sent != received) or (passed is not None and passed != received):
                 return _uneven(case, checkpoint, channel, run, received, sent, passed)
-            found = wrongly_in_flight(case, channel, run, checkpoint, received)
+            found = wrongly_in_flight(case, channel, run, checkpoint, received) if channel in in_flight else None
             if found is not None:
                 return found
     return None
 
 
-def _sent(case: Case, channel: str, run: TaskRun, checkpoint: int) -> int | None:
+def _sent(case: Case, channel: str, run: TaskRun, checkpoint: int, held: InFlight) -> int | None:
     sender = case.sender(channel, run, checkpoint)
     mark = case.lineages.mark(sender.task, sender.attempt, checkpoint) if sender else None
     if sender is None or mark is None or channel not in sender.outputs:
@@ -201,16 +202,19 @@ def _sent(case: Case, channel: str, run: TaskRun, checkpoint: int) -> int | None
     first = case.first_sent(sender, channel)
     if first is None:
         return None
-    in_flight = case.lineages.in_flight(checkpoint).get(channel, NOTHING)
-    return first + mark.sent[sender.outputs.index(channel)] - len(in_flight.origins)
+    return first + mark.sent[sender.outputs.index(channel)] - _records_in(held.queued) - _records_in(held.unsent)
 
 
-def _barrier(case: Case, channel: str, run: TaskRun, checkpoint: int) -> int | None:
+def _barrier(case: Case, channel: str, run: TaskRun, checkpoint: int, held: InFlight) -> int | None:
     log = case.content(channel, run)
-    place = next((before for number, before in log.barriers if number == checkpoint), None) if log else None
-    if log is None or place is None:
-        return None
-    return len(log.recovered) + place - len(origins(case.lineages.in_flight(checkpoint).get(channel, NOTHING).queued))
+    for number, before in log.barriers if log is not None else ():
+        if number == checkpoint and log is not None:
+            return len(log.recovered) + before - _records_in(held.queued)
+    return None
+
+
+def _records_in(passing: list[Passing]) -> int:
+    return len(origins(passing)) if passing else 0
 
 
 def _uneven(

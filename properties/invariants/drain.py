@@ -23,7 +23,6 @@ from ..model.workload import END_OF_TIME, Batch, Input, Node, Row, Window, is_cl
 from ..quick_checker.case import Case
 from ..reconstruct.buffered_rows import batches, still_to_come, waiting
 from ..reconstruct.layouts import splits_of_task
-from ..reconstruct.lineage import decode_state
 
 
 def check(case: Case) -> Verdict:
@@ -195,7 +194,7 @@ def _emitted_by_batches(case: Case, ended: JobEnded) -> int:
     found = 0
     for run in case.history.runs if ended.status in ("finished", "drained") else ():
         if run.operator in sizes and run.job == ended.job and run.how == "finished":
-            state = decode_state(run.loaded.state) if run.loaded is not None else None
+            state = case.lineages.loaded(run)
             held = sum(1 for _ in waiting(state)) if state is not None else 0
             found += (held + len(run.applies)) % sizes[run.operator]
     return found

@@ -32,7 +32,6 @@ from ..model.history import AttemptRunning, AttemptStarted, Completed, Passing, 
 from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..model.words import LIMIT, journal_until, plural
 from ..quick_checker.case import Case
-from ..reconstruct.lineage import decode_state
 from .parts.assignments import assigned_elsewhere
 from .parts.incompatible import begun_before_finished, undescribed
 from .parts.persistent_logs import discarded_early
@@ -60,7 +59,7 @@ def check(case: Case) -> Verdict:
             found = _choice(case, run, allowed, start.attempt in running) or _content(case, run)
             if found is not None:
                 return found
-            exercised += run.loaded is not None and _holds_something(run.loaded.state)
+            exercised += _loaded_something(case, run)
     if exercised:
         return Holds(exercised=exercised)
     return Unknown(reason="not exercised", detail="no attempt restored a snapshot that held anything")
@@ -160,7 +159,7 @@ def _content(case: Case, run: TaskRun) -> Violated | None:
     kept = (
         redistributed_state(case, run, checkpoint) if rescaled else case.states(checkpoint).get(run.task, StoredState())
     )
-    held = decode_state(run.loaded.state)
+    held = case.lineages.loaded(run)
     if held is None:
         message = f"{run.task} loaded text that is no snapshot"
         return _violated(case, run.loaded.order, "loaded state differs", message, run)
@@ -178,6 +177,8 @@ def _content(case: Case, run: TaskRun) -> Violated | None:
 
 def _differences(kept: StoredState, held: StoredState) -> tuple[str, ...]:
     """What only the store has, and what only the task holds, as phrases."""
+    if kept is held:  # decoded from the same text
+        return ()
     phrases: list[str] = []
     for split in sorted(kept.positions.keys() | held.positions.keys()):
         stored, loaded = kept.positions.get(split), held.positions.get(split)
@@ -225,6 +226,8 @@ def _items(case: Case, run: TaskRun, kept: StoredState, held: StoredState) -> tu
 
 
 def _differing(what: str, stored: Sequence[object], loaded: Sequence[object]) -> list[str]:
+    if stored == loaded:
+        return []
     mine, other = Counter(stored), Counter(loaded)
     phrases = [f"{what} {item} stored, not loaded" for item in (mine - other).elements()]
     return phrases + [f"{what} {item} loaded, not stored" for item in (other - mine).elements()]
@@ -241,8 +244,8 @@ def _positions(case: Case, run: TaskRun, held: StoredState) -> Violated | None:
     return None
 
 
-def _holds_something(state: str) -> bool:
-    held = decode_state(state)
+def _loaded_something(case: Case, run: TaskRun) -> bool:
+    held = case.lineages.loaded(run)
     return held is not None and held.holds_something
 
 

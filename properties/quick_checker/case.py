@@ -90,7 +90,7 @@ class Case:
     def lineages(self) -> Lineages:
         return Lineages(self.history)
 
-    @property
+    @cached_property
     def lineage(self) -> Lineage:
         return self.lineages.end
 

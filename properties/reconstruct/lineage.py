@@ -23,6 +23,7 @@ part of one attempt of a task that lies on a lineage is a `Segment`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -183,10 +184,13 @@ class Lineages:
             self._stored_of.setdefault((entry.task, entry.attempt), []).append(entry)
         self._stored: dict[int, dict[str, Stored]] = {}
         self._lineages: dict[int, Lineage] = {}
+        self._decoded: dict[str, StoredState | None] = {}
+        self._finished: dict[int, frozenset[str]] = {}
+        self._serving_runs: dict[int, list[TaskRun]] = {}
         self._states: dict[int, dict[str, StoredState]] = {}
         self._in_flight: dict[int, dict[str, InFlight]] = {}
 
-    @property
+    @cached_property
     def end(self) -> Lineage:
         """The lineage of the run's end."""
         return self.of_attempt(self.last_attempt)
@@ -197,6 +201,21 @@ class Lineages:
             while (start := self.starts.get(attempt)) is not None and start.tasks and task not in start.tasks:
                 attempt = max((number for number in self.starts if number < attempt), default=0)
         return attempt
+
+    def serving_runs(self, attempt: int) -> list[TaskRun]:
+        """The runs that the tasks are in while `attempt` is the newest, in the order of the history."""
+        if attempt not in self._serving_runs:
+            runs = self.runs.values()
+            self._serving_runs[attempt] = [run for run in runs if run.attempt == self.serving(run.task, attempt)]
+        return self._serving_runs[attempt]
+
+    @cached_property
+    def operators(self) -> dict[int, dict[str, str]]:
+        """By job, the operator of each task that ran in it."""
+        found: dict[int, dict[str, str]] = {}
+        for run in self.runs.values():
+            found.setdefault(run.job, {})[run.task] = run.operator
+        return found
 
     def taken_by(self, task: str, attempt: int) -> list[Completed]:
         """The completed checkpoints in which an attempt of a task took part."""
@@ -276,13 +295,26 @@ class Lineages:
 
     def finished(self, task: str, checkpoint: int) -> bool:
         """Whether a completed checkpoint counts a task as finished."""
-        completed = self.completed[checkpoint]
-        return task in completed.finished or (task in self.stored(checkpoint) and task not in completed.handles)
+        if checkpoint not in self._finished:
+            completed = self.completed[checkpoint]
+            last = (task for task in self.stored(checkpoint) if task not in completed.handles)
+            self._finished[checkpoint] = frozenset([*completed.finished, *last])
+        return task in self._finished[checkpoint]
+
+    def decoded(self, text: str) -> StoredState | None:
+        """`decode_state`, once for each text: what a task loads is mostly the text that the store has."""
+        if text not in self._decoded:
+            self._decoded[text] = decode_state(text)
+        return self._decoded[text]
+
+    def loaded(self, run: TaskRun) -> StoredState | None:
+        """What a run loaded; None when it loaded nothing, or text that is no snapshot."""
+        return self.decoded(run.loaded.state) if run.loaded is not None else None
 
     def states(self, checkpoint: int) -> dict[str, StoredState]:
         """The decoded snapshots of a completed checkpoint, by task; those that are not valid JSON are left out."""
         if checkpoint not in self._states:
-            decoded = {task: decode_state(entry.state) for task, entry in self.stored(checkpoint).items()}
+            decoded = {task: self.decoded(entry.state) for task, entry in self.stored(checkpoint).items()}
             self._states[checkpoint] = {task: state for task, state in decoded.items() if state is not None}
         return self._states[checkpoint]
 

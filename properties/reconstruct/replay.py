@@ -144,7 +144,7 @@ class Replay:
 
     def _unsent(self, run: TaskRun) -> Iterator[tuple[int, Row]]:
         """The unsent rows of the snapshot that a run restored: the run sends them first."""
-        state = decode_state(run.loaded.state) if run.loaded is not None else None
+        state = self._lineages.loaded(run)
         for passing in state.unsent.values() if state is not None else ():
             yield from records(passing)
 
@@ -157,7 +157,7 @@ class Replay:
 
     def queued(self, run: TaskRun, channel: str) -> list[tuple[int, Row]]:
         """(origin, row) of the in-flight rows that a run was restored with in one of its inputs, in order."""
-        state = decode_state(run.loaded.state) if run.loaded is not None else None
+        state = self._lineages.loaded(run)
         if state is None or not state.queued:
             return []
         return records(state.queued.get(run.inputs.index(channel), ()))
@@ -171,7 +171,7 @@ class Replay:
         yield from self._unsent(run)
         node = self._nodes.get(run.operator)
         if node is not None and isinstance(node.operator, Batch) and run.loaded is not None:
-            for waited, origin in waiting(decode_state(run.loaded.state) or StoredState()):
+            for waited, origin in waiting(self._lineages.loaded(run) or StoredState()):
                 yield origin, waited
 
     def sink_rows(self, lineage: Lineage) -> dict[int, list[Row]]:

@@ -17,6 +17,7 @@ from ..core.protocol.input_task import OperatorTask
 from ..core.protocol.sink import DirectSink, TransactionalSink
 from ..core.protocol.source import SourceTask, SplitLog
 from ..core.protocol.task import Task, TaskSpec
+from ..core.vocabulary.causes import AnyCause, TaskUnknown, raised
 from ..core.vocabulary.errors import EngineError
 from ..core.vocabulary.ids import AttemptId, ChannelId, TaskId, channel_id
 
@@ -48,6 +49,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 class Unmade(EngineError):
     """The engine raised when an attempt of a task was created, so the attempt has failed."""
 
+    def __init__(self, cause: AnyCause) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
 
 class Machines:
     """Creates the machine of any attempt of any task of a job; raises Unmade if the engine raises."""
@@ -75,7 +80,7 @@ class Machines:
     def place(self, task: TaskId) -> tuple[str, int]:
         """Its operator and its subtask number."""
         if task not in self._specs:
-            raise Unmade(f"the job has no task {task}")
+            raise Unmade(TaskUnknown(task))
         spec, subtask = self._specs[task]
         return spec.name, subtask
 
@@ -145,11 +150,6 @@ class Machines:
         if config.sink == "transactional":
             return TransactionalSink(described, config, parts)
         return DirectSink(described, config, parts, self._job.identity)
-
-
-def raised(error: Exception) -> str:
-    """The reason of a task's failure by an exception inside the engine."""
-    return f"the engine raised {type(error).__name__}: {error}"
 
 
 def passing(graphs: Sequence[JobGraph]) -> tuple[TaskId, ...]:

@@ -26,12 +26,10 @@ def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
     stored, states = case.lineages.stored(checkpoint), case.states(checkpoint)
     keeping = {source.name for source in case.workload.inputs} | {SINK, *COMMITTERS}
     keeping |= {node.name for node in case.workload.nodes if isinstance(node.operator, (Batch, *STATEFUL))}
-    job = [run for run in case.history.runs if run.job == completed.job]
-    going_on = {run.operator for run in job if run.task not in completed.finished}
-    for run in case.history.runs:
-        finished = run.operator not in going_on
-        serving = case.lineages.serving(run.task, completed.attempt)
-        if run.attempt != serving or run.operator not in keeping or finished:
+    operators = case.lineages.operators.get(completed.job, {})
+    going_on = {operator for task, operator in operators.items() if task not in completed.finished}
+    for run in case.lineages.serving_runs(completed.attempt):
+        if run.operator not in keeping or run.operator not in going_on:
             continue
         if run.task not in completed.handles:
             phrases = f"checkpoint {checkpoint} was completed without a snapshot of {run.task}"
@@ -150,10 +148,12 @@ def transactions(case: Case, lineage: Lineage, checkpoint: int) -> Violated | No
     if case.history.sink != "transactional":
         return None
     listed = {name for state in case.states(checkpoint).values() for name, _ in state.transactions}
+    sinks = [task for task in case.lineages.stored(checkpoint) if task.rpartition("-")[0] == SINK]
+    committers = [task for task in case.lineages.stored(checkpoint) if task.rpartition("-")[0] in COMMITTERS]
     for segment in lineage.of_operator(SINK):
         run = segment.run
         within = segment.applies_up_to(checkpoint)
-        marked = _settled_until(case, run, checkpoint)
+        marked = _settled_until(case, run, checkpoint, sinks, committers)
         written = 0
         for one in case.transactions_of(run.task, run.attempt):
             inside = bisect_right(one.applied, within)
@@ -170,18 +170,16 @@ def transactions(case: Case, lineage: Lineage, checkpoint: int) -> Violated | No
     return None
 
 
-def _settled_until(case: Case, run: TaskRun, checkpoint: int) -> int | None:
+def _settled_until(case: Case, run: TaskRun, checkpoint: int, sinks: list[str], committers: list[str]) -> int | None:
     """The order until which a sink's rows were committed; rows that were not are in the checkpoint.
 
     It is the latest order of the marks of the task and of the committers.  If the job was rescaled since, the marks of
     all sink subtasks count, as another subtask may have the transaction now.
     """
     completed = case.lineages.completed[checkpoint]
-    tasks = [run.task]
-    if case.layouts[run.job] != case.layouts[completed.job]:
-        tasks = [task for task in case.lineages.stored(checkpoint) if task.rpartition("-")[0] == SINK]
-    tasks += [task for task in case.lineages.stored(checkpoint) if task.rpartition("-")[0] in COMMITTERS]
+    rescaled = run.job != completed.job and case.layouts[run.job] != case.layouts[completed.job]
     lineages, attempt = case.lineages, completed.attempt
+    tasks = [*(sinks if rescaled else [run.task]), *committers]
     marks = [lineages.mark(task, lineages.serving(task, attempt), checkpoint) for task in tasks]
     return max((mark.order for mark in marks if mark is not None), default=None)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ..job.topology import JobGraph
+from ..vocabulary.causes import Incompatible
 from ..vocabulary.effects import Effect, SetTimer, Sweep
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import CheckpointId, Handle, TaskId
@@ -102,7 +103,7 @@ class RestoreChoice(Part):
         candidates = [snapshot for snapshot in retained if self.eligible(snapshot)]
         return max(candidates, key=lambda snapshot: snapshot.checkpoint, default=None)
 
-    def refusal(self, graph: JobGraph, snapshot: CompletedSnapshot) -> str | None:
+    def refusal(self, graph: JobGraph, snapshot: CompletedSnapshot) -> Incompatible | None:
         """Why the job cannot start from this snapshot; None if it can (FIN-2)."""
         return refusal(graph, snapshot)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..job.topology import JobGraph
+from ..vocabulary.causes import Incompatible
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import task_id
 
@@ -16,7 +17,7 @@ def layout_of(graph: JobGraph, restores: CompletedSnapshot) -> JobGraph:
     return graph if all(there[name] == number for name, number in before.items()) else graph.laid_out(before)
 
 
-def refusal(graph: JobGraph, restores: CompletedSnapshot) -> str | None:
+def refusal(graph: JobGraph, restores: CompletedSnapshot) -> Incompatible | None:
     """Why a job cannot start from a snapshot; None if it can (FIN-2; FLIP-147).
 
     As in Flink without `allowNonRestoredState`, a job is refused if it would drop state of the snapshot.  It is also
@@ -32,17 +33,18 @@ def refusal(graph: JobGraph, restores: CompletedSnapshot) -> str | None:
             return _before_a_finished(restores, name, before)
     tasks = [task for task, spec, _ in graph.tasks() if spec.name not in whole]
     lost = ", ".join(task for task in tasks if task not in restores.handles)
-    return f"checkpoint {restores.checkpoint} holds no state of {lost}" if lost else None
+    return Incompatible((), f"checkpoint {restores.checkpoint} holds no state of {lost}") if lost else None
 
 
-def _before_a_finished(restores: CompletedSnapshot, name: str, before: Sequence[str]) -> str:
-    return (
+def _before_a_finished(restores: CompletedSnapshot, name: str, before: Sequence[str]) -> Incompatible:
+    detail = (
         f"checkpoint {restores.checkpoint} counts {name} as finished, but not all that sends to it: rows of"
         f" {', '.join(before)} would be lost"
     )
+    return Incompatible((name, *before), detail)
 
 
-def _with_new_operators(graph: JobGraph, restores: CompletedSnapshot) -> str | None:
+def _with_new_operators(graph: JobGraph, restores: CompletedSnapshot) -> Incompatible | None:
     """Why a job with operators that the snapshot does not have cannot start from it; None if it has none.
 
     This goes by the recorded parallelism, in which a new operator is missing.  A new operator in front of a finished
@@ -57,23 +59,27 @@ def _with_new_operators(graph: JobGraph, restores: CompletedSnapshot) -> str | N
             return _before_a_finished(restores, spec.name, before)
     if not new:
         return None
-    return f"checkpoint {restores.checkpoint} holds no state of {', '.join(new)}: its job had no such operator"
+    names = ", ".join(new)
+    detail = f"checkpoint {restores.checkpoint} holds no state of {names}: its job had no such operator"
+    return Incompatible(tuple(new), detail)
 
 
-def _other_than_it_was(graph: JobGraph, restores: CompletedSnapshot) -> str | None:
+def _other_than_it_was(graph: JobGraph, restores: CompletedSnapshot) -> Incompatible | None:
     """Whether the job lacks an operator that it had, or has another number of key groups."""
     tasks = (*restores.handles, *restores.finished)
     before = dict.fromkeys((*restores.parallelism, *(task.rpartition("-")[0] for task in tasks)))
     lacking = [name for name in before if name not in graph.parallelism]
     if lacking:
-        return (
+        detail = (
             f"checkpoint {restores.checkpoint} holds state of {', '.join(lacking)}, which the job no longer has:"
             " nobody would take it"
         )
+        return Incompatible(tuple(lacking), detail)
     if restores.key_groups not in (0, graph.key_groups):
         keyed = [spec.name for spec in graph.operators if spec.role == "operator"]
-        return (
+        detail = (
             f"checkpoint {restores.checkpoint} holds the state of {', '.join(keyed) or 'its operators'} by"
             f" {restores.key_groups} key groups, and the job has {graph.key_groups}"
         )
+        return Incompatible(tuple(keyed), detail)
     return None

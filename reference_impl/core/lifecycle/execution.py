@@ -15,6 +15,7 @@ from ..job.config import Config
 from ..job.topology import JobGraph
 from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
 from ..protocol.task_lives import Attempts, TaskEnds
+from ..vocabulary.causes import AnyCause, NotUpInTime, RecordsUnreadable, RestartsUsedUp, SnapshotsLost, TaskFailed
 from ..vocabulary.effects import Effect, ListSnapshots, Note, Return, SendToTask, SetTimer, Sweep
 from ..vocabulary.errors import expect
 from ..vocabulary.events import (
@@ -145,7 +146,7 @@ class Execution:
             return [SetTimer(RetryListing(), self._config.retry_us)]
         self._snapshots.take_over(event.retained)
         if self._records.had_snapshot and not event.retained:
-            return self._fail("its snapshots were in the memory of the coordinator that died (ABS-14)")
+            return self._fail(SnapshotsLost())
         if self._closure is not None:
             return self.close(self._closure)
         sweep = self._parts.cleanup.on_takeover(self._snapshots.handles)
@@ -157,17 +158,16 @@ class Execution:
     def _give_up_reading(self, event: SnapshotsListed) -> list[Effect]:
         """The record of a complete checkpoint cannot be read: fail the job, and leave all that it may refer to."""
         self._snapshots.take_over(event.retained, knows_all=False)
-        names = ", ".join(str(checkpoint) for checkpoint in event.unreadable)
-        return self._fail(f"the record of checkpoint {names} cannot be read")
+        return self._fail(RecordsUnreadable(event.unreadable))
 
     # -- an attempt starts -----------------------------------------------------------
 
     def _start_attempt(self, cause: str) -> list[Effect]:
         self._attempts.begin()
         restores = self._snapshots.newest() if self._config.rewinds else None
-        reason = self._parts.restore_choice.refusal(self._graph, restores) if restores is not None else None
-        if reason is not None:
-            return self._fail(reason)
+        incompatible = self._parts.restore_choice.refusal(self._graph, restores) if restores is not None else None
+        if incompatible is not None:
+            return self._fail(incompatible)
         self._enter(Saving(restores))
         self._ends.begin(self._deployment.finished_before(restores))
         self._splits.begin(restores)
@@ -223,7 +223,7 @@ class Execution:
             waiting = stage.waiting if isinstance(stage, Deploying) else ()
         if not waiting or timeout.attempt != self._attempts.newest:
             return []
-        return self.fail_over(f"{', '.join(waiting)} did not come up in time")
+        return self.fail_over(NotUpInTime(waiting))
 
     # -- an attempt fails ------------------------------------------------------------
 
@@ -231,14 +231,14 @@ class Execution:
         stage, task = self.stage, event.task
         if event.attempt != self._attempts.of(task) or not self._parts.failover.restarts(stage):
             return []
-        cause, lost = f"{task}: {event.reason}", self._tasks
+        cause, lost = TaskFailed(task, event.cause), self._tasks
         if self._regional is not None:
             lost = self._regional.lost_with(task, stage, is_ending=self._checkpoints.is_ending)
             if not lost:
                 return []
         return self._fail_over_in_part(lost, cause) if len(lost) < len(self._tasks) else self.fail_over(cause)
 
-    def fail_over(self, cause: str) -> list[Effect]:
+    def fail_over(self, cause: AnyCause) -> list[Effect]:
         """The attempt has failed: give up its pending checkpoints, and start another attempt after a delay.
 
         A partial failover that has not started is counted already: it becomes the restart of all tasks.
@@ -254,7 +254,7 @@ class Execution:
         self._restarts += 1
         if self._restarts > self._config.restart_attempts:
             return [*effects, *self._used_up(cause)]
-        self._enter(Restarting(cause))
+        self._enter(Restarting(str(cause)))
         delay = SetTimer(RestartDelay(), self._config.restart_delay_us)
         return [*effects, *self._parts.cleanup.on_failure(), delay]
 
@@ -262,8 +262,8 @@ class Execution:
         order = Cancel(job=self._job, attempt=self._attempts.newest)
         return [self._attempts.message_to(task, order) for task in tasks]
 
-    def _used_up(self, cause: str) -> list[Effect]:
-        return self._fail(f"{self._config.restart_attempts} restarts are used up; the last cause was {cause}")
+    def _used_up(self, cause: AnyCause) -> list[Effect]:
+        return self._fail(RestartsUsedUp(self._config.restart_attempts, cause))
 
     def restart_delay_over(self, timeout: RestartDelay) -> list[Effect]:
         """Restart, unless the record of a checkpoint is being stored: it may become the newest."""
@@ -288,7 +288,7 @@ class Execution:
 
     # -- a part of it fails (`RegionalFailover`) ---------------------------------------
 
-    def _fail_over_in_part(self, lost: tuple[TaskId, ...], cause: str) -> list[Effect]:
+    def _fail_over_in_part(self, lost: tuple[TaskId, ...], cause: AnyCause) -> list[Effect]:
         """Give up the pending checkpoints, since a part is missing now, and restart that part after a delay."""
         regional = expect(self._regional, RegionalFailover)
         reason, stops = f"{', '.join(lost)} restart: {cause}", self._checkpoints.commands
@@ -304,14 +304,14 @@ class Execution:
         if self._restarts > self._config.restart_attempts:
             return [*effects, *self._used_up(cause)]
         self._ending.drop()
-        return [*effects, *regional.begin(lost, cause)]
+        return [*effects, *regional.begin(lost, str(cause))]
 
     def _restart_part(self) -> list[Effect]:
         regional = expect(self._regional, RegionalFailover)
         restores = self._parts.failover.restored_by_part(self._snapshots.newest())
-        reason = self._parts.restore_choice.refusal(self._graph, restores) if restores is not None else None
-        if reason is not None:
-            return self._fail(reason)
+        incompatible = self._parts.restore_choice.refusal(self._graph, restores) if restores is not None else None
+        if incompatible is not None:
+            return self._fail(incompatible)
         regional.renumber(restores)
         return self._records.save(DeployPart(self._attempts.newest))
 
@@ -334,5 +334,5 @@ class Execution:
         self._drop_part()
         return effects
 
-    def _fail(self, reason: str) -> list[Effect]:
-        return self.close(Closure(Status.FAILED, reason))
+    def _fail(self, cause: AnyCause) -> list[Effect]:
+        return self.close(Closure(Status.FAILED, cause))

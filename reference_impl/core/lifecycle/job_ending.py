@@ -14,6 +14,7 @@ from ..job.config import Config
 from ..job.topology import JobGraph
 from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
 from ..protocol.task_lives import Attempts, TaskEnds
+from ..vocabulary.causes import AnyCause
 from ..vocabulary.effects import Effect, EndJob, Return, Sweep
 from ..vocabulary.errors import expect
 from ..vocabulary.events import Answered, Commanded
@@ -140,7 +141,7 @@ class JobEnding:
             return []
         stage = msgspec.structs.replace(stage, step=Settling(self._covered(), self._writers))
         self.stage = stage
-        return requests(stage) or self._end(stage.closure.status, stage.closure.reason)
+        return requests(stage) or self._end(stage.closure.status, stage.closure.cause)
 
     def _covered(self) -> Covered:
         """The sealed transactions that must be committed."""
@@ -157,9 +158,9 @@ class JobEnding:
         self.stage = stage
         if not is_settled(stage):
             return effects
-        return [*effects, *self._end(stage.closure.status, stage.closure.reason)]
+        return [*effects, *self._end(stage.closure.status, stage.closure.cause)]
 
-    def _end(self, status: Status, reason: str = "") -> list[Effect]:
+    def _end(self, status: Status, cause: AnyCause | None = None) -> list[Effect]:
         newest, knows_all = self._snapshots.newest(), self._snapshots.knows_all
         over = f"the job is {status.value}"
         sweep: list[Effect] = [Sweep(self._snapshots.handles)] if self._records.took_over and knows_all else []
@@ -171,7 +172,7 @@ class JobEnding:
             *sweep,
             *(self._checkpoints.clear_logs(()) if knows_all else ()),
             *(Return(command, error=over) for command in unanswered),
-            EndJob(status.value, newest.checkpoint if newest else None, reason),
+            EndJob(status.value, newest.checkpoint if newest else None, cause),
         ]
 
     def fence_again(self, timeout: RetryFence) -> list[Effect]:

@@ -85,7 +85,7 @@ class JobRecords:
             version=self._version,
             had_snapshot=self.had_snapshot or bool(self._snapshots.all),
             closing=closure.status.value if closure is not None else "",
-            reason=closure.reason if closure is not None else "",
+            cause=closure.cause if closure is not None else None,
         )
         return [SaveJob(record)]
 
@@ -96,4 +96,4 @@ class JobRecords:
 
 def closure_of(record: JobRecord) -> Closure | None:
     """How the job is being closed, once that is decided."""
-    return Closure(Status(record.closing), record.reason) if record.closing else None
+    return Closure(Status(record.closing), record.cause) if record.closing else None

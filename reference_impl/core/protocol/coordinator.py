@@ -24,6 +24,7 @@ from ..job.topology import JobGraph
 from ..lifecycle.execution import Execution
 from ..lifecycle.job_ending import JobEnding
 from ..lifecycle.job_records import Begin, Close, Deploy, DeployPart, JobRecords, Perform
+from ..vocabulary.causes import CancelledByUser, CheckpointsFailed, StopFailed
 from ..vocabulary.effects import Effect, Return, SetTimer
 from ..vocabulary.errors import Handlers
 from ..vocabulary.events import (
@@ -367,12 +368,8 @@ class Coordinator:
             return effects
         is_too_much = self.checkpoints.too_many_failed()
         if pending.ending is not None and pending.ending.by_command:
-            cause = f"the stop failed, its savepoint was aborted: {reason}"
-        elif is_too_much:
-            cause = f"too many checkpoints failed; the last: {reason}"
-        else:
-            return effects
-        return [*effects, *self._execution.fail_over(cause)]
+            return [*effects, *self._execution.fail_over(StopFailed(reason))]
+        return [*effects, *self._execution.fail_over(CheckpointsFailed(reason))] if is_too_much else effects
 
     # -- tasks finish (FIN-1, FIN-3, FIN-8) ----------------------------------------------
 
@@ -410,7 +407,7 @@ class Coordinator:
         if event.kind == "cancel":
             if isinstance(stage, Closing | Ended):
                 return [Return(event.command, error="the job has ended")]
-            return self._execution.close(Closure(Status.CANCELLED, "by its user"), event.command)
+            return self._execution.close(Closure(Status.CANCELLED, CancelledByUser()), event.command)
         if not self._config.rewinds:
             return [Return(event.command, error="at-most-once takes no snapshots")]
         if not self._takes_checkpoints:

@@ -13,6 +13,7 @@ from ..operators.operator_state import Item, Place
 from ..operators.operators import Operator
 from ..operators.timers import Timer
 from ..operators.watermarks import END_OF_TIME, InputTimes
+from ..vocabulary.causes import SnapshotUnfit, UserFunctionRaised, UserFunctionRefused
 from ..vocabulary.effects import Advanced, Block, Effect, Fail, Mail, SetTimer, TimeEnded, Unblock, WakeAt
 from ..vocabulary.errors import ProtocolViolated, Refused
 from ..vocabulary.events import Arrived, BarrierOvertook, Came, LogsFound, Ticked, TimerFired
@@ -359,16 +360,16 @@ class OperatorTask(InputTask):
         return [*super().opened(), *self._ask(self.parts.processing_time.wakes(self.operator.alarms))]
 
     def _raised(self, error: Exception) -> Effect:
-        name = f"{self.operator.function} " if self.operator.function else ""
         if isinstance(error, Refused):  # an error about what it returned or requested names it
-            return Fail(f"the user function of {self.spec.task} is refused: {error}")
-        return Fail(f"the user function {name}of {self.spec.task} raised {type(error).__name__}: {error}")
+            return Fail(UserFunctionRefused(self.spec.task, str(error)))
+        name = self.operator.function or ""
+        return Fail(UserFunctionRaised(self.spec.task, name, f"{type(error).__name__}: {error}"))
 
     def restore(self, state: TaskState | None) -> list[Effect]:
         try:
             return super().restore(state)
         except Refused as error:  # the snapshot was made by another user function
-            return [Fail(f"{self.spec.task} cannot go on from its snapshot: {error}")]
+            return [Fail(SnapshotUnfit(self.spec.task, str(error)))]
 
     def take_over(self, state: TaskState) -> None:
         super().take_over(state)

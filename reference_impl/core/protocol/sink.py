@@ -16,6 +16,7 @@ from itertools import count
 
 from ..decisions.parts import Parts
 from ..job.config import Config
+from ..vocabulary.causes import StoreRefused
 from ..vocabulary.effects import Effect, Fail, SetTimer, Transact
 from ..vocabulary.errors import expect
 from ..vocabulary.events import Answered, TimerFired
@@ -85,7 +86,8 @@ class SinkTask(InputTask):
         return "fail" if isinstance(outcome, Denied) else "retry"
 
     def _refused(self, outcome: Outcome) -> list[Effect]:
-        return [Fail(f"{self.spec.task}: the external store refused: {getattr(outcome, 'reason', outcome)}")]
+        about = outcome.transaction if isinstance(outcome, Denied) else ""
+        return [Fail(StoreRefused(self.spec.task, about, getattr(outcome, "reason", str(outcome))))]
 
     def on_done(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
         effects: list[Effect] = []

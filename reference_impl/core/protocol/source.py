@@ -16,6 +16,7 @@ from ..extensions.local_recovery import called_off
 from ..job.config import Config
 from ..job.topology import EventTime
 from ..operators.watermarks import SplitTimes
+from ..vocabulary.causes import InputDiscarded
 from ..vocabulary.effects import Advanced, Effect, Fail, LoadPositions, Rest, SavePosition, SetTimer, Trim
 from ..vocabulary.events import Event, Poll, PositionsLoaded, TimerFired
 from ..vocabulary.ids import CheckpointId
@@ -182,10 +183,8 @@ class SourceTask(Task):
                 return [Fail(self._discarded(log, wanted.get(log.split, 0)))]
         return super().restore(state)
 
-    def _discarded(self, log: SplitLog, wanted: int) -> str:
-        checkpoint = self._restoring.checkpoint
-        what = f"checkpoint {checkpoint} needs" if checkpoint is not None else "a new job needs"
-        return f"split {log.split} has been discarded up to record {log.begins}, and {what} record {wanted}"
+    def _discarded(self, log: SplitLog, wanted: int) -> InputDiscarded:
+        return InputDiscarded(log.split, log.begins, self._restoring.checkpoint, wanted)
 
     def take_over(self, state: TaskState) -> None:
         self._take_positions(state.positions)

@@ -20,6 +20,7 @@ from ..job.routing import Output as Output
 from ..job.routing import routers
 from ..job.task_spec import TaskSpec as TaskSpec
 from ..lifecycle.reading import Reading
+from ..vocabulary.causes import SnapshotUnreadable
 from ..vocabulary.effects import (
     Effect,
     Fail,
@@ -210,8 +211,7 @@ class Task:
         return self._restoring.checkpoint or NO_CHECKPOINT
 
     def _on_load_failed(self, event: LoadFailed) -> list[Effect]:
-        checkpoint = self._restoring.checkpoint
-        return [Fail(f"the snapshot of checkpoint {checkpoint} could not be read: {event.reason}")]
+        return [Fail(SnapshotUnreadable(self._restoring.checkpoint, event.reason))]
 
     def restore(self, state: TaskState | None) -> list[Effect]:
         """Take over a state (None: start without one), then open the inputs."""

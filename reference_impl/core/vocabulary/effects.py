@@ -11,6 +11,7 @@ from typing import Any, Protocol, dataclass_transform
 
 import msgspec
 
+from .causes import AnyCause
 from .events import CompletedSnapshot, JobRecord
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import Ack, Barrier, Element, ToCoordinator, ToTask
@@ -216,7 +217,7 @@ class SetTimer(Effect):
 class Fail(Effect):
     """This task cannot go on."""
 
-    reason: str
+    cause: AnyCause
 
 
 class Open(Effect):
@@ -294,4 +295,4 @@ class EndJob(Effect):
 
     status: str
     checkpoint: CheckpointId | None = None
-    reason: str = ""
+    cause: AnyCause | None = None

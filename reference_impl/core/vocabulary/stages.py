@@ -6,6 +6,7 @@ from enum import Enum
 
 import msgspec
 
+from .causes import AnyCause
 from .events import CompletedSnapshot
 from .ids import AttemptId, CheckpointId, TaskId
 
@@ -161,7 +162,7 @@ class Closure(msgspec.Struct, frozen=True):
     """How and why a job is closed: it is cancelled or has failed."""
 
     status: Status
-    reason: str
+    cause: AnyCause | None
 
 
 class Closing(msgspec.Struct, frozen=True):

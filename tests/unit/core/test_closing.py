@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cutproof.reference_impl.core.lifecycle.closing import FENCE, UNANSWERED, close_step, requests
+from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser
 from cutproof.reference_impl.core.vocabulary.effects import SetTimer, Transact
 from cutproof.reference_impl.core.vocabulary.events import Answered
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
@@ -22,7 +23,7 @@ from cutproof.reference_impl.core.vocabulary.stages import (
 from cutproof.reference_impl.core.vocabulary.timeouts import RetryFence
 from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Denied, Done, Fence, NoAnswer
 
-CLOSURE = Closure(Status.CANCELLED, "by its user")
+CLOSURE = Closure(Status.CANCELLED, CancelledByUser())
 UP_TO_FIVE = CoveredUpTo(CheckpointId(5))
 
 

@@ -399,6 +399,22 @@ def test_a_run_whose_size_is_a_time_is_judged_once_it_is_as_large_as_its_profile
     assert done.exit_code is ExitCode.FELL_SHORT
 
 
+def test_pyspark_gets_a_full_batch_as_long_as_many_scenarios_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = "cutproof.harness.search.search"
+    monkeypatch.setattr(f"{module}.WORTHWHILE", 5)
+    monkeypatch.setattr(f"{module}.BATCH", 20)
+    sizes: list[int] = []
+
+    class Noting(Agreeing):
+        def examine(self, questions: Sequence[bytes]) -> Examined:
+            sizes.append(len(questions))
+            return super().examine(questions)
+
+    found = Search(Here(PLAN, SimulatedSubject()), Noting(), Budget(scenarios=60), chunk=5).run()
+    assert found.tally.run == sum(sizes) == 60
+    assert sizes[0] == 20
+
+
 def test_no_more_is_run_while_too_many_scenarios_wait_for_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
     module = "cutproof.harness.search.search"
     monkeypatch.setattr(f"{module}.WORTHWHILE", 5)
