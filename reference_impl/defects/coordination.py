@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..core.decisions.checkpointing import CheckpointIds, Cleanup, Completion, Triggering
 from ..core.decisions.failover import Failover
 from ..core.decisions.fencing import Fencing
-from ..core.lifecycle.attempts import Attempts
-from ..core.lifecycle.stages import Restarting, Saving
-from ..core.protocol.checkpoints import Checkpoints, Pending
+from ..core.vocabulary.effects import Effect
 from ..core.vocabulary.events import CompletedSnapshot
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..core.vocabulary.messages import Ack, Cancel, ToTask
+from ..core.vocabulary.stages import Restarting, Saving, Stage
 from .registry import Defect
 
 
 class CompletedInBatches(Completion):
     """A14: acknowledgements are applied in batches, and the checkpoints that they complete are stored newest first."""
 
-    def finished(self, checkpoints: Checkpoints, pending: Pending) -> list[Pending]:
-        ready = [one for one in checkpoints.pending.values() if one.is_acknowledged]
-        waiting = [one for one in checkpoints.pending.values() if not one.is_acknowledged]
-        if any(one.checkpoint < ready[-1].checkpoint for one in waiting) if ready else True:
-            return []
+    def completes(
+        self, checkpoint: CheckpointId, acknowledged: Mapping[CheckpointId, bool]
+    ) -> tuple[CheckpointId, ...]:
+        ready = [one for one, is_acknowledged in acknowledged.items() if is_acknowledged]
+        waiting = [one for one, is_acknowledged in acknowledged.items() if not is_acknowledged]
+        if any(one < ready[-1] for one in waiting) if ready else True:
+            return ()
         self.reached = self.reached or len(ready) > 1
-        return ready[::-1]
+        return tuple(ready[::-1])
 
 
 class NewestIsLastCompleted(Cleanup):
@@ -54,89 +55,91 @@ class EndsSuffice(Triggering):
 class NeverTimesOut(Triggering):
     """A16: the coordinator assumes that each trigger arrives; no checkpoint times out."""
 
-    def times_out(self) -> bool:
+    def limits(self, checkpoint: CheckpointId, timeout_us: int) -> list[Effect]:
         self.reached = True
-        return False
+        return []
 
 
 class KeepsRejectedState(Completion):
     """E03: the state in a rejected acknowledgement is neither used nor deleted."""
 
-    def rejected(self, ack: Ack) -> list[Handle]:
-        self.reached = True
+    def unwanted(self, ack: Ack, *, savepoint: bool, taken: bool) -> list[Handle]:
+        self.reached = self.reached or not taken
         return []
 
 
 class RestartsAtOnce(Failover):
     """E05: a restart chooses its snapshot while the record of a newer one is being written."""
 
-    def awaits_store(self) -> bool:
-        self.reached = True
-        return False
+    def awaited(self, being_stored: Sequence[CheckpointId]) -> tuple[CheckpointId, ...]:
+        self.reached = self.reached or bool(being_stored)
+        return ()
 
 
 class CompletedTwice(Completion):
     """E09: a checkpoint stays pending until it is stored, so that another acknowledgement
     completes it again."""
 
-    def claim(self, checkpoints: Checkpoints, pending: Pending) -> None:
-        self.reached = self.reached or pending in checkpoints.storing
+    def __init__(self) -> None:
+        self._completed: list[CheckpointId] = []
+
+    def still_pending(self, pending: Sequence[CheckpointId], complete: CheckpointId) -> tuple[CheckpointId, ...]:
+        self.reached = self.reached or complete in self._completed
+        self._completed.append(complete)
+        return tuple(pending)
 
 
 class SharedId(CheckpointIds):
     """E10: the counter is read now and advanced later, so that two checkpoints get one id."""
 
-    def allocate(self, checkpoints: Checkpoints) -> CheckpointId:
-        last = CheckpointId(checkpoints.next_id - 1)
-        twin = checkpoints.pending.get(last)
-        if twin is not None and not twin.acknowledged:
+    def allocate(self, counter: CheckpointId, untouched: Sequence[CheckpointId]) -> CheckpointId:
+        last = CheckpointId(counter - 1)
+        if last in untouched:
             self.reached = True
             return last
-        return super().allocate(checkpoints)
+        return super().allocate(counter, untouched)
 
 
 class KeepsCounting(Failover):
     """E11: the number of pending checkpoints is kept when their attempt ends."""
 
-    def reset(self, checkpoints: Checkpoints) -> None:
+    def under_way(self, counted: int, being_stored: int) -> int:
         self.reached = True
+        return counted
 
 
 class BeginsAgain(Failover):
     """E13: a failure that is reported during a restart begins another restart."""
 
-    def restarts_again(self, coordinator: Attempts) -> bool:
-        if isinstance(coordinator.stage, Restarting | Saving):
+    def restarts(self, stage: Stage) -> bool:
+        if isinstance(stage, Restarting | Saving):
             self.reached = True
             return True
-        return super().restarts_again(coordinator)
+        return super().restarts(stage)
 
 
 class UnknownIsDiscarded(Completion):
     """E04: the book of periodic checkpoints does not know the savepoint; the state in its acknowledgements is
     discarded."""
 
-    def find(self, checkpoints: Checkpoints, ack: Ack) -> Pending | None:
-        pending = super().find(checkpoints, ack)
-        if pending is not None and pending.savepoint:
-            self.reached = True
-            checkpoints.unsettled[ack.handle] = None
-        return pending
+    def unwanted(self, ack: Ack, *, savepoint: bool, taken: bool) -> list[Handle]:
+        self.reached = self.reached or (savepoint and taken)
+        return [ack.handle] if savepoint else super().unwanted(ack, savepoint=savepoint, taken=taken)
 
 
 class StartsAgain(CheckpointIds):
     """F09: each attempt counts its checkpoints from the beginning."""
 
-    def first_of_attempt(self, checkpoints: Checkpoints) -> None:
-        self.reached = self.reached or checkpoints.next_id > 1
-        checkpoints.next_id = CheckpointId(1)
+    def first_of_attempt(self, counter: CheckpointId) -> CheckpointId:
+        self.reached = self.reached or counter > 1
+        return CheckpointId(1)
 
 
 class StopsTheNext(Fencing):
     """M02: an order to stop names only the task: one of an earlier job stops the task of the next job."""
 
-    def addressed(self, message: ToTask, job: int, newest: AttemptId) -> AttemptId | None:
-        if isinstance(message, Cancel) and message.job < job and newest:
+    def addressed(self, message: ToTask, job: int, newest: AttemptId | None) -> AttemptId | None:
+        if isinstance(message, Cancel) and message.job < job and newest is not None:
             self.reached = True
             return newest
         return super().addressed(message, job, newest)
@@ -145,12 +148,9 @@ class StopsTheNext(Fencing):
 class RefusesRepeats(Completion):
     """I32: an acknowledgement that is sent again is not recognised, and its state is discarded."""
 
-    def find(self, checkpoints: Checkpoints, ack: Ack) -> Pending | None:
-        pending = super().find(checkpoints, ack)
-        if pending is not None and ack.task in pending.acknowledged:
-            self.reached = True
-            return None
-        return pending
+    def counts(self, ack: Ack, acknowledged: Mapping[TaskId, Handle]) -> bool:
+        self.reached = self.reached or ack.task in acknowledged
+        return ack.task not in acknowledged
 
 
 DEFECTS = (

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
-from ..core.lifecycle.enumerator import Cut, Enumerating
-from ..core.protocol.checkpoints import Pending
+from ..core.decisions.enumerating import Cut, Enumerating
 from ..core.vocabulary.ids import TaskId
 from .registry import Defect
 
@@ -13,8 +12,8 @@ from .registry import Defect
 class OpenValve(Enumerating):
     """K01: splits are assigned between the enumerator's snapshot and the reader's: both snapshots have them."""
 
-    def holds_back(self, pending: Iterable[Pending], reader: TaskId) -> bool:
-        self.reached = self.reached or super().holds_back(pending, reader)
+    def holds_back(self, reader: TaskId, in_checkpoint: Sequence[TaskId]) -> bool:
+        self.reached = self.reached or super().holds_back(reader, in_checkpoint)
         return False
 
 
@@ -46,10 +45,9 @@ class ReadersFirst(Enumerating):
     """K11: the enumerator's state is read after its readers have taken their snapshots: splits assigned between are
     lost."""
 
-    def recorded(self, at_trigger: Cut, now: Callable[[], Cut]) -> Cut:
-        later = now()
-        self.reached = self.reached or later != at_trigger
-        return later
+    def recorded(self, at_trigger: Cut, at_completion: Cut) -> Cut:
+        self.reached = self.reached or at_completion != at_trigger
+        return at_completion
 
 
 DEFECTS = (

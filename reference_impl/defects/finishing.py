@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.decisions.checkpointing import Triggering
+from ..core.decisions.checkpointing import Situation, Triggering
 from ..core.decisions.finishing import Ending, Finishing
 from ..core.job.topology import JobGraph
 from ..core.protocol.barrier_alignment import Action, Alignment, PartitionEnded, Signal, State
-from ..core.protocol.checkpoints import Pending
-from ..core.protocol.coordinator import Coordinator
 from ..core.protocol.sink import TransactionalSink
 from ..core.protocol.task import Task
 from ..core.vocabulary.effects import Effect, Send
-from ..core.vocabulary.ids import TaskId
+from ..core.vocabulary.ids import CheckpointId, TaskId
 from ..core.vocabulary.messages import Control, Trigger
+from ..core.vocabulary.stages import Working
+from ..core.vocabulary.timeouts import Timeout
 from .registry import Defect
 
 
 class DuringTheFinalCheckpoint(Triggering):
     """E07: a checkpoint is started while the job's last one is in progress."""
 
-    def allowed(self, coordinator: Coordinator) -> bool:
-        self.reached = self.reached or (coordinator.is_running and coordinator.is_ending)
-        return coordinator.is_running
+    def allowed(self, now: Situation) -> bool:
+        is_running = isinstance(now.stage, Working)
+        self.reached = self.reached or (is_running and now.is_ending)
+        return is_running
 
 
 class LastTransactionStaysOpen(Finishing):
@@ -45,9 +46,9 @@ class PartOfAnOperator(Finishing):
 class NotifiedOnce(Ending):
     """J07: a task may finish once it is notified of the final checkpoint, and the notification is sent only once."""
 
-    def sends_again(self) -> bool:
+    def reminders(self, timeout: Timeout, retry_us: int) -> list[Effect]:
         self.reached = True
-        return False
+        return []
 
 
 class StopsAtTheEnd(Ending):
@@ -69,8 +70,8 @@ class DrainsNothing(Ending):
 class NoTimeOut(Triggering):
     """J08, J25: the engine has no timeout for checkpoints."""
 
-    def times_out(self) -> bool:
-        return False
+    def limits(self, checkpoint: CheckpointId, timeout_us: int) -> list[Effect]:
+        return []
 
 
 class DeafToTheEnd(Alignment):
@@ -103,9 +104,9 @@ class SilentWhenFinished(Finishing):
 class StillWaitedFor(Finishing):
     """J25: a pending checkpoint goes on waiting for a task that has finished meanwhile."""
 
-    def excuses(self, pending: Pending, task: TaskId) -> bool:
+    def still_expected(self, expected: Sequence[TaskId], finished: TaskId) -> tuple[TaskId, ...]:
         self.reached = True
-        return False
+        return tuple(expected)
 
 
 class AsksTheFinished(Triggering):
@@ -128,22 +129,21 @@ class DeclinesWhenFinished(Finishing):
 class NotAfterASavepoint(Triggering):
     """J29: the newest snapshot is a savepoint, which is taken for the end of this run."""
 
-    def allowed(self, coordinator: Coordinator) -> bool:
-        newest = coordinator.checkpoints.newest()
-        if newest is not None and newest.savepoint:
+    def allowed(self, now: Situation) -> bool:
+        if now.latest is not None and now.latest.savepoint:
             self.reached = True
             return False
-        return super().allowed(coordinator)
+        return super().allowed(now)
 
 
 class OnlyWhileAllRun(Triggering):
     """X03: no checkpoint is started once a task has finished."""
 
-    def allowed(self, coordinator: Coordinator) -> bool:
-        if coordinator.checkpoints.finished_tasks:
+    def allowed(self, now: Situation) -> bool:
+        if now.finished:
             self.reached = True
             return False
-        return super().allowed(coordinator)
+        return super().allowed(now)
 
 
 DEFECTS = (

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from ..core.decisions.checkpointing import Cleanup, RestoreChoice
 from ..core.decisions.naming import Naming
 from ..core.decisions.tasks import StartPosition
+from ..core.job.topology import JobGraph
 from ..core.vocabulary.causes import Incompatible
+from ..core.vocabulary.effects import Effect, Sweep
 from ..core.vocabulary.events import CompletedSnapshot
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from .registry import Defect
@@ -16,9 +18,9 @@ from .registry import Defect
 class SkipsUnreadable(RestoreChoice):
     """F01: the newest checkpoint is skipped silently if it cannot be read at the moment."""
 
-    def despite_unreadable(self, unreadable: Sequence[CheckpointId]) -> bool:
-        self.reached = True
-        return True
+    def must_be_read(self, unreadable: Sequence[CheckpointId]) -> tuple[CheckpointId, ...]:
+        self.reached = self.reached or bool(unreadable)
+        return ()
 
 
 class IgnoresSavepoints(RestoreChoice):
@@ -32,17 +34,17 @@ class IgnoresSavepoints(RestoreChoice):
 class CleansUpOnFailure(Cleanup):
     """F07: a failed attempt looks like the end of the job, and its snapshots are deleted."""
 
-    def on_failure(self) -> bool:
+    def on_failure(self) -> list[Effect]:
         self.reached = True
-        return True
+        return [Sweep(())]
 
 
 class StartedFromIncompatible(RestoreChoice):
     """P10: a job begins with any snapshot, even if its operators are not those of the snapshot."""
 
-    def despite_incompatible(self, reason: Incompatible) -> bool:
-        self.reached = True
-        return True
+    def refusal(self, graph: JobGraph, snapshot: CompletedSnapshot) -> Incompatible | None:
+        self.reached = self.reached or super().refusal(graph, snapshot) is not None
+        return None
 
 
 class KindBeforeAge(RestoreChoice):
@@ -65,9 +67,9 @@ class OneSlot(Naming):
 class SweepsBeforeLoading(Cleanup):
     """F13: unreferenced snapshots are deleted before the references are known."""
 
-    def on_takeover(self, listed: bool) -> bool:
-        self.reached = self.reached or not listed
-        return True
+    def on_takeover(self, referred_to: tuple[Handle, ...] | None) -> list[Effect]:
+        self.reached = self.reached or referred_to is None
+        return [Sweep(referred_to or ())]
 
 
 class ClampedToInitial(StartPosition):

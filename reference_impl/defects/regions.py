@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.decisions.checkpointing import Triggering
+from ..core.decisions.checkpointing import Situation, Triggering
 from ..core.decisions.failover import Failover
-from ..core.lifecycle.regions import Regional
-from ..core.lifecycle.stages import PartialFailover, Terminating
-from ..core.protocol.coordinator import Coordinator
 from ..core.vocabulary.events import CompletedSnapshot
 from ..core.vocabulary.ids import TaskId
+from ..core.vocabulary.stages import PartialFailover, Stage, Terminating, Working
 from .registry import Defect
 
 
 class LostIsFinished(Triggering):
     """E01: a lost task counts as finished, so that no checkpoint waits for it."""
 
-    _coordinator: Coordinator | None = None
+    _lost: tuple[TaskId, ...] = ()
+    """of the checkpoint that is about to be triggered"""
 
-    def allowed(self, coordinator: Coordinator) -> bool:
-        self._coordinator = coordinator
-        return coordinator.is_working and not coordinator.is_ending and coordinator.takes_checkpoints
+    def allowed(self, now: Situation) -> bool:
+        is_allowed = isinstance(now.stage, Working | PartialFailover) and not now.is_ending and now.is_open
+        self._lost = now.stage.tasks if is_allowed and isinstance(now.stage, PartialFailover) else ()
+        return is_allowed
 
     def asked(self, tasks: Sequence[TaskId], finished: Sequence[TaskId]) -> tuple[TaskId, ...]:
-        stage = self._coordinator.stage if self._coordinator is not None else None
-        lost = stage.tasks if isinstance(stage, PartialFailover) else ()
+        lost, self._lost = self._lost, ()
         self.reached = self.reached or bool(lost)
         return super().asked(tasks, (*finished, *lost))
 
@@ -41,11 +40,13 @@ class PartFromNothing(Failover):
 class PartOfTheEnd(Failover):
     """J21: the failure of a region restarts that region, even when other regions have finished already."""
 
-    def lost_with(self, coordinator: Regional, task: TaskId) -> tuple[TaskId, ...]:
-        if coordinator.config.by_region and isinstance(coordinator.stage, Terminating):
+    def lost_with(
+        self, region: tuple[TaskId, ...], tasks: tuple[TaskId, ...], stage: Stage, is_ending: bool
+    ) -> tuple[TaskId, ...]:
+        if isinstance(stage, Terminating):
             self.reached = True
-            return coordinator.region_of(task)
-        return super().lost_with(coordinator, task)
+            return region
+        return super().lost_with(region, tasks, stage, is_ending)
 
 
 DEFECTS = (

@@ -69,7 +69,7 @@ class Meddlings:
 
 def reach_task(world: Tasks, task: TaskId, message: ToTask) -> None:
     """A control message arrives at its task; a message of a former job is dropped."""
-    attempt = world.parts.fencing.addressed(message, world.job_number, world.attempt_of(task))
+    attempt = world.parts.fencing.addressed(message, world.job_number, world.attempt_of(task) or None)
     if attempt is None:
         return
     kind, points = type(message), world.points

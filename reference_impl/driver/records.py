@@ -73,9 +73,8 @@ class Records:
     def store(self, runner: Writer, effect: Store) -> None:
         settings = self.world.settings
         cost = 1 if settings.memory else settings.snapshot_write_us // 2
-        checkpoints = runner.machine.checkpoints
-        snapshot = effect.snapshot
-        attempts = {task: checkpoints.attempt_of(snapshot, task) for task in snapshot.handles}
+        snapshot, within = effect.snapshot, runner.machine.attempts.within
+        attempts = {task: within(snapshot.attempt, task) for task in snapshot.handles}
         storing = _Storing(snapshot, attempts)
         runner.later(cost + self.world.decisions.late("write coordinator"), self._stored, storing)
 

@@ -305,7 +305,7 @@ class CoordinatorWorld(ProcessWorld):
     def job_ended(self, effect: EndJob) -> None:
         if self.runner_now is None:
             return
-        self._retained = tuple(self.runner_now.machine.checkpoints.retained)
+        self._retained = self.runner_now.machine.snapshots.all
         self.observer.saw(o.job_ended(self.job_number, effect.status, effect.checkpoint, effect.cause))
         self._nodes.announce_end(self.job_number)
         retained = tuple(int(snapshot.checkpoint) for snapshot in self._retained)
@@ -342,13 +342,13 @@ class CoordinatorWorld(ProcessWorld):
         if self.runner_now is None:
             return
         machine = self.runner_now.machine
-        newest = machine.checkpoints.newest()
+        newest = machine.snapshots.newest()
         facts = JobFacts(
             0,
             self.job_number,
-            machine.attempt,
+            machine.attempts.newest,
             type(machine.stage).__name__.lower(),
-            machine.is_ending,
+            machine.checkpoints.is_ending,
             bool(machine.checkpoints.pending or machine.checkpoints.storing),
             int(newest.checkpoint) if newest is not None else 0,
         )

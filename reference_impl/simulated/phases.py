@@ -7,10 +7,10 @@ from functools import cache
 from typing import Any, Protocol
 
 from ..core.extensions.committing import CommittingTask, GlobalCommitter
-from ..core.lifecycle.stages import PartialFailover, Restarting, Terminating, Working
 from ..core.protocol.sink import TransactionalSink
 from ..core.vocabulary.events import CompletedSnapshot
 from ..core.vocabulary.ids import CheckpointId
+from ..core.vocabulary.stages import PartialFailover, Restarting, Terminating, Working
 from ..driver.coordination import CoordinatorRunner
 from ..driver.runner import TaskRunner
 
@@ -45,7 +45,7 @@ def phase_of(world: Phased) -> str:
         return "recovering"
     if not isinstance(machine.stage, _UP):
         return "deploying" if world.attempts <= 1 and world.job_number == 1 else "recovering"
-    if isinstance(machine.stage, Terminating) or machine.is_ending:
+    if isinstance(machine.stage, Terminating) or machine.checkpoints.is_ending:
         return "finishing"
     live = world.live()
     for runner in live:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....reference_impl.core.lifecycle.stages import PartialFailover, Restarting, Terminating, Working
+from ....reference_impl.core.vocabulary.stages import PartialFailover, Restarting, Terminating, Working
 from ....reference_impl.processes.frames import JobFacts, TaskFacts
 
 # A coordinator reports the name of its stage's class in lower case.

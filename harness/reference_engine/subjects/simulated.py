@@ -263,7 +263,7 @@ class Run:
         accounts = world.external.accounts.values()
         retained = world.retained
         if not world.job_over and world.coordinator is not None:
-            retained = world.coordinator.machine.checkpoints.retained
+            retained = list(world.coordinator.machine.snapshots.all)
         return Residue(
             open_transactions=[account.name for account in accounts if account.status == "open"],
             prepared_transactions=[account.name for account in accounts if account.status in ("prepared", "final")],

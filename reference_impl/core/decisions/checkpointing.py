@@ -2,38 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
+import msgspec
+
+from ..job.topology import JobGraph
 from ..vocabulary.causes import Incompatible
+from ..vocabulary.effects import Effect, SetTimer, Sweep
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Ack
+from ..vocabulary.stages import Stage, Working
+from ..vocabulary.timeouts import CheckpointTimeout
+from .compatibility import refusal
 from .part import Part
-
-if TYPE_CHECKING:
-    from ..protocol.checkpoints import Checkpoints, Pending
-    from ..protocol.coordinator import Coordinator
 
 
 class CheckpointIds(Part):
     """How ids are given out; two checkpoints never share one."""
 
-    def allocate(self, checkpoints: Checkpoints) -> CheckpointId:
-        checkpoint = checkpoints.next_id
-        checkpoints.next_id = CheckpointId(checkpoint + 1)
-        return checkpoint
+    def allocate(self, counter: CheckpointId, untouched: Sequence[CheckpointId]) -> CheckpointId:
+        """The id of a new checkpoint; no task has acknowledged the `untouched` checkpoints yet."""
+        return counter
 
-    def first_of_attempt(self, checkpoints: Checkpoints) -> None:
-        """A new attempt begins: ids go on increasing."""
+    def first_of_attempt(self, counter: CheckpointId) -> CheckpointId:
+        """Where the counter stands when a new attempt begins: ids go on increasing."""
+        return counter
+
+
+class Situation(msgspec.Struct, frozen=True):
+    """What the coordinator knows when a checkpoint is due."""
+
+    stage: Stage
+    is_ending: bool
+    """a stop, a drain or the final checkpoint is under way"""
+    is_open: bool
+    """no input has ended, or checkpoints go on after that (FIN-7)"""
+    latest: CompletedSnapshot | None
+    """the latest complete snapshot"""
+    finished: tuple[TaskId, ...]
 
 
 class Triggering(Part):
     """When a checkpoint may be triggered, which tasks take part in it, and when it is given up."""
 
-    def allowed(self, coordinator: Coordinator) -> bool:
+    def allowed(self, now: Situation) -> bool:
         """Only while every task runs and nothing is ending."""
-        return coordinator.is_running and not coordinator.is_ending and coordinator.takes_checkpoints
+        return isinstance(now.stage, Working) and not now.is_ending and now.is_open
 
     def asked(self, tasks: Sequence[TaskId], finished: Sequence[TaskId]) -> tuple[TaskId, ...]:
         """The tasks that take part: those that have not finished (FIN-1)."""
@@ -43,32 +58,41 @@ class Triggering(Part):
         """The tasks that must acknowledge: all that take part; the sinks alone are not enough (ABS-4)."""
         return tuple(tasks)
 
-    def times_out(self) -> bool:
-        return True
+    def limits(self, checkpoint: CheckpointId, timeout_us: int) -> list[Effect]:
+        """What bounds the time of a checkpoint that is triggered now: the timeout after which it is given up."""
+        return [SetTimer(CheckpointTimeout(checkpoint), timeout_us)]
 
 
 class Completion(Part):
     """When a checkpoint is complete, and what happens to acknowledgements that come too late."""
 
-    def find(self, checkpoints: Checkpoints, ack: Ack) -> Pending | None:
-        """The pending checkpoint that an acknowledgement is for."""
-        return checkpoints.pending.get(ack.checkpoint)
+    def counts(self, ack: Ack, acknowledged: Mapping[TaskId, Handle]) -> bool:
+        """Whether an acknowledgement of a pending checkpoint counts: also one that came before, as its state is the
+        same."""
+        return True
 
-    def finished(self, checkpoints: Checkpoints, pending: Pending) -> list[Pending]:
-        """The checkpoints to complete after an acknowledgement, in order."""
-        return [pending] if pending.is_acknowledged else []
+    def completes(
+        self, checkpoint: CheckpointId, acknowledged: Mapping[CheckpointId, bool]
+    ) -> tuple[CheckpointId, ...]:
+        """The checkpoints to complete now that all tasks have acknowledged one, in order.  `acknowledged` says of each
+        pending checkpoint whether all have acknowledged it."""
+        return (checkpoint,) if checkpoint in acknowledged else ()
 
-    def claim(self, checkpoints: Checkpoints, pending: Pending) -> None:
-        """Take the checkpoint out of the pending ones, so that it is completed once."""
-        checkpoints.pending.pop(pending.checkpoint, None)
+    def still_pending(self, pending: Sequence[CheckpointId], complete: CheckpointId) -> tuple[CheckpointId, ...]:
+        """The checkpoints that go on taking acknowledgements once one is complete: all others."""
+        return tuple(checkpoint for checkpoint in pending if checkpoint != complete)
 
-    def rejected(self, ack: Ack) -> list[Handle]:
-        """The handles that a rejected acknowledgement leaves to be discarded: its state's."""
-        return [ack.handle]
+    def unwanted(self, ack: Ack, *, savepoint: bool, taken: bool) -> list[Handle]:
+        """The handles to discard after an acknowledgement: that of its state, if no pending checkpoint took it."""
+        return [] if taken else [ack.handle]
 
 
 class RestoreChoice(Part):
     """Which snapshot a new attempt restores (ABS-6)."""
+
+    def must_be_read(self, unreadable: Sequence[CheckpointId]) -> tuple[CheckpointId, ...]:
+        """The complete checkpoints without whose records none can be chosen: each of them may be the newest."""
+        return tuple(unreadable)
 
     def eligible(self, snapshot: CompletedSnapshot) -> bool:
         """Whether the snapshot may be restored: savepoints too, since they commit side effects."""
@@ -79,13 +103,9 @@ class RestoreChoice(Part):
         candidates = [snapshot for snapshot in retained if self.eligible(snapshot)]
         return max(candidates, key=lambda snapshot: snapshot.checkpoint, default=None)
 
-    def despite_unreadable(self, unreadable: Sequence[CheckpointId]) -> bool:
-        """Whether to go on although the records of these snapshots could not be read."""
-        return False
-
-    def despite_incompatible(self, reason: Incompatible) -> bool:
-        """Whether a job starts from an incompatible snapshot, for which `reason` would refuse it (FIN-2)."""
-        return False
+    def refusal(self, graph: JobGraph, snapshot: CompletedSnapshot) -> Incompatible | None:
+        """Why the job cannot start from this snapshot; None if it can (FIN-2)."""
+        return refusal(graph, snapshot)
 
 
 class Cleanup(Part):
@@ -96,10 +116,11 @@ class Cleanup(Part):
         own = [snapshot for snapshot in retained if not snapshot.savepoint]
         return own[: max(0, len(own) - keep)]
 
-    def on_takeover(self, listed: bool) -> bool:
-        """Whether to delete what no record refers to: only once the records were listed."""
-        return listed
+    def on_takeover(self, referred_to: tuple[Handle, ...] | None) -> list[Effect]:
+        """What a coordinator deletes when it takes over: what no record refers to, and nothing before the records
+        were listed (None)."""
+        return [Sweep(referred_to)] if referred_to is not None else []
 
-    def on_failure(self) -> bool:
-        """Whether a failed attempt ends the life of the job's snapshots: no."""
-        return False
+    def on_failure(self) -> list[Effect]:
+        """What is deleted when an attempt fails: nothing, since the next attempt restores it."""
+        return []

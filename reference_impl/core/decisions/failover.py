@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from ..vocabulary.events import CompletedSnapshot
-from ..vocabulary.ids import TaskId
+from ..vocabulary.ids import CheckpointId, TaskId
+from ..vocabulary.stages import Deploying, PartialFailover, Stage, Terminating, Working
 from .part import Part
-
-if TYPE_CHECKING:
-    from ..lifecycle.attempts import Attempts
-    from ..lifecycle.regions import Regional
-    from ..protocol.checkpoints import Checkpoints
 
 
 class Failover(Part):
     """What a failure of a task restarts, and what is kept of the failed attempt."""
 
-    def reset(self, checkpoints: Checkpoints) -> None:
-        """Nothing of the failed attempt is kept but checkpoints whose records are being stored."""
-        checkpoints.under_way = sum(not pending.savepoint for pending in checkpoints.storing)
+    def restarts(self, stage: Stage) -> bool:
+        """Whether the loss of a task starts another attempt: not twice for the same one."""
+        return isinstance(stage, Deploying | Working | PartialFailover | Terminating)
 
-    def awaits_store(self) -> bool:
-        """Whether a restart waits for a checkpoint whose record is being stored: it may become the newest."""
-        return True
+    def under_way(self, counted: int, being_stored: int) -> int:
+        """How many checkpoints are under way once their attempt has failed: only those whose records are being
+        stored; `counted` were before."""
+        return being_stored
 
-    def lost_with(self, coordinator: Regional, task: TaskId) -> tuple[TaskId, ...]:
-        """The tasks that restart when a task is lost: its region, if the job has failover by region.  All tasks once
-        the job is about to end: a part that has finished would not come back (J21)."""
-        return coordinator.region_of(task) if coordinator.may_fail_over_in_part else coordinator.tasks
+    def awaited(self, being_stored: Sequence[CheckpointId]) -> tuple[CheckpointId, ...]:
+        """The checkpoints for whose records a restart waits: each of them may become the newest."""
+        return tuple(being_stored)
+
+    def lost_with(
+        self, region: tuple[TaskId, ...], tasks: tuple[TaskId, ...], stage: Stage, is_ending: bool
+    ) -> tuple[TaskId, ...]:
+        """The tasks that restart when a task of a region is lost: the region.  All `tasks` once the job is about to
+        end: a part that has finished would not come back (J21)."""
+        return region if isinstance(stage, Working | PartialFailover) and not is_ending else tasks
 
     def restored_by_part(self, newest: CompletedSnapshot | None) -> CompletedSnapshot | None:
         """The snapshot that a partial failover restores: the newest complete checkpoint, as for the whole job."""
         return newest
-
-    def restarts_again(self, coordinator: Attempts) -> bool:
-        """Whether the failure of an attempt starts another attempt: not twice for the same one."""
-        return coordinator.is_live

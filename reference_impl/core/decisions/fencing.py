@@ -16,7 +16,7 @@ from .part import Part
 class Fencing(Part):
     """Whether a message is for a living attempt of its receiver."""
 
-    def addressed(self, message: ToTask, job: int, newest: AttemptId) -> AttemptId | None:
+    def addressed(self, message: ToTask, job: int, newest: AttemptId | None) -> AttemptId | None:
         """The attempt that a message is for, while `job` runs; None if it is of another job.  `newest` is the newest
-        attempt of the receiving task (0: none lives)."""
+        attempt of the receiving task (None: none lives)."""
         return message.attempt if message.job == job else None

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..vocabulary.effects import Effect
+from ..job.topology import JobGraph
+from ..vocabulary.effects import Effect, SetTimer
 from ..vocabulary.ids import TaskId
 from ..vocabulary.messages import Control, Terminate, Trigger
+from ..vocabulary.timeouts import Timeout
 from .part import Part
 
 if TYPE_CHECKING:
-    from ..job.topology import JobGraph
-    from ..protocol.checkpoints import Pending
     from ..protocol.sink import TransactionalSink
     from ..protocol.task import Task
 
@@ -41,22 +41,19 @@ class Finishing(Part):
         whole = graph.whole(finished)
         return [task for task, spec, _ in graph.tasks() if task in finished and spec.name not in whole]
 
-    def may_finish(self, ended: Sequence[TaskId], finished: Sequence[TaskId]) -> list[TaskId]:
-        """The tasks that may finish: they acknowledged a complete checkpoint after all their input."""
-        return [task for task in ended if task not in finished]
-
-    def excuses(self, pending: Pending, task: TaskId) -> bool:
-        """Whether a pending checkpoint goes on without a task that has finished: an older one covers all its work
-        (FIN-8)."""
-        return True
+    def still_expected(self, expected: Sequence[TaskId], finished: TaskId) -> tuple[TaskId, ...]:
+        """The tasks whose acknowledgements a pending checkpoint awaits once one has finished: all others, since an
+        older checkpoint covers all its work (FIN-8)."""
+        return tuple(task for task in expected if task != finished)
 
 
 class Ending(Part):
     """How a job comes to its end (FIN-3, FIN-4)."""
 
-    def sends_again(self) -> bool:
-        """Whether the order to finish is sent again until the task has finished: the last message must not be lost."""
-        return True
+    def reminders(self, timeout: Timeout, retry_us: int) -> list[Effect]:
+        """What follows an order to finish: it is sent again until the task has finished, since the last message must
+        not be lost."""
+        return [SetTimer(timeout, retry_us)]
 
     def ends_input(self, ending: str) -> bool:
         """Whether a source's input ends before its last barrier: in a drain alone (FIN-4, FIN-5)."""

@@ -11,10 +11,10 @@ from ..extensions.in_flight import Capture
 from ..extensions.local_recovery import LocalRecovery
 from ..extensions.persistent import Persisting
 from ..extensions.rescale import Redistribution
-from ..lifecycle.enumerator import Enumerating
 from ..protocol.barrier_alignment import Alignment
 from .checkpointing import CheckpointIds, Cleanup, Completion, RestoreChoice, Triggering
 from .commits import Committing, GlobalCommitting, PreCommitting, SinkRecovery
+from .enumerating import Enumerating
 from .event_time import Firing, Watermarks
 from .failover import Failover
 from .fencing import Fencing

@@ -21,14 +21,12 @@ from typing import TypeVar
 
 import msgspec
 
-from ..job.topology import JobGraph, key_group, owner
+from ..job.topology import key_group, owner
 from ..operators.operator_state import Item as Held
 from ..operators.operator_state import Place
 from ..operators.timers import Timer
-from ..vocabulary.effects import Effect, SendToTask
-from ..vocabulary.events import CompletedSnapshot
-from ..vocabulary.ids import AttemptId, Handle, TaskId
-from ..vocabulary.messages import Deploy, Element, Piece
+from ..vocabulary.ids import Handle
+from ..vocabulary.messages import Element, Piece
 from ..vocabulary.state import BEGINNING, Entry, Passing, Ref, Sealed, TaskState
 from ..vocabulary.transactions import number_of, writer_in
 from .in_flight import with_rows
@@ -258,87 +256,3 @@ def _least_times(states: Sequence[tuple[Piece, TaskState]], gates: Sequence[int]
             least[gate] = min(time, least.get(gate, time))
     known = any(state.times for _, state in states)
     return [least.get(gate, BEGINNING) for gate in gates] if known else []
-
-
-# -- deploying ---------------------------------------------------------------------
-
-
-def layout_of(graph: JobGraph, restores: CompletedSnapshot) -> JobGraph:
-    """The graph at the parallelism at which a snapshot was taken."""
-    there = graph.parallelism
-    before = {name: number for name, number in restores.parallelism.items() if name in there}
-    return graph if all(there[name] == number for name, number in before.items()) else graph.laid_out(before)
-
-
-def deployment_from(
-    old: JobGraph,
-    tasks: Sequence[TaskId],
-    attempt: AttemptId,
-    job: int,
-    restores: CompletedSnapshot,
-    finished: Sequence[TaskId],
-    in_flight: bool,
-) -> list[Effect]:
-    """The orders that deploy tasks from a snapshot of another layout.  Each reads the states of its operator's old
-    subtasks and, where data may have been `in_flight`, of the old subtasks that sent to it.  Tasks of a finished
-    operator start as finished."""
-    pieces = pieces_of(old, restores)
-    return [
-        SendToTask(
-            task,
-            Deploy(
-                job=job,
-                attempt=attempt,
-                checkpoint=restores.checkpoint,
-                pieces=() if task in finished else pieces[task.rpartition("-")[0]],
-                finished=task in finished,
-                senders=_senders(old, task, pieces) if in_flight and task not in finished else (),
-            ),
-        )
-        for task in tasks
-    ]
-
-
-def _senders(old: JobGraph, task: TaskId, pieces: Mapping[str, tuple[Piece, ...]]) -> tuple[tuple[Piece, ...], ...]:
-    """By input of a task's operator: the pieces of the sending operator; none if that had finished."""
-    spec = old.spec(task.rpartition("-")[0])
-    if not spec.inputs or not old.overtaken(spec):
-        return ()
-    return tuple(tuple(_or_nothing(piece) for piece in pieces[edge.sender]) for edge in spec.inputs)
-
-
-def _or_nothing(piece: Piece) -> Piece:
-    there = piece.handle is not None or piece.state is not None
-    return piece if there else msgspec.structs.replace(piece, state=TaskState())
-
-
-def pieces_of(old: JobGraph, restores: CompletedSnapshot) -> dict[str, tuple[Piece, ...]]:
-    """By operator: what its subtasks left in a snapshot of this layout."""
-    gates: dict[TaskId, tuple[int, ...]] = {}
-    for wire in old.wires():
-        gates[wire.receiver] = (*gates.get(wire.receiver, ()), wire.gate)
-    pieces: dict[str, tuple[Piece, ...]] = {}
-    for task, spec, _ in old.tasks():
-        piece = Piece(
-            handle=None if task in restores.states else restores.handles.get(task),
-            state=restores.states.get(task),
-            gates=gates.get(task, ()),
-            finished=task in restores.finished,
-        )
-        pieces[spec.name] = (*pieces.get(spec.name, ()), piece)
-    return pieces
-
-
-def with_unions(graph: JobGraph, orders: Sequence[Effect], restores: CompletedSnapshot | None) -> list[Effect]:
-    """The orders to deploy tasks at an unchanged parallelism; those with a union get the old states of all subtasks."""
-    if restores is None or not any(spec.shares for spec in graph.operators):
-        return list(orders)
-    pieces = pieces_of(graph, restores)
-    rescaled: list[Effect] = []
-    for order in orders:
-        if isinstance(order, SendToTask) and isinstance(order.message, Deploy) and graph.shares(order.task):
-            message = order.message
-            remaining = () if message.finished else pieces[order.task.rpartition("-")[0]]
-            order = SendToTask(order.task, msgspec.structs.replace(message, pieces=remaining))
-        rescaled.append(order)
-    return rescaled

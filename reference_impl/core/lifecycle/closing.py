@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import msgspec
 
-from ..vocabulary.causes import AnyCause
 from ..vocabulary.effects import Effect, SetTimer, Transact
 from ..vocabulary.events import Answered
-from ..vocabulary.ids import AttemptId, CheckpointId, TaskId
+from ..vocabulary.ids import CheckpointId
+from ..vocabulary.stages import Closing, Covered, CoveredUpTo, NothingCovered, Settling
 from ..vocabulary.timeouts import RetryFence
 from ..vocabulary.transactions import AbortTransaction, Done, Fence
 
@@ -25,41 +25,43 @@ UNANSWERED = 0
 """The number of abort requests: the list of the next fence shows whether they were done."""
 
 
-class Closing(msgspec.Struct, frozen=True):
-    """Writers in `waiting` have not been settled; `covered` is the newest complete checkpoint.
+def requests(stage: Closing) -> list[Effect]:
+    """A fence for the next writer."""
+    if not isinstance(stage.step, Settling) or not stage.step.waiting:
+        return []
+    return [Transact(FENCE, Fence(writer=stage.step.waiting[0], attempt=stage.attempt))]
 
-    The coordinator sends requests for one writer at a time, so an answer always belongs to the first in `waiting`.
-    """
 
-    status: str
-    cause: AnyCause | None
-    attempt: AttemptId
-    covered: CheckpointId
-    waiting: tuple[TaskId, ...]
-    is_saved: bool = False
-    """the decision is durable; records that were being stored before it are awaited"""
-
-    def requests(self) -> list[Effect]:
-        """A fence for the next writer."""
-        return [Transact(FENCE, Fence(writer=self.waiting[0], attempt=self.attempt))] if self.waiting else []
+def is_settled(stage: Closing) -> bool:
+    """Every writer is fenced, and left nothing to abort."""
+    return isinstance(stage.step, Settling) and not stage.step.waiting
 
 
 def close_step(stage: Closing, event: Answered, retry_us: int) -> tuple[Closing, list[Effect]]:
     """The first writer is fenced: abort what is not covered, then fence the writer again.
 
+    The coordinator sends requests for one writer at a time, so an answer always belongs to the first that waits.
     An abort may be lost when the store crashes, which then still has the sealed transaction.
     So the next writer's turn comes only when a fence finds nothing left to abort.
     """
-    if event.number != FENCE or not stage.waiting:
+    step = stage.step
+    if event.number != FENCE or not isinstance(step, Settling) or not step.waiting:
         return stage, []
     if not isinstance(event.outcome, Done):
         return stage, [SetTimer(RetryFence(), retry_us)]
-    writer, *remaining = stage.waiting
+    writer, *remaining = step.waiting
     aborts: list[Effect] = [
         Transact(UNANSWERED, AbortTransaction(writer=writer, attempt=stage.attempt, name=name))
         for name, checkpoint in event.outcome.unfinished
-        if checkpoint is None or checkpoint > stage.covered
+        if checkpoint is None or not covers(step.covered, checkpoint)
     ]
     if not aborts:
-        stage = msgspec.structs.replace(stage, waiting=tuple(remaining))
-    return stage, [*aborts, *stage.requests()]
+        stage = msgspec.structs.replace(stage, step=Settling(step.covered, tuple(remaining)))
+    return stage, [*aborts, *requests(stage)]
+
+
+def covers(covered: Covered, checkpoint: CheckpointId) -> bool:
+    """Whether a transaction that is sealed for this checkpoint stays: it was promised, or may have been."""
+    if isinstance(covered, CoveredUpTo):
+        return checkpoint <= covered.checkpoint
+    return not isinstance(covered, NothingCovered)

@@ -12,21 +12,22 @@ With local recovery only the lost tasks restart (UNA-4; `local_recovery`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 
 import msgspec
 
+from ..decisions.parts import Parts
+from ..job.config import Config
 from ..job.topology import JobGraph
-from ..vocabulary.causes import AnyCause, NotUpInTime, RestartsUsedUp, TaskFailed
-from ..vocabulary.effects import Effect, Note, Return, SendToTask, SetTimer
+from ..protocol.task_lives import Attempts, TaskEnds
+from ..vocabulary.effects import Effect, Note, SendToTask, SetTimer
 from ..vocabulary.errors import expect
-from ..vocabulary.events import CompletedSnapshot, TaskLost
-from ..vocabulary.ids import AttemptId, CheckpointId, TaskId, task_id
-from ..vocabulary.messages import Cancel, Deploy, Running
+from ..vocabulary.events import CompletedSnapshot
+from ..vocabulary.ids import CheckpointId, TaskId, task_id
+from ..vocabulary.messages import Deploy
+from ..vocabulary.stages import AwaitingRecord, PartialFailover, Renumbered, Stage, Starting
 from ..vocabulary.timeouts import DeployTimeout, RestartDelay
-from .attempts import Attempts, refusal
-from .stages import Deploying, PartialFailover, Working
+from .deployment import Deployment
 
 
 def regions(graph: JobGraph) -> list[tuple[TaskId, ...]]:
@@ -45,156 +46,121 @@ def regions(graph: JobGraph) -> list[tuple[TaskId, ...]]:
     return [tuple(task for task in tasks if region[task] == number) for number in dict.fromkeys(region.values())]
 
 
-class Regional(Attempts):
-    """An attempt of which a part may be lost and restart under an attempt number of its own."""
+class RegionalFailover:
+    """The restarts of parts of one job, one at a time."""
 
-    @property
-    def may_fail_over_in_part(self) -> bool:
-        """A part may restart alone: the other tasks run, and the job is not about to end."""
-        return self.config.by_region and isinstance(self.stage, Working | PartialFailover) and not self.is_ending
+    def __init__(
+        self, graph: JobGraph, config: Config, parts: Parts, attempts: Attempts, ends: TaskEnds, deployment: Deployment
+    ) -> None:
+        self._graph = graph
+        self._config = config
+        self._is_local = config.failover == "local"
+        self._parts = parts
+        self._attempts = attempts
+        self._ends = ends
+        self._deployment = deployment
+        self._tasks = tuple(task for task, _, _ in graph.tasks())
+        self.stage: PartialFailover | None = None
+        """the restart that is under way"""
 
-    _whole = AttemptId(0)
-    """the newest attempt of all tasks, to which the channels belong"""
-
-    def channels_of(self, task: TaskId) -> AttemptId:
-        return self._whole if self.config.failover == "local" else super().channels_of(task)
+    # -- lost ----------------------------------------------------------------------
 
     def region_of(self, task: TaskId) -> tuple[TaskId, ...]:
         """The tasks that restart with a lost task: those of its region; with local recovery only the task itself.  A
         task that may already have sent its end cannot recover locally, since its receivers may have taken the end."""
-        if self.config.failover == "local":
-            goes = (*self._terminating, *self.checkpoints.reported_finished, *self.checkpoints.finished_tasks)
-            return self.tasks if task in goes else (task,)
-        return next(region for region in regions(self.graph) if task in region)
+        if self._is_local:
+            return self._tasks if self._ends.may_have_sent_its_end(task) else (task,)
+        return next(region for region in regions(self._graph) if task in region)
 
-    # -- lost ----------------------------------------------------------------------
-
-    def _on_lost(self, event: TaskLost) -> list[Effect]:
-        if event.attempt != self.attempt_of(event.task) or not self.parts.failover.restarts_again(self):
-            return []
-        cause = TaskFailed(event.task, event.cause)
-        lost = self.parts.failover.lost_with(self, event.task)
-        if isinstance(self.stage, PartialFailover):
-            if event.task in self.stage.tasks and not self.stage.has_begun:
-                return []
-            lost = tuple(task for task in self.tasks if task in lost or task in self.stage.tasks)
-        return self._fail_over_in_part(lost, cause) if len(lost) < len(self.tasks) else self._fail_over(cause)
-
-    def _fail_over(self, cause: AnyCause) -> list[Effect]:
-        """A partial failover that has not started is counted already: it becomes the restart of all tasks."""
-        if self._is_counted:
-            self._restarts -= 1
-        return super()._fail_over(cause)
+    def lost_with(self, task: TaskId, stage: Stage, *, is_ending: bool) -> tuple[TaskId, ...]:
+        """The tasks that restart now that this one is lost; none if it is about to restart anyhow."""
+        lost = self._parts.failover.lost_with(self.region_of(task), self._tasks, stage, is_ending)
+        if self.stage is None:
+            return lost
+        if task in self.stage.tasks and not self.stage.has_begun:
+            return ()
+        return tuple(one for one in self._tasks if one in lost or one in self.stage.tasks)
 
     @property
-    def _is_counted(self) -> bool:
+    def is_counted(self) -> bool:
         """A part is about to restart.  Tasks that are lost meanwhile restart with it: that is one restart, not two.
 
         Once tasks have been ordered to start, the next loss is another restart.  So the number of restarts equals the
         number of attempts started after the first.
         """
-        return isinstance(self.stage, PartialFailover) and not self.stage.has_started
+        return self.stage is not None and not self.stage.has_started
 
-    def _fail_over_in_part(self, lost: tuple[TaskId, ...], cause: AnyCause) -> list[Effect]:
-        """Give up the pending checkpoints, since a part is missing now, and restart that part after a delay."""
-        reason = f"{', '.join(lost)} restart: {cause}"
-        pending = list(self.checkpoints.pending.values())
-        effects = [
-            *(effect for one in pending for effect in self.checkpoints.abort(one, reason)),
-            *(self.checkpoints.message_to(task, Cancel(job=self.job, attempt=self.attempt)) for task in lost),
-            *(Return(one.command, error=reason) for one in pending if one.command is not None),
-        ]
-        if isinstance(self.stage, PartialFailover) and not self.stage.has_begun:
-            self.stage = msgspec.structs.replace(self.stage, tasks=lost)
-            return effects
-        self._restarts += not self._is_counted
-        if self._restarts > self.config.restart_attempts:
-            return [*effects, *self._close("failed", RestartsUsedUp(self.config.restart_attempts, cause))]
-        self.stage = PartialFailover(lost, str(cause))
-        return [*effects, SetTimer(RestartDelay(), self.config.restart_delay_us)]
+    def widen(self, lost: tuple[TaskId, ...]) -> bool:
+        """Restart more tasks than planned, if their restart has not begun; whether that is so."""
+        if self.stage is None or self.stage.has_begun:
+            return False
+        self.stage = msgspec.structs.replace(self.stage, tasks=lost)
+        return True
+
+    def begin(self, lost: tuple[TaskId, ...], cause: str) -> list[Effect]:
+        """Restart a part after a delay."""
+        self.stage = PartialFailover(lost, cause)
+        return [SetTimer(RestartDelay(), self._config.restart_delay_us)]
+
+    def drop(self) -> None:
+        """The job goes on without a partial failover: all its tasks run, or all of them restart or end."""
+        self.stage = None
 
     # -- the restart -----------------------------------------------------------------
 
-    def _restart(self) -> list[Effect]:
-        if not isinstance(self.stage, PartialFailover):
-            return super()._restart()
-        if self.stage.has_begun:
-            return []
-        self.stage = msgspec.structs.replace(self.stage, step="storing")
-        return [] if self.checkpoints.storing and self.parts.failover.awaits_store() else self._begin_partial_failover()
+    def delay_over(self) -> bool:
+        """The restart delay has passed; whether it is that of a part which waited for it."""
+        if self.stage is None or self.stage.has_begun:
+            return False
+        self.stage = msgspec.structs.replace(self.stage, step=AwaitingRecord())
+        return True
 
-    def _resume_restart(self) -> list[Effect]:
-        stage = self.stage
-        if isinstance(stage, PartialFailover) and stage.step == "storing" and not self.checkpoints.storing:
-            return self._begin_partial_failover()
-        return super()._resume_restart()
+    @property
+    def awaits_record(self) -> bool:
+        return self.stage is not None and isinstance(self.stage.step, AwaitingRecord)
 
-    def _begin_partial_failover(self) -> list[Effect]:
+    def renumber(self, restores: CompletedSnapshot | None) -> None:
         """Give the lost tasks a new number.  What the coordinator knows of their state follows from the checkpoint
         that they restore."""
         stage = expect(self.stage, PartialFailover)
-        restores = self.parts.failover.restored_by_part(self.checkpoints.newest())
-        if restores is not None and (reason := refusal(self.graph, restores)):
-            return self._close("failed", reason)
-        survivors = {task: self.attempt_of(task) for task in self.tasks if task not in stage.tasks}
-        self._renumber(survivors)
-        finished = self._finished_before(restores)
-        self._ended_inputs = _for_part(self._ended_inputs, stage.tasks, finished)
-        self.checkpoints.finished_tasks = _for_part(self.checkpoints.finished_tasks, stage.tasks, finished)
-        for task in stage.tasks:
-            self.checkpoints.reported_finished.pop(task, None)
-            self._terminating.pop(task, None)
-        self.stage = msgspec.structs.replace(stage, step="saving", restores=restores)
-        attempt = self.attempt
+        self._attempts.begin(survivors=[task for task in self._tasks if task not in stage.tasks])
+        self._ends.begin_part(stage.tasks, self._deployment.finished_before(restores))
+        self.stage = msgspec.structs.replace(stage, step=Renumbered(restores))
 
-        def when_saved() -> list[Effect]:
-            now = self.stage
-            is_due = isinstance(now, PartialFailover) and now.step == "saving" and attempt == self.attempt
-            return self._deploy_part() if is_due else []
-
-        return self._save(when_saved)
-
-    def _deploy(self, restores: CompletedSnapshot | None, cause: str) -> list[Effect]:
-        self._whole = self.attempt
-        return super()._deploy(restores, cause)
-
-    def _deploy_part(self) -> list[Effect]:
-        stage = expect(self.stage, PartialFailover)
-        self.stage = msgspec.structs.replace(stage, step="deploying", waiting=stage.tasks)
-        restores, attempt = stage.restores, self.attempt
+    def deploy(self, last: CheckpointId) -> list[Effect]:
+        """The new number is durable.  `last` is the last checkpoint so far: all up to it that are not complete were
+        given up."""
+        stage = self.stage
+        if stage is None or not isinstance(stage.step, Renumbered):
+            return []
+        restores, attempt = stage.step.restores, self._attempts.newest
+        self.stage = msgspec.structs.replace(stage, step=Starting(restores, stage.tasks))
         checkpoint = restores.checkpoint if restores else None
-        orders = self._orders(stage.tasks, restores, suspends=False)
-        is_local = self.config.failover == "local"
+        orders = self._deployment.orders(stage.tasks, attempt, restores, suspends=False)
         return [
             Note("attempt-started", checkpoint, attempt, stage.cause),
-            Note("tasks-recovered" if is_local else "tasks-restarted", checkpoint, attempt, tasks=tuple(stage.tasks)),
-            *((self._in_place(order) for order in orders) if is_local else orders),
-            SetTimer(DeployTimeout(attempt), self.config.deploy_timeout_us),
+            Note("tasks-recovered" if self._is_local else "tasks-restarted", checkpoint, attempt, tasks=stage.tasks),
+            *((self._in_place(order, last) for order in orders) if self._is_local else orders),
+            SetTimer(DeployTimeout(attempt), self._config.deploy_timeout_us),
         ]
 
-    def _in_place(self, order: Effect) -> Effect:
+    def _in_place(self, order: Effect, last: CheckpointId) -> Effect:
         """The order to start in the existing channels."""
         if not isinstance(order, SendToTask) or not isinstance(order.message, Deploy):
             return order
-        last = CheckpointId(self.checkpoints.next_id - 1)
-        return SendToTask(order.task, msgspec.structs.replace(order.message, channels_of=self._whole, given_up=last))
+        message = msgspec.structs.replace(order.message, channels_of=self._attempts.whole, given_up=last)
+        return SendToTask(order.task, message)
 
-    def _not_up_in_time(self, timeout: DeployTimeout) -> list[Effect]:
-        """Some tasks do not run in time: the whole dataflow restarts, even if only a part was to."""
-        stage = self.stage
-        if not isinstance(stage, Deploying | PartialFailover) or not stage.waiting or timeout.attempt != self.attempt:
-            return []
-        return self._fail_over(NotUpInTime(stage.waiting))
+    @property
+    def waiting(self) -> tuple[TaskId, ...]:
+        """The tasks of the part that have been ordered to start, and do not run yet."""
+        return self.stage.step.waiting if self.stage is not None and isinstance(self.stage.step, Starting) else ()
 
-    def _on_running(self, message: Running) -> list[Effect]:
-        stage = self.stage
-        if not isinstance(stage, PartialFailover):
-            return super()._on_running(message)
-        waiting = tuple(task for task in stage.waiting if task != message.task)
-        self.stage = msgspec.structs.replace(stage, waiting=waiting)
-        return self._up() if stage.waiting and not waiting else []
-
-
-def _for_part(known: Sequence[TaskId], part: Sequence[TaskId], finished: Sequence[TaskId]) -> tuple[TaskId, ...]:
-    """The tasks outside of `part` that are in `known`, and the tasks of `part` that are in `finished`."""
-    return (*(task for task in known if task not in part), *(task for task in finished if task in part))
+    def runs(self, task: TaskId) -> bool:
+        """A task runs; whether the whole part does now."""
+        waiting = self.waiting
+        if self.stage is None or not isinstance(self.stage.step, Starting) or not waiting:
+            return False
+        left = tuple(one for one in waiting if one != task)
+        self.stage = msgspec.structs.replace(self.stage, step=Starting(self.stage.step.restores, left))
+        return not left

@@ -1,9 +1,14 @@
-"""The coordinator's checkpoints: triggered, acknowledged, complete, retained (ABS-3, ABS-4).
+"""The coordinator's checkpoints: triggered, acknowledged, complete, or given up (ABS-3, ABS-4).
+
+Carbone et al., "Lightweight Asynchronous Snapshots for Distributed Dataflows" (arXiv:1506.08603), section 4.2, has a
+central coordinator that injects barriers into the sources.  That each task acknowledges its snapshot, and the
+coordinator thereby learns that all are there, is from Flink's documentation of its checkpointing; Chandy and Lamport
+(1985) leave open how the parts of a snapshot are collected.
 
 A checkpoint is *pending* from its trigger until every expected task has
 acknowledged; then its record is *being stored*; once that is durable it is
 complete, and *retained* until newer ones subsume it.  A checkpoint that is given up
-leaves handles behind (`unsettled`); their snapshots are discarded, even if they come late.
+leaves handles behind; their snapshots are discarded, even if they come late.
 
 The plan of a checkpoint says which tasks take part and which start it (FIN-1).  A task
 that has finished takes no part.  A task whose senders have all finished is triggered
@@ -13,21 +18,109 @@ finished in it, once all its senders do (FIN-8).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
+from ..decisions.enumerating import Cut
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
-from ..lifecycle.enumerator import Cut, Enumerators
-from ..vocabulary.effects import ClearLogs, Discard, Effect, Note, SendToTask, SetTimer, Store
-from ..vocabulary.errors import expect
+from ..vocabulary.effects import ClearLogs, Discard, Effect, Note, Store
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
-from ..vocabulary.messages import Abort, Ack, ToTask, Trigger
+from ..vocabulary.messages import Abort, Ack, Trigger
+from ..vocabulary.stages import JobEnd, word
 from ..vocabulary.state import TaskState
-from ..vocabulary.timeouts import CheckpointTimeout
+from .task_lives import Attempts, TaskEnds
+
+
+class RetainedSnapshots:
+    """The complete snapshots of a job, oldest first: kept until newer ones subsume them, and restored from (ABS-6).
+
+    A record that is being stored is not complete yet.  But it may become so, and what it refers to must not be deleted.
+    So some methods are told of the records `being_stored`.
+    """
+
+    def __init__(self, config: Config, parts: Parts) -> None:
+        self._config = config
+        self._parts = parts
+        self.all: tuple[CompletedSnapshot, ...] = ()
+        self.knows_all = True
+        """False if the record of a complete checkpoint could not be read"""
+        self._last_states: dict[Handle, None] = {}
+        """handles of finished tasks: later snapshots refer to them, though the tasks took no part in those"""
+
+    def take_over(self, listed: Sequence[CompletedSnapshot], *, knows_all: bool = True) -> None:
+        self.knows_all = knows_all
+        self.all = tuple(sorted(listed, key=lambda snapshot: snapshot.checkpoint))
+        finished_tasks = [one.handles[task] for one in listed for task in one.finished if task in one.handles]
+        self._last_states.update(dict.fromkeys(finished_tasks))
+
+    def add(self, snapshot: CompletedSnapshot) -> list[CompletedSnapshot]:
+        """A snapshot is complete.  Those that it subsumes are not retained any more, and returned."""
+        retained = sorted((*self.all, snapshot), key=lambda one: one.checkpoint)
+        subsumed = self._parts.cleanup.subsumed(retained, self._config.retained_checkpoints)
+        for one in subsumed:
+            retained.remove(one)
+        self.all = tuple(retained)
+        return subsumed
+
+    @property
+    def latest(self) -> CompletedSnapshot | None:
+        return self.all[-1] if self.all else None
+
+    def newest(self) -> CompletedSnapshot | None:
+        """The snapshot that a new attempt restores."""
+        return self._parts.restore_choice.choose(self.all)
+
+    def last_states(self, tasks: Iterable[TaskId]) -> tuple[dict[TaskId, Handle], Mapping[TaskId, TaskState]]:
+        """The last states of finished tasks, to which the next record refers: their handles, and the states that are
+        in the coordinator's memory."""
+        latest = self.latest
+        if latest is None:
+            return {}, {}
+        handles = {task: latest.handles[task] for task in tasks if task in latest.handles}
+        self._last_states.update(dict.fromkeys(handles.values()))
+        return handles, {task: latest.states[task] for task in tasks if task in latest.states}
+
+    # -- what must not be deleted ----------------------------------------------------
+
+    @property
+    def handles(self) -> tuple[Handle, ...]:
+        return tuple(handle for snapshot in self.all for handle in snapshot.handles.values())
+
+    def holds(self, handle: Handle) -> bool:
+        return any(handle in snapshot.handles.values() for snapshot in self.all)
+
+    def unneeded(
+        self, handles: Iterable[Handle], being_stored: Sequence[CompletedSnapshot]
+    ) -> tuple[tuple[Handle, ...], tuple[Handle, ...]]:
+        """These handles in two: those that may be discarded, and last states of finished tasks to which a record still
+        refers.  The latter stay until none does, the snapshot in which the task itself took part included (it may be a
+        savepoint)."""
+        if not self._last_states:
+            return tuple(handles), ()
+        records = (*self.all, *being_stored)
+        needed = {handle for record in records for handle in record.handles.values() if handle in self._last_states}
+        asked = tuple(handles)
+        return tuple(one for one in asked if one not in needed), tuple(one for one in asked if one in needed)
+
+    def oldest(self, being_stored: Sequence[CompletedSnapshot]) -> CheckpointId | None:
+        """The oldest checkpoint that may be restored."""
+        return min((one.checkpoint for one in (*self.all, *being_stored)), default=None)
+
+    def logs_from(self, being_stored: Sequence[CompletedSnapshot]) -> CheckpointId | None:
+        """The oldest checkpoint whose in-flight data may be needed.  A savepoint is aligned and has none.  But a
+        locally recovered task goes on from the newest snapshot, savepoint or not, and takes its input since then
+        again."""
+        if not self._config.keeps_logs:
+            return None
+        own = [one.checkpoint for one in (*being_stored, *self.all) if not one.savepoint]
+        newest = self.latest.checkpoint if self.latest is not None else None
+        if self._config.recovers_from_logs and newest is not None:
+            own.append(newest)
+        return min(own, default=newest)
 
 
 class Pending(msgspec.Struct, kw_only=True):
@@ -37,7 +130,7 @@ class Pending(msgspec.Struct, kw_only=True):
     attempt: AttemptId
     expected: tuple[TaskId, ...]
     savepoint: bool = False
-    ending: str = ""
+    ending: JobEnd | None = None
     alignment_timeout_us: int | None = None
     """of its barriers"""
     command: int | None = None
@@ -51,140 +144,181 @@ class Pending(msgspec.Struct, kw_only=True):
     """tasks that had finished before all tasks had acknowledged"""
     started: tuple[TaskId, ...] = ()
     """tasks that were triggered to start it"""
-    record: CompletedSnapshot | None = None
-    """its record, once that is being stored"""
     enumerators: Cut = {}
     """the enumerators' states when it was triggered, before any reader was triggered"""
 
     @property
     def is_acknowledged(self) -> bool:
-        return all(task in self.acknowledged for task in self.expected)
+        acknowledged = self.acknowledged
+        return len(acknowledged) >= len(self.expected) and all(task in acknowledged for task in self.expected)
+
+    def acknowledge(self, ack: Ack) -> None:
+        self.acknowledged[ack.task] = ack.handle
+        self.logs[ack.task] = ack.logs
+        if ack.state is not None:
+            self.states[ack.task] = ack.state
+        if ack.ended and ack.task not in self.ended:
+            self.ended = (*self.ended, ack.task)
+
+    def excuse(self, task: TaskId) -> Handle | None:
+        """Go on without a task that has finished; the handle of its acknowledgement, if there was one."""
+        self.expected = tuple(one for one in self.expected if one != task)
+        self.finished = (*self.finished, task)
+        self.states.pop(task, None)
+        return self.acknowledged.pop(task, None)
+
+
+class BeingStored(msgspec.Struct, frozen=True):
+    """Every task has acknowledged; the record is not durable yet."""
+
+    pending: Pending
+    record: CompletedSnapshot
 
 
 class Checkpoints:
-    """The checkpoints of one coordinator; each method returns the effects of one change."""
+    """The checkpoints of one job; each method returns the effects of one change."""
 
-    def __init__(self, job: int, config: Config, parts: Parts, graph: JobGraph):
-        self.job = job
-        self.config = config
-        self.parts = parts
-        self.tasks = tuple(task for task, _, _ in graph.tasks())
-        self.sources = tuple(task for task, spec, _ in graph.tasks() if spec.role == "source")
-        self.finished_tasks: tuple[TaskId, ...] = ()
-        """the attempt's tasks that count as finished"""
-        self.reported_finished: dict[TaskId, CheckpointId | None] = {}
-        """tasks that reported that they have finished, and the checkpoint that covers their work"""
-        self.survivors: dict[TaskId, AttemptId] = {}
-        """the attempt numbers of tasks that a partial failover did not restart; all others have the newest"""
+    def __init__(
+        self,
+        job: int,
+        graph: JobGraph,
+        config: Config,
+        parts: Parts,
+        *,
+        first: CheckpointId,
+        attempts: Attempts,
+        ends: TaskEnds,
+        snapshots: RetainedSnapshots,
+        cut: Callable[[], Cut],
+    ) -> None:
+        """`cut` gives the states of the job's enumerators at present, if it has any."""
+        self._job = job
         self._graph = graph
-        self.next_id = CheckpointId(1)
-        self.under_way = 0
-        """the pending checkpoints that no user requested: `concurrent_checkpoints` bounds their number"""
+        self._config = config
+        self._parts = parts
+        self._attempts = attempts
+        self._ends = ends
+        self._snapshots = snapshots
+        self._cut = cut
+        self._tasks = tuple(task for task, _, _ in graph.tasks())
+        self._sources = tuple(task for task, spec, _ in graph.tasks() if spec.role == "source")
+        self.next_id = first
         self.pending: dict[CheckpointId, Pending] = {}
-        self.storing: list[Pending] = []
-        self._last_states: dict[Handle, None] = {}
-        """handles of finished tasks: later snapshots refer to them, though the tasks took no part in those"""
-        self.retained: list[CompletedSnapshot] = []
-        self.unsettled: dict[Handle, None] = {}
-        self.enumerators = Enumerators(job, graph, config, parts, None)
-        """of the current attempt"""
+        self.storing: tuple[BeingStored, ...] = ()
+        self._under_way = 0
+        """the checkpoints, pending or being stored, that no user requested"""
+        self._failed_in_a_row = 0
+        self._unsettled: dict[Handle, None] = {}
+        """what may have been written for checkpoints that were given up"""
+
+    # -- what is known ---------------------------------------------------------------
+
+    @property
+    def is_full(self) -> bool:
+        """As many checkpoints are under way as may be at a time (ABS-3)."""
+        return self._under_way >= self._config.concurrent_checkpoints
+
+    @property
+    def is_ending(self) -> bool:
+        """A stop, a drain or the final checkpoint is under way."""
+        storing = (one.pending for one in self.storing)
+        return any(one.ending is not None for one in (*self.pending.values(), *storing))
+
+    @property
+    def being_stored(self) -> tuple[CompletedSnapshot, ...]:
+        return tuple(one.record for one in self.storing)
+
+    @property
+    def commands(self) -> list[int]:
+        """The users' requests behind pending checkpoints."""
+        return [one.command for one in self.pending.values() if one.command is not None]
+
+    @property
+    def triggered(self) -> list[TaskId]:
+        """The tasks that were triggered to start a checkpoint, and have not acknowledged it."""
+        return [task for one in self.pending.values() for task in one.started if task not in one.acknowledged]
+
+    def take_over(self, next_id: CheckpointId) -> None:
+        """Another coordinator has given out the ids below this one."""
+        self.next_id = next_id
 
     # -- begin ---------------------------------------------------------------------
 
-    def message_to(self, task: TaskId, message: ToTask) -> SendToTask:
-        """A message of the newest attempt, to a task that may have an older number."""
-        attempt = self.survivors.get(task)
-        return SendToTask(task, message if attempt is None else msgspec.structs.replace(message, attempt=attempt))
-
-    def attempt_of(self, taken: Pending | CompletedSnapshot, task: TaskId) -> AttemptId:
-        """The attempt of a task that has part in a checkpoint of the newest attempt."""
-        return self.survivors.get(task, taken.attempt)
-
-    def open(self, attempt: AttemptId, *, savepoint: bool, ending: str, command: int | None) -> Pending:
+    def open(self, *, savepoint: bool, ending: JobEnd | None, command: int | None) -> Pending:
         """Enter a new checkpoint; it is triggered once its id is durable."""
-        asked = self._unfinished()
-        excused = tuple(task for task in self.tasks if task not in asked and task not in self.finished_tasks)
+        finished = self._ends.finished
+        asked = self._parts.triggering.asked(self._tasks, finished)
+        excused = tuple(task for task in self._tasks if task not in asked and task not in finished)
         pending = Pending(
-            checkpoint=self.parts.checkpoint_ids.allocate(self),
-            attempt=attempt,
-            expected=self.parts.triggering.expected(
-                asked, tuple(source for source in self.sources if source not in self.finished_tasks)
+            checkpoint=self._next_id(),
+            attempt=self._attempts.newest,
+            expected=self._parts.triggering.expected(
+                asked, tuple(source for source in self._sources if source not in finished)
             ),
-            finished=(*self.finished_tasks, *excused),
+            finished=(*finished, *excused),
             savepoint=savepoint,
             ending=ending,
             command=command,
         )
         pending.alignment_timeout_us = self._alignment_timeout_us(pending)
         self.pending[pending.checkpoint] = pending
-        self.under_way += not savepoint
+        self._under_way += not savepoint
         return pending
+
+    def _next_id(self) -> CheckpointId:
+        untouched = tuple(one.checkpoint for one in self.pending.values() if not one.acknowledged)
+        checkpoint = self._parts.checkpoint_ids.allocate(self.next_id, untouched)
+        self.next_id = max(self.next_id, CheckpointId(checkpoint + 1))
+        return checkpoint
 
     def _alignment_timeout_us(self, pending: Pending) -> int | None:
         """Not less than that of the checkpoints before it: else its barriers would overtake theirs."""
-        if pending.savepoint or pending.ending:
+        if pending.savepoint or pending.ending is not None:
             return None
-        own = self.config.barrier_timeout_us(pending.checkpoint)
+        own = self._config.barrier_timeout_us(pending.checkpoint)
         all_of_them = [own, *(one.alignment_timeout_us for one in self.pending.values())]
         waiting = [alignment_timeout_us for alignment_timeout_us in all_of_them if alignment_timeout_us is not None]
         return max(waiting) if len(waiting) == len(all_of_them) else None
 
     def trigger(self, pending: Pending) -> list[Effect]:
+        """Its id is durable: order the tasks to take part."""
         checkpoint, attempt = pending.checkpoint, pending.attempt
-        pending.enumerators = self.enumerators.snapshot()
-        effects: list[Effect] = [Note("checkpoint-triggered", checkpoint, attempt, "savepoint" * pending.savepoint)]
-        if self.parts.triggering.times_out():
-            effects.append(SetTimer(CheckpointTimeout(checkpoint), self.config.checkpoint_timeout_us))
-        effects.extend(self._start(pending))
+        pending.enumerators = self._cut()
+        effects = [
+            Note("checkpoint-triggered", checkpoint, attempt, "savepoint" * pending.savepoint),
+            *self._parts.triggering.limits(checkpoint, self._config.checkpoint_timeout_us),
+            *self._start(pending),
+        ]
         return effects if pending.expected else [*effects, *self._complete_what_is_ready(pending)]
 
     def _start(self, pending: Pending) -> list[Effect]:
         """Trigger the tasks that start the checkpoint: those without an unfinished sender."""
-        ending = pending.ending if pending.ending != "finish" else ""
+        finished = self._ends.finished
         order = Trigger(
-            job=self.job,
+            job=self._job,
             attempt=pending.attempt,
             checkpoint=pending.checkpoint,
-            ending=ending,
+            ending=word(pending.ending) if pending.ending is not JobEnd.FINISH else "",
             alignment_timeout_us=pending.alignment_timeout_us,
         )
-        first = self._graph.first_of(self._unfinished()) if self.finished_tasks else self.sources
+        asked = self._parts.triggering.asked
+        first = self._graph.first_of(asked(self._tasks, finished)) if finished else self._sources
         due_tasks = [task for task in first if task not in pending.acknowledged and task not in pending.started]
         pending.started = (*pending.started, *due_tasks)
-        return [self.message_to(task, order) for task in due_tasks]
+        return [self._attempts.message_to(task, order) for task in due_tasks]
 
-    def _unfinished(self) -> tuple[TaskId, ...]:
-        return self.parts.triggering.asked(self.tasks, self.finished_tasks)
-
-    def task_finished(self, task: TaskId, on: CheckpointId | None) -> list[Effect]:
-        """A task has finished, and all its work is covered by checkpoint `on`.  Newer pending checkpoints go on
-        without the task.  An older one (a savepoint) still needs the task's part.
-
-        The report of a sender that finished before it may be late or lost.  Until that report has come, the task does
-        not count as finished: a snapshot must not have a task as finished, and its sender as running.
-        """
-        self.reported_finished[task] = on
-        effects: list[Effect] = []
-        for one in self.tasks:
-            if (
-                one in self.reported_finished
-                and one not in self.finished_tasks
-                and set(self._graph.senders(one)).issubset(self.finished_tasks)
-            ):
-                self.finished_tasks = (*self.finished_tasks, one)
-                rests_on = self.reported_finished[one] or CheckpointId(0)
-                for pending in [pending for pending in self.pending.values() if pending.checkpoint > rests_on]:
-                    effects.extend(self._go_on_without(pending, one))
-        return effects
+    def go_on_without(self, task: TaskId, rests_on: CheckpointId | None) -> list[Effect]:
+        """A task counts as finished, and all its work is covered by a checkpoint.  Newer pending checkpoints go on
+        without the task.  An older one (a savepoint) still needs the task's part."""
+        newer = [one for one in self.pending.values() if rests_on is None or one.checkpoint > rests_on]
+        return [effect for pending in newer for effect in self._go_on_without(pending, task)]
 
     def _go_on_without(self, pending: Pending, task: TaskId) -> list[Effect]:
         """Expect no acknowledgement of a task that has finished, even if it has acknowledged: a task behind it may
         finish without an acknowledgement."""
-        if self.parts.finishing.excuses(pending, task):
-            pending.expected = tuple(one for one in pending.expected if one != task)
-            pending.finished = (*pending.finished, task)
-            self.unsettled[pending.acknowledged.pop(task, self._handle(pending, task))] = None
-            pending.states.pop(task, None)
+        if task not in self._parts.finishing.still_expected(pending.expected, task):
+            handle = pending.excuse(task)
+            self._unsettled[handle if handle is not None else self._handle(pending, task)] = None
         if not pending.started:
             return []  # its id is not durable yet: `_start` will know of the task that finished
         return [*self._start(pending), *self._complete_what_is_ready(pending)]
@@ -193,86 +327,90 @@ class Checkpoints:
 
     def acknowledge(self, ack: Ack) -> list[Effect]:
         """Take an acknowledgement; with the last one the checkpoint's record is written."""
-        completion = self.parts.completion
-        pending = completion.find(self, ack)
-        if pending is None or ack.job != self.job or ack.task not in self.tasks:
+        pending = self._awaiting(ack)
+        if pending is None:
             return self._reject(ack)
-        if self.attempt_of(pending, ack.task) != ack.attempt:
-            return self._reject(ack)
-        if ack.task in pending.finished:
-            return self._reject(ack)  # it was written before its task finished, and is not needed any more
-        pending.acknowledged[ack.task] = ack.handle
-        pending.logs[ack.task] = ack.logs
-        if ack.state is not None:
-            pending.states[ack.task] = ack.state
-        if ack.ended and ack.task not in pending.ended:
-            pending.ended = (*pending.ended, ack.task)
+        pending.acknowledge(ack)
+        for handle in self._parts.completion.unwanted(ack, savepoint=pending.savepoint, taken=True):
+            self._unsettled[handle] = None
         return self._complete_what_is_ready(pending)
 
+    def _awaiting(self, ack: Ack) -> Pending | None:
+        """The pending checkpoint that an acknowledgement counts for."""
+        pending = self.pending.get(ack.checkpoint)
+        if pending is None or ack.job != self._job or ack.task not in self._tasks:
+            return None
+        if self._attempts.within(pending.attempt, ack.task) != ack.attempt:
+            return None
+        if ack.task in pending.finished:
+            return None  # it was written before its task finished, and is not needed any more
+        return pending if self._parts.completion.counts(ack, pending.acknowledged) else None
+
     def _complete_what_is_ready(self, pending: Pending) -> list[Effect]:
-        ready = self.parts.completion.finished(self, pending)
-        return [effect for done in ready for effect in self._complete(done)]
+        if not pending.is_acknowledged:
+            return []
+        acknowledged = {checkpoint: one.is_acknowledged for checkpoint, one in self.pending.items()}
+        ready = self._parts.completion.completes(pending.checkpoint, acknowledged)
+        return [effect for checkpoint in ready for effect in self._complete(self.pending[checkpoint])]
 
     def _reject(self, ack: Ack) -> list[Effect]:
         """Discard the state of an acknowledgement that no pending checkpoint wants, unless a complete one holds it."""
-        if any(ack.handle in snapshot.handles.values() for snapshot in self.retained):
+        if self._snapshots.holds(ack.handle):
             return []
-        if any(ack.handle in stored.acknowledged.values() for stored in self.storing):
+        if any(ack.handle in one.pending.acknowledged.values() for one in self.storing):
             return []
-        self.unsettled.pop(ack.handle, None)
-        handles = tuple(self.parts.completion.rejected(ack))
+        self._unsettled.pop(ack.handle, None)
+        handles = tuple(self._parts.completion.unwanted(ack, savepoint=False, taken=False))
         return [Discard(handles)] if handles else []
 
     def _complete(self, pending: Pending) -> list[Effect]:
-        self.parts.completion.claim(self, pending)
-        self.storing.append(pending)
-        pending.record = self._record_of(pending)
-        return [Note("checkpoint-acknowledged", pending.checkpoint, pending.attempt), Store(pending.record)]
+        """Every task has acknowledged: write the record.  The checkpoint is complete once that is durable (ABS-4)."""
+        remaining = self._parts.completion.still_pending(tuple(self.pending), pending.checkpoint)
+        self.pending = {checkpoint: self.pending[checkpoint] for checkpoint in remaining}
+        record = self._record_of(pending)
+        self.storing = (*self.storing, BeingStored(pending, record))
+        return [Note("checkpoint-acknowledged", pending.checkpoint, pending.attempt), Store(record)]
 
     def _record_of(self, pending: Pending) -> CompletedSnapshot:
         """The record: the acknowledged states, and the last states of tasks that had finished before."""
-        handles, states = dict(pending.acknowledged), dict(pending.states)
-        newest = self.retained[-1] if self.retained else None
-        for task in self.parts.finishing.kept(self._graph, pending.finished):
-            if newest is not None and task in newest.handles:
-                handles[task] = newest.handles[task]
-                self._last_states[newest.handles[task]] = None
-            if newest is not None and task in newest.states:
-                states[task] = newest.states[task]
+        enumerators = pending.enumerators
+        if enumerators:
+            enumerators = self._parts.enumerating.recorded(enumerators, self._cut())
+        kept = self._parts.finishing.kept(self._graph, pending.finished) if pending.finished else []
+        last_handles, last_states = self._snapshots.last_states(kept)
         return CompletedSnapshot(
             checkpoint=pending.checkpoint,
-            job=self.job,
+            job=self._job,
             attempt=pending.attempt,
             savepoint=pending.savepoint,
-            ending=pending.ending,
-            handles=handles,
-            states=states,
+            ending=word(pending.ending),
+            handles={**pending.acknowledged, **last_handles},
+            states={**pending.states, **last_states},
             finished=pending.finished,
             logs=tuple(log for logs in pending.logs.values() for log in logs),
             parallelism=self._graph.parallelism,
             key_groups=self._graph.key_groups,
-            enumerators=self.parts.enumerating.recorded(pending.enumerators, self.enumerators.snapshot),
+            enumerators=enumerators,
         )
 
     def stored(self, checkpoint: CheckpointId) -> tuple[Pending, list[Effect]]:
         """The record is durable: the checkpoint is complete, older ones are subsumed."""
-        pending = self._store_answered(checkpoint)
-        self.retained.append(expect(pending.record, CompletedSnapshot))
-        self.retained.sort(key=lambda snapshot: snapshot.checkpoint)
-        effects: list[Effect] = []
-        for snapshot in self.parts.cleanup.subsumed(self.retained, self.config.retained_checkpoints):
-            self.retained.remove(snapshot)
-            effects.append(Discard(self._unneeded(snapshot.handles.values()), snapshot.checkpoint))
+        complete = self._store_answered(checkpoint)
+        self._failed_in_a_row = 0
+        effects: list[Effect] = [
+            Discard(self._unneeded(snapshot.handles.values()), snapshot.checkpoint)
+            for snapshot in self._snapshots.add(complete.record)
+        ]
         for older in [one for one in self.pending.values() if one.checkpoint < checkpoint and not one.savepoint]:
             effects.extend(self.abort(older, f"subsumed by checkpoint {checkpoint}"))
-        return pending, [*effects, *self.settle()]
+        return complete.pending, [*effects, *self.settle()]
 
-    def _store_answered(self, checkpoint: CheckpointId) -> Pending:
-        pending = next(one for one in self.storing if one.checkpoint == checkpoint)
-        self.storing.remove(pending)
+    def _store_answered(self, checkpoint: CheckpointId) -> BeingStored:
+        answered = next(one for one in self.storing if one.pending.checkpoint == checkpoint)
+        self.storing = tuple(one for one in self.storing if one is not answered)
         self.pending.pop(checkpoint, None)
-        self.under_way -= not pending.savepoint
-        return pending
+        self._under_way -= not answered.pending.savepoint
+        return answered
 
     # -- giving up -----------------------------------------------------------------
 
@@ -280,90 +418,62 @@ class Checkpoints:
         """Give a pending checkpoint up, discard its states, and remember which states may still be written."""
         if self.pending.pop(pending.checkpoint, None) is None:
             return []
-        self.under_way -= not pending.savepoint
+        self._under_way -= not pending.savepoint
         return [*self._give_up(pending, reason), *self._send_abort(pending)]
 
     def store_failed(self, checkpoint: CheckpointId, reason: str) -> tuple[Pending, list[Effect]]:
-        pending = self._store_answered(checkpoint)
+        pending = self._store_answered(checkpoint).pending
         return pending, [*self._give_up(pending, reason), *self._send_abort(pending)]
+
+    def too_many_failed(self) -> bool:
+        """One more checkpoint of the attempt has failed; whether that is more than is tolerated in a row (ABS-3)."""
+        self._failed_in_a_row += 1
+        return self._failed_in_a_row > self._config.tolerated_failures
 
     def _give_up(self, pending: Pending, reason: str) -> list[Effect]:
         for task in pending.expected:
             if task not in pending.acknowledged:
-                self.unsettled[self._handle(pending, task)] = None
+                self._unsettled[self._handle(pending, task)] = None
         effects: list[Effect] = [Note("checkpoint-aborted", pending.checkpoint, pending.attempt, reason)]
         if pending.acknowledged:
             effects.append(Discard(tuple(pending.acknowledged.values())))
         return effects
 
     def _send_abort(self, pending: Pending) -> list[Effect]:
-        order = Abort(job=self.job, attempt=pending.attempt, checkpoint=pending.checkpoint)
-        return [self.message_to(task, order) for task in self.tasks]
+        order = Abort(job=self._job, attempt=pending.attempt, checkpoint=pending.checkpoint)
+        return [self._attempts.message_to(task, order) for task in self._tasks]
 
     def _handle(self, pending: Pending, task: TaskId) -> Handle:
-        return self.parts.naming.handle(self.job, pending.checkpoint, task, self.attempt_of(pending, task))
+        attempt = self._attempts.within(pending.attempt, task)
+        return self._parts.naming.handle(self._job, pending.checkpoint, task, attempt)
 
     def abandon(self, reason: str) -> list[Effect]:
         """The attempt has failed: none of its pending checkpoints can complete any more."""
         pending, self.pending = self.pending, {}
+        self._failed_in_a_row = 0
         effects = [effect for one in pending.values() for effect in self._give_up(one, reason)]
-        self.parts.failover.reset(self)
-        self.parts.checkpoint_ids.first_of_attempt(self)
+        being_stored = sum(not one.pending.savepoint for one in self.storing)
+        self._under_way = self._parts.failover.under_way(self._under_way, being_stored)
+        self.next_id = self._parts.checkpoint_ids.first_of_attempt(self.next_id)
         return effects
 
     def settle(self) -> list[Effect]:
         """Discard what may have been written for checkpoints that were given up.  Done again each time, since a task
         that was out of reach may write late."""
-        unneeded = self._unneeded(self.unsettled)
+        unneeded = self._unneeded(self._unsettled)
         return [Discard(unneeded)] if unneeded else []
 
     def _unneeded(self, handles: Iterable[Handle]) -> tuple[Handle, ...]:
-        """These handles, but for last states of finished tasks to which a complete snapshot still refers.  Those
-        stay until none does, the snapshot in which the task itself took part included (it may be a savepoint)."""
-        records = (*self.retained, *(one.record for one in self.storing if one.record is not None))
-        needed = {handle for record in records for handle in record.handles.values() if handle in self._last_states}
-        asked = tuple(handles)
-        self.unsettled.update((handle, None) for handle in asked if handle in needed)
-        return tuple(handle for handle in asked if handle not in needed)
-
-    # -- what is retained ----------------------------------------------------------
-
-    def take_over(self, listed: Sequence[CompletedSnapshot]) -> None:
-        self.retained = sorted(listed, key=lambda snapshot: snapshot.checkpoint)
-        finished_tasks = [one.handles[task] for one in listed for task in one.finished if task in one.handles]
-        self._last_states.update(dict.fromkeys(finished_tasks))
-
-    def handles(self) -> tuple[Handle, ...]:
-        return tuple(handle for snapshot in self.retained for handle in snapshot.handles.values())
-
-    @property
-    def oldest(self) -> CheckpointId | None:
-        """The oldest checkpoint that may be restored; one whose record is being stored may still complete."""
-        stored = [one.checkpoint for one in self.retained]
-        return min([*stored, *(one.checkpoint for one in self.storing)], default=None)
-
-    @property
-    def logs_from(self) -> CheckpointId | None:
-        """The oldest checkpoint whose in-flight data may be needed.  A savepoint is aligned and has none.  But a
-        locally recovered task goes on from the newest snapshot, savepoint or not, and takes its input since then
-        again."""
-        if not self.config.keeps_logs:
-            return None
-        storing = [one.checkpoint for one in self.storing if not one.savepoint]  # an older one may complete later
-        own = [*storing, *(snapshot.checkpoint for snapshot in self.retained if not snapshot.savepoint)]
-        newest = self.retained[-1].checkpoint if self.retained else None
-        if self.config.recovers_from_logs and newest is not None:
-            own.append(newest)
-        return min(own, default=newest)
+        """Those of these handles that may be discarded now; the others once no record refers to them."""
+        unneeded, needed = self._snapshots.unneeded(handles, self.being_stored)
+        self._unsettled.update(dict.fromkeys(needed))
+        return unneeded
 
     def clear_logs(self, living: Iterable[str]) -> list[Effect]:
-        """Delete the logs of persistent channels that no snapshot refers to and that are not of a living attempt."""
-        if not self.config.keeps_logs:
+        """Delete the logs of persistent channels to which no snapshot refers, nor an acknowledged part of one, and that
+        are not of a living attempt (UNA-2)."""
+        if not self._config.keeps_logs:
             return []
-        records = (*self.retained, *(one.record for one in self.storing if one.record is not None))
-        kept = [*(log for record in records for log in record.logs)]
+        kept = [log for record in (*self._snapshots.all, *self.being_stored) for log in record.logs]
         kept += [log for one in self.pending.values() for logs in one.logs.values() for log in logs]
         return [ClearLogs(tuple(dict.fromkeys(kept)), tuple(living))]
-
-    def newest(self) -> CompletedSnapshot | None:
-        return self.parts.restore_choice.choose(self.retained)

@@ -1,32 +1,32 @@
-"""The coordinator: it deploys attempts, starts checkpoints, and ends the job.
+"""The coordinator: it starts checkpoints, collects acknowledgements, and notifies the tasks (ABS-1, ABS-3, ABS-4).
 
-One coordinator lives at a time.  A coordinator that takes over reads what is durable:
-the job's record and the complete snapshots (ABS-6).  Each stage of its life is a type,
-so that every event is handled, or refused, in every stage.
+This is the coordinator of Carbone et al. (arXiv:1506.08603, section 4.2), with what Flink adds: acknowledgements,
+several checkpoints at a time, savepoints (FLIP-47), and tasks that finish (FLIP-147).  One checkpoint goes through this
+file so: the interval passes (`_on_tick`), its id becomes durable (`_trigger`), the tasks are ordered to take part
+(`_begin`) and acknowledge (`_on_ack`).  With the last acknowledgement the record is written, and once that is durable
+the checkpoint is complete (`_on_stored`), and the tasks are notified (`_notify`).
+
+One coordinator lives at a time.  A coordinator that takes over reads what is durable: the job's record and the complete
+snapshots (ABS-6).  Its attempts and their failures are in `lifecycle.execution`, the end is in `lifecycle.job_ending`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-import msgspec
-
+from ..decisions.checkpointing import Situation
 from ..decisions.parts import Parts
+from ..extensions.enumerator import SplitAssignment
+from ..extensions.local_recovery import check as check_local
 from ..job.config import Config
 from ..job.topology import JobGraph
-from ..lifecycle.closing import Closing, close_step
-from ..lifecycle.regions import Regional
-from ..lifecycle.stages import STATUS, Ended, Listing, PartialFailover, Restarting, Terminating
-from ..vocabulary.causes import (
-    AnyCause,
-    CancelledByUser,
-    CheckpointsFailed,
-    RecordsUnreadable,
-    SnapshotsLost,
-    StopFailed,
-)
-from ..vocabulary.effects import Effect, EndJob, ListSnapshots, Return, SendToTask, SetTimer, Sweep
-from ..vocabulary.errors import Handlers, expect
+from ..lifecycle.execution import Execution
+from ..lifecycle.job_ending import JobEnding
+from ..lifecycle.job_records import Begin, Close, Deploy, DeployPart, JobRecords, Perform
+from ..vocabulary.causes import CancelledByUser, CheckpointsFailed, StopFailed
+from ..vocabulary.effects import Effect, Return, SetTimer
+from ..vocabulary.errors import Handlers
 from ..vocabulary.events import (
     Answered,
     Commanded,
@@ -44,7 +44,8 @@ from ..vocabulary.events import (
 from ..vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..vocabulary.messages import (
     Ack,
-    Cancel,
+    Ask,
+    Assigned,
     Complete,
     Decline,
     Finished,
@@ -52,8 +53,8 @@ from ..vocabulary.messages import (
     Running,
     SplitMessage,
     Terminate,
-    ToCoordinator,
 )
+from ..vocabulary.stages import Closing, Closure, Ended, JobEnd, Listing, Stage, Status, Terminating
 from ..vocabulary.timeouts import (
     CheckpointInterval,
     CheckpointTimeout,
@@ -66,19 +67,16 @@ from ..vocabulary.timeouts import (
     RetryTerminate,
     RetryTerminateTasks,
     SplitAppears,
-    Timeout,
 )
-from .checkpoints import Pending
+from .checkpoints import Checkpoints, Pending, RetainedSnapshots
+from .task_lives import Attempts, TaskEnds
 
-LISTING_TRIES = 5
 FIRST_ATTEMPT = AttemptId(1)
 FIRST_CHECKPOINT = CheckpointId(1)
-EVERY_CHECKPOINT = CheckpointId(1 << 62)
-"""Above every checkpoint's id: when the newest is lost, nothing sealed may be aborted."""
 
 
-class Coordinator(Regional):
-    """The coordinator.
+class Coordinator:
+    """The coordinator of one job; each object that it is composed of owns its part of the state.
 
     `initial` and arguments that begin with `first_` come from the job that this one resumes (`initial` are its
     snapshots).  They matter only to a job without a record of its own.
@@ -95,26 +93,87 @@ class Coordinator(Regional):
         first_checkpoint: CheckpointId = FIRST_CHECKPOINT,
         initial: Sequence[CompletedSnapshot] = (),
     ) -> None:
-        super().__init__(job, graph, config, parts, AttemptId(first_attempt - 1))
-        self.checkpoints.next_id = first_checkpoint
-        self._initial = tuple(initial)
+        config.check([spec.name for spec in graph.operators if not spec.rewindable])
+        check_local(graph, config)
+        self.job = job
+        self.tasks = tuple(task for task, _, _ in graph.tasks())
+        self._config = config
+        self._parts = parts
+        self.attempts = Attempts(AttemptId(first_attempt - 1), channels_stay=config.failover == "local")
+        self.attempt_of = self.attempts.of
+        self.snapshots = RetainedSnapshots(config, parts)
+        self.ends = TaskEnds(graph)
+        self._splits = SplitAssignment(job, graph, config, parts)
+        self._has_splits = bool(self._splits)
+        self.checkpoints = Checkpoints(
+            job,
+            graph,
+            config,
+            parts,
+            first=first_checkpoint,
+            attempts=self.attempts,
+            ends=self.ends,
+            snapshots=self.snapshots,
+            cut=self._splits.cut if self._has_splits else dict,
+        )
+        records = self._records = JobRecords(job, self.attempts, self.checkpoints, self.snapshots)
+        ending = self._ending = JobEnding(
+            job,
+            graph,
+            config,
+            parts,
+            attempts=self.attempts,
+            checkpoints=self.checkpoints,
+            snapshots=self.snapshots,
+            ends=self.ends,
+            records=records,
+        )
+        execution = self._execution = Execution(
+            job,
+            graph,
+            config,
+            parts,
+            initial=initial,
+            attempts=self.attempts,
+            checkpoints=self.checkpoints,
+            snapshots=self.snapshots,
+            ends=self.ends,
+            splits=self._splits,
+            records=records,
+            ending=ending,
+        )
         self._paused = False
-        self._took_over = False
-        self._knows_all = True
-        """every complete checkpoint is known; False if the record of one could not be read"""
-        self._closing: tuple[str, AnyCause | None] = ("", None)
         self._handlers = Handlers(
             {
-                CoordinatorStarted: self._on_started,
-                SnapshotsListed: self._on_listed,
-                JobSaved: self._on_saved,
+                CoordinatorStarted: execution.on_started,
+                SnapshotsListed: execution.on_listed,
+                TaskLost: execution.on_lost,
+                Answered: ending.on_answered,
                 Received: self._on_received,
-                TaskLost: self._on_lost,
+                JobSaved: self._on_saved,
                 SnapshotStored: self._on_stored,
                 StoreFailed: self._on_store_failed,
                 TimerFired: self._on_timer,
                 Commanded: self._on_command,
-                Answered: self._on_answered,
+            }
+        )
+        self._what_follows = Handlers(
+            {
+                Begin: self._begin,
+                Perform: lambda then: list(then.effects),
+                Deploy: execution.deploy,
+                DeployPart: execution.deploy_part,
+                Close: ending.decided,
+            }
+        )
+        self._reports = Handlers(
+            {
+                Running: self._on_running,
+                Decline: self._on_decline,
+                InputEnded: self._on_input_ended,
+                Finished: self._on_finished,
+                Ask: self._on_split_message,
+                Assigned: self._on_split_message,
             }
         )
         self._timeouts = Handlers(
@@ -122,133 +181,181 @@ class Coordinator(Regional):
                 CheckpointInterval: self._on_tick,
                 CheckpointTimeout: self._on_checkpoint_timeout,
                 MinimumPause: self._on_pause_over,
-                RestartDelay: self._on_restart_delay_over,
-                DeployTimeout: self._not_up_in_time,
-                SplitAppears: self._on_split_appeared,
-                RetryListing: self._list_again,
-                RetryTerminate: self._terminate_again,
                 RetryTerminateTasks: self._terminate_tasks_again,
+                SplitAppears: self._on_split_appeared,
                 RetryAssignments: self._assign_again,
-                RetryFence: self._fence_again,
+                RestartDelay: execution.restart_delay_over,
+                DeployTimeout: execution.not_up_in_time,
+                RetryListing: execution.list_again,
+                RetryTerminate: ending.send_terminate,
+                RetryFence: ending.fence_again,
             }
         )
+
+    @property
+    def stage(self) -> Stage:
+        """Of the job's life."""
+        return self._execution.stage
 
     def step(self, event: Event) -> list[Effect]:
         """The effects of an event, in order."""
         effects: list[Effect] = self._handlers[type(event)](event)
-        return [*effects, *self._distribute_splits()] if self.checkpoints.enumerators else effects
+        return [*effects, *self._distribute_splits()] if self._has_splits else effects
 
-    # -- taking over ---------------------------------------------------------------
+    def _on_timer(self, event: TimerFired) -> list[Effect]:
+        effects: list[Effect] = self._timeouts[type(event.timeout)](event.timeout)
+        return effects
 
-    def _on_started(self, event: CoordinatorStarted) -> list[Effect]:
-        record = event.record
-        if record is None:
-            self.checkpoints.take_over(self._initial)
-            sweep: list[Effect] = [Sweep(self.checkpoints.handles())] if self._initial else []
-            return [*sweep, *self._start_attempt("the job was submitted")]
-        self._took_over = True
-        self.attempt, self._version = record.attempt, record.version
-        self.checkpoints.next_id = record.next_checkpoint
-        self._had_snapshot = record.had_snapshot
-        self._closing = (record.closing, record.cause)
-        cancels = [SendToTask(task, Cancel(job=self.job, attempt=record.attempt)) for task in self.tasks]
-        early = [Sweep(())] if self.parts.cleanup.on_takeover(listed=False) else []
-        return [*cancels, *early, ListSnapshots()]
-
-    def _on_listed(self, event: SnapshotsListed) -> list[Effect]:
-        stage = expect(self.stage, Listing)
-        if event.unreadable and not self.parts.restore_choice.despite_unreadable(event.unreadable):
-            if stage.tries == LISTING_TRIES:
-                return self._give_up_reading(event)
-            self.stage = Listing(stage.tries + 1)
-            return [SetTimer(RetryListing(), self.config.retry_us)]
-        self.checkpoints.take_over(event.retained)
-        if self._had_snapshot and not event.retained:
-            return self._close("failed", SnapshotsLost())
-        if self._closing[0]:
-            return self._close(*self._closing)
-        sweep: list[Effect] = [Sweep(self.checkpoints.handles())] if self.parts.cleanup.on_takeover(True) else []
-        return [*sweep, *self._start_attempt("a new coordinator took over")]
-
-    def _give_up_reading(self, event: SnapshotsListed) -> list[Effect]:
-        """The record of a complete checkpoint cannot be read: fail the job, and leave all that it may refer to."""
-        self.checkpoints.take_over(event.retained)
-        self._knows_all = False
-        return self._close("failed", RecordsUnreadable(event.unreadable))
-
-    # -- checkpoints ---------------------------------------------------------------
+    # -- a checkpoint begins (ABS-1, ABS-3) --------------------------------------------
 
     def _on_tick(self, timeout: CheckpointInterval) -> list[Effect]:
         """The interval has passed: start a checkpoint if one may be started."""
-        if not self.is_working:
+        if not self._execution.is_working:
             return []
-        again = SetTimer(timeout, self.config.checkpoint_interval_us)
-        if self.is_running and len(self._ended_inputs) == len(self.tasks):
+        again = SetTimer(timeout, self._config.checkpoint_interval_us)
+        if self._execution.is_running and self.ends.all_input_has_ended:
             return [*self._finish(), again]
-        full = self.checkpoints.under_way >= self.config.concurrent_checkpoints
-        if full or self._paused or not self.parts.triggering.allowed(self):
+        if self.checkpoints.is_full or self._paused or not self._parts.triggering.allowed(self._situation()):
             return [again]
         return [*self._trigger(), again]
 
-    def _trigger(self, *, savepoint: bool = False, ending: str = "", command: int | None = None) -> list[Effect]:
-        attempt = self.attempt
-        pending = self.checkpoints.open(attempt, savepoint=savepoint, ending=ending, command=command)
+    def _situation(self) -> Situation:
+        return Situation(
+            stage=self.stage,
+            is_ending=self.checkpoints.is_ending,
+            is_open=self._takes_checkpoints,
+            latest=self.snapshots.latest,
+            finished=self.ends.finished,
+        )
 
-        def when_saved() -> list[Effect]:
-            alive = self.checkpoints.pending.get(pending.checkpoint) is pending
-            return self._begin(pending) if alive and attempt == self.attempt else []
+    @property
+    def _takes_checkpoints(self) -> bool:
+        """Whether a checkpoint other than the final one may be triggered (FIN-7)."""
+        return self._config.goes_on or not self.ends.some_input_has_ended
 
-        return self._save(when_saved)
+    def _on_pause_over(self, timeout: MinimumPause) -> list[Effect]:
+        self._paused = False
+        return []
+
+    def _trigger(
+        self, *, savepoint: bool = False, ending: JobEnd | None = None, command: int | None = None
+    ) -> list[Effect]:
+        """Give an id to a new checkpoint, and make durable that it is given."""
+        pending = self.checkpoints.open(savepoint=savepoint, ending=ending, command=command)
+        return self._records.save(Begin(pending.checkpoint))
+
+    def _on_saved(self, event: JobSaved) -> list[Effect]:
+        """The job's record is durable: go on with what waited for that."""
+        then = self._records.saved(event.version)
+        effects: list[Effect] = self._what_follows[type(then)](then) if then is not None else []
+        return effects
+
+    def _begin(self, then: Begin) -> list[Effect]:
+        """A checkpoint's id is durable: trigger it, at once or when all splits are settled that were assigned."""
+        pending = self.checkpoints.pending.get(then.checkpoint)
+        if pending is None or pending.attempt != self.attempts.newest:
+            return []
+        if not self._has_splits:
+            return self.checkpoints.trigger(pending)
+        self._splits.put_off(then.checkpoint)
+        return []
+
+    # -- tasks report ------------------------------------------------------------------
+
+    def _on_received(self, event: Received) -> list[Effect]:
+        """A message; all but an acknowledgement must be of the task's present attempt (ABS-6)."""
+        message: Any = event.message
+        if type(message) is Ack:
+            return self._on_ack(message)
+        if message.job != self.job or message.attempt != self.attempts.of(message.task):
+            return []
+        effects: list[Effect] = self._reports[type(message)](message)
+        return effects
+
+    def _on_ack(self, message: Ack) -> list[Effect]:
+        """A task's snapshot is durable.  With the last one the record is written."""
+        if not self.checkpoints.pending and isinstance(self.stage, Listing):
+            return []  # it may belong to a complete snapshot; if not, the sweep deletes it
+        effects = self.checkpoints.acknowledge(message)
+        if self._config.memory and self.checkpoints.storing and self._records.first_snapshot():
+            # durable before any commit that follows from it: it cannot be restored elsewhere
+            return self._records.save(Perform(tuple(effects)))
+        return effects
+
+    def _on_running(self, message: Running) -> list[Effect]:
+        effects = self._execution.on_running(message)
+        return [*effects, *self._came_up()] if effects and self._execution.is_running else effects
+
+    def _came_up(self) -> list[Effect]:
+        """All tasks run now: take checkpoints, and carry out the commands that waited."""
+        finishing = self._finish() if self.ends.all_input_has_ended else []
+        timer = [SetTimer(CheckpointInterval(), self._config.checkpoint_interval_us)] if self._config.rewinds else []
+        commands = self._ending.waiting_commands()
+        return [*finishing, *timer, *(effect for command in commands for effect in self._on_command(command))]
+
+    # -- a checkpoint is complete (ABS-4) ------------------------------------------------
 
     def _on_stored(self, event: SnapshotStored) -> list[Effect]:
+        """The record is durable: the checkpoint is complete."""
         pending, effects = self.checkpoints.stored(event.checkpoint)
-        effects.extend(self._clear_logs())
-        self._failed_checkpoints = 0
+        effects.extend(self._execution.clear_logs())
         if pending.command is not None:
             effects.append(Return(pending.command, event.checkpoint))
-        if pending.attempt == self.attempt and self.is_working:
-            if pending.ending:
-                return [*effects, *self._terminate(event.checkpoint, pending.ending)]
-            effects.extend(self._send_complete(pending))
-        if self.config.minimum_pause_us:
+        if pending.attempt == self.attempts.newest and self._execution.is_working:
+            if pending.ending is not None:
+                return [*effects, *self._execution.terminate(event.checkpoint, pending.ending)]
+            effects.extend(self._notify(pending))
+        if self._config.minimum_pause_us:
             self._paused = True
-            effects.append(SetTimer(MinimumPause(), self.config.minimum_pause_us))
-        return [*effects, *self._resume_restart(), *self._end_if_settled()]
+            effects.append(SetTimer(MinimumPause(), self._config.minimum_pause_us))
+        return [*effects, *self._execution.resume_restart(), *self._ending.end_if_settled()]
 
-    def _send_complete(self, pending: Pending) -> list[Effect]:
-        """The checkpoint is complete: notify the tasks, and let those finish whose whole work it covers (FIN-1)."""
-        finished = self.checkpoints.finished_tasks
-        going = (
-            () if self.is_ending else self.parts.finishing.may_finish(pending.ended, (*finished, *self._terminating))
-        )
-        waits = bool(self._terminating)
-        self._terminating.update((task, pending.checkpoint) for task in going)
-        oldest, since = self.checkpoints.oldest, self.checkpoints.logs_from
+    def _notify(self, pending: Pending) -> list[Effect]:
+        """Notify the tasks, and let those finish whose whole work the checkpoint covers (FIN-1)."""
+        leaving = self.ends.leaving
+        going = [] if self.checkpoints.is_ending else self.ends.let_leave(pending.ended, pending.checkpoint)
+        being_stored = self.checkpoints.being_stored
         news = Complete(
-            job=self.job, attempt=self.attempt, checkpoint=pending.checkpoint, oldest=oldest, logs_from=since
+            job=self.job,
+            attempt=self.attempts.newest,
+            checkpoint=pending.checkpoint,
+            oldest=self.snapshots.oldest(being_stored),
+            logs_from=self.snapshots.logs_from(being_stored),
         )
-        others = [task for task in self.tasks if task not in self._terminating and task not in finished]
-        stay = [self.checkpoints.message_to(task, news) for task in others]
-        again = self._later(RetryTerminateTasks()) if going and not waits else []
-        return [*stay, *self._terminate_tasks(going), *again]
+        gone = (*leaving, *going, *self.ends.finished)
+        notified: list[Effect] = [self.attempts.message_to(task, news) for task in self.tasks if task not in gone]
+        if not going:
+            return notified
+        return [*notified, *self._terminate_tasks(going), *(() if leaving else self._remind())]
 
     def _terminate_tasks(self, tasks: Sequence[TaskId]) -> list[Effect]:
-        job, attempt = self.job, self.attempt
-        message_to, terminating = self.checkpoints.message_to, self._terminating
-        return [message_to(task, Terminate(job=job, attempt=attempt, checkpoint=terminating[task])) for task in tasks]
+        leaving, newest = self.ends.leaving, self.attempts.newest
+        orders = [(task, Terminate(job=self.job, attempt=newest, checkpoint=leaving[task])) for task in tasks]
+        return [self.attempts.message_to(task, order) for task, order in orders]
 
     def _terminate_tasks_again(self, timeout: RetryTerminateTasks) -> list[Effect]:
         """Send the order again until each task has reported that it has finished: a message may be lost."""
-        if not self._terminating or not self.is_working:
+        if not self.ends.leaving or not self._execution.is_working:
             return []
-        return [*self._terminate_tasks(tuple(self._terminating)), *self._later(timeout)]
+        return [*self._terminate_tasks(tuple(self.ends.leaving)), *self._remind()]
 
-    def _later(self, timeout: Timeout) -> list[Effect]:
-        return [SetTimer(timeout, self.config.retry_us)] if self.parts.ending.sends_again() else []
+    def _remind(self) -> list[Effect]:
+        return self._parts.ending.reminders(RetryTerminateTasks(), self._config.retry_us)
+
+    # -- a checkpoint is given up (ABS-4) ------------------------------------------------
+
+    def _on_decline(self, message: Decline) -> list[Effect]:
+        pending = self.checkpoints.pending.get(message.checkpoint)
+        return self._abort(pending, f"{message.task} declined: {message.reason}") if pending else []
+
+    def _on_checkpoint_timeout(self, timeout: CheckpointTimeout) -> list[Effect]:
+        pending = self.checkpoints.pending.get(timeout.checkpoint)
+        return self._abort(pending, "it timed out") if pending else []
 
     def _on_store_failed(self, event: StoreFailed) -> list[Effect]:
         pending, effects = self.checkpoints.store_failed(event.checkpoint, event.reason)
-        return [*effects, *self._resume_restart(), *self._after_abort(pending, event.reason), *self._end_if_settled()]
+        effects.extend(self._execution.resume_restart())
+        return [*effects, *self._after_abort(pending, event.reason), *self._ending.end_if_settled()]
 
     def _abort(self, pending: Pending, reason: str) -> list[Effect]:
         return [*self.checkpoints.abort(pending, reason), *self._after_abort(pending, reason)]
@@ -257,200 +364,82 @@ class Coordinator(Regional):
         effects: list[Effect] = []
         if pending.command is not None:
             effects.append(Return(pending.command, error=reason))
-        if not self.is_running or pending.attempt != self.attempt:
+        if not self._execution.is_running or pending.attempt != self.attempts.newest:
             return effects
-        self._failed_checkpoints += 1
-        if pending.ending in ("stop", "drain"):
-            return [*effects, *self._fail_over(StopFailed(reason))]
-        if self._failed_checkpoints > self.config.tolerated_failures:
-            return [*effects, *self._fail_over(CheckpointsFailed(reason))]
-        return effects
+        is_too_much = self.checkpoints.too_many_failed()
+        if pending.ending is not None and pending.ending.by_command:
+            return [*effects, *self._execution.fail_over(StopFailed(reason))]
+        return [*effects, *self._execution.fail_over(CheckpointsFailed(reason))] if is_too_much else effects
 
-    # -- messages ------------------------------------------------------------------
+    # -- tasks finish (FIN-1, FIN-3, FIN-8) ----------------------------------------------
 
-    def _on_received(self, event: Received) -> list[Effect]:
-        message = event.message
-        if isinstance(message, Ack):
-            return self._on_ack(message)
-        if not isinstance(message, ToCoordinator) or message.job != self.job:
-            return []
-        if message.attempt != self.attempt_of(message.task):
-            return []
-        if isinstance(message, Running):
-            return self._on_running(message)
-        if isinstance(message, Decline):
-            pending = self.checkpoints.pending.get(message.checkpoint)
-            return self._abort(pending, f"{message.task} declined: {message.reason}") if pending else []
-        if isinstance(message, InputEnded):
-            return self._on_input_ended(message.task)
-        if isinstance(message, SplitMessage):
-            self.checkpoints.enumerators.on_message(message)
-        return self._on_finished(message) if isinstance(message, Finished) else []
+    def _on_input_ended(self, message: InputEnded) -> list[Effect]:
+        self._splits.end(message.task)
+        return self._finish_if_all_ended() if self.ends.input_ended(message.task) else []
 
-    def _on_ack(self, message: Ack) -> list[Effect]:
-        if isinstance(self.stage, Listing):
-            return []  # it may belong to a complete snapshot; if not, the sweep deletes it
-        effects = self.checkpoints.acknowledge(message)
-        if self.config.memory and self.checkpoints.storing and not self._had_snapshot:
-            self._had_snapshot = True  # durable before any commit that follows from it: it cannot be restored elsewhere
-            return self._save(lambda: effects)
-        return effects
-
-    def _on_input_ended(self, task: TaskId) -> list[Effect]:
-        self.checkpoints.enumerators.end(task)
-        if task in self._ended_inputs:
-            return []
-        self._ended_inputs = (*self._ended_inputs, task)
-        everything = len(self._ended_inputs) == len(self.tasks)
-        return self._finish() if everything and self.is_running else []
-
-    # -- the end -------------------------------------------------------------------
+    def _finish_if_all_ended(self) -> list[Effect]:
+        return self._finish() if self.ends.all_input_has_ended and self._execution.is_running else []
 
     def _finish(self) -> list[Effect]:
         """All input is processed: take the final checkpoint."""
-        if self.is_ending:
+        if self.checkpoints.is_ending:
             return []
-        if not self.config.rewinds or self.config.settles_at_finish:
-            return self._terminate(None, "finish")
-        return self._trigger(ending="finish")
-
-    def _terminate(self, checkpoint: CheckpointId | None, ending: str) -> list[Effect]:
-        waiting = tuple(task for task in self.tasks if task not in self.checkpoints.finished_tasks)
-        self.stage = Terminating(checkpoint, ending, waiting)
-        return [*self._send_terminate(), *self._end_if_settled()]
-
-    def _send_terminate(self) -> list[Effect]:
-        """Send the order again until each task has finished: a message may be lost."""
-        stage = expect(self.stage, Terminating)
-        order = Terminate(job=self.job, attempt=self.attempt, checkpoint=stage.checkpoint)
-        return [*(self.checkpoints.message_to(task, order) for task in stage.waiting), *self._later(RetryTerminate())]
+        if not self._config.rewinds or self._config.settles_at_finish:
+            return self._execution.terminate(None, JobEnd.FINISH)
+        return self._trigger(ending=JobEnd.FINISH)
 
     def _on_finished(self, message: Finished) -> list[Effect]:
-        stage, task = self.stage, message.task
-        rests_on = self._terminating.pop(task, None)
-        if self.is_working and task not in (*self.checkpoints.reported_finished, *self.checkpoints.finished_tasks):
-            return [*self.checkpoints.task_finished(task, rests_on), *self._on_input_ended(task)]
-        if not isinstance(stage, Terminating):
-            return []
-        waiting = tuple(task for task in stage.waiting if task != message.task)
-        self.stage = Terminating(stage.checkpoint, stage.ending, waiting)
-        return self._end_if_settled()
+        if not self._execution.is_working:
+            return self._ending.on_finished(message.task)
+        self._splits.end(message.task)
+        self.ends.reported(message.task)
+        effects: list[Effect] = []
+        while (counted := self.ends.count_next()) is not None:
+            effects.extend(self.checkpoints.go_on_without(*counted))
+        return [*effects, *self._finish_if_all_ended()]
 
-    def _end_if_settled(self) -> list[Effect]:
-        """End once every task has finished and no snapshot's record is being stored."""
-        stage = self.stage
-        if self.checkpoints.storing:
-            return []
-        if isinstance(stage, Closing) and stage.is_saved and not stage.waiting:
-            return self._go_on_closing()
-        if not isinstance(stage, Terminating) or stage.waiting:
-            return []
-        return self._end(STATUS[stage.ending], None)
-
-    def _close(self, status: str, cause: AnyCause | None, command: int | None = None) -> list[Effect]:
-        """The job is cancelled or failed: fence every attempt, and abort what no complete checkpoint covers."""
-        pending = [one.command for one in self.checkpoints.pending.values() if one.command is not None]
-        effects = [
-            *(Return(command, error=f"the job is {status}") for command in pending),
-            *self.checkpoints.abandon(f"the job is {status}"),
-            *(self.checkpoints.message_to(task, Cancel(job=self.job, attempt=self.attempt)) for task in self.tasks),
-        ]
-        self._renumber({})
-        self.stage = Closing(status, cause, self.attempt, CheckpointId(0), ())
-        answer = [Return(command)] if command is not None else []
-        return [*effects, *self._save(lambda: [*answer, *self._go_on_closing()], closing=status, cause=cause)]
-
-    def _go_on_closing(self) -> list[Effect]:
-        """The decision is durable, and so is every record that was being stored before it."""
-        stage = msgspec.structs.replace(expect(self.stage, Closing), is_saved=True)
-        self.stage = stage
-        if self.checkpoints.storing:
-            return []
-        stage = msgspec.structs.replace(stage, covered=self._covered(), waiting=self.writers)
-        self.stage = stage
-        return stage.requests() or self._end(stage.status, stage.cause)
-
-    def _covered(self) -> CheckpointId:
-        """The checkpoint up to which sealed transactions must be committed: all of them, if the newest is unknown."""
-        newest = self.checkpoints.newest()
-        if newest is not None and self._knows_all:
-            return newest.checkpoint
-        return EVERY_CHECKPOINT if self._had_snapshot or not self._knows_all else CheckpointId(0)
-
-    def _on_answered(self, event: Answered) -> list[Effect]:
-        if not isinstance(self.stage, Closing):
-            return []
-        self.stage, effects = close_step(self.stage, event, self.config.retry_us)
-        return effects if self.stage.waiting else [*effects, *self._end(self.stage.status, self.stage.cause)]
-
-    def _end(self, status: str, cause: AnyCause | None) -> list[Effect]:
-        newest = self.checkpoints.newest()
-        checkpoint = newest.checkpoint if newest else None
-        sweep: list[Effect] = [Sweep(self.checkpoints.handles())] if self._took_over and self._knows_all else []
-        waiting = [command.command for command in self._waiting_commands]
-        pending = [one.command for one in self.checkpoints.pending.values() if one.command is not None]
-        self._waiting_commands = []
-        self.stage = Ended()
-        return [
-            *self.checkpoints.abandon(f"the job is {status}"),
-            *self.checkpoints.settle(),
-            *sweep,
-            *(self.checkpoints.clear_logs(()) if self._knows_all else ()),
-            *(Return(command, error=f"the job is {status}") for command in (*waiting, *pending)),
-            EndJob(status, checkpoint, cause),
-        ]
-
-    # -- commands ------------------------------------------------------------------
+    # -- commands ----------------------------------------------------------------------
 
     def _on_command(self, event: Commanded) -> list[Effect]:
-        if isinstance(self.stage, Listing):
-            self._waiting_commands.append(event)
-            return []
+        stage = self.stage
+        if isinstance(stage, Listing):
+            return self._ending.keep(event)
         if event.kind == "cancel":
-            if isinstance(self.stage, Closing | Ended):
+            if isinstance(stage, Closing | Ended):
                 return [Return(event.command, error="the job has ended")]
-            return self._close("cancelled", CancelledByUser(), event.command)
-        if not self.config.rewinds:
+            return self._execution.close(Closure(Status.CANCELLED, CancelledByUser()), event.command)
+        if not self._config.rewinds:
             return [Return(event.command, error="at-most-once takes no snapshots")]
-        if not self.takes_checkpoints:
+        if not self._takes_checkpoints:
             return [Return(event.command, error="some input has ended, and this job takes no snapshots after that")]
-        if isinstance(self.stage, Terminating | Closing | Ended) or self.is_ending:
+        if isinstance(stage, Terminating | Closing | Ended) or self.checkpoints.is_ending:
             return [Return(event.command, error="the job is ending already")]
-        if not self.is_running:
-            self._waiting_commands.append(event)
-            return []
-        ending = "" if event.kind == "savepoint" else "drain" if event.drain else "stop"
+        if not self._execution.is_running:
+            return self._ending.keep(event)
+        if event.kind == "savepoint":
+            return self._trigger(savepoint=True, command=event.command)
+        ending = JobEnd.DRAIN if event.drain else JobEnd.STOP
         return self._trigger(savepoint=True, ending=ending, command=event.command)
 
-    # -- timers ----------------------------------------------------------------------
+    # -- splits that an enumerator assigns (OPS-3) ---------------------------------------
 
-    def _on_timer(self, event: TimerFired) -> list[Effect]:
-        effects: list[Effect] = self._timeouts[type(event.timeout)](event.timeout)
+    def _distribute_splits(self) -> list[Effect]:
+        """Assign splits to the readers that asked, and trigger the checkpoints that waited for that."""
+        if not self._execution.is_running:
+            return []
+        effects = self._splits.distribute(self.attempts.newest, self.checkpoints.triggered)
+        while (checkpoint := self._splits.next_due()) is not None:
+            pending = self.checkpoints.pending.get(checkpoint)
+            effects.extend(self.checkpoints.trigger(pending) if pending is not None else ())
         return effects
 
-    def _on_checkpoint_timeout(self, timeout: CheckpointTimeout) -> list[Effect]:
-        pending = self.checkpoints.pending.get(timeout.checkpoint)
-        return self._abort(pending, "it timed out") if pending else []
-
-    def _on_pause_over(self, timeout: MinimumPause) -> list[Effect]:
-        self._paused = False
+    def _on_split_message(self, message: SplitMessage) -> list[Effect]:
+        self._splits.on_message(message)
         return []
-
-    def _on_restart_delay_over(self, timeout: RestartDelay) -> list[Effect]:
-        return self._restart() if isinstance(self.stage, Restarting | PartialFailover) else []
 
     def _on_split_appeared(self, timeout: SplitAppears) -> list[Effect]:
-        self.checkpoints.enumerators.discover(timeout.split)
+        self._splits.discover(timeout.split)
         return []
 
-    def _terminate_again(self, timeout: RetryTerminate) -> list[Effect]:
-        return self._send_terminate() if isinstance(self.stage, Terminating) else []
-
     def _assign_again(self, timeout: RetryAssignments) -> list[Effect]:
-        return self.checkpoints.enumerators.remind(self.attempt)
-
-    def _list_again(self, timeout: RetryListing) -> list[Effect]:
-        return [ListSnapshots()] if isinstance(self.stage, Listing) else []
-
-    def _fence_again(self, timeout: RetryFence) -> list[Effect]:
-        return self.stage.requests() if isinstance(self.stage, Closing) else []
+        return self._splits.remind(self.attempts.newest)

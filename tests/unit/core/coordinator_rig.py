@@ -147,7 +147,7 @@ class CoordinatorRig:
         return self.feed(TimerFired(timeout))
 
     def lose(self, task: str = OP, attempt: int | None = None, reason: str = "it was killed") -> list[Effect]:
-        return self.feed(TaskLost(TaskId(task), AttemptId(attempt or self.machine.attempt), reason))
+        return self.feed(TaskLost(TaskId(task), AttemptId(attempt or self.machine.attempts.newest), reason))
 
     def store_answers(self, number: int, outcome: Done | NoAnswer) -> list[Effect]:
         return self.feed(Answered(number, outcome))
@@ -158,7 +158,11 @@ class CoordinatorRig:
     # -- the tasks speak ---------------------------------------------------------------
 
     def report(self, kind: type[Control], task: str, attempt: int | None = None, **more: Any) -> list[Effect]:
-        fields = {"job": self.machine.job, "attempt": AttemptId(attempt or self.machine.attempt), "task": TaskId(task)}
+        fields = {
+            "job": self.machine.job,
+            "attempt": AttemptId(attempt or self.machine.attempts.newest),
+            "task": TaskId(task),
+        }
         return self.feed(Received(kind(**{**fields, **more})))
 
     def running(self, *tasks: str) -> list[Effect]:
@@ -173,7 +177,7 @@ class CoordinatorRig:
         ended: bool = False,
         logs: tuple[str, ...] = (),
     ) -> list[Effect]:
-        attempt = attempt or self.machine.attempt
+        attempt = attempt or self.machine.attempts.newest
         return [
             effect
             for task in tasks or self.machine.tasks

@@ -24,7 +24,7 @@ def tasks_finish(job: CoordinatorRig, checkpoint: int, *tasks: str) -> None:
     job.ack(checkpoint, *tasks, ended=True)
     job.ack(
         checkpoint,
-        *(task for task in job.machine.tasks if task not in (*tasks, *job.machine.checkpoints.finished_tasks)),
+        *(task for task in job.machine.tasks if task not in (*tasks, *job.machine.ends.finished)),
     )
     job.stored(checkpoint)
     job.finished(*tasks)

@@ -15,6 +15,7 @@ from cutproof.reference_impl.core.vocabulary.effects import (
 from cutproof.reference_impl.core.vocabulary.events import JobRecord
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Deploy, Running
+from cutproof.reference_impl.core.vocabulary.stages import Working
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.timeouts import (
     CheckpointInterval,
@@ -59,9 +60,9 @@ def test_it_runs_when_every_task_reports_it() -> None:
     job.start()
     job.saved()
     assert job.running(SOURCE, SINK, SINK) == []
-    assert not job.machine.is_running
+    assert not isinstance(job.machine.stage, Working)
     assert job.running(OP) == [Note("attempt-running", None, 1), SetTimer(CheckpointInterval(), 10_000)]
-    assert job.machine.is_running
+    assert isinstance(job.machine.stage, Working)
     assert job.running(OP) == []
 
 
@@ -153,7 +154,7 @@ def test_messages_of_an_older_attempt_change_nothing() -> None:
     job.lose()
     job.again()
     assert [job.report(Running, task, attempt=1) for task in TASKS] == [[], [], []]
-    assert not job.machine.is_running
+    assert not isinstance(job.machine.stage, Working)
     job.running()
     job.trigger()
     assert job.decline(1, attempt=1) == []

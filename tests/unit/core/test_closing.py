@@ -4,13 +4,34 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.lifecycle.closing import FENCE, UNANSWERED, Closing, close_step
+from cutproof.reference_impl.core.lifecycle.closing import FENCE, UNANSWERED, close_step, requests
+from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser
 from cutproof.reference_impl.core.vocabulary.effects import SetTimer, Transact
 from cutproof.reference_impl.core.vocabulary.events import Answered
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
+from cutproof.reference_impl.core.vocabulary.stages import (
+    Closing,
+    Closure,
+    Covered,
+    CoveredUpTo,
+    Deciding,
+    MayBeCovered,
+    NothingCovered,
+    Settling,
+    Status,
+)
 from cutproof.reference_impl.core.vocabulary.timeouts import RetryFence
 from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Denied, Done, Fence, NoAnswer
 
-STAGE = Closing("cancelled", "by its user", 7, 5, ("sink-0", "sink-1"))
+CLOSURE = Closure(Status.CANCELLED, CancelledByUser())
+UP_TO_FIVE = CoveredUpTo(CheckpointId(5))
+
+
+def settling(*waiting: str, covered: Covered = UP_TO_FIVE) -> Closing:
+    return Closing(CLOSURE, AttemptId(7), Settling(covered, tuple(TaskId(writer) for writer in waiting)))
+
+
+STAGE = settling("sink-0", "sink-1")
 
 
 def fence(writer: str) -> Transact:
@@ -22,7 +43,7 @@ def drop(writer: str, name: str) -> Transact:
 
 
 def test_the_first_writer_is_asked_first() -> None:
-    assert STAGE.requests() == [fence("sink-0")]
+    assert requests(STAGE) == [fence("sink-0")]
 
 
 def test_each_writer_after_the_other() -> None:
@@ -32,8 +53,8 @@ def test_each_writer_after_the_other() -> None:
     assert first == STAGE
     second, effects = close_step(first, Answered(FENCE, Done(unfinished=unfinished[:2])), 30)
     assert effects == [fence("sink-1")]
-    assert second == Closing("cancelled", "by its user", 7, 5, ("sink-1",))
-    assert close_step(second, Answered(FENCE, Done()), 30) == (Closing("cancelled", "by its user", 7, 5, ()), [])
+    assert second == settling("sink-1")
+    assert close_step(second, Answered(FENCE, Done()), 30) == (settling(), [])
 
 
 def test_an_abort_that_died_with_the_store_is_asked_again() -> None:
@@ -43,7 +64,7 @@ def test_an_abort_that_died_with_the_store_is_asked_again() -> None:
     assert effects == [drop("sink-0", "sealed"), fence("sink-0")]
     assert close_step(once, Answered(UNANSWERED, NoAnswer(reason="silence")), 30) == (once, [])
     assert close_step(once, Answered(FENCE, NoAnswer(reason="silence")), 30) == (once, [SetTimer(RetryFence(), 30)])
-    assert once.requests() == [fence("sink-0")]
+    assert requests(once) == [fence("sink-0")]
     assert close_step(once, left, 30) == (once, effects)
 
 
@@ -54,5 +75,22 @@ def test_a_writer_that_could_not_be_shut_out_is_asked_again(outcome: NoAnswer | 
 
 def test_answers_that_nobody_waits_for_change_nothing() -> None:
     assert close_step(STAGE, Answered(UNANSWERED, Done()), 30) == (STAGE, [])
-    done = Closing("cancelled", "by its user", 7, 5, ())
+    done = settling()
     assert close_step(done, Answered(FENCE, Done()), 30) == (done, [])
+
+
+@pytest.mark.parametrize(
+    ("covered", "aborted"),
+    [(NothingCovered(), ["first", "second", "open"]), (MayBeCovered(), ["open"])],
+)
+def test_without_a_newest_checkpoint_all_that_is_sealed_goes_or_stays(covered: Covered, aborted: list[str]) -> None:
+    """It goes if no checkpoint completed, and stays if one may have: it may have been promised."""
+    unfinished = (("first", 1), ("second", 2), ("open", None))
+    _, effects = close_step(settling("sink-0", covered=covered), Answered(FENCE, Done(unfinished=unfinished)), 30)
+    assert effects == [*(drop("sink-0", name) for name in aborted), fence("sink-0")]
+
+
+def test_nobody_is_shut_out_before_the_decision_is_durable() -> None:
+    deciding = Closing(CLOSURE, AttemptId(7), Deciding())
+    assert requests(deciding) == []
+    assert close_step(deciding, Answered(FENCE, Done()), 30) == (deciding, [])

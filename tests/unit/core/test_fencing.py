@@ -59,7 +59,7 @@ def test_only_a_message_of_the_job_that_runs_is_for_anybody(kind: type[Control])
     assert fencing.addressed(message(kind, 2, 5), 2, AttemptId(5)) == 5
     assert fencing.addressed(message(kind, 2, 4), 2, AttemptId(5)) == 4, "who that is, the driver knows"
     assert fencing.addressed(message(kind, 1, 5), 2, AttemptId(5)) is None
-    assert fencing.addressed(message(kind, 1, 1), 2, AttemptId(0)) is None
+    assert fencing.addressed(message(kind, 1, 1), 2, None) is None
 
 
 @pytest.mark.parametrize("kind", [kind for kind in get_args(ToCoordinator) if kind is not Ack])
@@ -69,7 +69,7 @@ def test_nothing_that_a_task_of_another_job_sends_is_taken(kind: type[Control]) 
     for each in (job, untouched):
         each.trigger()
     before = job.machine.stage, dict(job.machine.checkpoints.pending)
-    assert job.feed(Received(message(kind, 1, job.machine.attempt))) == []
+    assert job.feed(Received(message(kind, 1, job.machine.attempts.newest))) == []
     assert (job.machine.stage, job.machine.checkpoints.pending) == before
     assert job.ended(SOURCE, SINK) == untouched.ended(SOURCE, SINK) == [], "nor has it been told that op-0 has ended"
     assert job.ack(1) == untouched.ack(1)
@@ -81,7 +81,7 @@ def test_what_an_acknowledgement_of_another_job_carries_is_discarded() -> None:
     job = CoordinatorRig(job=2).up()
     job.trigger()
     for task in TASKS:
-        late = msgspec.structs.replace(message(Ack, 1, job.machine.attempt), task=task, handle=handle(1, task))
+        late = msgspec.structs.replace(message(Ack, 1, job.machine.attempts.newest), task=task, handle=handle(1, task))
         assert job.feed(Received(late)) == [Discard((handle(1, task),))]
     (pending,) = job.machine.checkpoints.pending.values()
     assert pending.acknowledged == {}

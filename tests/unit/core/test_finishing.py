@@ -216,10 +216,10 @@ def test_a_task_counts_as_finished_once_all_that_send_to_it_do() -> None:
     """What the one before it said of its own end may be lost: it is told again, and until then nothing is deduced."""
     job = CoordinatorRig(graph=one_each()).up()
     tasks_finish(job, 1, "op-0")
-    assert job.machine.checkpoints.finished_tasks == ()
+    assert job.machine.ends.finished == ()
     assert addressed(Trigger, job.trigger()) == ["source-0", "source-1"]
     job.finished("source-0")
-    assert job.machine.checkpoints.finished_tasks == ("source-0", "op-0")
+    assert job.machine.ends.finished == ("source-0", "op-0")
     (snapshot,) = stored(job.ack(2, "source-1", "op-1", "sink-0"))
     assert snapshot.finished == ("source-0", "op-0")
 

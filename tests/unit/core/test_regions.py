@@ -23,6 +23,7 @@ from cutproof.reference_impl.core.vocabulary.messages import (
     Terminate,
     Trigger,
 )
+from cutproof.reference_impl.core.vocabulary.stages import Working
 from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval, DeployTimeout, RestartDelay
 from unit.core.coordinator_rig import (
     CoordinatorRig,
@@ -65,7 +66,7 @@ def acknowledge(job: CoordinatorRig, checkpoint: int, **attempts: int) -> list[E
     """Of every task, in the attempt that it is in; `attempts` by the number of the region."""
     return [
         effect
-        for number, region in enumerate(regions(job.machine.graph))
+        for number, region in enumerate(regions(graph()))
         for effect in job.ack(checkpoint, *region, attempt=attempts.get(f"of_{number}", 1))
     ]
 
@@ -131,7 +132,7 @@ def test_a_lost_task_restarts_only_its_region() -> None:
     ]
     assert deployed(effects) == {task: Deploy(job=1, attempt=2, checkpoint=1, handle=handle(1, task)) for task in B}
     assert notes(job.running(*B)) == [("attempt-running", None)]
-    assert job.machine.is_running
+    assert isinstance(job.machine.stage, Working)
 
 
 def test_without_the_setting_everything_restarts() -> None:
@@ -165,7 +166,7 @@ def test_what_is_pending_is_given_up_and_the_survivors_are_notified() -> None:
     assert addressed(Abort, effects)[:4] == [*("source-0", "source-1"), "sink-0", "sink-1"]
     assert discarded(effects) == [handle(1, "source-0")]
     assert "restart" in answer(effects)[2]
-    assert job.machine.checkpoints.under_way == 0
+    assert not job.machine.checkpoints.is_full
 
 
 def test_survivors_keep_their_numbers_and_the_region_has_its_own() -> None:
@@ -330,7 +331,7 @@ def test_a_new_coordinator_restarts_everything() -> None:
     (save,) = of(SaveJob, job.timer(RestartDelay()))
     successor = rig()
     successor.start(save.record)
-    successor.listed(*job.machine.checkpoints.retained)
+    successor.listed(*job.machine.snapshots.all)
     assert numbers(successor.saved()) == dict.fromkeys((*A, *B), 3)
 
 

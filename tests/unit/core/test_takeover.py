@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutproof.reference_impl.core.protocol.coordinator import LISTING_TRIES
+from cutproof.reference_impl.core.lifecycle.execution import LISTING_TRIES
 from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser
 from cutproof.reference_impl.core.vocabulary.effects import (
     Discard,

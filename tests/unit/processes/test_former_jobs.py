@@ -10,6 +10,7 @@ import pytest
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Ack, Cancel, Deploy, Running, ToTask, Trigger
+from cutproof.reference_impl.core.vocabulary.stages import Working
 from cutproof.reference_impl.processes import frames as f
 from unit.processes.coordinated import FakeNode, losses, submit, working
 from unit.processes.rig import CONTROL, TASKS, CoordinatorProcess, Node, now
@@ -126,7 +127,7 @@ def test_a_command_for_a_former_job_is_answered_that_it_has_ended(process: Coord
     answer = process.entries(o.CommandReturned)[-1]
     assert (answer.command, answer.error) == (8, "the job has ended")
     assert process.world.runner_now is not None
-    assert process.world.runner_now.machine.is_running
+    assert isinstance(process.world.runner_now.machine.stage, Working)
 
 
 def test_a_coordinator_that_does_not_know_a_job_yet_does_not_report_its_end(process: CoordinatorProcess) -> None:

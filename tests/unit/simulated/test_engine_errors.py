@@ -10,11 +10,10 @@ from cutproof.harness.scenario.model import Scenario
 from cutproof.properties.invariants.judge import judge
 from cutproof.properties.model.history import AttemptStarted, CoordinatorDown, History, TaskFailed
 from cutproof.properties.model.verdict import Violated
-from cutproof.reference_impl.core.decisions.checkpointing import Triggering
+from cutproof.reference_impl.core.decisions.checkpointing import Situation, Triggering
 from cutproof.reference_impl.core.decisions.commits import Committing
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.protocol.barrier_alignment import Alignment, State
-from cutproof.reference_impl.core.protocol.coordinator import Coordinator
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.state import Sealed, Snapshot, TaskState
 from unit.simulated.worlds import job, journal
@@ -32,7 +31,7 @@ class Forgets(Committing):
 class Confuses(Triggering):
     """A coordinator that raises when it is to start a checkpoint."""
 
-    def allowed(self, coordinator: Coordinator) -> bool:
+    def allowed(self, now: Situation) -> bool:
         raise KeyError("allowed")
 
 

@@ -16,52 +16,21 @@ these again, with their positions, to the readers that ask.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
-from ..decisions.part import Part
+from ..decisions.enumerating import Cut
+from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph, OperatorSpec
 from ..vocabulary.effects import Effect, SendToTask, SetTimer
 from ..vocabulary.errors import Refused
 from ..vocabulary.events import CompletedSnapshot
-from ..vocabulary.ids import AttemptId, TaskId, task_id
+from ..vocabulary.ids import AttemptId, CheckpointId, TaskId, task_id
 from ..vocabulary.messages import Ask, Assign, SplitMessage
 from ..vocabulary.state import EnumeratorState
 from ..vocabulary.timeouts import RetryAssignments, SplitAppears
-
-if TYPE_CHECKING:
-    from ..decisions.parts import Parts
-    from ..protocol.checkpoints import Pending
-
-Cut = dict[str, EnumeratorState]
-"""The state of every enumerator of a job, by source."""
-
-
-class Enumerating(Part):
-    """How splits are assigned while a job runs, and assigned again after a failure (OPS-3)."""
-
-    def holds_back(self, pending: Iterable[Pending], reader: TaskId) -> bool:
-        """Whether a reader gets no split now: from the enumerator's cut of a checkpoint until the reader's own cut."""
-        return any(reader in one.started and reader not in one.acknowledged for one in pending)
-
-    def awaits_taking(self) -> bool:
-        """Whether a checkpoint waits until all assignments are confirmed: else no snapshot has these splits."""
-        return True
-
-    def recorded(self, at_trigger: Cut, now: Callable[[], Cut]) -> Cut:
-        """The enumerators' states in a checkpoint's record: those from before any reader was triggered."""
-        return at_trigger
-
-    def stops_reading(self, split: int) -> bool:
-        """Whether a restored reader stops reading a split that it hands back; the split goes to a reader that asks."""
-        return True
-
-    def taken_back(self, returned: Mapping[int, int]) -> dict[int, int]:
-        """Of the splits that restored readers hand back, those to be assigned again, each with its position."""
-        return dict(returned)
 
 
 class _Reader(msgspec.Struct):
@@ -202,39 +171,52 @@ class Enumerator:
         return SendToTask(task, order)
 
 
-class Enumerators:
-    """All enumerators of a job, in one attempt; false if it has none."""
+class SplitAssignment:
+    """All enumerators of a job; false if it has none."""
 
-    def __init__(
-        self, job: int, graph: JobGraph, config: Config, parts: Parts, restores: CompletedSnapshot | None
-    ) -> None:
+    def __init__(self, job: int, graph: JobGraph, config: Config, parts: Parts) -> None:
         """Raises Refused for a guarantee without checkpoints, which would keep no state of an enumerator."""
-        before = restores.enumerators if restores is not None else {}
+        self._job = job
+        self._specs = [spec for spec in graph.operators if spec.enumerated]
         self._parts = parts
         self._retry_us = config.retry_us
+        if self._specs and not config.rewinds:
+            names = ", ".join(spec.name for spec in self._specs)
+            raise Refused(f"{names} has an enumerator, and {config.guarantee} keeps no state of it")
+        self.begin(None)
+
+    def begin(self, restores: CompletedSnapshot | None) -> None:
+        """An attempt begins, from a snapshot or from the beginning."""
+        before = restores.enumerators if restores is not None else {}
         self._each: dict[str, Enumerator] = {}
-        for spec in graph.operators:
-            if spec.enumerated:
-                readers = dict.fromkeys(task_id(spec.name, subtask) for subtask in range(spec.parallelism))
-                self._each[spec.name] = Enumerator(job, spec, readers, before.get(spec.name))
-        if self._each and not config.rewinds:
-            raise Refused(f"{', '.join(self._each)} has an enumerator, and {config.guarantee} keeps no state of it")
+        for spec in self._specs:
+            readers = dict.fromkeys(task_id(spec.name, subtask) for subtask in range(spec.parallelism))
+            self._each[spec.name] = Enumerator(self._job, spec, readers, before.get(spec.name))
         self._watches = False
         self._reminds = False
+        self._put_off: list[CheckpointId] = []
+        """checkpoints that are triggered when every reader has confirmed what was assigned to it"""
 
     def __bool__(self) -> bool:
-        return bool(self._each)
+        return bool(self._specs)
 
-    @property
-    def is_settled(self) -> bool:
-        """A checkpoint can be triggered."""
-        return not self._parts.enumerating.awaits_taking() or all(each.is_settled for each in self._each.values())
-
-    def snapshot(self) -> Cut:
+    def cut(self) -> Cut:
+        """The state of every enumerator."""
         return {name: each.snapshot() for name, each in self._each.items()}
 
     def _of(self, reader: TaskId) -> Enumerator | None:
         return next((each for each in self._each.values() if each.has(reader)), None)
+
+    # -- checkpoints ---------------------------------------------------------------
+
+    def put_off(self, checkpoint: CheckpointId) -> None:
+        """Let a checkpoint wait until every assignment is confirmed: else no snapshot would have these splits."""
+        self._put_off.append(checkpoint)
+
+    def next_due(self) -> CheckpointId | None:
+        """The next checkpoint to trigger, if one can be triggered now."""
+        is_settled = all(each.is_settled for each in self._each.values())
+        return self._put_off.pop(0) if self._put_off and is_settled else None
 
     # -- messages ------------------------------------------------------------------
 
@@ -269,15 +251,16 @@ class Enumerators:
 
     # -- assignments ---------------------------------------------------------------
 
-    def distribute(self, attempt: AttemptId, pending: Collection[Pending]) -> list[Effect]:
-        """The assignments to be sent now, while these checkpoints are pending."""
+    def distribute(self, attempt: AttemptId, in_checkpoint: Sequence[TaskId]) -> list[Effect]:
+        """The assignments to be sent now; tasks `in_checkpoint` were triggered and have not acknowledged."""
         effects: list[Effect] = []
         if not self._watches:
             self._watches = True
             hidden = [one for each in self._each.values() for one in each.still_hidden().items()]
             effects.extend(SetTimer(SplitAppears(split), after_us) for split, after_us in hidden)
+        holds_back = self._parts.enumerating.holds_back
         for each in self._each.values():
-            effects.extend(each.distribute(attempt, lambda reader: self._parts.enumerating.holds_back(pending, reader)))
+            effects.extend(each.distribute(attempt, lambda reader: holds_back(reader, in_checkpoint)))
         if not self._reminds and not all(each.is_confirmed for each in self._each.values()):
             self._reminds = True
             effects.append(SetTimer(RetryAssignments(), self._retry_us))

@@ -1,0 +1,77 @@
+"""The orders that deploy the tasks of an attempt, each with its part of the snapshot that is restored (ABS-6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..decisions.compatibility import layout_of
+from ..extensions.rescaled_deployment import deployment_from, with_unions
+from ..job.config import Config
+from ..job.topology import JobGraph
+from ..vocabulary.effects import Effect, SendToTask
+from ..vocabulary.events import CompletedSnapshot
+from ..vocabulary.ids import AttemptId, TaskId
+from ..vocabulary.messages import Deploy
+from ..vocabulary.stages import ending_of
+
+
+class Deployment:
+    """How the tasks of one job are deployed."""
+
+    def __init__(self, job: int, graph: JobGraph, config: Config) -> None:
+        self._job = job
+        self._graph = graph
+        self._in_flight = config.alignment != "aligned"
+
+    def finished_before(self, restores: CompletedSnapshot | None) -> tuple[TaskId, ...]:
+        """The tasks of the operators that the snapshot counts as finished as a whole."""
+        if restores is None:
+            return ()
+        whole = layout_of(self._graph, restores).whole(restores.finished)
+        return tuple(task for task, spec, _ in self._graph.tasks() if spec.name in whole)
+
+    def orders(
+        self, tasks: Sequence[TaskId], attempt: AttemptId, restores: CompletedSnapshot | None, *, suspends: bool = True
+    ) -> list[Effect]:
+        """The deployments of these tasks, each with the state that it restores."""
+        finished = self.finished_before(restores)
+        before = layout_of(self._graph, restores) if restores is not None else self._graph
+        if restores is not None and before is not self._graph:
+            return deployment_from(before, tasks, attempt, self._job, restores, finished, self._in_flight)
+        orders = deployment(tasks, attempt, self._job, restores, finished, suspends=suspends)
+        return with_unions(self._graph, orders, restores)
+
+
+def deployment(
+    tasks: Sequence[TaskId],
+    attempt: AttemptId,
+    job: int,
+    restores: CompletedSnapshot | None,
+    finished: Sequence[TaskId] = (),
+    *,
+    suspends: bool = True,
+) -> list[Effect]:
+    """The orders that deploy tasks, each with its part of the snapshot.
+
+    If this job has already ended with the snapshot, the attempt only finishes the job's commits, and its sources are
+    suspended (not so with `suspends` False: a part of a running job goes on reading).  Tasks of a finished operator
+    start as finished.
+    """
+    if restores is None:
+        return [SendToTask(task, Deploy(job=job, attempt=attempt)) for task in tasks]
+    suspended = suspends and ending_of(restores) is not None and restores.job == job
+    return [
+        SendToTask(
+            task,
+            Deploy(
+                job=job,
+                attempt=attempt,
+                checkpoint=restores.checkpoint,
+                handle=None if task in restores.states else restores.handles.get(task),
+                state=restores.states.get(task),
+                suspended=suspended,
+                finished=task in finished,
+            ),
+        )
+        for task in tasks
+    ]

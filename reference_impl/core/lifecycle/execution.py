@@ -1,0 +1,338 @@
+"""How a job is executed: by one attempt after another, until it ends (ABS-6).
+
+Carbone et al. (arXiv:1506.08603, section 4.4): after a failure the whole dataflow restarts from the latest complete
+snapshot.  A number is given to each attempt, and is durable before the attempt is deployed.  Each stage of the
+job's life is a type (`stages`).  A restart of a part is the extension `regions.RegionalFailover`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..decisions.parts import Parts
+from ..extensions.enumerator import SplitAssignment
+from ..job.config import Config
+from ..job.topology import JobGraph
+from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
+from ..protocol.task_lives import Attempts, TaskEnds
+from ..vocabulary.causes import AnyCause, NotUpInTime, RecordsUnreadable, RestartsUsedUp, SnapshotsLost, TaskFailed
+from ..vocabulary.effects import Effect, ListSnapshots, Note, Return, SendToTask, SetTimer, Sweep
+from ..vocabulary.errors import expect
+from ..vocabulary.events import (
+    CompletedSnapshot,
+    CoordinatorStarted,
+    SnapshotsListed,
+    TaskLost,
+)
+from ..vocabulary.ids import CheckpointId, TaskId
+from ..vocabulary.messages import Cancel, Running
+from ..vocabulary.stages import (
+    Closure,
+    Deploying,
+    JobEnd,
+    Listing,
+    PartialFailover,
+    Restarting,
+    Saving,
+    Stage,
+    StageOfAttempt,
+    Status,
+    Working,
+    ending_of,
+)
+from ..vocabulary.timeouts import DeployTimeout, RestartDelay, RetryListing
+from .deployment import Deployment
+from .job_ending import JobEnding
+from .job_records import Deploy, DeployPart, JobRecords, closure_of
+from .regions import RegionalFailover
+
+LISTING_TRIES = 5
+
+
+class Execution:
+    """The execution of one job by one coordinator; it owns the stage of the job's life."""
+
+    def __init__(
+        self,
+        job: int,
+        graph: JobGraph,
+        config: Config,
+        parts: Parts,
+        *,
+        initial: Sequence[CompletedSnapshot],
+        attempts: Attempts,
+        checkpoints: Checkpoints,
+        snapshots: RetainedSnapshots,
+        ends: TaskEnds,
+        splits: SplitAssignment,
+        records: JobRecords,
+        ending: JobEnding,
+    ) -> None:
+        """`initial` are the snapshots of the job that this one resumes."""
+        self._job = job
+        self._graph = graph
+        self._config = config
+        self._parts = parts
+        self._initial = tuple(initial)
+        self._attempts = attempts
+        self._checkpoints = checkpoints
+        self._snapshots = snapshots
+        self._ends = ends
+        self._splits = splits
+        self._records = records
+        self._ending = ending
+        self._tasks = tuple(task for task, _, _ in graph.tasks())
+        self._deployment = Deployment(job, graph, config)
+        self._regional = (
+            RegionalFailover(graph, config, parts, attempts, ends, self._deployment) if config.by_region else None
+        )
+        self._stage: StageOfAttempt = Listing()
+        self._restarts = 0
+        self._closure: Closure | None = None
+        """what a former coordinator decided"""
+
+    # -- the stage -----------------------------------------------------------------
+
+    @property
+    def stage(self) -> Stage:
+        """That of the part which restarts, or of the end, if there is one; else that of all tasks."""
+        return self._part or self._ending.stage or self._stage
+
+    @property
+    def _part(self) -> PartialFailover | None:
+        """The partial failover that is under way."""
+        return self._regional.stage if self._regional is not None else None
+
+    def _enter(self, stage: StageOfAttempt) -> None:
+        """All tasks are in this stage: no part restarts, and the job does not end."""
+        self._stage = stage
+        self._ending.drop()
+        self._drop_part()
+
+    def _drop_part(self) -> None:
+        if self._regional is not None:
+            self._regional.drop()
+
+    @property
+    def is_running(self) -> bool:
+        return isinstance(self.stage, Working)
+
+    @property
+    def is_working(self) -> bool:
+        """All tasks run, or all but those of a partial failover."""
+        return isinstance(self.stage, Working | PartialFailover)
+
+    # -- taking over ---------------------------------------------------------------
+
+    def on_started(self, event: CoordinatorStarted) -> list[Effect]:
+        record = event.record
+        if record is None:
+            self._snapshots.take_over(self._initial)
+            sweep: list[Effect] = [Sweep(self._snapshots.handles)] if self._initial else []
+            return [*sweep, *self._start_attempt("the job was submitted")]
+        self._attempts.take_over(record.attempt)
+        self._checkpoints.take_over(record.next_checkpoint)
+        self._records.take_over(record)
+        self._closure = closure_of(record)
+        cancels = [SendToTask(task, Cancel(job=self._job, attempt=record.attempt)) for task in self._tasks]
+        return [*cancels, *self._parts.cleanup.on_takeover(None), ListSnapshots()]
+
+    def on_listed(self, event: SnapshotsListed) -> list[Effect]:
+        stage = expect(self.stage, Listing)
+        if self._parts.restore_choice.must_be_read(event.unreadable):
+            if stage.tries == LISTING_TRIES:
+                return self._give_up_reading(event)
+            self._enter(Listing(stage.tries + 1))
+            return [SetTimer(RetryListing(), self._config.retry_us)]
+        self._snapshots.take_over(event.retained)
+        if self._records.had_snapshot and not event.retained:
+            return self._fail(SnapshotsLost())
+        if self._closure is not None:
+            return self.close(self._closure)
+        sweep = self._parts.cleanup.on_takeover(self._snapshots.handles)
+        return [*sweep, *self._start_attempt("a new coordinator took over")]
+
+    def list_again(self, timeout: RetryListing) -> list[Effect]:
+        return [ListSnapshots()] if isinstance(self.stage, Listing) else []
+
+    def _give_up_reading(self, event: SnapshotsListed) -> list[Effect]:
+        """The record of a complete checkpoint cannot be read: fail the job, and leave all that it may refer to."""
+        self._snapshots.take_over(event.retained, knows_all=False)
+        return self._fail(RecordsUnreadable(event.unreadable))
+
+    # -- an attempt starts -----------------------------------------------------------
+
+    def _start_attempt(self, cause: str) -> list[Effect]:
+        self._attempts.begin()
+        restores = self._snapshots.newest() if self._config.rewinds else None
+        incompatible = self._parts.restore_choice.refusal(self._graph, restores) if restores is not None else None
+        if incompatible is not None:
+            return self._fail(incompatible)
+        self._enter(Saving(restores))
+        self._ends.begin(self._deployment.finished_before(restores))
+        self._splits.begin(restores)
+        return self._records.save(Deploy(restores, cause))
+
+    def deploy(self, then: Deploy) -> list[Effect]:
+        """The attempt's number is durable: order all tasks to start."""
+        if not isinstance(self.stage, Saving):
+            return []
+        restores, attempt = then.restores, self._attempts.deployed_as_a_whole()
+        self._enter(Deploying(restores, self._tasks))
+        return [
+            Note("attempt-started", restores.checkpoint if restores else None, attempt, then.cause),
+            *self.clear_logs(),
+            *self._deployment.orders(self._tasks, attempt, restores),
+            SetTimer(DeployTimeout(attempt), self._config.deploy_timeout_us),
+        ]
+
+    def clear_logs(self) -> list[Effect]:
+        """Delete the logs of persistent channels that no snapshot refers to and no current attempt uses."""
+        logs, channels_of = self._parts.naming.logs, self._attempts.channels_of
+        living = (logs(self._job, task, channels_of(task)) for task in self._tasks)
+        return self._checkpoints.clear_logs(living)
+
+    def on_running(self, message: Running) -> list[Effect]:
+        """A task is restored and runs.  Once all do, the job works."""
+        if self._regional is not None and self._regional.stage is not None:
+            return self._up() if self._regional.runs(message.task) else []
+        stage = self.stage
+        if not isinstance(stage, Deploying):
+            return []
+        self._splits.take_back(message.task, message.returned)
+        waiting = tuple(task for task in stage.waiting if task != message.task)
+        restores = stage.restores
+        self._enter(Deploying(restores, waiting))
+        if waiting:
+            return []
+        ending = ending_of(restores) if restores is not None and restores.job == self._job else None
+        if restores is not None and ending is not None:
+            return [Note("attempt-running", None, self._attempts.newest), *self.terminate(restores.checkpoint, ending)]
+        return self._up()
+
+    def _up(self) -> list[Effect]:
+        self._enter(Working())
+        return [Note("attempt-running", None, self._attempts.newest)]
+
+    def not_up_in_time(self, timeout: DeployTimeout) -> list[Effect]:
+        """Some tasks do not run in time: the whole dataflow restarts, even if only a part was to."""
+        if self._regional is not None and self._regional.stage is not None:
+            waiting = self._regional.waiting
+        else:
+            stage = self.stage
+            waiting = stage.waiting if isinstance(stage, Deploying) else ()
+        if not waiting or timeout.attempt != self._attempts.newest:
+            return []
+        return self.fail_over(NotUpInTime(waiting))
+
+    # -- an attempt fails ------------------------------------------------------------
+
+    def on_lost(self, event: TaskLost) -> list[Effect]:
+        stage, task = self.stage, event.task
+        if event.attempt != self._attempts.of(task) or not self._parts.failover.restarts(stage):
+            return []
+        cause, lost = TaskFailed(task, event.cause), self._tasks
+        if self._regional is not None:
+            lost = self._regional.lost_with(task, stage, is_ending=self._checkpoints.is_ending)
+            if not lost:
+                return []
+        return self._fail_over_in_part(lost, cause) if len(lost) < len(self._tasks) else self.fail_over(cause)
+
+    def fail_over(self, cause: AnyCause) -> list[Effect]:
+        """The attempt has failed: give up its pending checkpoints, and start another attempt after a delay.
+
+        A partial failover that has not started is counted already: it becomes the restart of all tasks.
+        """
+        if self._regional is not None and self._regional.is_counted:
+            self._restarts -= 1
+        reason, stops = f"the attempt failed: {cause}", self._checkpoints.commands
+        effects = [
+            *self._checkpoints.abandon(reason),
+            *self._cancel(self._tasks),
+            *(Return(command, error=reason) for command in stops),
+        ]
+        self._restarts += 1
+        if self._restarts > self._config.restart_attempts:
+            return [*effects, *self._used_up(cause)]
+        self._enter(Restarting(str(cause)))
+        delay = SetTimer(RestartDelay(), self._config.restart_delay_us)
+        return [*effects, *self._parts.cleanup.on_failure(), delay]
+
+    def _cancel(self, tasks: Sequence[TaskId]) -> list[Effect]:
+        order = Cancel(job=self._job, attempt=self._attempts.newest)
+        return [self._attempts.message_to(task, order) for task in tasks]
+
+    def _used_up(self, cause: AnyCause) -> list[Effect]:
+        return self._fail(RestartsUsedUp(self._config.restart_attempts, cause))
+
+    def restart_delay_over(self, timeout: RestartDelay) -> list[Effect]:
+        """Restart, unless the record of a checkpoint is being stored: it may become the newest."""
+        being_stored = [record.checkpoint for record in self._checkpoints.being_stored]
+        must_wait = bool(self._parts.failover.awaited(being_stored))
+        if self._regional is not None and self._regional.stage is not None:
+            return self._restart_part() if self._regional.delay_over() and not must_wait else []
+        stage = self.stage
+        if not isinstance(stage, Restarting):
+            return []
+        self._enter(Restarting(stage.cause, delayed=False))
+        return [] if must_wait else self._start_attempt(stage.cause)
+
+    def resume_restart(self) -> list[Effect]:
+        """A restart that waited for a record to be stored goes on."""
+        if self._checkpoints.storing:
+            return []
+        if self._regional is not None and self._regional.awaits_record:
+            return self._restart_part()
+        stage = self.stage
+        return self._start_attempt(stage.cause) if isinstance(stage, Restarting) and not stage.delayed else []
+
+    # -- a part of it fails (`RegionalFailover`) ---------------------------------------
+
+    def _fail_over_in_part(self, lost: tuple[TaskId, ...], cause: AnyCause) -> list[Effect]:
+        """Give up the pending checkpoints, since a part is missing now, and restart that part after a delay."""
+        regional = expect(self._regional, RegionalFailover)
+        reason, stops = f"{', '.join(lost)} restart: {cause}", self._checkpoints.commands
+        pending = list(self._checkpoints.pending.values())
+        effects = [
+            *(effect for one in pending for effect in self._checkpoints.abort(one, reason)),
+            *self._cancel(lost),
+            *(Return(command, error=reason) for command in stops),
+        ]
+        if regional.widen(lost):
+            return effects
+        self._restarts += not regional.is_counted
+        if self._restarts > self._config.restart_attempts:
+            return [*effects, *self._used_up(cause)]
+        self._ending.drop()
+        return [*effects, *regional.begin(lost, str(cause))]
+
+    def _restart_part(self) -> list[Effect]:
+        regional = expect(self._regional, RegionalFailover)
+        restores = self._parts.failover.restored_by_part(self._snapshots.newest())
+        incompatible = self._parts.restore_choice.refusal(self._graph, restores) if restores is not None else None
+        if incompatible is not None:
+            return self._fail(incompatible)
+        regional.renumber(restores)
+        return self._records.save(DeployPart(self._attempts.newest))
+
+    def deploy_part(self, then: DeployPart) -> list[Effect]:
+        """The new number is durable: order the tasks of the part to start."""
+        is_due = self._regional is not None and then.attempt == self._attempts.newest
+        last = CheckpointId(self._checkpoints.next_id - 1)
+        return self._regional.deploy(last) if self._regional is not None and is_due else []
+
+    # -- the job ends (`JobEnding`) ----------------------------------------------------
+
+    def terminate(self, checkpoint: CheckpointId | None, ending: JobEnd) -> list[Effect]:
+        """A complete checkpoint covers all work: let all tasks commit and finish."""
+        self._drop_part()
+        return self._ending.terminate(checkpoint, ending)
+
+    def close(self, closure: Closure, command: int | None = None) -> list[Effect]:
+        """Cancel the job, or let it fail."""
+        effects = self._ending.close(closure, command)
+        self._drop_part()
+        return effects
+
+    def _fail(self, cause: AnyCause) -> list[Effect]:
+        return self.close(Closure(Status.FAILED, cause))

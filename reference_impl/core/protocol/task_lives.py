@@ -1,0 +1,173 @@
+"""The tasks as their coordinator knows them: the numbers of their attempts, and how far each has come to its end.
+
+Each deployment of the dataflow has a number, and so has each deployment of a part of it.  By the numbers everybody
+recognises what is of the past (ABS-6).  They increase over jobs and coordinators.
+
+A task runs until all its input has ended.  It may leave once a complete checkpoint covers all its work (FIN-1).
+Then it commits, finishes, and says so (FIN-3).  It counts as finished when every task that sends to it does (FIN-8):
+the report of a sender may be late or lost, and a snapshot must not have a task as finished, and its sender as running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ..job.topology import JobGraph
+from ..vocabulary.effects import SendToTask
+from ..vocabulary.ids import AttemptId, CheckpointId, TaskId
+from ..vocabulary.messages import ToTask
+
+
+class Attempts:
+    """The numbers of one job's tasks.  Tasks that a partial failover did not restart keep an older one."""
+
+    def __init__(self, latest: AttemptId, *, channels_stay: bool) -> None:
+        """`latest` is the number of the latest attempt so far.  `channels_stay`: a task that restarts alone gets the
+        channels that were there (UNA-4)."""
+        self.newest = latest
+        self._whole = latest
+        self._channels_stay = channels_stay
+        self._older: dict[TaskId, AttemptId] = {}
+
+    def take_over(self, latest: AttemptId) -> None:
+        """Another coordinator has counted so far."""
+        self.newest = latest
+
+    def begin(self, survivors: Iterable[TaskId] = ()) -> None:
+        """Give a new number to all tasks but the survivors."""
+        self._older = {task: self.of(task) for task in survivors}
+        self.newest = AttemptId(self.newest + 1)
+
+    def deployed_as_a_whole(self) -> AttemptId:
+        """All tasks are ordered to start, with new channels."""
+        self._whole = self.newest
+        return self._whole
+
+    @property
+    def whole(self) -> AttemptId:
+        """The newest attempt in which all tasks started."""
+        return self._whole
+
+    def of(self, task: TaskId) -> AttemptId:
+        return self._older.get(task, self.newest)
+
+    def within(self, attempt: AttemptId, task: TaskId) -> AttemptId:
+        """The number of a task that takes part in a checkpoint of the newest attempt, which is `attempt`."""
+        return self._older.get(task, attempt)
+
+    def channels_of(self, task: TaskId) -> AttemptId:
+        """The attempt to which a task's input channels belong."""
+        return self._whole if self._channels_stay else self.of(task)
+
+    def message_to(self, task: TaskId, message: ToTask) -> SendToTask:
+        """A message of the newest attempt, to a task that may have an older number."""
+        attempt = self._older.get(task)
+        return SendToTask(task, message if attempt is None else msgspec.structs.replace(message, attempt=attempt))
+
+
+class Running(msgspec.Struct, frozen=True):
+    """Some of its input may be still to come."""
+
+
+class InputEnded(msgspec.Struct, frozen=True):
+    """All its input has ended and is processed."""
+
+
+class MayLeave(msgspec.Struct, frozen=True):
+    """It was ordered to finish, since this complete checkpoint covers all its work."""
+
+    checkpoint: CheckpointId
+
+
+class Reported(msgspec.Struct, frozen=True):
+    """It has finished; a task that sends to it has not said so yet."""
+
+    rests_on: CheckpointId | None
+    """the checkpoint that covers all its work; None: it was never ordered to finish"""
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """It counts as finished, with all tasks that send to it."""
+
+
+TaskLife = Running | InputEnded | MayLeave | Reported | Finished
+
+
+class TaskEnds:
+    """One `TaskLife` for each task of the present attempt, in the order in which the tasks came to it."""
+
+    def __init__(self, graph: JobGraph) -> None:
+        self._graph = graph
+        self._tasks = tuple(task for task, _, _ in graph.tasks())
+        self._lives: dict[TaskId, TaskLife] = dict.fromkeys(self._tasks, Running())
+        self.finished: tuple[TaskId, ...] = ()
+        """the tasks that count as finished"""
+
+    def begin(self, finished: Sequence[TaskId]) -> None:
+        """An attempt begins; `finished` are those that had finished in the snapshot that it restores."""
+        self.begin_part(self._tasks, finished)
+
+    def begin_part(self, part: Sequence[TaskId], finished: Sequence[TaskId]) -> None:
+        """A part begins again, from a snapshot in which `finished` tasks had finished."""
+        for task in part:
+            self._enter(task, Running())
+        for task in finished:
+            if task in part:
+                self._enter(task, Finished())
+
+    def _enter(self, task: TaskId, life: TaskLife) -> None:
+        before = self._lives.pop(task)
+        self._lives[task] = life
+        if isinstance(before, Finished) or isinstance(life, Finished):
+            self.finished = tuple(one for one, its in self._lives.items() if isinstance(its, Finished))
+
+    # -- what is known ---------------------------------------------------------------
+
+    @property
+    def all_input_has_ended(self) -> bool:
+        return not any(isinstance(life, Running) for life in self._lives.values())
+
+    @property
+    def some_input_has_ended(self) -> bool:
+        return not all(isinstance(life, Running) for life in self._lives.values())
+
+    @property
+    def leaving(self) -> dict[TaskId, CheckpointId]:
+        """The tasks that were ordered to finish and have not reported, each with the checkpoint it rests on."""
+        return {task: life.checkpoint for task, life in self._lives.items() if isinstance(life, MayLeave)}
+
+    def may_have_sent_its_end(self, task: TaskId) -> bool:
+        return not isinstance(self._lives[task], Running | InputEnded)
+
+    # -- steps towards the end ---------------------------------------------------------
+
+    def input_ended(self, task: TaskId) -> bool:
+        """All input of a task has ended; whether that is news."""
+        if not isinstance(self._lives[task], Running):
+            return False
+        self._enter(task, InputEnded())
+        return True
+
+    def let_leave(self, ended: Sequence[TaskId], checkpoint: CheckpointId) -> list[TaskId]:
+        """A checkpoint is complete; those of the tasks that ended before it which are to finish now (FIN-1)."""
+        going = [task for task in ended if not self.may_have_sent_its_end(task)]
+        for task in going:
+            self._enter(task, MayLeave(checkpoint))
+        return going
+
+    def reported(self, task: TaskId) -> None:
+        """A task has reported that it has finished."""
+        life = self._lives[task]
+        if not isinstance(life, Reported | Finished):
+            self._enter(task, Reported(life.checkpoint if isinstance(life, MayLeave) else None))
+
+    def count_next(self) -> tuple[TaskId, CheckpointId | None] | None:
+        """The next task that counts as finished from now on, and the checkpoint that covers its work."""
+        for task in self._tasks:
+            life = self._lives[task]
+            if isinstance(life, Reported) and set(self._graph.senders(task)).issubset(self.finished):
+                self._enter(task, Finished())
+                return task, life.rests_on
+        return None

@@ -1,0 +1,182 @@
+"""The stages of a job's life, as its coordinator sees it; each is a type of its own."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import msgspec
+
+from .causes import AnyCause
+from .events import CompletedSnapshot
+from .ids import AttemptId, CheckpointId, TaskId
+
+
+class JobEnd(Enum):
+    """How a job ends with its last snapshot.  Records and messages hold the value, and "" if the job goes on."""
+
+    FINISH = "finish"
+    """all input was processed (FIN-3)"""
+    STOP = "stop"
+    DRAIN = "drain"
+
+    @property
+    def by_command(self) -> bool:
+        """A user stops the job with a savepoint."""
+        return self is not JobEnd.FINISH
+
+
+class Status(Enum):
+    """How a job has ended.  Records and the effect `EndJob` hold the value."""
+
+    FINISHED = "finished"
+    STOPPED = "stopped"
+    DRAINED = "drained"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+STATUS = {JobEnd.FINISH: Status.FINISHED, JobEnd.STOP: Status.STOPPED, JobEnd.DRAIN: Status.DRAINED}
+"""How a job has ended, by the ending of the snapshot that it rests on."""
+
+
+def word(ending: JobEnd | None) -> str:
+    """As records and messages hold it."""
+    return ending.value if ending is not None else ""
+
+
+def ending_of(snapshot: CompletedSnapshot) -> JobEnd | None:
+    return JobEnd(snapshot.ending) if snapshot.ending else None
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """Reading the durable state, before anything else."""
+
+    tries: int = 1
+
+
+class Saving(msgspec.Struct, frozen=True):
+    """A new attempt waits for its number to be durable."""
+
+    restores: CompletedSnapshot | None
+
+
+class Deploying(msgspec.Struct, frozen=True):
+    """The tasks of an attempt start; `waiting` have not reported that they run."""
+
+    restores: CompletedSnapshot | None
+    waiting: tuple[TaskId, ...]
+
+
+class Working(msgspec.Struct, frozen=True):
+    """Every task runs."""
+
+
+class Restarting(msgspec.Struct, frozen=True):
+    """An attempt failed; the next one waits for the restart delay, and for a checkpoint whose record is being
+    stored."""
+
+    cause: str
+    delayed: bool = True
+
+
+class Delayed(msgspec.Struct, frozen=True):
+    """A partial failover waits for the restart delay."""
+
+
+class AwaitingRecord(msgspec.Struct, frozen=True):
+    """A partial failover waits for a checkpoint whose record is being stored."""
+
+
+class Renumbered(msgspec.Struct, frozen=True):
+    """A partial failover waits for the new attempt number of its tasks to be durable."""
+
+    restores: CompletedSnapshot | None
+
+
+class Starting(msgspec.Struct, frozen=True):
+    """The tasks of a partial failover start; `waiting` have not reported that they run."""
+
+    restores: CompletedSnapshot | None
+    waiting: tuple[TaskId, ...]
+
+
+class PartialFailover(msgspec.Struct, frozen=True):
+    """`tasks` are lost and restart while the others go on."""
+
+    tasks: tuple[TaskId, ...]
+    cause: str
+    step: Delayed | AwaitingRecord | Renumbered | Starting = Delayed()
+
+    @property
+    def has_begun(self) -> bool:
+        """The tasks have their new number, so the loss of an older attempt changes nothing."""
+        return isinstance(self.step, Renumbered | Starting)
+
+    @property
+    def has_started(self) -> bool:
+        """The tasks have been ordered to start."""
+        return isinstance(self.step, Starting)
+
+
+class Terminating(msgspec.Struct, frozen=True):
+    """A complete checkpoint covers everything (None: at-most-once); tasks commit and finish."""
+
+    checkpoint: CheckpointId | None
+    ending: JobEnd
+    waiting: tuple[TaskId, ...]
+
+
+class Deciding(msgspec.Struct, frozen=True):
+    """The decision to close is being made durable."""
+
+
+class AwaitingRecords(msgspec.Struct, frozen=True):
+    """The decision is durable; records of checkpoints that were being stored before it are not yet."""
+
+
+class NothingCovered(msgspec.Struct, frozen=True):
+    """No checkpoint is complete: no sealed transaction may be committed."""
+
+
+class CoveredUpTo(msgspec.Struct, frozen=True):
+    """The newest complete checkpoint: what was sealed for it or an older one was promised."""
+
+    checkpoint: CheckpointId
+
+
+class MayBeCovered(msgspec.Struct, frozen=True):
+    """The newest complete checkpoint is not known: nothing that is sealed may be aborted."""
+
+
+Covered = NothingCovered | CoveredUpTo | MayBeCovered
+
+
+class Settling(msgspec.Struct, frozen=True):
+    """Writers in `waiting` have not been settled: one at a time, the first of them is fenced."""
+
+    covered: Covered
+    waiting: tuple[TaskId, ...]
+
+
+class Closure(msgspec.Struct, frozen=True):
+    """How and why a job is closed: it is cancelled or has failed."""
+
+    status: Status
+    cause: AnyCause | None
+
+
+class Closing(msgspec.Struct, frozen=True):
+    """The job is cancelled or failed; `attempt` fences all its writers."""
+
+    closure: Closure
+    attempt: AttemptId
+    step: Deciding | AwaitingRecords | Settling = Deciding()
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """The job has ended."""
+
+
+StageOfAttempt = Listing | Saving | Deploying | Working | Restarting
+StageOfEnd = Terminating | Closing | Ended
+Stage = StageOfAttempt | PartialFailover | StageOfEnd
