@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..core.extensions.local_recovery import Determinant, Place, end_code, end_of, is_numbered
+from ..core.decisions.local_recovery import Determinant
+from ..core.extensions.local_recovery import Place, end_code, end_of, is_numbered
 from ..core.protocol.task import NO_CHECKPOINT, Task
 from ..core.vocabulary.effects import (
     Append,
@@ -163,7 +164,7 @@ class LocalRunner(TaskRunner):
         elif not self.words.announce(element):
             return
         self._outbox.append((outlet, element))
-        self._needs.append(self._order.end if self._recovery.is_awaited() else 0)
+        self._needs.append(self._recovery.needed(self._order.end))
         self._send_durable()
         if type(element) is Barrier:
             self.world.point("barrier-sent", self.name, "after", self)

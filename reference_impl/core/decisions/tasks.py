@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+import msgspec
 
 from ..vocabulary.effects import Effect, Open
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Complete, Record
 from .part import Part
-
-if TYPE_CHECKING:
-    from ..protocol.source import SourceTask
 
 
 class Startup(Part):
@@ -24,11 +25,30 @@ class Startup(Part):
         return [Open()]
 
 
-class SourceCut(Part):
-    """How a source records its position and emits its barrier in one step (ABS-1)."""
+class CutStep(Enum):
+    """One of the two steps in which a source takes part in a checkpoint."""
 
-    def cut(self, source: SourceTask, checkpoint: CheckpointId) -> list[Effect]:
-        return [*source.record(checkpoint), *source.barrier(checkpoint)]
+    record_position = "record-position"
+    send_barrier = "send-barrier"
+
+
+class PutOff(msgspec.Struct, frozen=True):
+    """A step that waits in the task's mailbox; the task goes on meanwhile."""
+
+    step: CutStep
+
+
+class SourceCut(Part):
+    """How a source records its position and emits its barrier (ABS-1)."""
+
+    def steps(self) -> tuple[CutStep | PutOff, ...]:
+        """The steps in order, both at once: no record slips in between."""
+        return (CutStep.record_position, CutStep.send_barrier)
+
+    def positions(self, positions: Mapping[int, int], latest: int | None, ended: bool) -> dict[int, int]:
+        """The positions that a snapshot holds: those of all splits.  `latest` is the split that was read last, and
+        `ended` says whether all input had been read."""
+        return dict(positions)
 
 
 class StartPosition(Part):
@@ -49,13 +69,13 @@ class Trimming(Part):
 class HeldOutput(Part):
     """When rows that an operator holds back are emitted (ABS-2: before the barrier)."""
 
-    def before_barrier(self, held: list[Record]) -> bool:
-        """Whether held rows are emitted before the barrier."""
-        return True
+    def before_barrier(self, held: Sequence[Record]) -> Sequence[Record]:
+        """The rows that are emitted before the barrier: all that are held."""
+        return held
 
-    def by_itself(self) -> bool:
+    def needs_mail(self, held: Sequence[Record]) -> bool:
         """Whether the task sends itself a mail, so that held rows are emitted even if nothing else happens."""
-        return True
+        return bool(held)
 
     def at_end(self, restored: bool) -> bool:
         """Whether the end of the data emits the rows in an operator's list; `restored`: they come from a snapshot, and

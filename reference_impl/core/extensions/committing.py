@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from ..decisions.commits import Verdict
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..protocol.sink import SinkTask, TransactionalSink
@@ -104,7 +105,7 @@ class CommittingTask(SinkTask, ABC):
         requests = self._asked.values()
         return [name for request in requests if isinstance(request, CommitRequest) for name in names_of(request)]
 
-    def verdict(self, request: AnyRequest, outcome: Outcome) -> str:
+    def verdict(self, request: AnyRequest, outcome: Outcome) -> Verdict:
         return self.parts.committing.verdict(outcome, self._recovering)
 
     def settle(self, request: AnyRequest) -> list[Sealed]:

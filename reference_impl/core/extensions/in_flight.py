@@ -30,19 +30,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
 
 import msgspec
 
-from ..decisions.part import Part
-from ..job.topology import OVERTAKEN_EDGES
+from ..decisions.in_flight import Capture, Recording
 from ..vocabulary.effects import Effect, Refill
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Element, Idle, Record, Watermark
 from ..vocabulary.state import Passing, Snapshot, TaskState
 from .persistent import Ledger, LedgerEntry
 
-T = TypeVar("T")
 Channels = tuple[int, ...]
 NEVER_BEFORE: Mapping[int, Sequence[int]] = {}
 
@@ -77,81 +74,6 @@ def with_rows(state: TaskState, elements: Iterator[Sequence[Element]]) -> TaskSt
     return msgspec.structs.replace(state, queued=state.queued | queued, spilled={})
 
 
-class Recording(msgspec.Struct, kw_only=True):
-    """One checkpoint's in-flight data, until the task has all of it."""
-
-    missing: list[int]
-    """input channels that have neither delivered the barrier nor ended"""
-    queued: dict[int, list[Passing]] = {}
-    replays: dict[int, list[int]] = {}
-    """how often each of the first elements in `queued` was put back"""
-    spilled: dict[int, list[Any]] = {}
-    """the counterpart of `queued` for persistent channels: the ledger's entries (`LedgerEntry`)"""
-    awaits: int | None = None
-    """the sync that makes the entries of `spilled` durable, once it is requested"""
-    unsent: dict[int, list[Passing]] | None = None
-    """None until the driver has reported what the barrier overtook"""
-    snapshot: Snapshot | None = None
-    """None until the task's own state may be written"""
-
-    @property
-    def is_captured(self) -> bool:
-        """All that was in flight is known."""
-        return not self.missing and self.unsent is not None
-
-    @property
-    def is_whole(self) -> bool:
-        return self.is_captured and self.snapshot is not None
-
-
-class Capture(Part):
-    """Which data in flight belongs to a checkpoint, and how a restored task uses it."""
-
-    def may_overtake(self, partitioning: str) -> bool:
-        """Whether barriers may overtake on such an edge: its records can be redistributed at any parallelism, and no
-        two subtasks must have taken the same records."""
-        return partitioning in OVERTAKEN_EDGES
-
-    def may_time_out(self, overtaken: bool, alignment_timeout_us: int) -> bool:
-        """Whether an alignment becomes unaligned when its timeout is over: only where the records in the task's inputs
-        may be `overtaken`."""
-        return overtaken
-
-    def begun(self, recording: Recording, others: Mapping[CheckpointId, Recording]) -> Recording:
-        """What a checkpoint records into: an empty recording of its own, whatever `others` there are."""
-        return recording
-
-    def recorded(self, checkpoint: CheckpointId, element: Element, *, replayed: bool) -> bool:
-        """Whether an element is kept that is taken from a channel before its barrier.  With `replayed` the task was
-        restored with the element; it belongs to the next checkpoint as well."""
-        return True
-
-    def overtaken(self, checkpoint: CheckpointId, passed: Sequence[Element], replayed: int) -> Sequence[Element]:
-        """Which of the elements that a barrier overtook in an input queue are kept: all.  The first `replayed` of them
-        are restored elements that the task has not taken yet."""
-        return passed
-
-    def awaits_outputs(self) -> bool:
-        """Whether the snapshot waits for what the barrier overtook in the outputs."""
-        return True
-
-    def awaited(self, snapshot: Snapshot) -> bool:
-        """Whether a snapshot waits for its in-flight data: also that of a task whose input has ended."""
-        return True
-
-    def restored(self, queued: Mapping[int, Sequence[Passing]]) -> dict[int, tuple[Passing, ...]]:
-        """What a restored task puts back into its inputs."""
-        return {channel: tuple(passing) for channel, passing in queued.items()}
-
-    def handed_over(self, restored: Sequence[T], live: Sequence[T]) -> Sequence[T]:
-        """What a channel holds when restored elements are put back: these first, then those in it by then (`live`)."""
-        return (*restored, *live)
-
-    def given_up(self, checkpoint: CheckpointId) -> bool:
-        """Whether an aborted checkpoint is no longer recorded."""
-        return True
-
-
 class InFlight:
     """The recordings of one task, by checkpoint."""
 
@@ -182,9 +104,10 @@ class InFlight:
         self._changed()
         return refills
 
-    def begin(self, checkpoint: CheckpointId, missing: Channels, *, overtakes_outputs: bool) -> None:
-        """The task takes its snapshot now; the channels in `missing` have not delivered the barrier."""
-        waits = overtakes_outputs and self._capture.awaits_outputs()
+    def begin(self, checkpoint: CheckpointId, missing: Channels, overtaken_outputs: Channels = ()) -> None:
+        """The task takes its snapshot now; the channels in `missing` have not delivered the barrier, and it overtakes
+        in these outputs."""
+        waits = self._capture.awaited_outputs(overtaken_outputs)
         recording = Recording(missing=list(missing), unsent=None if waits else {})
         recording = self._capture.begun(recording, self._recordings)
         if not recording.is_captured:
@@ -278,8 +201,9 @@ class InFlight:
 
     def drop(self, checkpoint: CheckpointId) -> None:
         """The checkpoint was given up."""
-        if checkpoint in self._recordings and self._capture.given_up(checkpoint):
-            del self._recordings[checkpoint]
+        if checkpoint in self._recordings:
+            kept = self._capture.kept(tuple(self._recordings), checkpoint)
+            self._recordings = {one: self._recordings[one] for one in kept}
             self._changed()
 
     def secure(self) -> list[Effect]:

@@ -15,7 +15,7 @@ from ..operators.timers import Timer
 from ..operators.watermarks import END_OF_TIME, InputTimes
 from ..vocabulary.effects import Advanced, Block, Effect, Fail, Mail, SetTimer, TimeEnded, Unblock, WakeAt
 from ..vocabulary.errors import ProtocolViolated, Refused
-from ..vocabulary.events import Arrived, BarrierOvertook, Came, LogsFound, Ticked, TimerFired
+from ..vocabulary.events import Arrived, BarrierOvertook, Came, LogsFound, Mailed, Ticked, TimerFired
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import (
     Abort,
@@ -144,7 +144,7 @@ class InputTask(Task):
         begun = isinstance(now, Aligning) and not (isinstance(before, Aligning) and before.checkpoint == now.checkpoint)
         if not begun or barrier.alignment_timeout_us is None:
             return []
-        if not self.parts.capture.may_time_out(self.spec.overtaken, barrier.alignment_timeout_us):
+        if not self.parts.capture.may_time_out(self.spec.overtaken):
             return []
         return [SetTimer(AlignmentTimeout(barrier.checkpoint), barrier.alignment_timeout_us)]
 
@@ -184,12 +184,14 @@ class InputTask(Task):
     def _awake(self, channel: int) -> list[Effect]:
         """An element came from a channel: the channel is active again, and so is this task for the tasks downstream."""
         was_idle = self.times.is_idle
-        self.parts.watermarks.of_arrival(self.times, channel)
+        self.times.idle = self.parts.watermarks.still_idle(self.times.idle, channel)
         return self.broadcast(Watermark(self.times.time)) if was_idle else []
 
     def _advance(self) -> list[Effect]:
-        time = self.parts.watermarks.of_inputs(self.times)
-        if time is None or time <= self.times.time:
+        if self.times.is_idle:
+            return []
+        time = self.parts.watermarks.of_inputs(self.times.waited_for())
+        if time <= self.times.time:
             return []
         self.times.time = time
         return [Advanced(time), *self.on_time(time)]
@@ -205,7 +207,7 @@ class InputTask(Task):
         state = super().fixed_state()
         if self.times.is_known:
             state.watermark = self.times.time
-            state.times = self.parts.watermarks.of_channels(self.times)
+            state.times = self.parts.watermarks.of_channels(self.times.times)
             state.idle = list(self.times.idle)
         return state
 
@@ -251,11 +253,8 @@ class InputTask(Task):
         return [*self.record(checkpoint), *self.barrier(checkpoint)]
 
 
-class Release:
-    """The mail that makes a task emit the rows that it held back."""
-
-    def open(self, task: OperatorTask) -> list[Effect]:
-        return task.release()
+RELEASE = "release"
+"""The mail that makes a task emit the rows that it held back."""
 
 
 class OperatorTask(InputTask):
@@ -290,7 +289,7 @@ class OperatorTask(InputTask):
         if not waiting:
             return []
         self._held.extend(waiting[1:])
-        later = [Mail(Release())] if self._held and self.parts.held_output.by_itself() else []
+        later = [Mail(RELEASE)] if self.parts.held_output.needs_mail(self._held) else []
         return [*self.emit(waiting[:1]), *later]
 
     def release(self) -> list[Effect]:
@@ -298,28 +297,38 @@ class OperatorTask(InputTask):
         held, self._held = self._held, []
         return self.emit(held)
 
+    def _release_before_barrier(self) -> list[Effect]:
+        released = self.parts.held_output.before_barrier(self._held)
+        self._held = self._held[len(released) :]
+        return self.emit(released)
+
+    def on_mail(self, event: Mailed) -> list[Effect]:
+        return self.release()
+
     def cut(self, checkpoint: CheckpointId) -> list[Effect]:
-        held = self._held and self.parts.held_output.before_barrier(self._held)
-        released = self.release() if held else []
+        released = self._release_before_barrier() if self._held else []
         try:
             return [*released, *super().cut(checkpoint)]
         except Refused as error:
             return [*released, self._raised(error)]
 
     def end_input(self) -> list[Effect]:
-        held = self._held and self.parts.held_output.before_barrier(self._held)
         restored = bool(self._restored) and self.operator.listed() == self._restored
         try:
             last = list(self.operator.on_end()) if self.parts.held_output.at_end(restored) else []
         except Exception as error:
             return [self._raised(error)]
         ended = self._time_ends() if self.clocked else []
-        return [*(self.release() if held else []), *self.emit(last), *ended, *super().end_input()]
+        released = self._release_before_barrier() if self._held else []
+        return [*released, *self.emit(last), *ended, *super().end_input()]
 
     def on_time(self, time: int) -> list[Effect]:
         """Rows that are held back are emitted before the watermark; so are the panes of the windows that it ends."""
         held = self.release() if self._held else []
-        due = self.parts.firing.due(self.operator.timers, time)
+        timers = self.operator.timers
+        due = timers.due(time)
+        for timer in self.parts.firing.removed(due):
+            timers.drop(timer)
         try:
             rows = self.operator.on_watermark(time, due)
         except Exception as error:
@@ -335,12 +344,12 @@ class OperatorTask(InputTask):
     def on_tick(self, event: Ticked) -> list[Effect]:
         if self._asked is not None and self._asked <= event.now:
             self._asked = None
-        fired = self._fire_alarms(event.now, self.parts.processing_time.due(self.operator.alarms, event.now))
+        fired = self._fire_alarms(event.now, self.operator.alarms.take(event.now))
         return [*fired, *self._ask(self.operator.alarms.earliest())]
 
     def _time_ends(self) -> list[Effect]:
         """All input has ended, and no tick will come: fire what is pending."""
-        return [TimeEnded(), *self._fire_alarms(END_OF_TIME, self.parts.processing_time.at_end(self.operator.alarms))]
+        return [TimeEnded(), *self._fire_alarms(END_OF_TIME, self.operator.alarms.take(END_OF_TIME))]
 
     def _fire_alarms(self, now: int, due: list[Timer]) -> list[Effect]:
         try:
@@ -356,7 +365,7 @@ class OperatorTask(InputTask):
         return [WakeAt(time)]
 
     def opened(self) -> list[Effect]:
-        return [*super().opened(), *self._ask(self.parts.processing_time.wakes(self.operator.alarms))]
+        return [*super().opened(), *self._ask(self.parts.processing_time.wakes(self.operator.alarms.earliest()))]
 
     def _raised(self, error: Exception) -> Effect:
         name = f"{self.operator.function} " if self.operator.function else ""
@@ -378,8 +387,8 @@ class OperatorTask(InputTask):
 
     def fixed_state(self) -> TaskState:
         state = super().fixed_state()
-        state.timers = self.parts.firing.kept(self.operator.timers)
-        state.alarms = self.parts.processing_time.kept(self.operator.alarms)
+        state.timers = self.parts.firing.kept(self.operator.timers.pending())
+        state.alarms = self.parts.processing_time.kept(self.operator.alarms.pending())
         state.panes = self.operator.lineage()
         state.held, state.declared = self.operator.held(), self.operator.declared()
         state.listed, state.shared = self.operator.listed(), self.operator.shared()

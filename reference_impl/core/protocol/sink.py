@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
+from ..decisions.commits import Again, Postponed, Refused, SealStep, Verdict, verdict_on
 from ..decisions.parts import Parts
 from ..job.config import Config
-from ..vocabulary.effects import Effect, Fail, SetTimer, Transact
+from ..vocabulary.effects import Effect, Fail, Mail, SetTimer, Transact
 from ..vocabulary.errors import expect
-from ..vocabulary.events import Answered, TimerFired
+from ..vocabulary.events import Answered, Mailed, TimerFired
 from ..vocabulary.ids import CheckpointId, TaskId
 from ..vocabulary.messages import Complete, Record, Terminate
 from ..vocabulary.state import Sealed, Snapshot, TaskState
@@ -70,22 +71,20 @@ class SinkTask(InputTask):
     def on_answered(self, event: Answered) -> list[Effect]:
         request = self._asked.get(event.number)
         if request is None:
-            return self._refused(event.outcome) if isinstance(event.outcome, Denied) else []
+            return self._refused(event.outcome.reason) if isinstance(event.outcome, Denied) else []
         verdict = self.verdict(request, event.outcome)
-        if verdict == "retry":
+        if isinstance(verdict, Again):
             return [SetTimer(RetryRequest(event.number), self.config.retry_us)]
         del self._asked[event.number]
-        if verdict == "fail":
-            return self._refused(event.outcome)
+        if isinstance(verdict, Refused):
+            return self._refused(verdict.reason)
         return self.on_done(event.number, request, event.outcome)
 
-    def verdict(self, request: AnyRequest, outcome: Outcome) -> str:
-        if isinstance(outcome, Done):
-            return "done"
-        return "fail" if isinstance(outcome, Denied) else "retry"
+    def verdict(self, request: AnyRequest, outcome: Outcome) -> Verdict:
+        return verdict_on(outcome)
 
-    def _refused(self, outcome: Outcome) -> list[Effect]:
-        return [Fail(f"{self.spec.task}: the external store refused: {getattr(outcome, 'reason', outcome)}")]
+    def _refused(self, reason: str) -> list[Effect]:
+        return [Fail(f"{self.spec.task}: the external store refused: {reason}")]
 
     def on_done(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
         effects: list[Effect] = []
@@ -183,7 +182,7 @@ class TransactionalSink(SinkTask):
 
     def begin_transaction(self) -> list[Effect]:
         """Open the next transaction, unless the current one goes on or no rows will come."""
-        if self.current is not None or not self.parts.finishing.begins_another(self):
+        if self.current is not None or self.terminating:
             return []
         spec, self._serial = self.spec, self._serial + 1
         self.current = self._new_name()
@@ -202,7 +201,7 @@ class TransactionalSink(SinkTask):
     def seal_current(self, checkpoint: CheckpointId) -> list[Effect]:
         """Seal the open transaction for a checkpoint; an empty one stays open."""
         self._last_sealed = checkpoint
-        if self.current is None or not (self.rows_in_current or self.parts.pre_committing.seals_empty()):
+        if self.current is None or not self.parts.pre_committing.seals(self.rows_in_current):
             return []
         spec, name = self.spec, self.current
         self.sealed.append(Sealed(name, checkpoint))
@@ -211,10 +210,24 @@ class TransactionalSink(SinkTask):
 
     def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
         """Seal first; the snapshot is written when the transactions to which it refers are sealed."""
-        effects = self.parts.pre_committing.seal(self, checkpoint)
+        effects: list[Effect] = []
+        for step in self.parts.pre_committing.steps():
+            if isinstance(step, Postponed):
+                effects.append(Mail((step.steps, checkpoint)))
+            else:
+                effects.extend(self._carry_out(step, checkpoint))
         snapshot = self.snapshot_now()
         unsealed = {number for number, request in self._asked.items() if isinstance(request, PreCommit)}
         return [*effects, *self.write_after(unsealed, checkpoint, snapshot)]
+
+    def _carry_out(self, step: SealStep, checkpoint: CheckpointId) -> list[Effect]:
+        if step is SealStep.flush:
+            return self.flush()
+        return self.seal_current(checkpoint) if step is SealStep.seal else self.begin_transaction()
+
+    def on_mail(self, event: Mailed) -> list[Effect]:
+        steps, checkpoint = event.mail
+        return [effect for step in steps for effect in self._carry_out(step, checkpoint)]
 
     def fixed_state(self) -> TaskState:
         state = super().fixed_state()
@@ -242,7 +255,7 @@ class TransactionalSink(SinkTask):
         """The transactions whose commit has no definite answer yet."""
         return [request.name for request in self._asked.values() if isinstance(request, Commit)]
 
-    def verdict(self, request: AnyRequest, outcome: Outcome) -> str:
+    def verdict(self, request: AnyRequest, outcome: Outcome) -> Verdict:
         if isinstance(request, Commit):
             return self.parts.committing.verdict(outcome, self._recovering)
         return super().verdict(request, outcome)
@@ -327,8 +340,9 @@ class TransactionalSink(SinkTask):
         """If every due commit is done, abort the open transaction, which is empty, and finish."""
         if not self.terminating or self._asked or self.finished:
             return []
-        if self.current is not None and self.parts.finishing.drops_open(self):
-            name, self.current = self.current, None
+        name = self.parts.finishing.dropped(self.current)
+        if name is not None:
+            self.current = None
             spec = self.spec
             return [self.ask(AbortTransaction(writer=spec.task, attempt=spec.attempt, name=name))]
         return self.finish()

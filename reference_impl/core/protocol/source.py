@@ -12,15 +12,16 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ..decisions.parts import Parts
+from ..decisions.tasks import CutStep, PutOff
 from ..extensions.local_recovery import called_off
 from ..job.config import Config
 from ..job.topology import EventTime
 from ..operators.watermarks import SplitTimes
-from ..vocabulary.effects import Advanced, Effect, Fail, LoadPositions, Rest, SavePosition, SetTimer, Trim
-from ..vocabulary.events import Event, Poll, PositionsLoaded, TimerFired
+from ..vocabulary.effects import Advanced, Effect, Fail, LoadPositions, Mail, Rest, SavePosition, SetTimer, Trim
+from ..vocabulary.events import Event, Mailed, Poll, PositionsLoaded, TimerFired
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Abort, CancelBarrier, Complete, Deploy, Idle, Record, Trigger, Watermark
-from ..vocabulary.state import TaskState
+from ..vocabulary.state import Snapshot, TaskState
 from ..vocabulary.timeouts import IdleTimeout
 from .task import NO_CHECKPOINT, Task, TaskSpec
 
@@ -114,7 +115,8 @@ class SourceTask(Task):
     def _read_at(self, log: SplitLog, time: int) -> list[Effect]:
         was_idle = bool(self._times.idle)
         self._times.read(log.split, time)
-        self.parts.watermarks.of_read(self._times, log.split)
+        if self.parts.watermarks.is_activity(log.split in self._times.idle):
+            self._times.wakes(log.split)
         awake = self.broadcast(Watermark(self._times.time)) if was_idle else []
         return [*self._watch(), *awake, *self._advance()]
 
@@ -216,7 +218,7 @@ class SourceTask(Task):
         state.turn = self._next_log
         if self._event_time is not None:
             state.watermark = self._times.time
-            state.maxima = self.parts.watermarks.of_splits(self._times)
+            state.maxima = self.parts.watermarks.of_splits(self._times.maxima)
             state.idle = list(self._times.idle)
         return state
 
@@ -237,16 +239,36 @@ class SourceTask(Task):
         self.alignment_timeouts_us[checkpoint] = message.alignment_timeout_us
         self.begin_in_flight(checkpoint, ())
         if self.config.drains_late:
-            return [*self.parts.source_cut.cut(self, checkpoint), *self._end_now(ends)]
-        return [*self._end_now(ends), *self.parts.source_cut.cut(self, checkpoint)]
+            return [*self._cut(checkpoint), *self._end_now(ends)]
+        return [*self._end_now(ends), *self._cut(checkpoint)]
 
     def _end_now(self, ends: bool) -> list[Effect]:
         return self.end_input() if ends and not self.input_ended else []
 
-    def record(self, checkpoint: CheckpointId) -> list[Effect]:
+    def _cut(self, checkpoint: CheckpointId) -> list[Effect]:
+        """Record the position and send the barrier, in one step."""
+        effects: list[Effect] = []
+        for step in self.parts.source_cut.steps():
+            if isinstance(step, PutOff):
+                effects.append(Mail((step.step, checkpoint)))
+            else:
+                effects.extend(self._carry_out(step, checkpoint))
+        return effects
+
+    def _carry_out(self, step: CutStep, checkpoint: CheckpointId) -> list[Effect]:
+        return self.record(checkpoint) if step is CutStep.record_position else self.barrier(checkpoint)
+
+    def on_mail(self, event: Mailed) -> list[Effect]:
+        step, checkpoint = event.mail
+        return self._carry_out(step, checkpoint)
+
+    def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
+        state = self.fixed_state()
+        latest = list(self.positions)[self._next_log - 1] if self.positions else None
+        state.positions = self.parts.source_cut.positions(self.positions, latest, self.input_ended)
         if self.config.trims_logs:
-            self._cuts[checkpoint] = dict(self.positions)
-        return super().record(checkpoint)
+            self._cuts[checkpoint] = dict(state.positions)
+        return self.write(checkpoint, Snapshot(state, {}, lambda heap: []))
 
     def on_complete(self, message: Complete) -> list[Effect]:
         """Let the log discard records that no snapshot needs; the positions of an unknown checkpoint discard none."""

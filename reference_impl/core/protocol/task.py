@@ -180,7 +180,8 @@ class Task:
         require(message.job == spec.job, "a message of another job reached a task")
         require(message.attempt == spec.attempt, "a message of another attempt reached a task")
         if self.finished:
-            return self.parts.finishing.after_finish(self, event.message)
+            answer = self.parts.finishing.answer(message, self._finished_report())
+            return [Report(answer)] if answer is not None else []
         effects: list[Effect] = self._messages[type(event.message)](event.message)
         return effects
 
@@ -189,7 +190,7 @@ class Task:
             return []
         self.deployed = True
         if message.finished:
-            return self.parts.finishing.on_deploy(self)
+            return self.stay_finished()
         self._restoring = message
         effects = self.parts.startup.on_deploy()
         return [*effects, *self._read_on(self._reading.begin(message))]
@@ -315,7 +316,7 @@ class Task:
         """Record in-flight data: of these input channels until they deliver the barrier, and of the outputs."""
         overtaken = self.overtaken_outputs(self.alignment_timeouts_us.get(checkpoint))
         if missing or overtaken:
-            self.in_flight.begin(checkpoint, missing, overtakes_outputs=bool(overtaken))
+            self.in_flight.begin(checkpoint, missing, overtaken)
 
     def decline(self, checkpoint: CheckpointId, reason: str) -> Effect:
         spec = self.spec
@@ -357,21 +358,24 @@ class Task:
 
     def finish(self) -> list[Effect]:
         """Finish and report it; report it again on request."""
-        finished_report = Report(Finished(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task))
+        report = Report(self._finished_report())
         if self.finished:
-            return [finished_report]
+            return [report]
         self.finished = True
         if not self.input_ended:
-            return [finished_report]
-        held = self.broadcast(EndOfData()) if self.holds_end else []
-        return [*held, *self.broadcast(EndOfPartition()), finished_report]
+            return [report]
+        held: tuple[Element, ...] = (EndOfData(),) if self.holds_end else ()
+        return [*(effect for end in (*held, EndOfPartition()) for effect in self.broadcast(end)), report]
+
+    def _finished_report(self) -> Finished:
+        return Finished(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task)
 
     def stay_finished(self) -> list[Effect]:
         """It had finished before the snapshot that it restores: it only sends its ends, which tasks downstream need."""
-        self.running = self.input_ended = True
-        report = Report(Running(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task))
-        ends = [] if self.holds_end else self.broadcast(EndOfData())
-        return [Open(), report, *ends, *self.finish()]
+        self.running = self.input_ended = self.finished = True
+        ends = self.parts.finishing.ends_again((EndOfData(), EndOfPartition()))
+        sent = [effect for end in ends for effect in self.broadcast(end)]
+        return [Open(), Report(self.came_up()), *sent, Report(self._finished_report())]
 
     def on_timer(self, event: TimerFired) -> list[Effect]:
         if isinstance(event.timeout, RetryEndReport) and not self.finished:
@@ -399,5 +403,4 @@ class Task:
         raise ProtocolViolated(f"{self.spec.task} asked nothing")
 
     def on_mail(self, event: Mailed) -> list[Effect]:
-        effects: list[Effect] = event.mail.open(self)
-        return effects
+        raise ProtocolViolated(f"{self.spec.task} put nothing off")

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import pytest
 
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.extensions.rescale import Redistribution, Share, redistributed
+from cutproof.reference_impl.core.decisions.redistribution import Redistribution, Share
+from cutproof.reference_impl.core.extensions.rescale import redistributed
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import key_group, owner
 from cutproof.reference_impl.core.operators.bursts import Burst

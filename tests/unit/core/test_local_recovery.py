@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from cutproof.reference_impl.core.decisions.local_recovery import LocalRecovery
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.extensions.local_recovery import (
     DATA_ENDED,
     DeterminantLog,
-    LocalRecovery,
     Place,
     called_off,
     end_code,
@@ -114,7 +114,7 @@ def test_a_replay_is_in_the_order_of_old_and_begins_where_the_snapshot_was_taken
     determinants = ((1, 4), (0, 2), (1, 5))
     assert decided.replayed(determinants) == determinants
     assert decided.begins_at(4) == 4
-    assert decided.is_awaited()
+    assert decided.needed(3) == 3
     assert [decided.is_repeat(number, 3) for number in (2, 3, 4)] == [True, False, False]
 
 

@@ -7,11 +7,9 @@ import pytest
 from cutproof.reference_impl.core.decisions.naming import Naming
 from cutproof.reference_impl.core.decisions.part import Part
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.decisions.tasks import Copying, SourceCut
+from cutproof.reference_impl.core.decisions.tasks import Copying, CutStep, PutOff, SourceCut
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.protocol.sink import TransactionalSink
-from cutproof.reference_impl.core.protocol.source import SourceTask
-from cutproof.reference_impl.core.vocabulary.effects import Effect
 from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated, require
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from unit.core.machines import barrier, deliver, row, sent, source, take, transactional, trigger, up
@@ -20,9 +18,9 @@ from unit.core.machines import barrier, deliver, row, sent, source, take, transa
 class Silent(SourceCut):
     """A wrong variant: no barrier follows the snapshot."""
 
-    def cut(self, source: SourceTask, checkpoint: CheckpointId) -> list[Effect]:
+    def steps(self) -> tuple[CutStep | PutOff, ...]:
         self.reached = True
-        return source.record(checkpoint)
+        return (CutStep.record_position,)
 
 
 def test_one_decision_is_replaced_and_the_others_stand() -> None:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.extensions.rescale import Redistribution, Share, redistributed
+from cutproof.reference_impl.core.decisions.redistribution import Redistribution, Share
+from cutproof.reference_impl.core.extensions.rescale import redistributed
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import EdgeSpec, EventTime, JobGraph, OperatorSpec, key_group, owner
 from cutproof.reference_impl.core.operators.operators import Count
