@@ -27,7 +27,7 @@ from ..job.config import Config
 from ..job.topology import JobGraph, OperatorSpec
 from ..vocabulary.errors import PlaceUnknown, Refused
 from ..vocabulary.ids import CheckpointId
-from ..vocabulary.messages import CancelBarrier, Deploy, Element, EndOfData, EndOfPartition
+from ..vocabulary.messages import Element, EndOfData, EndOfPartition
 from .persistent import IN_FLIGHT_KINDS
 
 DATA_ENDED = -1
@@ -117,13 +117,6 @@ def end_code(element: Element) -> int:
 
 def end_of(code: int) -> Element:
     return EndOfData() if code == DATA_ENDED else EndOfPartition()
-
-
-def called_off(deploy: Deploy) -> list[CancelBarrier]:
-    """The cancel barriers that a locally recovered task sends: one for each checkpoint that was given up.  The tasks
-    downstream may wait for its barrier, which the lost attempt may have sent in vain (ABS-4)."""
-    since = (deploy.checkpoint or 0) + 1
-    return [CancelBarrier(CheckpointId(number)) for number in range(since, (deploy.given_up or 0) + 1)]
 
 
 def unsupported(graph: JobGraph, config: Config) -> str:

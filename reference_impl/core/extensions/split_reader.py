@@ -8,11 +8,12 @@ assigns them again, with their positions, to the readers that ask.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..protocol.source import SourceTask, SplitLog
-from ..protocol.task import TaskSpec
+from ..protocol.task import InTransit, Reading, TaskSpec
 from ..vocabulary.effects import Effect, Fail, PollAgain, Report, SetTimer
 from ..vocabulary.events import TimerFired
 from ..vocabulary.messages import Ask, Assign, Assigned, Running
@@ -22,17 +23,25 @@ from ..vocabulary.timeouts import RetryAsk
 class SplitReader(SourceTask):
     """Reads the splits assigned to it in turn; each is one of `logs`."""
 
+    MESSAGES: ClassVar[dict[type, str]] = SourceTask.MESSAGES | {Assign: "_on_assign"}
+
     def __init__(
-        self, spec: TaskSpec, config: Config, parts: Parts, logs: Sequence[SplitLog], bounded: bool = True
+        self,
+        spec: TaskSpec,
+        config: Config,
+        parts: Parts,
+        logs: Sequence[SplitLog],
+        bounded: bool,
+        reading: Reading,
+        in_flight: InTransit | None = None,
     ) -> None:
-        super().__init__(spec, config, parts, (), bounded)
+        super().__init__(spec, config, parts, (), bounded, None, reading, in_flight)
         self._known = {log.split: log for log in logs}
         self._returned: dict[int, int] = {}
         self._given: dict[int, int] = {}
         self._asked = 0
         self._answered = 0
         self._no_more_splits = False
-        self._messages[Assign] = self._on_assign
 
     @property
     def awaits_splits(self) -> bool:

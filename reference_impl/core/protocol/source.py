@@ -8,12 +8,12 @@ repeats one record of each partition, so a snapshot here holds the first offset 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import msgspec
 
 from ..decisions.parts import Parts
 from ..decisions.tasks import CutStep, PutOff
-from ..extensions.local_recovery import called_off
 from ..job.config import Config
 from ..job.topology import EventTime
 from ..operators.watermarks import SplitTimes
@@ -23,7 +23,7 @@ from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Abort, CancelBarrier, Complete, Deploy, Idle, Record, Trigger, Watermark
 from ..vocabulary.state import Snapshot, TaskState
 from ..vocabulary.timeouts import IdleTimeout
-from .task import NO_CHECKPOINT, Task, TaskSpec
+from .task import ENDED, NO_CHECKPOINT, WORKING, InTransit, Reading, Restoring, Task, TaskSpec
 
 OFFSET_BITS = 32
 COPY_BITS = 8
@@ -47,17 +47,21 @@ class SplitLog(msgspec.Struct, frozen=True, kw_only=True):
 class SourceTask(Task):
     """Reads its splits in turn, one record a poll."""
 
+    EVENTS: ClassVar[dict[type, str]] = Task.EVENTS | {Poll: "on_poll", PositionsLoaded: "_on_positions"}
+
     def __init__(
         self,
         spec: TaskSpec,
         config: Config,
         parts: Parts,
         logs: Sequence[SplitLog],
-        bounded: bool = True,
-        event_time: EventTime | None = None,
+        bounded: bool,
+        event_time: EventTime | None,
+        reading: Reading,
+        in_flight: InTransit | None = None,
     ) -> None:
         """`bounded` and `event_time` are properties of the whole input: a subtask may have no split of it."""
-        super().__init__(spec, config, parts)
+        super().__init__(spec, config, parts, reading, in_flight)
         self._bounded = bounded
         self._rewinds = config.rewinds
         self._logs = tuple(logs)
@@ -71,13 +75,11 @@ class SourceTask(Task):
         self._timer_set = False
         self._cuts: dict[CheckpointId, dict[int, int]] = {}
         """by checkpoint that may still be restored: the positions"""
-        self._handlers[Poll] = self.on_poll
-        self._handlers[PositionsLoaded] = self._on_positions
 
     # -- reading -------------------------------------------------------------------
 
     def on_poll(self, event: Event) -> list[Effect]:
-        if self._suspended or not self.running:
+        if self._suspended or not (self.life is WORKING or self.life is ENDED):
             return []
         for _ in self._logs:
             log = self._logs[self._next_log]
@@ -159,12 +161,13 @@ class SourceTask(Task):
         return [*self._advance(), *again]
 
     def opened(self) -> list[Effect]:
+        is_rescaled = isinstance(self.life, Restoring) and bool(self.life.deploy.pieces)
         effects = super().opened()
         if self._event_time is None:
             return effects
         if self._logs and self._unread():
             # The tasks downstream may be rescaled: they begin with the least watermark of the old tasks.
-            advance = self._advance() if self.deployed and self._restoring.pieces else []
+            advance = self._advance() if is_rescaled else []
             return [*effects, *self._watch(), *advance]
         # Nothing is to be read.  Tasks downstream would wait without end for the watermark of an unbounded input.
         return [*effects, *self._advance()]
@@ -185,16 +188,16 @@ class SourceTask(Task):
         return super().restore(state)
 
     def _discarded(self, log: SplitLog, wanted: int) -> str:
-        checkpoint = self._restoring.checkpoint
-        what = f"checkpoint {checkpoint} needs" if checkpoint is not None else "a new job needs"
+        checkpoint = self.restored_checkpoint
+        what = f"checkpoint {checkpoint} needs" if checkpoint != NO_CHECKPOINT else "a new job needs"
         return f"split {log.split} has been discarded up to record {log.begins}, and {what} record {wanted}"
 
     def take_over(self, state: TaskState) -> None:
         self._take_positions(state.positions)
         self._next_log = state.turn % len(self._logs) if self._logs else 0
         self._times.restore(state.watermark, state.maxima, state.idle)
-        if self._restoring.checkpoint is not None:
-            self._cuts[self._restoring.checkpoint] = dict(self.positions)
+        if self.restored_checkpoint != NO_CHECKPOINT:
+            self._cuts[self.restored_checkpoint] = dict(self.positions)
 
     def _take_positions(self, positions: Mapping[int, int]) -> None:
         start = self.parts.start_position
@@ -203,11 +206,10 @@ class SourceTask(Task):
 
     def _on_deploy(self, message: Deploy) -> list[Effect]:
         self._suspended = self._suspended or message.suspended
-        if self.deployed or message.given_up is None:
-            return super()._on_deploy(message)
-        self._last = message.given_up
-        cancels = [effect for one in called_off(message) for effect in self.broadcast(one)]
-        return [*cancels, *super()._on_deploy(message)]
+        return super()._on_deploy(message)
+
+    def begin_behind(self, checkpoint: CheckpointId) -> None:
+        self._last = checkpoint
 
     def stay_finished(self) -> list[Effect]:
         return [Rest(), *super().stay_finished()]
@@ -236,8 +238,9 @@ class SourceTask(Task):
         self._aborted = tuple(aborted for aborted in self._aborted if aborted > checkpoint)
         ends = message.ending != "" and self.parts.ending.ends_input(message.ending)
         self._suspended = self._suspended or message.ending != ""
-        self.alignment_timeouts_us[checkpoint] = message.alignment_timeout_us
-        self.begin_in_flight(checkpoint, ())
+        if self.in_flight is not None:
+            self.in_flight.announced(checkpoint, message.alignment_timeout_us)
+            self.in_flight.cut(checkpoint, ())
         if self.config.drains_late:
             return [*self._cut(checkpoint), *self._end_now(ends)]
         return [*self._end_now(ends), *self._cut(checkpoint)]

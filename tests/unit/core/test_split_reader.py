@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.extensions.split_reader import SplitReader
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.protocol.source import SplitLog
@@ -23,7 +22,7 @@ from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Ask, Assign, Assigned, InputEnded, Running
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.timeouts import RetryAsk
-from unit.core.machines import ATTEMPT, ONE_OUT, deliver, deploy, only, sent, spec, trigger
+from unit.core.machines import ATTEMPT, ONE_OUT, build, deliver, deploy, only, sent, spec, trigger
 
 NAME = TaskId("source-0")
 
@@ -34,7 +33,7 @@ def bare(*lengths: int, begins: int = 0, bounded: bool = True) -> SplitReader:
         SplitLog(split=split, records=[(n, n, 100 * split + n) for n in range(length)], begins=begins)
         for split, length in enumerate(lengths)
     ]
-    return SplitReader(spec("source-0", outputs=ONE_OUT), Config(), Parts(), logs, bounded)
+    return build().split_reader(spec("source-0", outputs=ONE_OUT), logs, bounded)
 
 
 def reader(*lengths: int, begins: int = 0, bounded: bool = True) -> SplitReader:
