@@ -22,7 +22,7 @@ from .part import Part
 from .persisting import Persisting
 from .processing_time import ProcessingTime
 from .redistribution import Redistribution
-from .tasks import Copying, HeldOutput, SourceCut, StartPosition, Startup, Trimming
+from .tasks import Copying, HeldOutput, SourceCut, StartPosition, Startup
 
 
 class Parts:
@@ -34,7 +34,6 @@ class Parts:
         self.source_cut = SourceCut()
         self.start_position = StartPosition()
         self.enumerating = Enumerating()
-        self.trimming = Trimming()
         self.held_output = HeldOutput()
         self.watermarks = Watermarks()
         self.firing = Firing()

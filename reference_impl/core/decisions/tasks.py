@@ -1,4 +1,4 @@
-"""How a task starts, takes its part of a snapshot, and lets its input be discarded (ABS-1, ABS-2, ABS-8, ABS-15)."""
+"""How a task starts, and takes its part of a snapshot (ABS-1, ABS-2, ABS-8)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 
 import msgspec
 
-from ..vocabulary.effects import Effect, Open
-from ..vocabulary.ids import CheckpointId
-from ..vocabulary.messages import Complete, Record
+from ..vocabulary.effects import Effect
+from ..vocabulary.messages import Record
 from .part import Part
 
 
@@ -18,11 +17,8 @@ class Startup(Part):
     """When a task that starts takes input."""
 
     def on_deploy(self) -> list[Effect]:
-        """Before its state is restored: not yet."""
+        """What it does before its state is restored: nothing; it takes input when it is."""
         return []
-
-    def on_restored(self) -> list[Effect]:
-        return [Open()]
 
 
 class CutStep(Enum):
@@ -56,14 +52,6 @@ class StartPosition(Part):
 
     def position(self, split: int, restored: int, length: int) -> int:
         return restored
-
-
-class Trimming(Part):
-    """The position up to which a source's log may be discarded (ABS-15)."""
-
-    def up_to(self, complete: Complete) -> CheckpointId | None:
-        """The checkpoint whose position is meant: the oldest that can still be restored."""
-        return complete.oldest
 
 
 class HeldOutput(Part):

@@ -275,7 +275,7 @@ class SourceTask(Task):
 
     def on_complete(self, message: Complete) -> list[Effect]:
         """Let the log discard records that no snapshot needs; the positions of an unknown checkpoint discard none."""
-        oldest = self.parts.trimming.up_to(message) if self.config.trims_logs else None
+        oldest = message.oldest if self.config.trims_logs else None
         if oldest is None or oldest not in self._cuts:
             return []
         self._cuts = {checkpoint: cut for checkpoint, cut in self._cuts.items() if checkpoint >= oldest}

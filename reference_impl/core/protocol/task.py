@@ -330,7 +330,7 @@ class Task:
         """The state is restored: take input, and report that the task runs."""
         if isinstance(self.life, Restoring):
             self.life = WORKING
-        return [*self.parts.startup.on_restored(), Report(self.came_up())]
+        return [Open(), Report(self.came_up())]
 
     def came_up(self) -> Running:
         return Running(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task)
