@@ -36,9 +36,11 @@ class TaskBuilder:
         reading, in_flight = Reading(spec, self._parts), self._in_flight(spec)
         return SourceTask(spec, self._config, self._parts, logs, bounded, event_time, reading, in_flight)
 
-    def split_reader(self, spec: TaskSpec, logs: Sequence[SplitLog], bounded: bool = True) -> SplitReader:
+    def split_reader(self, spec: TaskSpec, logs: Sequence[SplitLog], bounded: bool = True) -> SourceTask:
+        """A source to which an enumerator assigns its splits."""
         reading, in_flight = Reading(spec, self._parts), self._in_flight(spec)
-        return SplitReader(spec, self._config, self._parts, logs, bounded, reading, in_flight)
+        splits = SplitReader(self._parts.enumerating.stops_reading, logs)
+        return SourceTask(spec, self._config, self._parts, (), bounded, None, reading, in_flight, splits)
 
     # -- tasks with inputs -----------------------------------------------------------
 

@@ -8,7 +8,7 @@ repeats one record of each partition, so a snapshot here holds the first offset 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import msgspec
 
@@ -18,11 +18,23 @@ from ..job.config import Config
 from ..job.topology import EventTime
 from ..operators.watermarks import SplitTimes
 from ..vocabulary.effects import Advanced, Effect, Fail, LoadPositions, Mail, Rest, SavePosition, SetTimer, Trim
+from ..vocabulary.errors import ProtocolViolated
 from ..vocabulary.events import Event, Mailed, Poll, PositionsLoaded, TimerFired
 from ..vocabulary.ids import CheckpointId
-from ..vocabulary.messages import Abort, CancelBarrier, Complete, Deploy, Idle, Record, Trigger, Watermark
+from ..vocabulary.messages import (
+    Abort,
+    Assign,
+    CancelBarrier,
+    Complete,
+    Deploy,
+    Idle,
+    Record,
+    Running,
+    Trigger,
+    Watermark,
+)
 from ..vocabulary.state import Snapshot, TaskState
-from ..vocabulary.timeouts import IdleTimeout
+from ..vocabulary.timeouts import IdleTimeout, RetryAsk
 from .task import ENDED, NO_CHECKPOINT, WORKING, InTransit, Reading, Restoring, Task, TaskSpec
 
 OFFSET_BITS = 32
@@ -44,10 +56,27 @@ class SplitLog(msgspec.Struct, frozen=True, kw_only=True):
     begins: int = 0
 
 
+class Assigning(Protocol):
+    """How a source comes to its splits if an enumerator assigns them (OPS-3); see `split_reader`."""
+
+    returned: dict[int, int]
+    """the splits of its snapshot, with their positions, that it hands back when it runs"""
+    more_may_come: bool
+
+    def hand_back(self, positions: Mapping[int, int], source: SourceTask) -> None: ...
+
+    def ask(self, source: SourceTask) -> list[Effect]: ...
+
+    def ask_again(self, source: SourceTask) -> list[Effect]: ...
+
+    def assigned(self, message: Assign, source: SourceTask) -> list[Effect]: ...
+
+
 class SourceTask(Task):
     """Reads its splits in turn, one record a poll."""
 
     EVENTS: ClassVar[dict[type, str]] = Task.EVENTS | {Poll: "on_poll", PositionsLoaded: "_on_positions"}
+    MESSAGES: ClassVar[dict[type, str]] = Task.MESSAGES | {Assign: "_on_assign"}
 
     def __init__(
         self,
@@ -59,9 +88,12 @@ class SourceTask(Task):
         event_time: EventTime | None,
         reading: Reading,
         in_flight: InTransit | None = None,
+        assigning: Assigning | None = None,
     ) -> None:
-        """`bounded` and `event_time` are properties of the whole input: a subtask may have no split of it."""
+        """`bounded` and `event_time` are properties of the whole input: a subtask may have no split of it.
+        `assigning`: None if it has `logs` from the beginning."""
         super().__init__(spec, config, parts, reading, in_flight)
+        self._assigning = assigning
         self._bounded = bounded
         self._rewinds = config.rewinds
         self._logs = tuple(logs)
@@ -104,6 +136,8 @@ class SourceTask(Task):
 
     def end_of_splits(self) -> list[Effect]:
         """Every split is read to its end, which ends a bounded input, but not an unbounded one."""
+        if self._assigning is not None and self._assigning.more_may_come:
+            return self._assigning.ask(self)
         if self.input_ended or not self._bounded:
             return []
         return self.end_input()
@@ -150,6 +184,10 @@ class SourceTask(Task):
         return [SetTimer(IdleTimeout(), idle_after_us)]
 
     def on_timer(self, event: TimerFired) -> list[Effect]:
+        if isinstance(event.timeout, RetryAsk):
+            if self._assigning is None or self.input_ended or self.finished:
+                return []
+            return self._assigning.ask_again(self)
         if not isinstance(event.timeout, IdleTimeout) or self.input_ended:
             return super().on_timer(event)
         self._timer_set = False
@@ -161,6 +199,9 @@ class SourceTask(Task):
         return [*self._advance(), *again]
 
     def opened(self) -> list[Effect]:
+        if self._assigning is not None:
+            returned, self.positions = self.positions, {}
+            self._assigning.hand_back(returned, self)
         is_rescaled = isinstance(self.life, Restoring) and bool(self.life.deploy.pieces)
         effects = super().opened()
         if self._event_time is None:
@@ -184,10 +225,11 @@ class SourceTask(Task):
         wanted = state.positions if state is not None else {}
         for log in self._logs:
             if wanted.get(log.split, 0) < log.begins:
-                return [Fail(self._discarded(log, wanted.get(log.split, 0)))]
+                return [Fail(self.discarded(log, wanted.get(log.split, 0)))]
         return super().restore(state)
 
-    def _discarded(self, log: SplitLog, wanted: int) -> str:
+    def discarded(self, log: SplitLog, wanted: int) -> str:
+        """Why it cannot read a split from that record on."""
         checkpoint = self.restored_checkpoint
         what = f"checkpoint {checkpoint} needs" if checkpoint != NO_CHECKPOINT else "a new job needs"
         return f"split {log.split} has been discarded up to record {log.begins}, and {what} record {wanted}"
@@ -199,7 +241,27 @@ class SourceTask(Task):
         if self.restored_checkpoint != NO_CHECKPOINT:
             self._cuts[self.restored_checkpoint] = dict(self.positions)
 
+    def came_up(self) -> Running:
+        returned = self._assigning.returned if self._assigning is not None else {}
+        return Running(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task, returned=returned)
+
+    @property
+    def awaits_splits(self) -> bool:
+        return self._assigning is not None and self._assigning.more_may_come and not self.finished
+
+    def _on_assign(self, message: Assign) -> list[Effect]:
+        if self._assigning is None:
+            raise ProtocolViolated(f"no enumerator assigns splits to {self.spec.task}")
+        return self._assigning.assigned(message, self)
+
+    def take_splits(self, splits: Mapping[int, int], logs: Mapping[int, SplitLog]) -> None:
+        """Read these splits too, each from its position on; `logs` are those of all splits."""
+        self.positions.update(splits)
+        self._logs = tuple(logs[split] for split in self.positions)
+
     def _take_positions(self, positions: Mapping[int, int]) -> None:
+        if self._assigning is not None:
+            self.positions = dict(positions)
         start = self.parts.start_position
         for log in self._logs:
             self.positions[log.split] = start.position(log.split, positions.get(log.split, 0), len(log.records))
