@@ -102,10 +102,12 @@ class InFlight:
         self._recordings: dict[CheckpointId, Recording] = {}
         self._replayed: dict[int, deque[int]] = {}
         """by channel: how often each restored element that is still in it was put back"""
+        self.recording = False
         self.listening = ledger is not None
         """takes of elements must be reported (`took`); looked at before each record"""
 
     def _changed(self) -> None:
+        self.recording = bool(self._recordings)
         self.listening = bool(self._recordings or self._replayed or self.ledger is not None)
 
     # -- a barrier's way -------------------------------------------------------------

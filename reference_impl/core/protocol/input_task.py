@@ -216,7 +216,7 @@ class InputTask(Task):
         if self.in_flight is not None:
             self.in_flight.ended(channel)
         effects = self._signal(PartitionEnded(channel))
-        if self.in_flight is not None:
+        if self.in_flight is not None and self.in_flight.recording:
             effects += self.write_whole(self.in_flight)
         if not self._open:
             effects += self._begin_triggered()
@@ -254,9 +254,11 @@ class InputTask(Task):
         before = self.alignment
         effects = self._signal(BarrierCame(barrier.checkpoint, channel))
         in_flight.delivered(barrier.checkpoint, channel)
-        if _begins(before, self.alignment):
+        if barrier.alignment_timeout_us is not None and _begins(before, self.alignment):
             effects += in_flight.alignment_timer(barrier)
-        return [*effects, *self.write_whole(in_flight)]
+        if in_flight.recording:
+            effects += self.write_whole(in_flight)
+        return effects
 
     def _on_cancel(self, cancel: CancelBarrier, channel: int) -> list[Effect]:
         if self.in_flight is not None:
@@ -280,7 +282,10 @@ class InputTask(Task):
         if isinstance(self.life, Gone):
             return []
         self.alignment, actions = self.parts.alignment.step(self.alignment, signal, len(self._open))
-        return [effect for action in actions for effect in self._perform(action)]
+        effects: list[Effect] = []
+        for action in actions:
+            effects += self._perform(action)
+        return effects
 
     def _perform(self, action: Action) -> list[Effect]:
         if isinstance(action, Begin):

@@ -126,6 +126,9 @@ class InTransit(Protocol):
 
     keeps_logs: bool
     listening: bool
+    """it must be told of each element that is taken"""
+    recording: bool
+    """the in-flight data of some checkpoint is not complete, or its snapshot not written"""
 
     # a barrier's way
     def announced(self, checkpoint: CheckpointId, alignment_timeout_us: int | None) -> None: ...
