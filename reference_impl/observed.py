@@ -14,6 +14,7 @@ from typing import dataclass_transform
 
 import msgspec
 
+from .core.vocabulary.causes import AnyCause
 from .core.vocabulary.events import CompletedSnapshot
 from .core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from .core.vocabulary.transactions import AnyRequest, Done, NoAnswer, Outcome
@@ -176,7 +177,15 @@ class TaskFailed(Observed):
     task: TaskId
     attempt: AttemptId
     reason: str
+    """the cause in words"""
     fault: int | None
+    cause: AnyCause | None = None
+    """None in journals of older runs"""
+
+
+def task_failed(task: TaskId, attempt: AttemptId, cause: AnyCause, fault: int | None) -> TaskFailed:
+    """The failure, with its cause put into words."""
+    return TaskFailed(task, attempt, str(cause), fault, cause)
 
 
 class CoordinatorChanged(Observed):
@@ -236,6 +245,14 @@ class JobEnded(Observed):
     status: str
     checkpoint: CheckpointId | None
     reason: str
+    """the cause in words"""
+    cause: AnyCause | None = None
+    """None for a job that ended well, and in journals of older runs"""
+
+
+def job_ended(job: int, status: str, checkpoint: CheckpointId | None, cause: AnyCause | None) -> JobEnded:
+    """The end, with its cause put into words."""
+    return JobEnded(job, status, checkpoint, str(cause) if cause is not None else "", cause)
 
 
 # -- the logs of persistent channels -----------------------------------------------------------------

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from ...faults.plan import AtPoint
-from ...properties.invariants.parts.incompatible import names
+from ...properties.model.causes import Why
 from ...properties.model.history import AttemptRunning, CommandIssued, CommandReturned, FaultFired, History, JobEnded
 from ...reports.model import StopCounts
 from ..scenario.model import Cancel, Resume, Scenario, StopWithSavepoint
@@ -101,7 +101,7 @@ class _Watch:
         if entry.command not in self._kinds:
             return
         if entry.error:
-            self._refused(entry.command, entry.error)
+            self._refused(entry.command, Why(None, entry.error))
             self._close(entry.command)
         elif self._kinds[entry.command] in _RESUMES:
             snapshot = entry.checkpoint
@@ -128,14 +128,14 @@ class _Watch:
             if _ENDS.get(self._kinds[number]) == entry.status:
                 self._finished.add(number)
             if entry.status == "failed":
-                self._refused(number, entry.reason)
+                self._refused(number, entry.why)
             self._close(number)
 
-    def _refused(self, number: int, reason: str) -> None:
-        """A resume with an incompatible snapshot has ended when it was refused for that reason: the message names
+    def _refused(self, number: int, why: Why) -> None:
+        """A resume with an incompatible snapshot has ended when it was refused for that reason: the cause names
         the new operator."""
         command = self._scenario.commands[number]
-        if isinstance(command, Resume) and any(names(reason, name) for name in command.inserted):
+        if isinstance(command, Resume) and any(why.blames(name) for name in command.inserted):
             self._finished.add(number)
 
     def stops(self) -> tuple[Stop, ...]:

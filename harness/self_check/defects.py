@@ -25,7 +25,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...properties.model.verdict import Holds, Violated
+from ...properties.model.verdict import Violated
 from ...reports.model import Size
 from ..generate.strategies import Drawing, scenario_of
 from ..reference_engine.subjects.simulated import SimulatedSubject
@@ -36,13 +36,16 @@ from ..runtime.progress import Progress, Silent
 from ..scenario.files import as_written, read_scenario
 from ..scenario.model import Scenario
 from ..search.oracle import question_of
+from ..shrink.on_subject import for_smaller
 from ..shrink.repetition import Rate, repeat
 from ..shrink.shrink import shrink, size_of
 from ..subject.names import subject_called
 from ..subject.port import Subject, SubjectFailed, closing
-from ..subject.run import Result, run
+from ..subject.run import Result, holds_on, run, violates_like
 from .hunts import templates_for
 
+PATIENCE = 20
+"""how many more scenarios are drawn for one whose run comes to rest"""
 LINE = 240
 """the most characters of an unforeseen exception"""
 replace = msgspec.structs.replace
@@ -253,6 +256,9 @@ def reproduce(found: DefectRun, scenario: Scenario, faulty: Subject, sound: Subj
 def hunt(defect: Named, seed: int, scenarios: int, *, shrinks: bool = True) -> DefectRun:
     """Draw scenarios until one catches the defect, then shrink it.
 
+    If its run does not come to rest, though another invariant than progress is violated, up to `PATIENCE` more are
+    drawn for one that does: each smaller scenario would run as long.  If none does, the first is taken.
+
     A scenario that cannot be run is counted.  Raises SubjectFailed if none can be run.
     """
     faulty, sound = SimulatedSubject(defect.id), SimulatedSubject()
@@ -261,7 +267,11 @@ def hunt(defect: Named, seed: int, scenarios: int, *, shrinks: bool = True) -> D
     reached = False
     instead: set[str] = set()
     refused, refusal = 0, ""
+    found: tuple[Catch, Hunter, Scenario] | None = None
+    most = scenarios
     for index in range(scenarios):
+        if index == most:
+            break
         scenario = msgspec.structs.replace(draw(seed, index), defect=defect.id)
         try:
             result = run(faulty, scenario)
@@ -275,10 +285,16 @@ def hunt(defect: Named, seed: int, scenarios: int, *, shrinks: bool = True) -> D
             if refused == scenarios:
                 raise
             continue
-        if catch is not None and holds:
-            hunter = Hunter(faulty, sound, catch) if shrinks else None
-            found = _caught(defect, catch, hunter, scenario, index + 1, time.monotonic() - began)
-            return replace(found, refused=refused, refusal=refusal)
+        if catch is None or not holds:
+            continue
+        rests = result.history.quiet or defect.invariant == "progress"
+        if rests or found is None:
+            found = catch, Hunter(for_smaller(faulty), sound, catch), scenario
+            most = index + 1 if rests else min(scenarios, index + 1 + PATIENCE)
+    if found is not None:
+        catch, hunter, scenario = found
+        caught = _caught(defect, catch, hunter if shrinks else None, scenario, most, time.monotonic() - began)
+        return replace(caught, refused=refused, refusal=refusal)
     return DefectRun(
         id=defect.id,
         upstream=defect.upstream,
@@ -313,15 +329,13 @@ class Catch(msgspec.Struct, frozen=True, kw_only=True):
             return None
         return cls(invariant=invariant, difference=verdict.difference, violated=frozenset(result.judgement.violated))
 
-    def again(self, result: Result) -> bool:
-        """Whether a run catches the defect in the same way."""
-        other = Catch.of(result, self.invariant)
-        return other is not None and other.difference == self.difference and other.violated <= self.violated
+    def again(self, faulty: Subject, scenario: Scenario) -> bool:
+        """Whether a run of the scenario on the defective engine catches the defect in the same way."""
+        return violates_like(faulty, scenario, self.invariant, self.difference, among=self.violated, reached=True)
 
     def holds_without(self, sound: Subject, scenario: Scenario) -> bool:
         """Whether the unmodified engine violates nothing, and exercises the invariant."""
-        judgement = run(sound, scenario).judgement
-        return not judgement.violated and isinstance(judgement.verdicts.get(self.invariant), Holds)
+        return holds_on(sound, scenario, self.invariant)
 
 
 class Hunter:
@@ -334,7 +348,7 @@ class Hunter:
 
     def __call__(self, scenario: Scenario) -> bool:
         try:
-            return self.catch.again(run(self._faulty, scenario)) and self.catch.holds_without(self._sound, scenario)
+            return self.catch.again(self._faulty, scenario) and self.catch.holds_without(self._sound, scenario)
         except CutproofError:
             raise
         except Exception:  # a smaller scenario that makes the subject raise an error does not catch the defect

@@ -26,6 +26,9 @@ StillFails = Callable[[Scenario], bool]
 """Whether a scenario fails in the same way: same invariant, same kind of difference, exercised."""
 
 MAX_RUNS = 600
+COARSE = 8
+"""While a job is still large a run is dear: until it has fewer tasks and takes less time, no chunks of less than about
+an eighth of the records are dropped."""
 LEAST_US = 10_000
 """durations of a pipeline's faults are halved down to this: the machine's clock decides what they meet"""
 
@@ -109,10 +112,10 @@ class _Search:
         self._drop_sequence("commands")
         self._drop_sequence("deviations")
         self._try_each(_narrower)
-        self._drop_records()
+        self._drop_records(most=COARSE)
         self._try_each(_fewer_nodes)
         self._try_each(_fewer_splits)
-        self._drop_records()
+        self._drop_records(most=COARSE)
         self._try_each(_squeezed)
         self._drop_records()
         self._try_each(_plainer_engine)
@@ -164,17 +167,19 @@ class _Search:
             ),
         )
 
-    def _drop_records(self) -> None:
+    def _drop_records(self, most: int | None = None) -> None:
+        """Drop ever smaller chunks of records: down to single ones, or to those of which `most` make up all records."""
         self._drop_chunks(
             lambda: self.best.workload.records(),
             lambda first, end: reductions.without_records(self.best, first, end),
             lambda first, end: _records_only(self.best, first, end),
+            least=1 if most is None else max(1, self.best.workload.records() // most),
         )
 
-    def _drop_chunks(self, length: Callable[[], int], *without: Callable[[int, int], Scenario]) -> None:
+    def _drop_chunks(self, length: Callable[[], int], *without: Callable[[int, int], Scenario], least: int = 1) -> None:
         """Drop ever smaller chunks of a sequence, from its end to its start."""
         chunk = length()
-        while chunk:
+        while chunk >= least:
             end = length()
             while end > 0:
                 first = max(0, end - chunk)

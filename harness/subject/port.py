@@ -202,6 +202,18 @@ def saved_by(subject: Subject) -> Path | None:
 
 
 @runtime_checkable
+class CountingEvents(Protocol):
+    """A subject in virtual time that counts the events of a run, and can end a run after so many."""
+
+    @property
+    def events(self) -> int:
+        """Of the latest run."""
+
+    def within(self, events: int) -> Subject:
+        """The same subject, which raises ScenarioRefused if a run needs that many."""
+
+
+@runtime_checkable
 class CountingTransitions(Protocol):
     """A subject that counts the transitions which its capabilities declare."""
 

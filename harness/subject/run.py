@@ -9,8 +9,9 @@ from __future__ import annotations
 import time
 from typing import Literal
 
-from ...properties.invariants.judge import Judgement, judge_case
+from ...properties.invariants.judge import Judgement, judge_case, verdict_of
 from ...properties.model.history import History
+from ...properties.model.verdict import INVARIANTS, Holds, Violated
 from ...properties.quick_checker.case import Case
 from ..scenario.model import Scenario
 from .port import ScenarioRefused, Subject, SubjectFailed, asks_pyspark, forget, transitions_of
@@ -64,6 +65,45 @@ def run(subject: Subject, scenario: Scenario, *, timeline: bool = False, keep: K
     if keep == "nothing" or (keep == "violated" and not judgement.violated):
         forget(subject)
     return Result(scenario, case, judgement, ran - began, time.perf_counter() - ran, transitions)
+
+
+def violates_like(
+    subject: Subject,
+    scenario: Scenario,
+    invariant: str,
+    difference: str,
+    *,
+    among: frozenset[str] | None = None,
+    reached: bool = False,
+) -> bool:
+    """Run the scenario: does it violate the invariant by this kind of difference, and no invariants but `among`?
+
+    Most scenarios of a shrinking do not, and the judge says so soonest if it is asked about this invariant first, and
+    about the others only if that one is violated.  With `reached`, the defective code must have run too.
+    """
+    try:
+        case = Case(scenario.workload, scenario.topology, history_of(subject, scenario))
+        if reached and not case.history.defect_reached:
+            return False
+        verdict = verdict_of(case, invariant)
+        if not isinstance(verdict, Violated) or verdict.difference != difference:
+            return False
+        return among is None or not _violates_any(case, among | {invariant})
+    finally:
+        forget(subject)
+
+
+def holds_on(subject: Subject, scenario: Scenario, invariant: str) -> bool:
+    """Run the scenario: does it exercise the invariant, and violate nothing?"""
+    try:
+        case = Case(scenario.workload, scenario.topology, history_of(subject, scenario))
+        return isinstance(verdict_of(case, invariant), Holds) and not _violates_any(case, frozenset({invariant}))
+    finally:
+        forget(subject)
+
+
+def _violates_any(case: Case, but: frozenset[str]) -> bool:
+    return any(isinstance(verdict_of(case, name), Violated) for name in INVARIANTS if name not in but)
 
 
 def history_of(subject: Subject, scenario: Scenario, *, timeline: bool = False) -> History:

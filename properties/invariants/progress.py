@@ -17,8 +17,6 @@ the job did after healing: checkpoints, commits, commands, and its end.
 
 from __future__ import annotations
 
-import re
-
 from ..model.history import (
     AttemptStarted,
     CheckpointAborted,
@@ -85,7 +83,7 @@ def _too_slow(case: Case) -> Unknown | None:
 
 def _is_silence(case: Case, entry: JournalEntry) -> bool:
     """Whether a failure without an injected fault may be due to a machine that is too slow."""
-    silent = isinstance(entry, TaskFailed) and entry.fault is None and entry.reason == "no heartbeat"
+    silent = isinstance(entry, TaskFailed) and entry.fault is None and entry.why.is_silence
     return silent and case.history.starved
 
 
@@ -157,7 +155,7 @@ def _state_destroyed(case: Case, ended: JobEnded) -> bool:
     if case.history.snapshots == "memory" and any(isinstance(entry, CoordinatorDown) for entry in lived):
         return True
     unreadable = any(isinstance(entry, FaultFired) and entry.kind == "fail-read" for entry in lived)
-    return unreadable and any(int(number) in case.lineages.completed for number in re.findall(r"\d+", ended.reason))
+    return unreadable and any(checkpoint in case.lineages.completed for checkpoint in ended.why.unreadable)
 
 
 def _restless(case: Case) -> Verdict:

@@ -25,6 +25,7 @@ from typing import dataclass_transform
 
 import msgspec
 
+from .causes import AnyCause, Why
 from .workload import BEGINNING, Row
 
 Passing = tuple[int | None, ...]
@@ -366,6 +367,12 @@ class TaskFailed(JournalEntry, kw_only=True, tag="task-failed"):
     attempt: int
     reason: str
     fault: int | None = None
+    cause: AnyCause | None = None
+    """None: only the sentence `reason` says it"""
+
+    @property
+    def why(self) -> Why:
+        return Why(self.cause, self.reason)
 
 
 class CoordinatorDown(JournalEntry, kw_only=True, tag="coordinator-down"):
@@ -441,6 +448,12 @@ class JobEnded(JournalEntry, kw_only=True, tag="job-ended"):
     processed; 0 for a split that is left out"""
     undisturbed: bool = False
     """of a failed job that was seen from outside: nothing that it needs was disturbed since its last attempt began"""
+    cause: AnyCause | None = None
+    """None: only the sentence `reason` says it"""
+
+    @property
+    def why(self) -> Why:
+        return Why(self.cause, self.reason)
 
 
 AnyJournalEntry = (

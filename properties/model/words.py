@@ -63,12 +63,13 @@ def why_unapplied(words: str) -> str:
 
 
 def entry_in_words(entry: JournalEntry) -> str:
-    """A journal entry as one short phrase without its empty fields."""
+    """A journal entry as one short phrase without its empty fields, and without a cause that its sentence tells."""
     kind = str(type(entry).__struct_config__.tag).replace("-", " ")
+    told = ("cause",) if hasattr(entry, "reason") else ()
     fields = [
         f"{name} {getattr(entry, name)}"
         for name in entry.__struct_fields__
-        if name not in ("order", "at_us") and getattr(entry, name) not in (None, "", False, [])
+        if name not in ("order", "at_us", *told) and getattr(entry, name) not in (None, "", False, [])
     ]
     return f"at {entry.at_us} µs: {kind}" + (f" ({', '.join(fields)})" if fields else "")
 

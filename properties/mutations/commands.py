@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..invariants.parts.incompatible import finished_before, refused_by_name
+from ..model.causes import IncompatibleJob
 from ..model.history import CommandIssued, CommandReturned, History, JobEnded, TaskFailed
 from ..quick_checker.case import Case
 from ..reconstruct.commands import STOPS
@@ -99,7 +100,7 @@ def bring_incompatible_operator(case: Case) -> Mutation | None:
 
 
 def refuse_without_a_name(case: Case) -> Mutation | None:
-    """A job that is incompatible with its snapshot is refused, and the reason names no operator."""
+    """A job that is incompatible with its snapshot is refused, and neither cause nor reason names an operator."""
     ended = middle([end for end in case.commands.ends if refused_by_name(case, end)])
     if ended is None or case.history.snapshots == "memory":  # a coordinator's death may lose it, which excuses the job
         return None
@@ -108,7 +109,7 @@ def refuse_without_a_name(case: Case) -> Mutation | None:
     def alter(history: History) -> None:
         for entry in history.journal:
             if isinstance(entry, JobEnded) and entry.order == order:
-                entry.reason = "the snapshot does not fit"
+                entry.reason, entry.cause = "the snapshot does not fit", IncompatibleJob()
 
     return ("progress",), alter
 

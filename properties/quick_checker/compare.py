@@ -83,8 +83,8 @@ def loss_by_expiry(case: Case, lost: Iterable[Row]) -> Unknown | None:
     ended = case.ended
     if not isinstance(ended, JobEnded) or ended.status not in ("failed", "cancelled"):
         return None
-    reasons = [ended.reason, *(entry.reason for entry in case.history.journal if isinstance(entry, TaskFailed))]
-    why = next((reason for reason in reasons if "transaction" in reason.lower()), None)
+    causes = [ended.why, *(entry.why for entry in case.history.journal if isinstance(entry, TaskFailed))]
+    why = next((one.sentence for one in causes if one.is_lost_transaction), None)
     gone = [one for one in case.history.transactions if one.prepared and one.aborted]
     if why is None and ended.status == "failed":
         gone = [one for one in gone if _expired_at_the_end(case, one)]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ..core.decisions.checkpointing import Cleanup, RestoreChoice
 from ..core.decisions.naming import Naming
 from ..core.decisions.tasks import StartPosition
+from ..core.vocabulary.causes import Incompatible
 from ..core.vocabulary.events import CompletedSnapshot
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from .registry import Defect
@@ -39,7 +40,7 @@ class CleansUpOnFailure(Cleanup):
 class StartedFromIncompatible(RestoreChoice):
     """P10: a job begins with any snapshot, even if its operators are not those of the snapshot."""
 
-    def despite_incompatible(self, reason: str) -> bool:
+    def despite_incompatible(self, reason: Incompatible) -> bool:
         self.reached = True
         return True
 

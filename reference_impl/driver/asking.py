@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from .machines import raised
+from ..core.vocabulary.causes import raised
 
 if TYPE_CHECKING:
     from ..core.vocabulary.effects import Refill

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ..core.decisions.local_recovery import Determinant
 from ..core.extensions.local_recovery import Place, end_code, end_of, is_numbered
 from ..core.protocol.task import NO_CHECKPOINT, Task
+from ..core.vocabulary.causes import DeterminantsUnusable, ElementGone, PlaceForgotten
 from ..core.vocabulary.effects import (
     Append,
     Effect,
@@ -113,7 +114,7 @@ class LocalRunner(TaskRunner):
             try:
                 self._order.write()
             except OSError as error:
-                self.world.task_failed(self, f"its determinants could not be written: {error}", None)
+                self.world.task_failed(self, DeterminantsUnusable("written", str(error)), None)
                 return
             self.world.loop.after(self.world.settings.determinant_us, self._flushed, self._order, self._order.end)
 
@@ -125,7 +126,7 @@ class LocalRunner(TaskRunner):
             if not order.settle(end):
                 return
         except OSError as error:
-            self.world.task_failed(self, f"its determinants could not be flushed: {error}", None)
+            self.world.task_failed(self, DeterminantsUnusable("flushed", str(error)), None)
             return
         while self._held and self._held[0][0] <= order.durable and self.alive:
             self._held.popleft()[1]()
@@ -222,7 +223,7 @@ class LocalRunner(TaskRunner):
         try:
             return self._order.place(checkpoint)
         except PlaceUnknown as error:
-            self.world.task_failed(self, str(error), None)
+            self.world.task_failed(self, PlaceForgotten(str(error)), None)
             return None
 
     def _restored(self, effect: Restored) -> None:
@@ -296,7 +297,7 @@ class LocalRunner(TaskRunner):
         if inlet.next_number in inlet.received:
             return True
         if not inlet.is_expected(inlet.next_number):
-            self.world.task_failed(self, f"{inlet.name} has no element {inlet.next_number} any more", None)
+            self.world.task_failed(self, ElementGone(inlet.name, inlet.next_number), None)
         return False
 
     def _take_again(self, now: int, number: int, code: int) -> None:

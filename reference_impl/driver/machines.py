@@ -14,6 +14,7 @@ from ..core.job.topology import JobGraph, OperatorSpec, Wire
 from ..core.protocol.sink import Identity
 from ..core.protocol.source import SplitLog
 from ..core.protocol.task import Task, TaskSpec
+from ..core.vocabulary.causes import AnyCause, TaskUnknown, raised
 from ..core.vocabulary.errors import EngineError
 from ..core.vocabulary.ids import AttemptId, ChannelId, TaskId, channel_id
 
@@ -45,6 +46,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 class Unmade(EngineError):
     """The engine raised when an attempt of a task was created, so the attempt has failed."""
 
+    def __init__(self, cause: AnyCause) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
 
 class Machines:
     """Creates the machine of any attempt of any task of a job; raises Unmade if the engine raises."""
@@ -73,7 +78,7 @@ class Machines:
     def place(self, task: TaskId) -> tuple[str, int]:
         """Its operator and its subtask number."""
         if task not in self._specs:
-            raise Unmade(f"the job has no task {task}")
+            raise Unmade(TaskUnknown(task))
         spec, subtask = self._specs[task]
         return spec.name, subtask
 
@@ -143,11 +148,6 @@ class Machines:
         if self._job.config.sink == "transactional":
             return build.transactional_sink(described)
         return build.direct_sink(described, self._job.identity)
-
-
-def raised(error: Exception) -> str:
-    """The reason of a task's failure by an exception inside the engine."""
-    return f"the engine raised {type(error).__name__}: {error}"
 
 
 def passing(graphs: Sequence[JobGraph]) -> tuple[TaskId, ...]:

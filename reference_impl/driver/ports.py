@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..core.decisions.parts import Parts
 from ..core.job.config import Config
+from ..core.vocabulary.causes import AnyCause
 from ..core.vocabulary.effects import EndJob, Return
 from ..core.vocabulary.events import CompletedSnapshot, JobRecord
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
@@ -239,10 +240,10 @@ class World(Protocol):
         """Make room for an attempt; an older one of the task that still responds is cancelled.  `channels_of`: the
         attempt in whose channels it goes on (UNA-4); None: its own."""
 
-    def task_failed(self, runner: TaskRunner, reason: str, fault: int | None) -> None:
+    def task_failed(self, runner: TaskRunner, cause: AnyCause, fault: int | None) -> None:
         """A task's attempt has failed by itself."""
 
-    def kill(self, runner: TaskRunner, reason: str, fault: int) -> bool:
+    def kill(self, runner: TaskRunner, cause: AnyCause, fault: int) -> bool:
         """A fault kills a task's attempt; returns whether it was alive."""
 
     # -- of the coordinator

@@ -17,6 +17,7 @@ from .. import observed as o
 from ..core.operators.watermarks import END_OF_TIME
 from ..core.protocol.source import SourceTask
 from ..core.protocol.task import NO_CHECKPOINT, Task
+from ..core.vocabulary.causes import raised
 from ..core.vocabulary.effects import (
     Advanced,
     Block,
@@ -49,7 +50,6 @@ from ..core.vocabulary.messages import Barrier, Element, EndOfData, Record
 from ..trace import TaskLog
 from .asking import ask, put_back
 from .input_log import InputLog
-from .machines import raised
 from .overtaking import Overtaking
 from .queues import NEVER, first_to_arrive
 from .timeline import note_read, show_taken
@@ -161,7 +161,7 @@ class TaskRunner:
             Trim: lambda effect: world.stores.jobs.trim(effect.split, effect.offset),
             SetTimer: Timers(world.loop, self.deliver).set,
             Report: words.report,
-            Fail: lambda effect: world.task_failed(self, effect.reason, None),
+            Fail: lambda effect: world.task_failed(self, effect.cause, None),
             Taken: self._taken,
             Advanced: lambda effect: world.observer.saw(o.TimeAdvanced(log.run, effect.time)),
             TimeEnded: lambda effect: world.observer.saw(o.Ticked(log.run, END_OF_TIME)),

@@ -75,7 +75,7 @@ class Sessions:
         outcome = self._commit(asker, request) if isinstance(request, CommitRequest) else self._done(request, applied)
         if isinstance(request, QUIET) and not isinstance(outcome, Denied):
             return
-        silent = isinstance(outcome, NoAnswer) and outcome.reason != "refused"
+        silent = isinstance(outcome, NoAnswer) and not outcome.at_once
         delay_us = self.world.settings.transaction_timeout_us if silent else self.world.settings.transaction_us
         self.world.loop.after(delay_us, self._answer, (asker, number), (request, outcome))
 
@@ -94,7 +94,7 @@ class Sessions:
                 self.world.fired(fault, f"the commit of {', '.join(names_of(request))}: {how}", asker.attempt)
                 if how == "lost-response":
                     self._done(request, 0)
-                return NoAnswer(reason=how)
+                return NoAnswer(reason=how, at_once=how == "refused")
         outcome = self._expired_or_done(asker, request)
         known = [name for name in names_of(request) if name in self._expired]
         if isinstance(outcome, Denied) and known:

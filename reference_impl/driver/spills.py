@@ -13,6 +13,7 @@ import msgspec
 
 from .. import observed as o
 from ..core.extensions.in_flight import pack
+from ..core.vocabulary.causes import Killed, LogUnusable
 from ..core.vocabulary.effects import Append, ClearLogs, Fetch, Sync, TrimLog
 from ..core.vocabulary.errors import CorruptSnapshot, EngineError
 from ..core.vocabulary.events import Fetched, LoadFailed, Synced
@@ -66,7 +67,7 @@ class Spills:
         try:
             self.store.append(effect.log, effect.number, effect.element)
         except OSError as error:
-            self.world.task_failed(runner, f"a log could not be made: {error}", None)
+            self.world.task_failed(runner, LogUnusable("made", str(error)), None)
             return
         pen.unflushed[effect.log] = None
         if self._by_itself:
@@ -91,7 +92,7 @@ class Spills:
         try:
             marks = [(log, self.store.begin(log)) for log in pen.unflushed]
         except OSError as error:
-            self.world.task_failed(runner, f"a log could not be written: {error}", None)
+            self.world.task_failed(runner, LogUnusable("written", str(error)), None)
             return
         pen.unflushed = {}
         self.world.loop.after(self._flush_us, self._flushed, runner, (pen, marks, asked))
@@ -109,7 +110,7 @@ class Spills:
             for log, mark in marks:
                 self.store.finish(log, mark)
         except OSError as error:
-            self.world.task_failed(runner, f"a log could not be flushed: {error}", None)
+            self.world.task_failed(runner, LogUnusable("flushed", str(error)), None)
             return
         pen.flushing = False
         for serial in asked:
@@ -126,7 +127,7 @@ class Spills:
         for log, mark in marks:
             self.store.tear(log, mark)
         self.world.fired(fault, f"half of what {runner.name} flushes is written", runner.attempt)
-        self.world.kill(runner, "it died while it flushed its logs", fault)
+        self.world.kill(runner, Killed("it died while it flushed its logs"), fault)
         return True
 
     def forget(self, runner: TaskRunner) -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from .. import observed as o
 from ..core.protocol.source import SourceTask
+from ..core.vocabulary.causes import Killed, SplitTaken
 from ..core.vocabulary.effects import Persist, SavePosition, Ship
 from ..core.vocabulary.errors import CorruptSnapshot, EngineError
 from ..core.vocabulary.events import LoadFailed, PersistFailed, PositionsLoaded, SnapshotLoaded
@@ -72,7 +73,7 @@ class Stores:
             self.writing.remove(write)
             self.files.tear(effect.handle, state)
             self.world.fired(write.torn_by, f"half of {effect.handle} is written", runner.attempt)
-            self.world.kill(runner, "it died while it wrote a snapshot", write.torn_by)
+            self.world.kill(runner, Killed("it died while it wrote a snapshot"), write.torn_by)
             return
         try:
             write.draft = self.files.begin(effect.handle, state)
@@ -177,7 +178,7 @@ class Stores:
             runner.perform(effect.then)
         else:
             runner.log.reads.pop()
-            self.world.task_failed(runner, "a newer attempt reads its split", None)
+            self.world.task_failed(runner, SplitTaken(), None)
 
     def load_positions(self, runner: TaskRunner) -> None:
         assert isinstance(runner.task, SourceTask)

@@ -15,6 +15,7 @@ import msgspec
 
 from .. import observed as o
 from ..core.protocol.coordinator import Coordinator
+from ..core.vocabulary.causes import AnyCause, HeartbeatMissed, ProcessGone
 from ..core.vocabulary.effects import EndJob, Return
 from ..core.vocabulary.events import Commanded, CompletedSnapshot, CoordinatorStarted, JobRecord, TaskLost
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId, Tasks
@@ -50,8 +51,6 @@ from .world import CRASHED, ProcessWorld, live
 
 CODEC: Codec[ControlFrame] = Codec(ControlFrame)
 
-NO_HEARTBEAT = "no heartbeat"
-PROCESS_TERMINATED = "its process is gone"
 """Why an attempt is lost, as the coordinator sees it; others know what ended the process."""
 
 
@@ -181,7 +180,7 @@ class Nodes:
         elif isinstance(frame, FromTask):
             self.to_coordinator(frame.task, frame.message)
         elif isinstance(frame, Failed):
-            self.world.lose(frame.task, frame.attempt, frame.reason)
+            self.world.lose(frame.task, frame.attempt, frame.cause)
 
     def _welcome(self, guest: Guest, hello: Hello) -> None:
         guest.process, guest.incarnation = hello.process, hello.incarnation
@@ -192,7 +191,7 @@ class Nodes:
             return
         self._guests[hello.process] = guest
         if before is not None:
-            self._lose(before, PROCESS_TERMINATED)
+            self._lose(before, ProcessGone())
         for task, attempt in self._moved.items():
             guest.send(Moved(self.world.clock.tick(), task, attempt))
         former = 0 < hello.job < self.world.job_number
@@ -211,14 +210,14 @@ class Nodes:
             self.connections.remove(guest)
         if self._guests.get(guest.process) is guest:
             del self._guests[guest.process]
-        self._lose(guest, PROCESS_TERMINATED)
+        self._lose(guest, ProcessGone())
 
-    def _lose(self, guest: Guest, reason: str) -> None:
+    def _lose(self, guest: Guest, cause: AnyCause) -> None:
         for task, (attempt, where) in list(self._deployed.items()):
             if where is guest:
                 del self._deployed[task]
-                self.world.observer.saw(o.TaskFailed(task, attempt, reason, None))
-                self.world.lose(task, attempt, reason)
+                self.world.observer.saw(o.task_failed(task, attempt, cause, None))
+                self.world.lose(task, attempt, cause)
 
     def _watch(self, *_: object) -> None:
         """Give up nodes that have sent nothing for too long; not when this process itself stood still."""
@@ -233,7 +232,7 @@ class Nodes:
                 guest.given_up = True
                 del self._guests[guest.process]
                 self.world.supervision.send(Lost(self.world.clock.tick(), guest.process, guest.incarnation))
-                self._lose(guest, NO_HEARTBEAT)
+                self._lose(guest, HeartbeatMissed())
         self.world.loop.after_real(settings.heartbeat_us, self._watch)
 
 
@@ -305,14 +304,14 @@ class CoordinatorWorld(ProcessWorld):
         if self.runner_now is None:
             return
         self._retained = tuple(self.runner_now.machine.checkpoints.retained)
-        self.observer.saw(o.JobEnded(self.job_number, effect.status, effect.checkpoint, effect.reason))
+        self.observer.saw(o.job_ended(self.job_number, effect.status, effect.checkpoint, effect.cause))
         self._nodes.announce_end(self.job_number)
         retained = tuple(int(snapshot.checkpoint) for snapshot in self._retained)
         self.supervision.send(Ended(self.clock.tick(), self.job_number, effect.status, retained))
 
-    def lose(self, task: TaskId, attempt: AttemptId, reason: str) -> None:
+    def lose(self, task: TaskId, attempt: AttemptId, cause: AnyCause) -> None:
         if self.runner_now is not None:
-            self.runner_now.feed(TaskLost(task, attempt, reason))
+            self.runner_now.feed(TaskLost(task, attempt, cause))
 
     def lose_coordinator(self, fault: int | None, down_us: int) -> None:
         """This process is the coordinator: it dies, of a fault or of an exception that its state machine raised."""

@@ -163,7 +163,7 @@ class WriterSession:
         if request.name not in self.open:
             status = self.status(request.name)
             if isinstance(status, Gid):
-                return Denied(reason=f"transaction {request.name} is sealed")
+                return Denied(reason=f"transaction {request.name} is sealed", transaction=request.name)
             return Done() if status == "committed" else unknown(request.name)
         columns = [list(column) for column in zip(*request.rows, strict=True)] or [[], [], [], []]
         with self.in_transaction(request.name) as session:
@@ -190,7 +190,7 @@ class WriterSession:
                 self._enter(session, name, request.checkpoint)
                 session.execute(sql.SQL("PREPARE TRANSACTION {}").format(gid.text()))
         except (errors.OutOfMemory, errors.ObjectNotInPrerequisiteState, errors.DuplicateObject) as error:
-            return Denied(reason=f"PostgreSQL cannot prepare transaction {name}: {one_line(error)}")
+            return Denied(reason=f"PostgreSQL cannot prepare transaction {name}: {one_line(error)}", transaction=name)
         self.release(name)
         return Done()
 
@@ -242,7 +242,7 @@ class WriterSession:
         known = self.control().execute("SELECT name FROM ledger WHERE name = ANY(%s)", (names,)).fetchall()
         for name in names:
             if (name,) not in known:
-                return Denied(reason=f"transaction {name} is not final")
+                return Denied(reason=f"transaction {name} is not final", transaction=name)
         self.control().execute("UPDATE final SET published = true WHERE name = ANY(%s) AND NOT published", (names,))
         return Done()
 
@@ -323,7 +323,7 @@ class WriterSession:
 
 
 def unknown(name: str) -> Denied:
-    return Denied(reason=f"it knows no transaction {name}")
+    return Denied(reason=f"it knows no transaction {name}", transaction=name)
 
 
 def _identity(request: Append | Upsert) -> str | None:

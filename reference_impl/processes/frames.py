@@ -7,6 +7,7 @@ of its own frames; a frame of one is not understood on another.
 
 from __future__ import annotations
 
+from ..core.vocabulary.causes import AnyCause
 from ..core.vocabulary.events import CompletedSnapshot
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.messages import ToCoordinator, ToTask
@@ -54,7 +55,7 @@ class Failed(Frame):
 
     task: TaskId
     attempt: AttemptId
-    reason: str
+    cause: AnyCause
 
 
 class GivenUp(Frame):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import observed as o
+from ..core.vocabulary.causes import FilesUnusable
 from ..core.vocabulary.effects import Effect
 from ..core.vocabulary.errors import CorruptSnapshot
 from ..core.vocabulary.events import Event
@@ -24,8 +25,8 @@ UNUSABLE = (OSError, CorruptSnapshot)
 """Raised where a log or determinants cannot be read or written."""
 
 
-def unusable(error: Exception) -> str:
-    return f"its logs or its determinants cannot be used: {error}"
+def unusable(error: Exception) -> FilesUnusable:
+    return FilesUnusable(str(error))
 
 
 def take_place(

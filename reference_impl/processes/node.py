@@ -13,6 +13,7 @@ from functools import partial
 import msgspec
 
 from .. import observed as o
+from ..core.vocabulary.causes import AnyCause, ConnectionBroke
 from ..core.vocabulary.errors import require
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.messages import ToCoordinator, ToTask
@@ -97,8 +98,8 @@ class Coordination:
     def to_task(self, task: TaskId, message: ToTask) -> None:
         absent("the coordinator, who alone gives tasks orders,")
 
-    def failed(self, task: TaskId, attempt: AttemptId, reason: str) -> None:
-        self._send(Failed(self._world.clock.tick(), task, attempt, reason))
+    def failed(self, task: TaskId, attempt: AttemptId, cause: AnyCause) -> None:
+        self._send(Failed(self._world.clock.tick(), task, attempt, cause))
 
     def _send(self, frame: ControlFrame) -> None:
         if self._connection is not None:
@@ -190,7 +191,7 @@ class NodeWorld(ProcessWorld):
         try:
             slot = self._local_slot(task, attempt, channels_of) if self._is_local else self._slot(task, attempt)
         except Unmade as error:
-            self._not_up(task, attempt, str(error))
+            self._not_up(task, attempt, error.cause)
             return
         if slot is None:
             return
@@ -250,10 +251,10 @@ class NodeWorld(ProcessWorld):
                 output.receiver_moved(moved)
         return Slot(made.runner, made.inputs, made.outputs, made.order)
 
-    def _not_up(self, task: TaskId, attempt: AttemptId, reason: str) -> None:
+    def _not_up(self, task: TaskId, attempt: AttemptId, cause: AnyCause) -> None:
         """An attempt has failed before it ran."""
-        self.observer.saw(o.TaskFailed(task, attempt, reason, None))
-        self._coordination.failed(task, attempt, reason)
+        self.observer.saw(o.task_failed(task, attempt, cause, None))
+        self._coordination.failed(task, attempt, cause)
 
     def _attach_for_good(self, channel: NumberedInput, whole: AttemptId) -> None:
         """Accept one connection after another; that one breaks is no failure."""
@@ -290,7 +291,7 @@ class NodeWorld(ProcessWorld):
         def broken(reason: str) -> None:
             if runner.alive:
                 self.supervision.send(Broke(self.clock.tick(), channel.name, attempt, reason))
-                self.task_failed(runner, f"its connection from {sender} broke: {reason}", None)
+                self.task_failed(runner, ConnectionBroke(sender, reason), None)
 
         channel.receiver = runner
         channel.on_broken = broken
@@ -306,14 +307,14 @@ class NodeWorld(ProcessWorld):
             runner = slot.runner
             self.supervision.send(Down(self.clock.tick(), runner.name, runner.attempt, runner.how))
 
-    def task_failed(self, runner: TaskRunner, reason: str, fault: int | None) -> None:
+    def task_failed(self, runner: TaskRunner, cause: AnyCause, fault: int | None) -> None:
         if not runner.alive:
             return
         runner.end("failed")
         self.observer.saw(
-            o.TaskFailed(runner.name, runner.attempt, reason, fault if fault is not None else runner.blame)
+            o.task_failed(runner.name, runner.attempt, cause, fault if fault is not None else runner.blame)
         )
-        self._coordination.failed(runner.name, runner.attempt, reason)
+        self._coordination.failed(runner.name, runner.attempt, cause)
 
     def enter(self, job: int) -> None:
         """The coordinator names a job: if it is a later one, the job before has ended, even if that message was

@@ -115,7 +115,7 @@ class WriterSession:
     def write(self, store: sqlite3.Connection, request: Write) -> Outcome:
         serial, status, opener = self._find(store, request.name)
         if status == "sealed":
-            return Denied(reason=f"transaction {request.name} is sealed")
+            return Denied(reason=f"transaction {request.name} is sealed", transaction=request.name)
         if status == "open" and opener == self._token:
             store.executemany(
                 "INSERT INTO output (txn, key, value, tag, tag2) VALUES (?, ?, ?, ?, ?)",
@@ -170,7 +170,7 @@ class WriterSession:
         found = {name: self._find(store, name) for name in request.names}
         for name, (_, status, _) in found.items():
             if status not in ("final", "committed"):
-                return Denied(reason=f"transaction {name} is not final")
+                return Denied(reason=f"transaction {name} is not final", transaction=name)
         _show(store, [serial for serial, status, _ in found.values() if status == "final"])
         return Done()
 
@@ -232,7 +232,7 @@ def _show(store: sqlite3.Connection, serials: Collection[int]) -> None:
 
 
 def unknown(name: str) -> Denied:
-    return Denied(reason=f"it knows no sealed transaction {name}")
+    return Denied(reason=f"it knows no sealed transaction {name}", transaction=name)
 
 
 ACTIONS: dict[type, Callable[[WriterSession, sqlite3.Connection, Any], Outcome]] = {

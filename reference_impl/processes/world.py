@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .. import observed as o
+from ..core.vocabulary.causes import AnyCause
 from ..core.vocabulary.effects import EndJob, Return
 from ..core.vocabulary.errors import ProtocolViolated
 from ..core.vocabulary.events import CompletedSnapshot
@@ -210,10 +211,10 @@ class ProcessWorld(ABC):
     def come_up(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None = None) -> None:
         absent("a task")
 
-    def task_failed(self, runner: TaskRunner, reason: str, fault: int | None) -> None:
+    def task_failed(self, runner: TaskRunner, cause: AnyCause, fault: int | None) -> None:
         absent("a task")
 
-    def kill(self, runner: TaskRunner, reason: str, fault: int) -> bool:
+    def kill(self, runner: TaskRunner, cause: AnyCause, fault: int) -> bool:
         """A fault kills the whole process; the harness reports whose attempts died with it."""
         self.supervision.die()
 

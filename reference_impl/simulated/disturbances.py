@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .. import observed as o
+from ..core.vocabulary.causes import ConnectionBroke, HeartbeatMissed, Killed
 from ..core.vocabulary.ids import TaskId
 from ..driver.control import Meddling
 from ..driver.injected_exceptions import ExceptionInjection, operator_work
@@ -39,7 +40,7 @@ class Disturbances:
         if runner is None or not runner.alive:
             return False
         self.world.fired(fault, f"{task} is killed", runner.attempt)
-        return self.world.kill(runner, "it was killed", fault)
+        return self.world.kill(runner, Killed("it was killed"), fault)
 
     def kill_node(self, fault: int, node: int) -> bool:
         victims = self.world.on_node(node)
@@ -47,7 +48,7 @@ class Disturbances:
             return False
         self.world.fired(fault, f"node {node} is killed with {_names(victims)}", victims[0].attempt)
         for runner in victims:
-            self.world.kill(runner, "its node was lost", fault)
+            self.world.kill(runner, Killed("its node was lost"), fault)
         return True
 
     def lose_unsynced(self, fault: int, node: int) -> bool:
@@ -59,7 +60,7 @@ class Disturbances:
         attempt = victims[0].attempt if victims else None
         self.world.fired(fault, f"node {node} loses power and {unsynced} unsynced writes", attempt)
         for runner in victims:
-            self.world.kill(runner, "its node lost power", fault)
+            self.world.kill(runner, Killed("its node lost power"), fault)
         return True
 
     def kill_coordinator(self, fault: int, down_us: int) -> bool:
@@ -86,8 +87,8 @@ class Disturbances:
     def _miss(self, runner: TaskRunner, fault: int) -> None:
         if runner.paused and runner.alive:
             if not self.world.is_superseded(runner):
-                self.world.observer.saw(o.TaskFailed(runner.name, runner.attempt, "no heartbeat", fault))
-            self.world.lose(runner, "no heartbeat")
+                self.world.observer.saw(o.task_failed(runner.name, runner.attempt, HeartbeatMissed(), fault))
+            self.world.lose(runner, HeartbeatMissed())
 
     def raise_in_operator(self, fault: int, task: str, always: bool) -> bool:
         runner = self.world.latest(task)
@@ -132,7 +133,7 @@ class Disturbances:
             return False
         lost = channel.cut()
         self.world.fired(fault, f"{channel.name} breaks with {lost} messages in it", channel.receiver.attempt)
-        self.world.task_failed(channel.receiver, f"its connection from {sender} broke", fault)
+        self.world.task_failed(channel.receiver, ConnectionBroke(TaskId(sender), ""), fault)
         return True
 
     def _live_channel(self, sender: str, receiver: str) -> DataChannel | None:

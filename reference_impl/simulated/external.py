@@ -135,14 +135,14 @@ class TransactionStore:
                 account.status = "aborted"
             return Done()
         if account is None:
-            return Denied(reason=f"it knows no transaction {request.name}")
+            return Denied(reason=f"it knows no transaction {request.name}", transaction=request.name)
         if account.status == "committed":
             return Done()
         if account.status == "aborted":
-            return Denied(reason=f"transaction {request.name} has been aborted")
+            return Denied(reason=f"transaction {request.name} has been aborted", transaction=request.name)
         if isinstance(request, Write):
             if account.status != "open":
-                return Denied(reason=f"transaction {request.name} is sealed")
+                return Denied(reason=f"transaction {request.name} is sealed", transaction=request.name)
             account.rows.extend(request.rows)
         elif isinstance(request, PreCommit):
             self._seal(account, request)
@@ -157,7 +157,7 @@ class TransactionStore:
         accounts = [self.accounts.get(name) for name in request.names]
         for name, account in zip(request.names, accounts, strict=True):
             if account is None or account.status not in ("final", "committed"):
-                return Denied(reason=f"transaction {name} is not final")
+                return Denied(reason=f"transaction {name} is not final", transaction=name)
         for account in accounts:
             if account is not None and account.status == "final":
                 self._show(account)

@@ -16,6 +16,7 @@ from ..core.protocol.coordinator import Coordinator
 from ..core.protocol.sink import Identity
 from ..core.protocol.source import SplitLog
 from ..core.protocol.task import Task
+from ..core.vocabulary.causes import AnyCause
 from ..core.vocabulary.effects import EndJob, Return
 from ..core.vocabulary.events import Commanded, CompletedSnapshot, CoordinatorStarted, TaskLost
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId, Tasks
@@ -193,7 +194,7 @@ class World:
         assert self.coordinator is not None
         self.newest = self.coordinator.machine.checkpoints.newest() or self.newest
         self.retained = self.coordinator.machine.checkpoints.retained
-        self.observer.saw(o.JobEnded(self.job_number, effect.status, effect.checkpoint, effect.reason))
+        self.observer.saw(o.job_ended(self.job_number, effect.status, effect.checkpoint, effect.cause))
         if self._director is not None:
             self._director.job_ended(self.job_number, effect.status)
 
@@ -238,9 +239,9 @@ class World:
         try:
             runner = self._assembly.runner(task, attempt, self.job_number, channels_of)
         except Unmade as error:
-            self.observer.saw(o.TaskFailed(task, attempt, str(error), None))
+            self.observer.saw(o.task_failed(task, attempt, error.cause, None))
             self.loop.after(
-                self.settings.detection_us, self._lose, TaskLost(task, attempt, str(error)), self.job_number
+                self.settings.detection_us, self._lose, TaskLost(task, attempt, error.cause), self.job_number
             )
             return
         self._runners[(task, attempt)] = runner
@@ -251,27 +252,27 @@ class World:
 
     # -- failures ----------------------------------------------------------------------
 
-    def task_failed(self, runner: TaskRunner, reason: str, fault: int | None) -> None:
+    def task_failed(self, runner: TaskRunner, cause: AnyCause, fault: int | None) -> None:
         """An attempt of a task failed by itself; the end of a superseded one does not matter."""
         if not runner.alive:
             return
         fault = fault if fault is not None else runner.blame
         runner.end("failed")
         if self.runner(runner.name, runner.attempt) is self._latest.get(runner.name) and not self.is_superseded(runner):
-            self.observer.saw(o.TaskFailed(runner.name, runner.attempt, reason, fault))
-        self.loop.after(self.settings.detection_us, self.lose, runner, reason)
+            self.observer.saw(o.task_failed(runner.name, runner.attempt, cause, fault))
+        self.loop.after(self.settings.detection_us, self.lose, runner, cause)
 
-    def kill(self, runner: TaskRunner, reason: str, fault: int) -> bool:
+    def kill(self, runner: TaskRunner, cause: AnyCause, fault: int) -> bool:
         """A task's attempt dies; whether it was alive."""
         if not runner.alive:
             return False
         superseded = self.is_superseded(runner)
         runner.end("killed")
         if not superseded:
-            self.observer.saw(o.TaskFailed(runner.name, runner.attempt, reason, fault))
+            self.observer.saw(o.task_failed(runner.name, runner.attempt, cause, fault))
         if self.detailed:
-            self.observer.saw(o.Timed("killed", runner.name, runner.attempt, detail=reason))
-        self.loop.after(self.settings.detection_us, self.lose, runner, reason)
+            self.observer.saw(o.Timed("killed", runner.name, runner.attempt, detail=str(cause)))
+        self.loop.after(self.settings.detection_us, self.lose, runner, cause)
         return True
 
     def is_superseded(self, runner: TaskRunner) -> bool:
@@ -279,9 +280,9 @@ class World:
         coordinator = self.coordinator
         return self.job_over or coordinator is None or coordinator.machine.attempt_of(runner.name) > runner.attempt
 
-    def lose(self, runner: TaskRunner, reason: str) -> None:
+    def lose(self, runner: TaskRunner, cause: AnyCause) -> None:
         """Notify the coordinator, if there is one, that an attempt of a task is lost."""
-        self._lose(TaskLost(runner.name, runner.attempt, reason), runner.task.spec.job)
+        self._lose(TaskLost(runner.name, runner.attempt, cause), runner.task.spec.job)
 
     def _lose(self, lost: TaskLost, job: int) -> None:
         if self.coordinator is not None and self.coordinator.machine.job == job:

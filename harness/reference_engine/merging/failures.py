@@ -6,20 +6,24 @@ faults that it injected, but does not know their effects.  Here effects are matc
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import msgspec
 
 from ....reference_impl import observed as o
+from ....reference_impl.core.vocabulary.causes import (
+    ConnectionBroke,
+    HeartbeatMissed,
+    Killed,
+    ProcessGone,
+    StoreRefused,
+)
 from ....reference_impl.core.vocabulary.ids import AttemptId, TaskId
-from ....reference_impl.processes.coordinator import NO_HEARTBEAT, PROCESS_TERMINATED
+from .former_sentences import cause_of
 from .order import Placed, Source
 
 COORDINATOR = "coordinator"
 """The name of the coordinator's process."""
-CONNECTION_BROKE = re.compile(r"its connection from (\S+) broke")
-STORE_REFUSED = "the external store refused"
 ENDED_BADLY = ("killed", "failed", "cancelled")
 
 PARTS = ("tasks-restarted", "tasks-recovered")
@@ -122,9 +126,9 @@ class Faults:
                 return fault
         return None
 
-    def giving_up(self, reason: str) -> int | None:
-        """The fault that expired the transaction which the store's refusal names."""
-        return next((self._expired[word] for word in reason.split() if word in self._expired), None)
+    def giving_up(self, transaction: str) -> int | None:
+        """The fault that expired the transaction which the store refuses."""
+        return self._expired.get(transaction)
 
     def slows(self, process: str, at: int) -> bool:
         """Whether some fault is a reason for a process to be late."""
@@ -213,24 +217,23 @@ class _Judge:
                 return
             fault = self._explained_by(one.stamp, entry)
         self._failed.add(key)
-        self.kept.append(
-            one.with_event(msgspec.structs.replace(entry, fault=fault, reason=self._reason(one.stamp, entry)))
-        )
+        self.kept.append(one.with_event(msgspec.structs.replace(self._better_known(one.stamp, entry), fault=fault)))
 
-    def _reason(self, at: int, entry: o.TaskFailed) -> str:
-        """The reason of a failure.  If the process has died, the harness knows more about it than the coordinator."""
-        if entry.reason == PROCESS_TERMINATED:
+    def _better_known(self, at: int, entry: o.TaskFailed) -> o.TaskFailed:
+        """The failure.  If the process has died, the harness knows more about it than the coordinator."""
+        if isinstance(cause_of(entry), ProcessGone):
             died = self._faults.death(self._process_of.get(entry.task, ""), at)
-            return died.reason if died is not None else entry.reason
-        return entry.reason
+            if died is not None:
+                return msgspec.structs.replace(entry, reason=died.reason, cause=Killed(died.reason))
+        return entry
 
     def _follows(self, at: int, entry: o.TaskFailed) -> bool:
         """Whether a failure is only the effect of another task's failure on a connection.
 
         The end of a killed or failed task may be reported late.  A cancelled task is often cancelled because of it.
         """
-        sender = CONNECTION_BROKE.match(entry.reason)
-        run = self._of.get((TaskId(sender[1]), entry.attempt)) if sender is not None else None
+        cause = cause_of(entry)
+        run = self._of.get((cause.sender, entry.attempt)) if isinstance(cause, ConnectionBroke) else None
         if run is None or run.ended is None or run.how not in ENDED_BADLY:
             return False
         return run.ended <= at + (0 if run.how == "cancelled" else LATER_US)
@@ -238,17 +241,17 @@ class _Judge:
     def _explained_by(self, at: int, entry: o.TaskFailed) -> int | None:
         faults = self._faults
         run = self._of.get((entry.task, entry.attempt))
-        sender = CONNECTION_BROKE.match(entry.reason)
-        if sender is not None:
-            return faults.breaking(f"{sender[1]}>{entry.task}", at)
-        if entry.reason == NO_HEARTBEAT:
+        cause = cause_of(entry)
+        if isinstance(cause, ConnectionBroke):
+            return faults.breaking(f"{cause.sender}>{entry.task}", at)
+        if isinstance(cause, HeartbeatMissed):
             fault = faults.silencing(self._process_of.get(entry.task, ""), at)
             self.starved = self.starved or fault is None
             return fault
-        if entry.reason == PROCESS_TERMINATED:
+        if isinstance(cause, ProcessGone):
             return faults.ending(self._process_of.get(entry.task, ""), at)
-        if STORE_REFUSED in entry.reason:
-            expired = faults.giving_up(entry.reason)
+        if isinstance(cause, StoreRefused):
+            expired = faults.giving_up(cause.transaction)
             if expired is not None:
                 return expired
             return faults.taking_database(run.began if run is not None else at, at)
@@ -268,7 +271,7 @@ class _Judge:
             self.kept.append(Placed(one.stamp, run.source, one.position + shift, ended))
             if not self._is_superseded(run.task, run.attempt) and (run.task, run.attempt) not in self._failed:
                 self._failed.add((run.task, run.attempt))
-                failed = o.TaskFailed(run.task, run.attempt, entry.reason, entry.fault)
+                failed = o.TaskFailed(run.task, run.attempt, entry.reason, entry.fault, Killed(entry.reason))
                 self.kept.append(one.with_event(failed, shift))
 
     def _lose_coordinator(self, one: Placed, entry: o.Died) -> None:

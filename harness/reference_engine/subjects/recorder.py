@@ -19,6 +19,7 @@ from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary import transactions as t
 from ....reference_impl.core.vocabulary.ids import AttemptId, TaskId
 from ....reference_impl.trace import Appendable, ChannelLog
+from .causes import translated
 
 Item = TypeVar("Item")
 
@@ -277,6 +278,7 @@ class Recorder:
                 task=event.task,
                 attempt=event.attempt,
                 reason=event.reason,
+                cause=translated(event.cause),
                 fault=event.fault,
             )
         )
@@ -318,6 +320,7 @@ class Recorder:
                 status=event.status,
                 checkpoint=event.checkpoint,
                 reason=event.reason,
+                cause=translated(event.cause),
             )
         )
         if self.detailed:

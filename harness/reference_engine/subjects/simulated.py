@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
+
+import msgspec
 
 from ....faults.injectors.environment import inject
 from ....faults.injectors.triggers import Triggers
@@ -33,6 +36,9 @@ class SimulatedSubject:
 
     def __init__(self, defect: str | None = None) -> None:
         self.defect = defect
+        self.events = 0
+        """of the latest run"""
+        self._most = LIMIT_STEPS
         self._transitions: dict[str, int] = {}
 
     @property
@@ -74,14 +80,21 @@ class SimulatedSubject:
         """How often the latest run took each transition of barrier alignment."""
         return self._transitions
 
+    def within(self, events: int) -> SimulatedSubject:
+        """The same subject, which raises ScenarioRefused if a run needs that many events."""
+        bounded = copy.copy(self)
+        bounded._most = min(events, LIMIT_STEPS)
+        return bounded
+
     def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
         """Run a scenario; raises ScenarioRefused if the engine refuses it, or its run is too large."""
         refuse_aims(scenario)
         try:
-            run = Run(scenario, parts_for(self.defect), timeline)
+            run = Run(scenario, parts_for(self.defect), timeline, self._most)
         except EngineError as error:
             raise ScenarioRefused(f"the reference engine refuses the scenario: {error}") from error
         history = run.history()
+        self.events = run.world.loop.steps
         self._transitions = taken_by(run.parts.alignment)
         return history
 
@@ -101,9 +114,10 @@ class BoundedRecorder(Recorder):
 class Run:
     """One run: a world, its faults and commands, and its history."""
 
-    def __init__(self, scenario: Scenario, parts: Parts, timeline: bool) -> None:
+    def __init__(self, scenario: Scenario, parts: Parts, timeline: bool, most_events: int = LIMIT_STEPS) -> None:
         self.scenario = scenario
         self.parts = parts
+        self._most = most_events
         engine = scenario.engine
         engine_config = config(engine, lateness_us(scenario))
         engine_config.check([source.name for source in scenario.workload.inputs if not source.rewindable])
@@ -137,7 +151,7 @@ class Run:
         self.world = World(
             graphs,
             engine_config,
-            settings(scenario),
+            msgspec.structs.replace(settings(scenario), limit_steps=most_events),
             logs(scenario.workload),
             observer=self.recorder,
             decisions=self.decisions,
@@ -234,6 +248,8 @@ class Run:
                 f" store and load: lower its keys, splits or records, or raise engine.checkpoint_interval_us "
                 f"({engine.checkpoint_interval_us:,})"
             )
+        if self.world.loop.steps >= self._most < LIMIT_STEPS:
+            raise ScenarioRefused(f"its run has had {self._most:,} events, as many as it was to have")
         if self.world.loop.steps >= LIMIT_STEPS:
             if ROOM * events_of(self.scenario) < LIMIT_STEPS:
                 return True

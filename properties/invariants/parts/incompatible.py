@@ -13,8 +13,6 @@ the job ended.
 
 from __future__ import annotations
 
-import re
-
 from ...model.history import JobEnded
 from ...model.verdict import Unknown, Violated
 from ...model.words import journal_until
@@ -57,20 +55,15 @@ def neither_begun_nor_refused(case: Case) -> Violated | None:
 
 
 def refused_by_name(case: Case, ended: JobEnded) -> bool:
-    """Whether a job failed because of an operator that its snapshot does not have, and its reason names this operator.
+    """Whether a job failed because of an operator that its snapshot does not have, and its cause names this operator.
 
-    If the new operator stands before one that had finished, the reason has to name both.
+    If the new operator stands before one that had finished, the cause has to name both.
     """
     if not _is_incompatible(case, ended.job):
         return False
     brought, finished = _brought(case, ended.job), finished_before(case, ended.job)
     pairs = {name: behind for name, behind in brought.items() if behind in finished} or {name: name for name in brought}
-    return any(names(ended.reason, name) and names(ended.reason, behind) for name, behind in pairs.items())
-
-
-def names(reason: str, operator: str) -> bool:
-    """Whether a text has an operator's name as a word of its own, not as part of another word or of a task's name."""
-    return re.search(rf"(?<![\w-]){re.escape(operator)}(?![\w-])", reason) is not None
+    return any(ended.why.blames(name) and ended.why.blames(behind) for name, behind in pairs.items())
 
 
 def finished_before(case: Case, job: int) -> tuple[str, ...]:

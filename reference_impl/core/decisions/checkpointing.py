@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..vocabulary.causes import Incompatible
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Ack
@@ -82,7 +83,7 @@ class RestoreChoice(Part):
         """Whether to go on although the records of these snapshots could not be read."""
         return False
 
-    def despite_incompatible(self, reason: str) -> bool:
+    def despite_incompatible(self, reason: Incompatible) -> bool:
         """Whether a job starts from an incompatible snapshot, for which `reason` would refuse it (FIN-2)."""
         return False
 

@@ -55,6 +55,8 @@ class Refused(msgspec.Struct, frozen=True):
     """It never will be: the task fails."""
 
     reason: str
+    transaction: str = ""
+    """the one that it is about, as in `Denied`"""
 
 
 Verdict = Settled | Again | Refused
@@ -65,7 +67,7 @@ def verdict_on(outcome: Outcome) -> Verdict:
     """What an answer means: only a definite one settles a request."""
     if isinstance(outcome, Done):
         return Settled()
-    return Refused(outcome.reason) if isinstance(outcome, Denied) else Again()
+    return Refused(outcome.reason, outcome.transaction) if isinstance(outcome, Denied) else Again()
 
 
 class Committing(Part):

@@ -15,6 +15,7 @@ from ..extensions.rescale import deployment_from, layout_of, with_unions
 from ..job.config import Config
 from ..job.topology import JobGraph
 from ..protocol.checkpoints import Checkpoints, Pending
+from ..vocabulary.causes import AnyCause, Incompatible, RestartsUsedUp
 from ..vocabulary.effects import Effect, Note, Return, SaveJob, SendToTask, SetTimer, Sweep
 from ..vocabulary.errors import expect
 from ..vocabulary.events import Commanded, CompletedSnapshot, JobRecord, JobSaved
@@ -94,8 +95,8 @@ class Attempts(ABC):
     def _start_attempt(self, cause: str) -> list[Effect]:
         self._renumber({})
         restores = self.checkpoints.newest() if self.config.rewinds else None
-        reason = refusal(self.graph, restores) if restores is not None else ""
-        if reason and not self.parts.restore_choice.despite_incompatible(reason):
+        reason = refusal(self.graph, restores) if restores is not None else None
+        if reason is not None and not self.parts.restore_choice.despite_incompatible(reason):
             return self._close("failed", reason)
         self.stage = Saving(restores)
         self._ended_inputs = self.checkpoints.finished_tasks = self._finished_before(restores)
@@ -173,7 +174,7 @@ class Attempts(ABC):
         timer = [SetTimer(CheckpointInterval(), self.config.checkpoint_interval_us)] if self.config.rewinds else []
         return [*up, *timer, *(effect for command in commands for effect in self._on_command(command))]
 
-    def _fail_over(self, cause: str) -> list[Effect]:
+    def _fail_over(self, cause: AnyCause) -> list[Effect]:
         """The attempt has failed: give up its pending checkpoints, and start another attempt after a delay."""
         stops = [one.command for one in self.checkpoints.pending.values() if one.command is not None]
         effects = [
@@ -184,13 +185,10 @@ class Attempts(ABC):
         self._restarts += 1
         self._failed_checkpoints = 0
         if self._restarts > self.config.restart_attempts:
-            return [*effects, *self._close("failed", self._used_up(cause))]
+            return [*effects, *self._close("failed", RestartsUsedUp(self.config.restart_attempts, cause))]
         sweep = [Sweep(())] if self.parts.cleanup.on_failure() else []
-        self.stage = Restarting(cause)
+        self.stage = Restarting(str(cause))
         return [*effects, *sweep, SetTimer(RestartDelay(), self.config.restart_delay_us)]
-
-    def _used_up(self, cause: str) -> str:
-        return f"{self.config.restart_attempts} restarts are used up; the last cause was {cause}"
 
     def _restart(self) -> list[Effect]:
         stage = expect(self.stage, Restarting)
@@ -228,7 +226,7 @@ class Attempts(ABC):
 
     # -- the job's record ------------------------------------------------------------
 
-    def _save(self, then: Callable[[], list[Effect]], closing: str = "", reason: str = "") -> list[Effect]:
+    def _save(self, then: Callable[[], list[Effect]], closing: str = "", cause: AnyCause | None = None) -> list[Effect]:
         """Make the job's record durable, and go on only then."""
         self._version += 1
         self._after_save[self._version] = then
@@ -239,7 +237,7 @@ class Attempts(ABC):
             version=self._version,
             had_snapshot=self._had_snapshot or bool(self.checkpoints.retained),
             closing=closing,
-            reason=reason,
+            cause=cause,
         )
         return [SaveJob(record)]
 
@@ -256,14 +254,14 @@ class Attempts(ABC):
     def _finish(self) -> list[Effect]: ...
 
     @abstractmethod
-    def _close(self, status: str, reason: str, command: int | None = None) -> list[Effect]: ...
+    def _close(self, status: str, cause: AnyCause | None, command: int | None = None) -> list[Effect]: ...
 
     @abstractmethod
     def _on_command(self, event: Commanded) -> list[Effect]: ...
 
 
-def refusal(graph: JobGraph, restores: CompletedSnapshot) -> str:
-    """Why a job cannot start from a snapshot; "" when it can (FIN-2; FLIP-147).
+def refusal(graph: JobGraph, restores: CompletedSnapshot) -> Incompatible | None:
+    """Why a job cannot start from a snapshot; None when it can (FIN-2; FLIP-147).
 
     As in Flink without `allowNonRestoredState`, a job is refused if it would drop state of the snapshot.  It is also
     refused, other than in Flink, if an operator would begin without state.
@@ -278,18 +276,19 @@ def refusal(graph: JobGraph, restores: CompletedSnapshot) -> str:
             return _before_a_finished(restores, name, before)
     tasks = [task for task, spec, _ in graph.tasks() if spec.name not in whole]
     lost = ", ".join(task for task in tasks if task not in restores.handles)
-    return f"checkpoint {restores.checkpoint} holds no state of {lost}" if lost else ""
+    return Incompatible((), f"checkpoint {restores.checkpoint} holds no state of {lost}") if lost else None
 
 
-def _before_a_finished(restores: CompletedSnapshot, name: str, before: Sequence[str]) -> str:
-    return (
+def _before_a_finished(restores: CompletedSnapshot, name: str, before: Sequence[str]) -> Incompatible:
+    detail = (
         f"checkpoint {restores.checkpoint} counts {name} as finished, but not all that sends to it: rows of"
         f" {', '.join(before)} would be lost"
     )
+    return Incompatible((name, *before), detail)
 
 
-def _with_new_operators(graph: JobGraph, restores: CompletedSnapshot) -> str:
-    """Why a job with operators that the snapshot does not have cannot start from it; "" when it has none.
+def _with_new_operators(graph: JobGraph, restores: CompletedSnapshot) -> Incompatible | None:
+    """Why a job with operators that the snapshot does not have cannot start from it; None when it has none.
 
     This goes by the recorded parallelism, in which a new operator is missing.  A new operator in front of a finished
     one is reported first.
@@ -302,27 +301,31 @@ def _with_new_operators(graph: JobGraph, restores: CompletedSnapshot) -> str:
         if before and subtasks and all(task in restores.finished for task in subtasks):
             return _before_a_finished(restores, spec.name, before)
     if not new:
-        return ""
-    return f"checkpoint {restores.checkpoint} holds no state of {', '.join(new)}: its job had no such operator"
+        return None
+    names = ", ".join(new)
+    detail = f"checkpoint {restores.checkpoint} holds no state of {names}: its job had no such operator"
+    return Incompatible(tuple(new), detail)
 
 
-def _other_than_it_was(graph: JobGraph, restores: CompletedSnapshot) -> str:
+def _other_than_it_was(graph: JobGraph, restores: CompletedSnapshot) -> Incompatible | None:
     """Whether the job lacks an operator that it had, or has another number of key groups."""
     tasks = (*restores.handles, *restores.finished)
     before = dict.fromkeys((*restores.parallelism, *(task.rpartition("-")[0] for task in tasks)))
     lacking = [name for name in before if name not in graph.parallelism]
     if lacking:
-        return (
+        detail = (
             f"checkpoint {restores.checkpoint} holds state of {', '.join(lacking)}, which the job no longer has:"
             " nobody would take it"
         )
+        return Incompatible(tuple(lacking), detail)
     if restores.key_groups not in (0, graph.key_groups):
         keyed = [spec.name for spec in graph.operators if spec.role == "operator"]
-        return (
+        detail = (
             f"checkpoint {restores.checkpoint} holds the state of {', '.join(keyed) or 'its operators'} by"
             f" {restores.key_groups} key groups, and the job has {graph.key_groups}"
         )
-    return ""
+        return Incompatible(tuple(keyed), detail)
+    return None
 
 
 def deployment(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ..vocabulary.causes import AnyCause
 from ..vocabulary.effects import Effect, SetTimer, Transact
 from ..vocabulary.events import Answered
 from ..vocabulary.ids import AttemptId, CheckpointId, TaskId
@@ -31,7 +32,7 @@ class Closing(msgspec.Struct, frozen=True):
     """
 
     status: str
-    reason: str
+    cause: AnyCause | None
     attempt: AttemptId
     covered: CheckpointId
     waiting: tuple[TaskId, ...]

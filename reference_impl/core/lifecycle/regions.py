@@ -18,6 +18,7 @@ from itertools import pairwise
 import msgspec
 
 from ..job.topology import JobGraph
+from ..vocabulary.causes import AnyCause, NotUpInTime, RestartsUsedUp, TaskFailed
 from ..vocabulary.effects import Effect, Note, Return, SendToTask, SetTimer
 from ..vocabulary.errors import expect
 from ..vocabulary.events import CompletedSnapshot, TaskLost
@@ -71,7 +72,7 @@ class Regional(Attempts):
     def _on_lost(self, event: TaskLost) -> list[Effect]:
         if event.attempt != self.attempt_of(event.task) or not self.parts.failover.restarts_again(self):
             return []
-        cause = f"{event.task}: {event.reason}"
+        cause = TaskFailed(event.task, event.cause)
         lost = self.parts.failover.lost_with(self, event.task)
         if isinstance(self.stage, PartialFailover):
             if event.task in self.stage.tasks and not self.stage.has_begun:
@@ -79,7 +80,7 @@ class Regional(Attempts):
             lost = tuple(task for task in self.tasks if task in lost or task in self.stage.tasks)
         return self._fail_over_in_part(lost, cause) if len(lost) < len(self.tasks) else self._fail_over(cause)
 
-    def _fail_over(self, cause: str) -> list[Effect]:
+    def _fail_over(self, cause: AnyCause) -> list[Effect]:
         """A partial failover that has not started is counted already: it becomes the restart of all tasks."""
         if self._is_counted:
             self._restarts -= 1
@@ -94,7 +95,7 @@ class Regional(Attempts):
         """
         return isinstance(self.stage, PartialFailover) and not self.stage.has_started
 
-    def _fail_over_in_part(self, lost: tuple[TaskId, ...], cause: str) -> list[Effect]:
+    def _fail_over_in_part(self, lost: tuple[TaskId, ...], cause: AnyCause) -> list[Effect]:
         """Give up the pending checkpoints, since a part is missing now, and restart that part after a delay."""
         reason = f"{', '.join(lost)} restart: {cause}"
         pending = list(self.checkpoints.pending.values())
@@ -108,8 +109,8 @@ class Regional(Attempts):
             return effects
         self._restarts += not self._is_counted
         if self._restarts > self.config.restart_attempts:
-            return [*effects, *self._close("failed", self._used_up(cause))]
-        self.stage = PartialFailover(lost, cause)
+            return [*effects, *self._close("failed", RestartsUsedUp(self.config.restart_attempts, cause))]
+        self.stage = PartialFailover(lost, str(cause))
         return [*effects, SetTimer(RestartDelay(), self.config.restart_delay_us)]
 
     # -- the restart -----------------------------------------------------------------
@@ -183,7 +184,7 @@ class Regional(Attempts):
         stage = self.stage
         if not isinstance(stage, Deploying | PartialFailover) or not stage.waiting or timeout.attempt != self.attempt:
             return []
-        return self._fail_over(f"{', '.join(stage.waiting)} did not come up in time")
+        return self._fail_over(NotUpInTime(stage.waiting))
 
     def _on_running(self, message: Running) -> list[Effect]:
         stage = self.stage

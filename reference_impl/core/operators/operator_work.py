@@ -9,6 +9,7 @@ import msgspec
 
 from ..protocol.input_task import Work, WorkFailed
 from ..protocol.task import TaskSpec
+from ..vocabulary.causes import AnyCause, UserFunctionRaised, UserFunctionRefused
 from ..vocabulary.effects import Effect, Fail, Mail, TimeEnded, WakeAt
 from ..vocabulary.errors import Refused
 from ..vocabulary.messages import Record
@@ -43,7 +44,7 @@ class OperatorWork(Work):
         try:
             rows = self.operator.apply(record, self._gates[channel])
         except Exception as error:  # whatever a user's function raises fails its task, not the engine
-            return [self.blamed(error)]
+            return [Fail(self.blamed(error))]
         if self.operator.holds_back:
             return [*effects, *self._hold(rows)]
         if self.clocked:
@@ -79,7 +80,7 @@ class OperatorWork(Work):
         try:
             last = list(self.operator.on_end()) if self.task.parts.held_output.at_end(restored) else []
         except Exception as error:
-            raise WorkFailed(self.blamed(error).reason) from error
+            raise WorkFailed(self.blamed(error)) from error
         ended = self._time_ends() if self.clocked else []
         return [*self.before_barrier(), *self.task.emit(last), *ended]
 
@@ -93,7 +94,7 @@ class OperatorWork(Work):
         try:
             rows = self.operator.on_watermark(time, due)
         except Exception as error:
-            raise WorkFailed(self.blamed(error).reason) from error
+            raise WorkFailed(self.blamed(error)) from error
         return [*held, *self.task.emit(rows)]
 
     # -- processing time -------------------------------------------------------------
@@ -116,7 +117,7 @@ class OperatorWork(Work):
         try:
             return self.task.emit(self.operator.on_clock(now, due))
         except Exception as error:
-            return [self.blamed(error)]
+            return [Fail(self.blamed(error))]
 
     def _ask(self, time: int | None) -> list[Effect]:
         """Ask for a tick at that time, unless an earlier one was asked for."""
@@ -129,12 +130,11 @@ class OperatorWork(Work):
         first = self.task.parts.processing_time.wakes(self.operator.alarms.earliest())
         return [*self.task.open_inputs(), *self._ask(first)]
 
-    def blamed(self, error: Exception) -> Fail:
+    def blamed(self, error: Exception) -> AnyCause:
         task = self.task.spec.task
         if isinstance(error, Refused):  # an error about what it returned or requested names it
-            return Fail(f"the user function of {task} is refused: {error}")
-        name = f"{self.operator.function} " if self.operator.function else ""
-        return Fail(f"the user function {name}of {task} raised {type(error).__name__}: {error}")
+            return UserFunctionRefused(task, str(error))
+        return UserFunctionRaised(task, self.operator.function, f"{type(error).__name__}: {error}")
 
     # -- state ---------------------------------------------------------------------
 

@@ -17,6 +17,14 @@ from ..job.topology import JobGraph
 from ..lifecycle.closing import Closing, close_step
 from ..lifecycle.regions import Regional
 from ..lifecycle.stages import STATUS, Ended, Listing, PartialFailover, Restarting, Terminating
+from ..vocabulary.causes import (
+    AnyCause,
+    CancelledByUser,
+    CheckpointsFailed,
+    RecordsUnreadable,
+    SnapshotsLost,
+    StopFailed,
+)
 from ..vocabulary.effects import Effect, EndJob, ListSnapshots, Return, SendToTask, SetTimer, Sweep
 from ..vocabulary.errors import Handlers, expect
 from ..vocabulary.events import (
@@ -94,7 +102,7 @@ class Coordinator(Regional):
         self._took_over = False
         self._knows_all = True
         """every complete checkpoint is known; False if the record of one could not be read"""
-        self._closing = ("", "")
+        self._closing: tuple[str, AnyCause | None] = ("", None)
         self._handlers = Handlers(
             {
                 CoordinatorStarted: self._on_started,
@@ -142,7 +150,7 @@ class Coordinator(Regional):
         self.attempt, self._version = record.attempt, record.version
         self.checkpoints.next_id = record.next_checkpoint
         self._had_snapshot = record.had_snapshot
-        self._closing = (record.closing, record.reason)
+        self._closing = (record.closing, record.cause)
         cancels = [SendToTask(task, Cancel(job=self.job, attempt=record.attempt)) for task in self.tasks]
         early = [Sweep(())] if self.parts.cleanup.on_takeover(listed=False) else []
         return [*cancels, *early, ListSnapshots()]
@@ -156,7 +164,7 @@ class Coordinator(Regional):
             return [SetTimer(RetryListing(), self.config.retry_us)]
         self.checkpoints.take_over(event.retained)
         if self._had_snapshot and not event.retained:
-            return self._close("failed", "its snapshots were in the memory of the coordinator that died (ABS-14)")
+            return self._close("failed", SnapshotsLost())
         if self._closing[0]:
             return self._close(*self._closing)
         sweep: list[Effect] = [Sweep(self.checkpoints.handles())] if self.parts.cleanup.on_takeover(True) else []
@@ -166,8 +174,7 @@ class Coordinator(Regional):
         """The record of a complete checkpoint cannot be read: fail the job, and leave all that it may refer to."""
         self.checkpoints.take_over(event.retained)
         self._knows_all = False
-        names = ", ".join(str(checkpoint) for checkpoint in event.unreadable)
-        return self._close("failed", f"the record of checkpoint {names} cannot be read")
+        return self._close("failed", RecordsUnreadable(event.unreadable))
 
     # -- checkpoints ---------------------------------------------------------------
 
@@ -254,9 +261,9 @@ class Coordinator(Regional):
             return effects
         self._failed_checkpoints += 1
         if pending.ending in ("stop", "drain"):
-            return [*effects, *self._fail_over(f"the stop failed, its savepoint was aborted: {reason}")]
+            return [*effects, *self._fail_over(StopFailed(reason))]
         if self._failed_checkpoints > self.config.tolerated_failures:
-            return [*effects, *self._fail_over(f"too many checkpoints failed; the last: {reason}")]
+            return [*effects, *self._fail_over(CheckpointsFailed(reason))]
         return effects
 
     # -- messages ------------------------------------------------------------------
@@ -338,9 +345,9 @@ class Coordinator(Regional):
             return self._go_on_closing()
         if not isinstance(stage, Terminating) or stage.waiting:
             return []
-        return self._end(STATUS[stage.ending], "")
+        return self._end(STATUS[stage.ending], None)
 
-    def _close(self, status: str, reason: str, command: int | None = None) -> list[Effect]:
+    def _close(self, status: str, cause: AnyCause | None, command: int | None = None) -> list[Effect]:
         """The job is cancelled or failed: fence every attempt, and abort what no complete checkpoint covers."""
         pending = [one.command for one in self.checkpoints.pending.values() if one.command is not None]
         effects = [
@@ -349,9 +356,9 @@ class Coordinator(Regional):
             *(self.checkpoints.message_to(task, Cancel(job=self.job, attempt=self.attempt)) for task in self.tasks),
         ]
         self._renumber({})
-        self.stage = Closing(status, reason, self.attempt, CheckpointId(0), ())
+        self.stage = Closing(status, cause, self.attempt, CheckpointId(0), ())
         answer = [Return(command)] if command is not None else []
-        return [*effects, *self._save(lambda: [*answer, *self._go_on_closing()], closing=status, reason=reason)]
+        return [*effects, *self._save(lambda: [*answer, *self._go_on_closing()], closing=status, cause=cause)]
 
     def _go_on_closing(self) -> list[Effect]:
         """The decision is durable, and so is every record that was being stored before it."""
@@ -361,7 +368,7 @@ class Coordinator(Regional):
             return []
         stage = msgspec.structs.replace(stage, covered=self._covered(), waiting=self.writers)
         self.stage = stage
-        return stage.requests() or self._end(stage.status, stage.reason)
+        return stage.requests() or self._end(stage.status, stage.cause)
 
     def _covered(self) -> CheckpointId:
         """The checkpoint up to which sealed transactions must be committed: all of them, if the newest is unknown."""
@@ -374,9 +381,9 @@ class Coordinator(Regional):
         if not isinstance(self.stage, Closing):
             return []
         self.stage, effects = close_step(self.stage, event, self.config.retry_us)
-        return effects if self.stage.waiting else [*effects, *self._end(self.stage.status, self.stage.reason)]
+        return effects if self.stage.waiting else [*effects, *self._end(self.stage.status, self.stage.cause)]
 
-    def _end(self, status: str, reason: str) -> list[Effect]:
+    def _end(self, status: str, cause: AnyCause | None) -> list[Effect]:
         newest = self.checkpoints.newest()
         checkpoint = newest.checkpoint if newest else None
         sweep: list[Effect] = [Sweep(self.checkpoints.handles())] if self._took_over and self._knows_all else []
@@ -390,7 +397,7 @@ class Coordinator(Regional):
             *sweep,
             *(self.checkpoints.clear_logs(()) if self._knows_all else ()),
             *(Return(command, error=f"the job is {status}") for command in (*waiting, *pending)),
-            EndJob(status, checkpoint, reason),
+            EndJob(status, checkpoint, cause),
         ]
 
     # -- commands ------------------------------------------------------------------
@@ -402,7 +409,7 @@ class Coordinator(Regional):
         if event.kind == "cancel":
             if isinstance(self.stage, Closing | Ended):
                 return [Return(event.command, error="the job has ended")]
-            return self._close("cancelled", "by its user", event.command)
+            return self._close("cancelled", CancelledByUser(), event.command)
         if not self.config.rewinds:
             return [Return(event.command, error="at-most-once takes no snapshots")]
         if not self.takes_checkpoints:

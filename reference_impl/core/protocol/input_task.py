@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..operators.watermarks import InputTimes
+from ..vocabulary.causes import AnyCause, SnapshotUnfit
 from ..vocabulary.effects import Advanced, Block, Effect, Fail, Taken, Unblock
 from ..vocabulary.errors import Handlers, ProtocolViolated, Refused
 from ..vocabulary.events import Answered, Arrived, BarrierOvertook, Came, LogsFound, Mailed, Ticked, TimerFired
@@ -52,6 +53,10 @@ from .task import NO_CHECKPOINT, Gone, InTransit, Reading, Task, TaskSpec
 
 class WorkFailed(Exception):
     """The task cannot go on."""
+
+    def __init__(self, cause: AnyCause) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
 
 
 class Work:
@@ -143,9 +148,9 @@ class Work:
     def on_mail(self, mail: Any) -> list[Effect]:
         raise ProtocolViolated(f"{self.task.spec.task} put nothing off")
 
-    def blamed(self, error: Exception) -> Fail:
-        """The failure of its task by this error."""
-        return Fail(f"{self.task.spec.task}: {error}")
+    def blamed(self, error: Exception) -> AnyCause:
+        """The cause of its task's failure by an error in a user's code; raises any other error."""
+        raise error
 
 
 class InputTask(Task):
@@ -226,7 +231,7 @@ class InputTask(Task):
         try:
             last = self.work.on_end()
         except WorkFailed as failed:
-            return [Fail(str(failed))]
+            return [Fail(failed.cause)]
         return [*last, *super().end_input(), *self.work.after_end()]
 
     # -- barriers ------------------------------------------------------------------
@@ -307,7 +312,7 @@ class InputTask(Task):
         try:
             return [*before, Taken(checkpoint), *self.work.snapshot(checkpoint), *self.barrier(checkpoint)]
         except Refused as error:
-            return [*before, self.work.blamed(error)]
+            return [*before, Fail(self.work.blamed(error))]
 
     # -- event time ----------------------------------------------------------------
 
@@ -339,7 +344,7 @@ class InputTask(Task):
         try:
             ended = self.work.on_time(time)
         except WorkFailed as failed:
-            return [Advanced(time), Fail(str(failed))]
+            return [Advanced(time), Fail(failed.cause)]
         return [Advanced(time), *ended, *self.broadcast(Watermark(time))]
 
     # -- state ---------------------------------------------------------------------
@@ -348,7 +353,7 @@ class InputTask(Task):
         try:
             return super().restore(state)
         except Refused as error:  # the snapshot was made by another user function
-            return [Fail(f"{self.spec.task} cannot go on from its snapshot: {error}")]
+            return [Fail(SnapshotUnfit(self.spec.task, str(error)))]
 
     def take_over(self, state: TaskState) -> None:
         self.times.restore(state.watermark, state.times, state.idle)

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ..decisions.commits import Again, Postponed, Refused, SealStep, Verdict, verdict_on
+from ..vocabulary.causes import StoreRefused
 from ..vocabulary.effects import Effect, Fail, Mail, SetTimer, Transact
 from ..vocabulary.errors import expect
 from ..vocabulary.events import Answered
@@ -33,7 +34,6 @@ from ..vocabulary.transactions import (
     Append,
     Begin,
     Commit,
-    Denied,
     Done,
     Fence,
     Flush,
@@ -78,13 +78,14 @@ class Requests:
     def answered(self, event: Answered, task: InputTask, judge: Judge, settle: Settle) -> list[Effect]:
         request = self.asked.get(event.number)
         if request is None:
-            return [_refused(task, event.outcome.reason)] if isinstance(event.outcome, Denied) else []
+            refusal = verdict_on(event.outcome)
+            return [_refused(task, refusal)] if isinstance(refusal, Refused) else []
         verdict = judge(request, event.outcome)
         if isinstance(verdict, Again):
             return [SetTimer(RetryRequest(event.number), task.config.retry_us)]
         del self.asked[event.number]
         if isinstance(verdict, Refused):
-            return [_refused(task, verdict.reason)]
+            return [_refused(task, verdict)]
         return settle(event.number, request, event.outcome)
 
     def repeated(self, number: int) -> list[Effect]:
@@ -110,8 +111,8 @@ class Requests:
         return effects
 
 
-def _refused(task: InputTask, reason: str) -> Fail:
-    return Fail(f"{task.spec.task}: the external store refused: {reason}")
+def _refused(task: InputTask, refused: Refused) -> Fail:
+    return Fail(StoreRefused(task.spec.task, refused.transaction, refused.reason))
 
 
 class Identity(Enum):

@@ -17,6 +17,7 @@ from ..decisions.tasks import CutStep, PutOff
 from ..job.config import Config
 from ..job.topology import EventTime
 from ..operators.watermarks import SplitTimes
+from ..vocabulary.causes import InputDiscarded
 from ..vocabulary.effects import Advanced, Effect, Fail, LoadPositions, Mail, Rest, SavePosition, SetTimer, Trim
 from ..vocabulary.errors import ProtocolViolated
 from ..vocabulary.events import Event, Mailed, Poll, PositionsLoaded, TimerFired
@@ -228,11 +229,9 @@ class SourceTask(Task):
                 return [Fail(self.discarded(log, wanted.get(log.split, 0)))]
         return super().restore(state)
 
-    def discarded(self, log: SplitLog, wanted: int) -> str:
+    def discarded(self, log: SplitLog, wanted: int) -> InputDiscarded:
         """Why it cannot read a split from that record on."""
-        checkpoint = self.restored_checkpoint
-        what = f"checkpoint {checkpoint} needs" if checkpoint != NO_CHECKPOINT else "a new job needs"
-        return f"split {log.split} has been discarded up to record {log.begins}, and {what} record {wanted}"
+        return InputDiscarded(log.split, log.begins, self.restored_checkpoint or None, wanted)
 
     def take_over(self, state: TaskState) -> None:
         self._take_positions(state.positions)

@@ -25,6 +25,7 @@ from ..job.config import Config
 from ..job.routing import Output as Output
 from ..job.routing import Route, routes_of
 from ..job.task_spec import TaskSpec as TaskSpec
+from ..vocabulary.causes import SnapshotUnreadable
 from ..vocabulary.effects import Effect, Fail, Open, Persist, Report, Restored, Send, SetTimer, Ship, Taken
 from ..vocabulary.errors import Handlers, ProtocolViolated, require
 from ..vocabulary.events import (
@@ -309,9 +310,7 @@ class Task:
         return self._read_on(self._reading.fetched(event.elements))
 
     def _on_load_failed(self, event: LoadFailed) -> list[Effect]:
-        deploy = self.life.deploy if isinstance(self.life, Restoring) else None
-        checkpoint = deploy.checkpoint if deploy is not None else None
-        return [Fail(f"the snapshot of checkpoint {checkpoint} could not be read: {event.reason}")]
+        return [Fail(SnapshotUnreadable(self.restored_checkpoint or None, event.reason))]
 
     def restore(self, state: TaskState | None) -> list[Effect]:
         """Take over a state (None: start without one), then open the inputs."""

@@ -11,6 +11,7 @@ from typing import Any, dataclass_transform
 
 import msgspec
 
+from .causes import AnyCause
 from .events import CompletedSnapshot, JobRecord
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import Ack, Barrier, Element, ToCoordinator, ToTask
@@ -211,7 +212,7 @@ class SetTimer(Effect):
 class Fail(Effect):
     """This task cannot go on."""
 
-    reason: str
+    cause: AnyCause
 
 
 class Open(Effect):
@@ -289,4 +290,4 @@ class EndJob(Effect):
 
     status: str
     checkpoint: CheckpointId | None = None
-    reason: str = ""
+    cause: AnyCause | None = None

@@ -6,6 +6,7 @@ from typing import Any, dataclass_transform
 
 import msgspec
 
+from .causes import AnyCause
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import AnyControl, Barrier, Element
 from .state import EnumeratorState, TaskState
@@ -149,7 +150,7 @@ class TaskLost(Event):
 
     task: TaskId
     attempt: AttemptId
-    reason: str
+    cause: AnyCause
 
 
 class JobSaved(Event):
@@ -218,5 +219,5 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     had_snapshot: bool = False
     """some checkpoint completed: a start without a snapshot would lose it (ABS-14)"""
     closing: str = ""
-    """"cancelled" or "failed" once the job is being closed; `reason` says why"""
-    reason: str = ""
+    """"cancelled" or "failed" once the job is being closed, and why"""
+    cause: AnyCause | None = None

@@ -130,12 +130,16 @@ class Denied(Outcome, kw_only=True):
     """It was not done and never will be: the attempt is fenced, or the transaction does not exist."""
 
     reason: str
+    transaction: str = ""
+    """the one that it is about; "" for a refusal of the writer, whatever it asks"""
 
 
 class NoAnswer(Outcome, kw_only=True):
     """An error or a timeout: it may have been done or not; ask again."""
 
     reason: str
+    at_once: bool = False
+    """an error came back; otherwise the asker waits until its time is up"""
 
 
 def writer_in(name: str) -> TaskId:

@@ -279,4 +279,4 @@ def stored(effects: list[Effect]) -> list[CompletedSnapshot]:
 
 def end(effects: list[Effect]) -> tuple[str, int | None, str]:
     (ending,) = of(EndJob, effects)
-    return ending.status, ending.checkpoint, ending.reason
+    return ending.status, ending.checkpoint, str(ending.cause or "")

@@ -203,7 +203,7 @@ def reason(effects: list[Effect]) -> str:
     """Why a task fails; it must be all that it does."""
     (effect,) = effects
     assert isinstance(effect, Fail)
-    return effect.reason
+    return str(effect.cause)
 
 
 def only(kind: type[T], effects: list[Effect]) -> T:

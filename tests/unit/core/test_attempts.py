@@ -209,7 +209,7 @@ def test_restarts_are_used_up_in_the_end() -> None:
     assert addressed(Cancel, effects) == [*TASKS, *TASKS]
     (save,) = of(SaveJob, effects)
     wanted = "1 restarts are used up; the last cause was sink-0: its function raised"
-    assert (save.record.closing, save.record.reason) == ("failed", wanted)
+    assert (save.record.closing, str(save.record.cause)) == ("failed", wanted)
     assert end(job.saved()) == ("failed", None, wanted)
     assert job.lose() == []
     assert job.timer(RestartDelay()) == []
@@ -225,7 +225,7 @@ def test_a_snapshot_that_lacks_a_state_ends_the_job_by_name(held: tuple[TaskId, 
     effects = job.start()
     assert deployed(effects) == {}
     (save,) = of(SaveJob, effects)
-    assert (save.record.closing, save.record.reason) == ("failed", f"checkpoint 3 holds no state of {missing}")
+    assert (save.record.closing, str(save.record.cause)) == ("failed", f"checkpoint 3 holds no state of {missing}")
     effects = job.saved()
     assert deployed(effects) == {}
     assert end(effects) == ("failed", 3, f"checkpoint 3 holds no state of {missing}")

@@ -133,7 +133,7 @@ def test_an_operator_that_raises_at_a_timer_fails_its_task() -> None:
 
     (failed,) = task(Raising(10, "count")).step(Ticked(1))
     assert isinstance(failed, Fail)
-    assert "ValueError: no" in failed.reason
+    assert "ValueError: no" in str(failed.cause)
 
 
 def test_who_does_not_go_by_the_clock_is_sent_no_tick() -> None:

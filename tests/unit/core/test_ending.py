@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser
 from cutproof.reference_impl.core.vocabulary.effects import (
     EndJob,
     Note,
@@ -105,7 +106,7 @@ def test_tasks_are_ordered_to_terminate_until_each_has_finished() -> None:
         SetTimer(RetryTerminate(), 3_000),
     ]
     assert job.finished(OP, SINK) == []
-    assert job.finished(SOURCE) == [EndJob("finished", 1, "")]
+    assert job.finished(SOURCE) == [EndJob("finished", 1)]
     assert job.timer(RetryTerminate()) == []
     assert job.finished(SOURCE) == []
 
@@ -187,7 +188,7 @@ def test_a_cancelled_job_leaves_no_transaction_that_no_checkpoint_covers() -> No
     unfinished = (("old", 1), ("newer", 2), ("open", None))
     drop = [Transact(0, AbortTransaction(writer=SINK, attempt=2, name=name)) for name in ("newer", "open")]
     assert job.store_answers(1, Done(unfinished=unfinished)) == [*drop, Transact(1, Fence(writer=SINK, attempt=2))]
-    assert job.store_answers(1, Done(unfinished=unfinished[:1])) == [EndJob("cancelled", 1, "by its user")]
+    assert job.store_answers(1, Done(unfinished=unfinished[:1])) == [EndJob("cancelled", 1, CancelledByUser())]
     assert job.store_answers(0, Done()) == []
 
 

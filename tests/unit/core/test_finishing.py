@@ -396,7 +396,7 @@ def test_a_new_operator_before_a_finished_one_is_refused_by_name(
     job = CoordinatorRig(job=2, graph=graph(), coordinator={"initial": (snapshot,)})
     job.start()
     assert job.unsaved[0].closing == "failed"
-    assert names in job.unsaved[0].reason
+    assert names in str(job.unsaved[0].cause)
 
 
 def test_who_reports_is_known_by_its_report() -> None:

@@ -199,7 +199,7 @@ def test_a_union_of_which_a_finished_subtasks_part_is_missing_is_refused(wide: i
     """J06: nobody begins with half a union, in the old layout or another."""
     job = CoordinatorRig(job=2, graph=graph(wide), coordinator={"initial": (snapshot(graph(2), "op-1"),)})
     job.start()
-    assert job.unsaved[-1].reason == "checkpoint 5 holds no state of op-1"
+    assert str(job.unsaved[-1].cause) == "checkpoint 5 holds no state of op-1"
 
 
 def test_the_states_in_the_coordinators_memory_are_reported_as_they_are() -> None:

@@ -307,7 +307,7 @@ def test_restarts_of_parts_are_counted_too() -> None:
     job.lose("sink-0", 1)
     record = job.unsaved[-1]
     assert record.closing == "failed"
-    assert "1 restarts are used up" in record.reason
+    assert "1 restarts are used up" in str(record.cause)
 
 
 def test_a_region_that_does_not_come_up_in_time_takes_all_with_it() -> None:

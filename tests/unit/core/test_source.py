@@ -228,7 +228,7 @@ def test_a_snapshot_that_cannot_be_read_fails_the_task() -> None:
     task = source(5)
     deliver(task, deploy(checkpoint=7, handle=Handle("gone")))
     (fail,) = task.step(LoadFailed("gone is not in the store"))
-    assert fail.reason == "the snapshot of checkpoint 7 could not be read: gone is not in the store"
+    assert str(fail.cause) == "the snapshot of checkpoint 7 could not be read: gone is not in the store"
 
 
 def test_a_state_in_memory_comes_with_the_deployment() -> None:

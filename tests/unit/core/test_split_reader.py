@@ -162,4 +162,4 @@ def test_what_it_restores_it_hands_back() -> None:
 def test_a_position_that_was_discarded_is_refused() -> None:
     failed = deliver(reader(5, begins=2), assign(1, {0: 1}))
     reason = "split 0 has been discarded up to record 2, and a new job needs record 1"
-    assert only(Fail, failed).reason == reason
+    assert str(only(Fail, failed).cause) == reason

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cutproof.reference_impl.core.protocol.coordinator import LISTING_TRIES
+from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser
 from cutproof.reference_impl.core.vocabulary.effects import (
     Discard,
     Effect,
@@ -101,7 +102,7 @@ def test_a_job_that_had_no_snapshot_yet_starts_from_nothing() -> None:
 
 
 def test_a_coordinator_that_died_closing_a_job_down_leaves_that_to_its_successor() -> None:
-    closing = JobRecord(job=1, attempt=4, next_checkpoint=7, version=11, closing="cancelled", reason="by its user")
+    closing = JobRecord(job=1, attempt=4, next_checkpoint=7, version=11, closing="cancelled", cause=CancelledByUser())
     job, effects = took_over(complete_snapshot(6, 4), record=closing, sink="plain")
     assert of(SaveJob, effects)[0].record.closing == "cancelled"
     assert end(job.saved()) == ("cancelled", 6, "by its user")

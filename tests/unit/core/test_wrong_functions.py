@@ -44,7 +44,7 @@ def failure_of(function: type[Function], element: Any) -> str:
     taken = machines.take(task, Record(1, 1, 7, 0, 0, 5))
     effects = taken if any(isinstance(one, Fail) for one in taken) else task.step(Arrived(0, element))
     (failed,) = [one for one in effects if isinstance(one, Fail)]
-    return failed.reason
+    return str(failed.cause)
 
 
 def fired(function: type[Function], until: int) -> list[int | None]:

@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
+from cutproof.harness.reference_engine.merging.former_sentences import cause_of
 from cutproof.harness.reference_engine.merging.merging import journals_in, merged
 from cutproof.properties.model import history as h
 from cutproof.properties.model.workload import Row
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import transactions as t
+from cutproof.reference_impl.core.vocabulary.causes import AnyCause, EngineRaised
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.processes.clock import Clock
 from cutproof.reference_impl.processes.journal import Journal, RunJournal
@@ -28,6 +32,10 @@ class Script:
     def __init__(self, folder: Path) -> None:
         self.now = 0
         self.residue = h.Residue()
+        self.today = False
+        """a failure has its cause, not only the sentence about it"""
+        self.reworded = ""
+        """the sentence about each of these causes"""
         self._folder = folder
         self._clocks: dict[str, Clock] = {}
         self._journals: dict[str, Journal] = {}
@@ -74,9 +82,17 @@ class Script:
     def ends(self, run: RunJournal, process: str, how: str) -> None:
         self.process(process).saw(o.RunEnded(run.run, how))
 
-    def fails(self, task: str, reason: str, attempt: int = 1, *, by: str = "", fault: int | None = None) -> None:
+    def fails(
+        self, task: str, why: AnyCause | str, attempt: int = 1, *, by: str = "", fault: int | None = None
+    ) -> None:
+        """A failure with its cause; or with a sentence alone, as journals of older runs have it."""
         self.later()
-        self.process(by or task).saw(o.TaskFailed(TaskId(task), AttemptId(attempt), reason, fault))
+        words = str(why)
+        event = o.TaskFailed(TaskId(task), AttemptId(attempt), words, fault)
+        cause = why if not isinstance(why, str) else cause_of(event) or EngineRaised(words) if self.today else None
+        if cause is not None:
+            words = self.reworded or words
+        self.process(by or task).saw(msgspec.structs.replace(event, reason=words, cause=cause))
 
     def dies(self, process: str, incarnation: int = 0, *, fault: int | None = KILL) -> None:
         self.later()

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from cutproof.reference_impl.core.vocabulary.causes import HeartbeatMissed, Killed, ProcessGone
 from cutproof.reference_impl.core.vocabulary.effects import SaveJob
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Deploy, Trigger
 from cutproof.reference_impl.driver.coordination import CoordinatorRunner
 from cutproof.reference_impl.processes import coordinator as module
 from cutproof.reference_impl.processes import frames as f
-from cutproof.reference_impl.processes.coordinator import NO_HEARTBEAT, PROCESS_TERMINATED
 from cutproof.reference_impl.processes.loop import monotonic_us
 from unit.processes.coordinated import APART, FakeNode, losses, savepoint, submit, watched, working
 from unit.processes.rig import (
@@ -95,7 +95,7 @@ def test_a_node_whose_connection_ends_is_lost_with_all_its_tasks(process: Coordi
     submit(process)
     FakeNode(process).runs().peer.sock.close()
     process.harness.expect(f.JobFacts, attempt=2)
-    assert losses(process) == [(task, 1, PROCESS_TERMINATED) for task in TASKS]
+    assert losses(process) == [(task, 1, str(ProcessGone())) for task in TASKS]
     FakeNode(process, incarnation=1).runs(2)
     working(process, 2)
     assert process.harness.all(f.Lost) == [], "who it was is known already"
@@ -109,7 +109,7 @@ def test_a_node_that_speaks_another_version_is_hung_up_on_and_the_coordinator_li
     node.peer.babble()
     assert node.peer.ends()
     process.harness.expect(f.JobFacts, attempt=2)
-    assert losses(process) == [(task, 1, PROCESS_TERMINATED) for task in TASKS]
+    assert losses(process) == [(task, 1, str(ProcessGone())) for task in TASKS]
     process.answers()
 
 
@@ -134,11 +134,11 @@ def test_what_an_older_incarnation_sends_counts_for_nothing(process: Coordinator
     newer.runs(2)
     working(process, 2)
     older.acknowledges(1)
-    older.peer.send(f.Failed(now(), TASKS[1], AttemptId(1), "of old"))
+    older.peer.send(f.Failed(now(), TASKS[1], AttemptId(1), Killed("of old")))
     process.answers()
     assert process.harness.all(f.Completed) == []
     assert process.harness.all(f.JobFacts)[-1].attempt == 2
-    assert losses(process) == [(task, 1, PROCESS_TERMINATED) for task in TASKS], "lost when it was replaced, and once"
+    assert losses(process) == [(task, 1, str(ProcessGone())) for task in TASKS], "lost when it was replaced, and once"
 
 
 def test_the_end_of_an_older_connection_does_not_touch_what_lives_in_the_newer(process: CoordinatorProcess) -> None:
@@ -159,7 +159,7 @@ def test_a_node_that_connects_again_keeps_what_runs_there(process: CoordinatorPr
     """As after the death of another coordinator: its tasks are those of an attempt."""
     FakeNode(process, attempt=3).peer.sock.close()
     until(lambda: losses(process))
-    assert losses(process) == [(task, 3, PROCESS_TERMINATED) for task in TASKS]
+    assert losses(process) == [(task, 3, str(ProcessGone())) for task in TASKS]
 
 
 # -- signs of life ---------------------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def test_one_that_gives_no_sign_of_life_is_given_up_exactly_once(tmp_path: Path)
         watched(process, 6)
         process.answers()
         assert len(process.harness.all(f.Lost)) == 1
-        assert losses(process) == [(task, 1, NO_HEARTBEAT) for task in TASKS]
+        assert losses(process) == [(task, 1, str(HeartbeatMissed())) for task in TASKS]
         node.peer.sock.close()
         watched(process)
         process.answers()

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from cutproof.reference_impl import observed as o
+from cutproof.reference_impl.core.vocabulary.causes import EngineRaised, ProcessGone
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Deploy
 from cutproof.reference_impl.processes import frames as f
-from cutproof.reference_impl.processes.coordinator import PROCESS_TERMINATED
 from unit.processes.coordinated import FakeNode, losses, submit, working
 from unit.processes.rig import SLOW, CoordinatorProcess, JobOptions, lives_without_harness, now
 
@@ -46,7 +46,7 @@ def test_the_region_of_a_lost_node_waits_for_another_and_the_others_are_not_noti
     survivor, lost = both_run(process)
     lost.peer.sock.close()
     process.harness.expect(f.JobFacts, stage="partialfailover", attempt=2)
-    assert losses(process) == [(task, 1, PROCESS_TERMINATED) for task in REGIONS[1]]
+    assert losses(process) == [(task, 1, str(ProcessGone())) for task in REGIONS[1]]
     FakeNode(process, "node-1", 1).runs(2)
     working(process, 2)
     assert arrived(survivor) == [(Deploy, 1)] * 3
@@ -56,7 +56,7 @@ def test_the_region_of_a_lost_node_waits_for_another_and_the_others_are_not_noti
 
 def test_a_task_that_fails_has_its_region_cancelled_where_it_lives(process: CoordinatorProcess) -> None:
     survivor, failing = both_run(process)
-    failing.peer.send(f.Failed(now(), failing.tasks[1], AttemptId(1), "KeyError: 3"))
+    failing.peer.send(f.Failed(now(), failing.tasks[1], AttemptId(1), EngineRaised("KeyError: 3")))
     failing.runs(2)
     working(process, 2)
     assert arrived(failing) == [*[(Deploy, 1)] * 3, *[(Cancel, 1)] * 3, *[(Deploy, 2)] * 3]
@@ -70,7 +70,7 @@ def test_a_survivor_that_is_lost_later_is_lost_in_the_attempt_that_it_is_in(proc
     working(process, 2)
     survivor.peer.sock.close()
     process.harness.expect(f.JobFacts, stage="partialfailover", attempt=3)
-    assert losses(process)[3:] == [(task, 1, PROCESS_TERMINATED) for task in REGIONS[0]]
+    assert losses(process)[3:] == [(task, 1, str(ProcessGone())) for task in REGIONS[0]]
     FakeNode(process, "node-0", 1).runs(3)
     working(process, 3)
     assert arrived(again) == [(Deploy, 2)] * 3

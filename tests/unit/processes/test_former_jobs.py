@@ -90,7 +90,7 @@ def test_a_job_that_is_over_takes_nobody_in(node: Node) -> None:
 def test_a_task_that_the_job_has_not_fails_and_the_node_goes_on(node: Node) -> None:
     deliver(node, Deploy(job=1, attempt=AttemptId(1)), TaskId("nobody-0"))
     failed = node.coordinator.expect(f.Failed)
-    assert (failed.task, failed.attempt, failed.reason) == ("nobody-0", 1, "the job has no task nobody-0")
+    assert (failed.task, failed.attempt, str(failed.cause)) == ("nobody-0", 1, "the job has no task nobody-0")
     node.answers()
     (written,) = node.entries(o.TaskFailed)
     assert (written.task, written.reason, written.fault) == ("nobody-0", "the job has no task nobody-0", None)

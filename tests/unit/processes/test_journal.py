@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import transactions as t
+from cutproof.reference_impl.core.vocabulary.causes import Killed
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.processes.checked import framed
 from cutproof.reference_impl.processes.clock import Clock
@@ -110,7 +111,7 @@ def everything(journal: Journal) -> None:
     refilled.recovered.append(8)
     refilled.recovered_watermarks.append((None, 1))
     journal.saw(o.Noted("attempt-started", None, 2, 1, "first"))
-    journal.saw(o.TaskFailed(TASK, ATTEMPT, "it was killed", 0))
+    journal.saw(o.task_failed(TASK, ATTEMPT, Killed("it was killed"), 0))
     journal.saw(o.CoordinatorChanged(False, None))
     journal.saw(o.SnapshotStored(CHECKPOINT, TASK, ATTEMPT, HANDLE, "{}"))
     journal.saw(o.CheckpointCompleting(snapshot(3, attempt=2, handles={TASK: HANDLE})))
@@ -121,7 +122,7 @@ def everything(journal: Journal) -> None:
     journal.saw(o.LogsCleared(["job-1/log/a-0-2/0"]))
     journal.saw(o.CommandIssued(0, "savepoint", False))
     journal.saw(o.CommandReturned(0, CHECKPOINT, ""))
-    journal.saw(o.JobEnded(1, "finished", CHECKPOINT, ""))
+    journal.saw(o.job_ended(1, "finished", CHECKPOINT, None))
     for request in REQUESTS:
         journal.saw(o.Transacting(request))
         journal.saw(o.Transacted.of(request, t.Done(), 5))

@@ -11,6 +11,7 @@ import pytest
 
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.vocabulary.causes import EngineRaised
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Ack, Barrier, Complete, Deploy, Record, Running
 from cutproof.reference_impl.processes import frames as f
@@ -277,7 +278,7 @@ def test_a_connection_that_breaks_fails_its_receiver_and_is_reported_to_everybod
     broke = node.harness.expect(f.Broke)
     assert (broke.channel, broke.attempt) == (INTO, 2)
     failed = node.coordinator.expect(f.Failed)
-    assert (failed.task, failed.attempt, failed.reason) == (
+    assert (failed.task, failed.attempt, str(failed.cause)) == (
         MAP,
         2,
         "its connection from source-0 broke: it was closed",
@@ -353,7 +354,7 @@ def test_one_of_its_tasks_fails_and_the_node_lives(whole: Node) -> None:
 def test_what_a_machine_raises_fails_its_task_and_not_the_node(tmp_path: Path) -> None:
     with Node(tmp_path, MAP, job=JobOptions(raises=True)) as node:
         send(node, Deploy(job=1, attempt=AttemptId(1)))
-        assert node.coordinator.expect(f.Failed).reason == "the engine raised RuntimeError: of its own"
+        assert node.coordinator.expect(f.Failed).cause == EngineRaised("RuntimeError: of its own")
         node.answers()
         (written,) = node.entries(o.TaskFailed)
         assert (written.reason, written.fault) == ("the engine raised RuntimeError: of its own", None)
@@ -365,7 +366,7 @@ def test_an_injected_exception_waits_for_the_next_attempt_if_there_is_none(node:
         deploy(node, attempt=attempt)
         upstream(node, attempt).send(f.Data(now(), Record(1, 2, 3, 0, 0)))
         assert node.harness.expect(f.Fired).fault == 2
-        assert "injected" in node.coordinator.expect(f.Failed).reason
+        assert "injected" in str(node.coordinator.expect(f.Failed).cause)
 
 
 def test_what_is_raised_outside_of_machines_ends_the_process(tmp_path: Path) -> None:

@@ -48,10 +48,10 @@ def comes_up(node: Node) -> None:
 def failure(node: Node, attempt: int) -> str:
     """Why an attempt failed: it says so in one line, in its journal too, and its process lives."""
     failed = node.coordinator.expect(f.Failed, task=MAP, attempt=attempt)
-    assert "\n" not in failed.reason
+    assert "\n" not in str(failed.cause)
     node.answers()
-    assert [(one.attempt, one.reason) for one in node.entries(o.TaskFailed)] == [(attempt, failed.reason)]
-    return str(failed.reason)
+    assert [(one.attempt, one.reason) for one in node.entries(o.TaskFailed)] == [(attempt, str(failed.cause))]
+    return str(failed.cause)
 
 
 def full(*_: object) -> None:

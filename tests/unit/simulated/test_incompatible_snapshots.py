@@ -165,13 +165,18 @@ def test_of_a_job_with_operators_that_nobody_described_nothing_is_known() -> Non
     )
 
 
+def words_only(ended: JobEnded, reason: str) -> None:
+    """As an engine reports it that names no causes."""
+    ended.reason, ended.cause = reason, None
+
+
 @pytest.mark.parametrize(
     "reason", ["", "it does not fit", "checkpoint 4 does not fit fresh", "fresh-0, before count-0"]
 )
 def test_who_is_refused_is_notified_of_which_operators(reason: str) -> None:
     scenario = job(STOP, with_new("count"), AGAIN)
     history = result_of(scenario).history
-    journal(JobEnded, history)[1].reason = reason
+    words_only(journal(JobEnded, history)[1], reason)
     found = judge(scenario.workload, scenario.topology, history).verdicts["progress"]
     assert isinstance(found, Violated)
     assert found.difference == "job failed"
@@ -188,14 +193,14 @@ def test_who_is_refused_is_notified_of_which_operators(reason: str) -> None:
 def test_of_several_the_one_before_a_finished_one_is_to_be_named(reason: str, is_enough: bool) -> None:
     scenario = job(STOP, with_new("both", newer="count"), AGAIN)
     history = result_of(scenario).history
-    journal(JobEnded, history)[1].reason = reason
+    words_only(journal(JobEnded, history)[1], reason)
     assert ("progress" not in judge(scenario.workload, scenario.topology, history).violated) is is_enough
 
 
 def test_before_none_that_had_finished_one_name_of_several_is_enough() -> None:
     scenario = job(STOP, with_new("both", newer="sink"), AGAIN)
     history = result_of(scenario).history
-    journal(JobEnded, history)[1].reason = "there was no newer"
+    words_only(journal(JobEnded, history)[1], "there was no newer")
     assert "progress" not in judge(scenario.workload, scenario.topology, history).violated
 
 
@@ -219,7 +224,7 @@ def test_a_job_that_is_well_at_once_has_neither_begun_nor_been_refused() -> None
     scenario = job(STOP, with_new("count"))
     history = result_of(scenario).history
     ended = journal(JobEnded, history)[1]
-    ended.status, ended.reason = "finished", ""
+    ended.status, ended.reason, ended.cause = "finished", "", None
     found = judge(scenario.workload, scenario.topology, history).verdicts["progress"]
     assert isinstance(found, Violated)
     assert found.difference == "neither begun nor refused"

@@ -370,3 +370,11 @@ def test_the_correct_engine_is_not_accused_of_what_is_drawn_for_hunts(template: 
 def test_what_was_missed_or_took_minutes_is_caught_soon_with_any_seed(defect: str, seed: int) -> None:
     named = Named(id=defect, upstream="", invariant=DEFECTS[defect].invariant)
     assert hunt(named, seed, scenarios=60, shrinks=False).caught
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_a_scenario_whose_run_comes_to_rest_is_preferred(seed: int) -> None:
+    """With these seeds the first that catches C06 restarts until the time limit."""
+    found = hunt(Named(id="C06", upstream="", invariant=DEFECTS["C06"].invariant), seed, scenarios=60, shrinks=False)
+    assert found.scenario is not None
+    assert run(SimulatedSubject("C06"), found.scenario).history.quiet

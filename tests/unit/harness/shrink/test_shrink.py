@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from cutproof.faults.plan import CutChannel, KillTask
 from cutproof.harness.generate.strategies import Drawing, scenario_of
+from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.model import Engine, Scenario
-from cutproof.harness.shrink.on_subject import fails_like
+from cutproof.harness.shrink.on_subject import fails_like, for_smaller
 from cutproof.harness.shrink.shrink import shrink, size_of
+from cutproof.harness.subject.port import CountingEvents, ScenarioRefused
 from cutproof.harness.subject.run import run
 from cutproof.properties.model.verdict import Violated
 from unit.harness.scenarios import chain
@@ -82,3 +86,18 @@ def test_a_failure_of_an_engine_shrinks_to_a_story() -> None:
     found = shrink(scenario, lambda smaller: fails_like(subject, smaller, "exactly-once", difference))
     assert sum(size_of(found.scenario)) <= 12
     assert fails_like(subject, found.scenario, "exactly-once", difference)
+
+
+def test_a_smaller_scenario_that_fails_for_ever_is_cut_off() -> None:
+    subject = SimulatedSubject()
+    assert isinstance(subject, CountingEvents)
+    subject.run(chain())
+    needed = subject.events
+    bounded = for_smaller(subject)
+    assert bounded.run(chain()) == subject.run(chain())
+    short = subject.within(needed // 2)
+    with pytest.raises(ScenarioRefused, match=f"its run has had {needed // 2:,} events, as many as it was to have"):
+        short.run(chain())
+    assert not fails_like(short, chain(), "exactly-once", "lost row")
+    other = Lossy()
+    assert for_smaller(other) is other, "it counts no events"

@@ -17,9 +17,13 @@ BROKE = "its connection from map-0 broke: it was closed"
 REFUSED = "sink-0: the external store refused: it knows no transaction x"
 
 
-@pytest.fixture
-def script(tmp_path: Path) -> Script:
-    return Script(tmp_path)
+@pytest.fixture(params=["former sentences", "today's causes", "causes in other words"])
+def script(request: pytest.FixtureRequest, tmp_path: Path) -> Script:
+    """Failures with sentences alone, or with causes, of which misleading sentences decide nothing."""
+    made = Script(tmp_path)
+    made.today = request.param != "former sentences"
+    made.reworded = "no heartbeat" if request.param == "causes in other words" else ""
+    return made
 
 
 def how(history: h.History) -> dict[tuple[str, int], str]:
@@ -144,7 +148,7 @@ def test_the_death_of_a_zombie_is_no_failure(script: Script) -> None:
 
 def test_a_death_after_the_job_s_end_is_no_failure(script: Script) -> None:
     script.attempt(1, "a-0")
-    script.process("coordinator").saw(o.JobEnded(1, "finished", None, ""))
+    script.process("coordinator").saw(o.job_ended(1, "finished", None, None))
     script.dies("a-0")
 
     assert failures(script.history()) == []
@@ -377,8 +381,8 @@ def test_a_refusal_is_the_fault_s_that_had_the_transaction_given_up(script: Scri
     """Also in another process than the one that stood before the commit: it was killed meanwhile."""
     script.attempt(1, "sink-0")
     script.later()
-    script.harness.expired(CUT, "x-1", script.harness.order())
-    script.harness.expired(KILL, "x", script.harness.order())
+    script.harness.saw(o.Expired(CUT, "x-1"))
+    script.harness.saw(o.Expired(KILL, "x"))
     for attempt, name in ((2, "x"), (3, "x-1"), (4, "y")):
         script.attempt(attempt, "sink-0", incarnation=attempt)
         script.fails("sink-0", f"sink-0: the external store refused: it knows no transaction {name}", attempt=attempt)

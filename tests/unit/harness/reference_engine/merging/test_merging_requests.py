@@ -157,7 +157,7 @@ def test_a_version_that_was_published_before_is_the_first_one_s(script: Script) 
     script.asks(*begun("x"), sealing("x"), finalising("x"), publishing("x"))
     script.later()
     looking = script.process("coordinator")
-    looking.looked(looking.order(), 1)
+    looking.saw(o.Looked(looking.order(), 1))
     script.sends(publishing("x"))
 
     history = script.history(("x", ROW))
@@ -186,7 +186,7 @@ def test_what_expired_was_sealed_and_is_lost(script: Script) -> None:
     script.asks(*begun("x"))
     script.sends(sealing("x"))
     script.later()
-    script.harness.expired(0, "x", script.harness.order())
+    script.harness.saw(o.Expired(0, "x"))
     script.asks(committing("x"), answer=t.Denied(reason="it knows no transaction x"))
 
     (one,) = script.history().transactions
@@ -209,7 +209,7 @@ def test_a_commit_that_another_made_is_that_other_s(script: Script) -> None:
     script.sends(committing("x"))
     script.later()
     looking = script.process("coordinator")
-    looking.looked(looking.order(), 0)
+    looking.saw(o.Looked(looking.order(), 0))
     script.asks(committing("x", 2), by="coordinator")
 
     history = script.history(("x", ROW))

@@ -16,7 +16,7 @@ from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.history import AttemptStarted, FaultFired, JobEnded, TaskFailed
 from cutproof.properties.model.verdict import Holds
 from cutproof.reference_impl import observed as o
-from cutproof.reference_impl.processes.coordinator import PROCESS_TERMINATED
+from cutproof.reference_impl.core.vocabulary.causes import ProcessGone
 from unit.harness import breaking
 from unit.harness.journals import Script, entries
 from unit.harness.scenarios import chain
@@ -101,10 +101,10 @@ def test_whoever_sees_first_that_a_process_has_ended_its_end_is_reported_as_the_
     script = Script(tmp_path)
     script.attempt(1, "map-0")
     if first == "coordinator":
-        script.fails("map-0", PROCESS_TERMINATED, by="coordinator")
+        script.fails("map-0", ProcessGone(), by="coordinator")
     script.later()
     script.harness.saw(o.Died("map-0", 0, "its process ended with exit code 70: why", None))
     if first == "harness":
-        script.fails("map-0", PROCESS_TERMINATED, by="coordinator")
+        script.fails("map-0", ProcessGone(), by="coordinator")
     (failed,) = entries(TaskFailed, script.history())
     assert (failed.task, failed.reason, failed.fault) == ("map-0", "its process ended with exit code 70: why", None)

@@ -8,8 +8,10 @@ import pytest
 
 from cutproof.harness.reference_engine.subjects.recorder import Recorder
 from cutproof.properties.model import history as h
+from cutproof.properties.model.causes import OtherCause
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import transactions as t
+from cutproof.reference_impl.core.vocabulary.causes import Killed
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from unit.snapshots import snapshot
 
@@ -137,17 +139,17 @@ def test_what_is_no_entry_is_left_to_the_timeline(watched: Watched) -> None:
 
 def test_the_rest_of_the_journal(watched: Watched) -> None:
     recorder = watched.recorder
-    recorder.saw(o.TaskFailed(TaskId("a-0"), AttemptId(2), "it was killed", 0))
+    recorder.saw(o.task_failed(TaskId("a-0"), AttemptId(2), Killed("it was killed"), 0))
     recorder.saw(o.CoordinatorChanged(False, 1))
     recorder.saw(o.CoordinatorChanged(True, None))
     recorder.saw(o.CommandIssued(5, "stop-with-savepoint", True))
     recorder.saw(o.CommandReturned(5, CheckpointId(4), ""))
     recorder.saw(o.SnapshotsDeleted(CheckpointId(3), (Handle("h"),)))
     recorder.saw(o.SnapshotsDeleted(None, (Handle("h"),)))
-    recorder.saw(o.JobEnded(1, "drained", CheckpointId(4), ""))
+    recorder.saw(o.job_ended(1, "drained", CheckpointId(4), None))
     recorder.saw(o.FaultFired(1, "running", "a write failed", 2))
     assert [(type(entry), without_order(entry)) for entry in watched.history.journal] == [
-        (h.TaskFailed, {"task": "a-0", "attempt": 2, "reason": "it was killed", "fault": 0}),
+        (h.TaskFailed, {"task": "a-0", "attempt": 2, "reason": "it was killed", "fault": 0, "cause": OtherCause()}),
         (h.CoordinatorDown, {"fault": 1}),
         (h.CoordinatorUp, {}),
         (
@@ -160,7 +162,8 @@ def test_the_rest_of_the_journal(watched: Watched) -> None:
         (h.SnapshotDeleted, {"checkpoint": 0, "handles": ["h"]}),
         (
             h.JobEnded,
-            {"job": 1, "status": "drained", "checkpoint": 4, "reason": "", "covers": None, "undisturbed": False},
+            {"job": 1, "status": "drained", "checkpoint": 4, "reason": "", "covers": None, "undisturbed": False}
+            | {"cause": None},
         ),
         (
             h.FaultFired,
@@ -313,7 +316,7 @@ def everything(watched: Watched) -> None:
     recorder.saw(o.CheckpointCompleted(snapshot(3, attempt=2)))
     watched.transact(t.Begin(**BY, name="t"), t.PreCommit(**BY, name="t", checkpoint=CheckpointId(3)))
     recorder.saw(o.FaultFired(0, "running", "a-0 is killed", 2))
-    recorder.saw(o.JobEnded(1, "finished", None, ""))
+    recorder.saw(o.job_ended(1, "finished", None, None))
 
 
 def test_a_timeline_is_kept_on_request() -> None:

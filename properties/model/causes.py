@@ -1,0 +1,80 @@
+"""The causes of failures that some judgement depends on, as a history names them.
+
+An engine may name the cause of each failed task and of a failed job.  Where it does, its
+sentences decide nothing.  Histories of other engines, and those of older runs, have the
+sentences alone: only there the cause is read from them, in `Why`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import dataclass_transform
+
+import msgspec
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class Cause(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
+    """Base of the causes."""
+
+
+class NoHeartbeat(Cause, tag="no-heartbeat"):
+    """A task gave no sign of life in time; on a machine that is too slow it may be alive."""
+
+
+class TransactionRefused(Cause, tag="transaction-refused"):
+    """The external store does not have a transaction any more, or does not carry out what was asked of it."""
+
+    transaction: str = ""
+
+
+class SnapshotUnreadable(Cause, tag="snapshot-unreadable"):
+    """The snapshots of these checkpoints could not be read."""
+
+    checkpoints: tuple[int, ...] = ()
+
+
+class IncompatibleJob(Cause, tag="incompatible-job"):
+    """A job cannot begin with its snapshot, because of these operators."""
+
+    operators: tuple[str, ...] = ()
+
+
+class OtherCause(Cause, tag="other"):
+    """Any cause on which no judgement depends."""
+
+
+AnyCause = NoHeartbeat | TransactionRefused | SnapshotUnreadable | IncompatibleJob | OtherCause
+
+
+class Why(msgspec.Struct, frozen=True):
+    """What is known of a failure's cause: the cause itself, or only the sentence about it."""
+
+    cause: AnyCause | None
+    sentence: str
+
+    @property
+    def is_silence(self) -> bool:
+        return isinstance(self.cause, NoHeartbeat) if self.cause is not None else self.sentence == "no heartbeat"
+
+    @property
+    def is_lost_transaction(self) -> bool:
+        if self.cause is not None:
+            return isinstance(self.cause, TransactionRefused)
+        return "transaction" in self.sentence.lower()
+
+    @property
+    def unreadable(self) -> tuple[int, ...]:
+        """The checkpoints that could not be read; of a sentence any number in it."""
+        if self.cause is not None:
+            return self.cause.checkpoints if isinstance(self.cause, SnapshotUnreadable) else ()
+        return tuple(int(number) for number in re.findall(r"\d+", self.sentence))
+
+    def blames(self, operator: str) -> bool:
+        """Whether a job was refused because of this operator.
+
+        A sentence has to have its name as a word of its own, not as part of another word or of a task's name.
+        """
+        if self.cause is not None:
+            return isinstance(self.cause, IncompatibleJob) and operator in self.cause.operators
+        return re.search(rf"(?<![\w-]){re.escape(operator)}(?![\w-])", self.sentence) is not None

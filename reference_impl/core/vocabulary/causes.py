@@ -1,0 +1,285 @@
+"""Why something failed: a value of a type for each cause.
+
+Whoever has to know the cause looks at the type and its fields.  The sentence that a person
+reads is made here, in `in_words`, and decides nothing: it may be worded differently any day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, dataclass_transform
+
+import msgspec
+
+from .ids import CheckpointId, TaskId
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
+class Cause(msgspec.Struct, frozen=True, tag=True, gc=False):
+    """Base of the causes; as a text each is the sentence that a person reads."""
+
+    def __str__(self) -> str:
+        return in_words(self)
+
+
+# -- of a task ---------------------------------------------------------------------------------------
+
+
+class Killed(Cause):
+    """A fault ended the task, or the process in which it ran."""
+
+    how: str
+
+
+class HeartbeatMissed(Cause):
+    """Its process sent no heartbeat in time."""
+
+
+class ProcessGone(Cause):
+    """The connection with its process has ended."""
+
+
+class ConnectionBroke(Cause):
+    """An input channel ended before its sender had sent all; `detail` is what the operating system says of it."""
+
+    sender: TaskId
+    detail: str = ""
+
+
+class StoreRefused(Cause):
+    """The external store denied a request for good; `transaction` is the one that it does not have, or can neither
+    change nor commit, "" if the refusal is about the writer."""
+
+    task: TaskId
+    transaction: str
+    detail: str
+
+
+class SnapshotUnreadable(Cause):
+    """The store could not give back what a task was to restore."""
+
+    checkpoint: CheckpointId | None
+    detail: str
+
+
+class SnapshotUnfit(Cause):
+    """The user function cannot take over the state in the snapshot."""
+
+    task: TaskId
+    detail: str
+
+
+class UserFunctionRaised(Cause):
+    task: TaskId
+    function: str
+    error: str
+
+
+class UserFunctionRefused(Cause):
+    """It did what no user function may do."""
+
+    task: TaskId
+    detail: str
+
+
+class EngineRaised(Cause):
+    """An exception in the engine's own code, or in user code that it was creating."""
+
+    error: str
+
+
+class TaskUnknown(Cause):
+    """The job has no such task."""
+
+    task: TaskId
+
+
+class InputDiscarded(Cause):
+    """A split begins only behind the record that is needed."""
+
+    split: int
+    begins: int
+    checkpoint: CheckpointId | None
+    wanted: int
+
+
+class SplitTaken(Cause):
+    """A newer attempt reads the split."""
+
+
+class LogUnusable(Cause):
+    """A log of a persistent channel could not be made, written or flushed."""
+
+    step: str
+    detail: str
+
+
+class DeterminantsUnusable(Cause):
+    """The task's determinants could not be written or flushed."""
+
+    step: str
+    detail: str
+
+
+class FilesUnusable(Cause):
+    """Its logs or its determinants cannot be used."""
+
+    detail: str
+
+
+class PlaceForgotten(Cause):
+    """The place of a snapshot among the determinants is not known, so the task cannot repeat its work."""
+
+    detail: str
+
+
+class ElementGone(Cause):
+    """An input channel no longer has an element that the task has to take again."""
+
+    channel: str
+    number: int
+
+
+# -- of an attempt, and of a job ---------------------------------------------------------------------
+
+
+class TaskFailed(Cause):
+    """A task has been lost, with its own cause."""
+
+    task: TaskId
+    cause: AnyCause
+
+
+class NotUpInTime(Cause):
+    tasks: tuple[TaskId, ...]
+
+
+class StopFailed(Cause):
+    """The savepoint with which the job was to stop was aborted."""
+
+    detail: str
+
+
+class CheckpointsFailed(Cause):
+    """More checkpoints in a row were aborted than the job tolerates; `detail` is about the last."""
+
+    detail: str
+
+
+class RestartsUsedUp(Cause):
+    restarts: int
+    last: AnyCause
+
+
+class SnapshotsLost(Cause):
+    """All snapshots were in the memory of a coordinator that died."""
+
+
+class RecordsUnreadable(Cause):
+    """The records of complete checkpoints are there, and cannot be read."""
+
+    checkpoints: tuple[CheckpointId, ...]
+
+
+class Incompatible(Cause):
+    """The job cannot begin with the snapshot; `operators` are those in the way."""
+
+    operators: tuple[str, ...]
+    detail: str
+
+
+class CancelledByUser(Cause):
+    pass
+
+
+AnyCause = (
+    Killed
+    | HeartbeatMissed
+    | ProcessGone
+    | ConnectionBroke
+    | StoreRefused
+    | SnapshotUnreadable
+    | SnapshotUnfit
+    | UserFunctionRaised
+    | UserFunctionRefused
+    | EngineRaised
+    | TaskUnknown
+    | InputDiscarded
+    | SplitTaken
+    | LogUnusable
+    | DeterminantsUnusable
+    | FilesUnusable
+    | PlaceForgotten
+    | ElementGone
+    | TaskFailed
+    | NotUpInTime
+    | StopFailed
+    | CheckpointsFailed
+    | RestartsUsedUp
+    | SnapshotsLost
+    | RecordsUnreadable
+    | Incompatible
+    | CancelledByUser
+)
+
+
+def raised(error: Exception) -> EngineRaised:
+    """The cause of a task's failure by an exception inside the engine."""
+    return EngineRaised(f"{type(error).__name__}: {error}")
+
+
+def root(cause: AnyCause) -> AnyCause:
+    """What a chain of causes began with."""
+    while isinstance(cause, TaskFailed | RestartsUsedUp):
+        cause = cause.cause if isinstance(cause, TaskFailed) else cause.last
+    return cause
+
+
+def in_words(cause: Cause) -> str:
+    """The sentence for a person."""
+    return _WORDS[type(cause)](cause)
+
+
+def _connection_broke(cause: ConnectionBroke) -> str:
+    return f"its connection from {cause.sender} broke" + (f": {cause.detail}" if cause.detail else "")
+
+
+def _function_raised(cause: UserFunctionRaised) -> str:
+    name = f"{cause.function} " if cause.function else ""
+    return f"the user function {name}of {cause.task} raised {cause.error}"
+
+
+def _input_discarded(cause: InputDiscarded) -> str:
+    what = f"checkpoint {cause.checkpoint} needs" if cause.checkpoint is not None else "a new job needs"
+    return f"split {cause.split} has been discarded up to record {cause.begins}, and {what} record {cause.wanted}"
+
+
+_WORDS: dict[type, Callable[[Any], str]] = {
+    Killed: lambda one: one.how,
+    HeartbeatMissed: lambda one: "no heartbeat",
+    ProcessGone: lambda one: "its process is gone",
+    ConnectionBroke: _connection_broke,
+    StoreRefused: lambda one: f"{one.task}: the external store refused: {one.detail}",
+    SnapshotUnreadable: lambda one: f"the snapshot of checkpoint {one.checkpoint} could not be read: {one.detail}",
+    SnapshotUnfit: lambda one: f"{one.task} cannot go on from its snapshot: {one.detail}",
+    UserFunctionRaised: _function_raised,
+    UserFunctionRefused: lambda one: f"the user function of {one.task} is refused: {one.detail}",
+    EngineRaised: lambda one: f"the engine raised {one.error}",
+    TaskUnknown: lambda one: f"the job has no task {one.task}",
+    InputDiscarded: _input_discarded,
+    SplitTaken: lambda one: "a newer attempt reads its split",
+    LogUnusable: lambda one: f"a log could not be {one.step}: {one.detail}",
+    DeterminantsUnusable: lambda one: f"its determinants could not be {one.step}: {one.detail}",
+    FilesUnusable: lambda one: f"its logs or its determinants cannot be used: {one.detail}",
+    PlaceForgotten: lambda one: one.detail,
+    ElementGone: lambda one: f"{one.channel} has no element {one.number} any more",
+    TaskFailed: lambda one: f"{one.task}: {one.cause}",
+    NotUpInTime: lambda one: f"{', '.join(one.tasks)} did not come up in time",
+    StopFailed: lambda one: f"the stop failed, its savepoint was aborted: {one.detail}",
+    CheckpointsFailed: lambda one: f"too many checkpoints failed; the last: {one.detail}",
+    RestartsUsedUp: lambda one: f"{one.restarts} restarts are used up; the last cause was {one.last}",
+    SnapshotsLost: lambda one: "its snapshots were in the memory of the coordinator that died (ABS-14)",
+    RecordsUnreadable: lambda one: f"the record of checkpoint {', '.join(map(str, one.checkpoints))} cannot be read",
+    Incompatible: lambda one: one.detail,
+    CancelledByUser: lambda one: "by its user",
+}
