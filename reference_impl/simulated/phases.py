@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..core.extensions.committing import Committing, GlobalCommitter
 from ..core.lifecycle.stages import PartialFailover, Restarting, Terminating, Working
-from ..core.protocol.input_task import InputTask, Work
-from ..core.protocol.sink import TransactionalSink
 
 if TYPE_CHECKING:
     from .world import World
@@ -16,7 +12,6 @@ if TYPE_CHECKING:
 # Asked after each step of a run with a fault that waits for a phase, so these tuples are made only once.
 _RECOVERING = (Restarting, PartialFailover)
 _UP = (Working, Terminating)
-_COMMITTING = (TransactionalSink, Committing)
 
 
 def phase_of(world: World) -> str:
@@ -48,21 +43,10 @@ def _commits_are_due(world: World) -> bool:
     if newest is None:
         return False
     return _is_handing_over(world) or any(
-        transaction.checkpoint <= newest.checkpoint
-        for work in _works(world)
-        if isinstance(work, _COMMITTING)
-        for transaction in work.sealed
+        transaction.checkpoint <= newest.checkpoint for runner in world.live() for transaction in runner.task.sealed
     )
-
-
-def _works(world: World) -> Iterator[Work]:
-    return (runner.task.work for runner in world.live() if isinstance(runner.task, InputTask))
 
 
 def _is_handing_over(world: World) -> bool:
-    published = (
-        runner
-        for runner in world.live()
-        if isinstance(runner.task, InputTask) and isinstance(runner.task.work, GlobalCommitter)
-    )
+    published = (runner for runner in world.live() if runner.task.publishes)
     return any(channel.queue for runner in published for channel in runner.inputs)

@@ -183,6 +183,8 @@ class Committer(Committing):
 class GlobalCommitter(Committing):
     """One subtask: it publishes what all committers of a checkpoint have made final, in one step."""
 
+    publishes = True
+
     def __init__(self, spec: TaskSpec) -> None:
         super().__init__()
         self._settled = [NO_CHECKPOINT] * len(spec.gates)

@@ -308,26 +308,23 @@ class InFlight:
 
     def entered(self, event: Came) -> list[Effect]:
         """An element has entered a persistent channel."""
-        return self._logs.came(event.channel, event.element)
+        return self.ledger.came(event.channel, event.element) if self.ledger is not None else []
 
     def logs_found(self, event: LogsFound) -> None:
         """The task goes on with logs that its channels already have."""
-        self._logs.remember(event.positions)
+        ledger = expect(self.ledger, Ledger)
+        ledger.remember(event.positions)
         for channel, (number, logged) in enumerate(event.logs):
-            self._logs.resume(channel, number, logged)
+            ledger.resume(channel, number, logged)
 
     def synced(self, serial: int) -> None:
         """What was appended before this sync is durable."""
-        self._logs.synced(serial)
+        expect(self.ledger, Ledger).synced(serial)
 
     def waited(self) -> list[Effect]:
         """The buffer timeout is over."""
-        return self._logs.timer()
+        return self.ledger.timer() if self.ledger is not None else []
 
     def completed(self, message: Complete) -> list[Effect]:
         """A checkpoint is complete: trim the logs."""
         return self.ledger.trim(message) if self.ledger is not None else []
-
-    @property
-    def _logs(self) -> Ledger:
-        return expect(self.ledger, Ledger)

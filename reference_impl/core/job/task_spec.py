@@ -30,6 +30,8 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def all_outputs(self) -> tuple[int, ...]:
         """The output channels, by number."""
+        if len(self.outputs) == 1:
+            return self.outputs[0].channels
         return tuple(channel for output in self.outputs for channel in output.channels)
 
     @property

@@ -5,6 +5,7 @@ The work is an operator (`operator_work`), a sink (`sink`), or a part of a sink 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from ..decisions.parts import Parts
@@ -30,7 +31,7 @@ from ..vocabulary.messages import (
     Trigger,
     Watermark,
 )
-from ..vocabulary.state import Entry, Snapshot, TaskState
+from ..vocabulary.state import Entry, Sealed, Snapshot, TaskState
 from ..vocabulary.timeouts import AlignmentTimeout, RetryRequest
 from .barrier_alignment import (
     AbortCame,
@@ -70,6 +71,9 @@ class Work:
     """a timer in processing time is pending"""
     holds_end = False
     """its task sends the end of its data only when it finishes"""
+    sealed: Sequence[Sealed] = ()
+    publishes = False
+    """as for a task"""
 
     def opened(self) -> list[Effect]:
         """The state is restored.  The task takes input from `open_inputs` on, here or later."""
@@ -165,7 +169,7 @@ class InputTask(Task):
         LogsFound: "_on_logs_found",
     }
 
-    __slots__ = ("_open", "_triggered", "_unended", "alignment", "clocked", "times", "work")
+    __slots__ = ("_open", "_triggered", "_unended", "alignment", "clocked", "publishes", "times", "work")
 
     def __init__(
         self,
@@ -180,6 +184,7 @@ class InputTask(Task):
         self.work = work
         work.task = self
         self.clocked = work.clocked
+        self.publishes = work.publishes
         self._open = list(range(len(spec.gates)))
         """channels whose sender has not finished"""
         self._unended = len(spec.gates)
@@ -192,6 +197,10 @@ class InputTask(Task):
     @property
     def awaits_time(self) -> bool:
         return self.work.awaits_time
+
+    @property
+    def sealed(self) -> Sequence[Sealed]:  # type: ignore[override]
+        return self.work.sealed
 
     @property
     def holds_end(self) -> bool:
@@ -273,10 +282,11 @@ class InputTask(Task):
     def _on_barrier_overtook(self, event: BarrierOvertook) -> list[Effect]:
         """A barrier overtook elements that are still in the channel's queue."""
         checkpoint = event.barrier.checkpoint
-        self.transit.overtakes(checkpoint)
+        in_flight = self.transit
+        in_flight.overtakes(checkpoint)
         effects = self._signal(OvertakingCame(checkpoint, event.channel))
-        self.transit.delivered(checkpoint, event.channel, event.passed)
-        return [*effects, *self.write_whole(self.transit)]
+        in_flight.delivered(checkpoint, event.channel, event.passed)
+        return [*effects, *self.write_whole(in_flight)]
 
     def on_abort(self, message: Abort) -> list[Effect]:
         if self.in_flight is not None:
@@ -284,7 +294,7 @@ class InputTask(Task):
         return self._signal(AbortCame(message.checkpoint))
 
     def _signal(self, signal: Signal) -> list[Effect]:
-        if isinstance(self.life, Gone):
+        if type(self.life) is Gone:
             return []
         self.alignment, actions = self.parts.alignment.step(self.alignment, signal, len(self._open))
         effects: list[Effect] = []

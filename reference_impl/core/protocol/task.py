@@ -61,7 +61,7 @@ from ..vocabulary.messages import (
     Terminate,
     Trigger,
 )
-from ..vocabulary.state import Snapshot, TaskState
+from ..vocabulary.state import Sealed, Snapshot, TaskState
 from ..vocabulary.timeouts import BufferTimeout, RetryEndReport
 
 NO_CHECKPOINT = CheckpointId(0)
@@ -74,26 +74,34 @@ NO_CHECKPOINT = CheckpointId(0)
 class Created(msgspec.Struct, frozen=True):
     """It waits for its deployment."""
 
+    after_end: ClassVar[bool] = False
+    """of every state: all its input has ended"""
+
 
 class Restoring(msgspec.Struct, frozen=True):
     """It is deployed and reads its state; it takes no input yet."""
 
     deploy: Deploy
+    after_end: ClassVar[bool] = False
 
 
 class Working(msgspec.Struct, frozen=True):
     """It takes input."""
 
+    after_end: ClassVar[bool] = False
+
 
 class Ended(msgspec.Struct, frozen=True):
     """All its input has ended; it waits for the checkpoint that covers all its work."""
+
+    after_end: ClassVar[bool] = True
 
 
 class Terminating(msgspec.Struct, frozen=True):
     """A complete checkpoint covers all its work; it finishes when the external store has answered."""
 
     after_end: bool
-    """its input has ended; if not, the job stops amid its input"""
+    """if not, the job stops amid its input"""
 
 
 class Gone(msgspec.Struct, frozen=True):
@@ -233,8 +241,7 @@ class Task:
 
     @property
     def input_ended(self) -> bool:
-        life = self.life
-        return isinstance(life, Ended) or (isinstance(life, Terminating | Gone) and life.after_end)
+        return self.life.after_end
 
     @property
     def finished(self) -> bool:
@@ -246,6 +253,10 @@ class Task:
 
     clocked = False
     """it uses processing time, and needs ticks"""
+    sealed: Sequence[Sealed] = ()
+    """transactions that it has neither committed nor left to another task"""
+    publishes = False
+    """all that it receives are transactions of complete checkpoints"""
 
     @property
     def awaits_splits(self) -> bool:
@@ -268,7 +279,7 @@ class Task:
         message, spec = event.message, self.spec
         require(message.job == spec.job, "a message of another job reached a task")
         require(message.attempt == spec.attempt, "a message of another attempt reached a task")
-        if isinstance(self.life, Gone):
+        if type(self.life) is Gone:
             answer = self.parts.finishing.answer(message, self._finished_report())
             return [Report(answer)] if answer is not None else []
         effects: list[Effect] = self._of_messages[type(message)](self, message)
@@ -373,12 +384,14 @@ class Task:
         return self.in_flight
 
     def _on_synced(self, event: Synced) -> list[Effect]:
-        self.transit.synced(event.serial)
-        return self.write_whole(self.transit)
+        in_flight = self.transit
+        in_flight.synced(event.serial)
+        return self.write_whole(in_flight)
 
     def _on_overtaken(self, event: OutputsOvertaken) -> list[Effect]:
-        self.transit.overtook(event.checkpoint, event.passed)
-        return self.write_whole(self.transit)
+        in_flight = self.transit
+        in_flight.overtook(event.checkpoint, event.passed)
+        return self.write_whole(in_flight)
 
     def _write(self, checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
         spec, synchronous = self.spec, self.config.synchronous
