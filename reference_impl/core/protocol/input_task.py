@@ -223,7 +223,7 @@ class InputTask(Task):
 
     def _on_end_of_data(self, end: object, channel: int) -> list[Effect]:
         self._unended -= 1
-        return [] if self._unended or self.input_ended else self.end_input()
+        return [] if self._unended or self.life.after_end else self.end_input()
 
     def _on_partition_ended(self, end: EndOfPartition, channel: int) -> list[Effect]:
         self._open.remove(channel)
@@ -418,7 +418,7 @@ class InputTask(Task):
         return self.work.on_tick(event.now)
 
     def _on_came(self, event: Came) -> list[Effect]:
-        return self.transit.entered(event)
+        return self.in_flight.entered(event) if self.in_flight is not None else []
 
     def _on_logs_found(self, event: LogsFound) -> list[Effect]:
         if self.in_flight is not None and self.in_flight.keeps_logs:

@@ -329,7 +329,7 @@ class SourceTask(Task):
     def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
         state = self.fixed_state()
         latest = list(self.positions)[self._next_log - 1] if self.positions else None
-        state.positions = self.parts.source_cut.positions(self.positions, latest, self.input_ended)
+        state.positions = self.parts.source_cut.positions(self.positions, latest, self.life.after_end)
         if self.config.trims_logs:
             self._cuts[checkpoint] = dict(state.positions)
         return self.write(checkpoint, Snapshot(state, {}, lambda heap: []))

@@ -352,7 +352,7 @@ class Task:
 
     def fixed_state(self) -> TaskState:
         """Its state without the keyed working state."""
-        return TaskState(rotations=list(self.rotations), ended=self.input_ended)
+        return TaskState(rotations=list(self.rotations), ended=self.life.after_end)
 
     def snapshot_now(self) -> Snapshot:
         return Snapshot(self.fixed_state(), {}, lambda heap: [])
@@ -461,14 +461,14 @@ class Task:
 
     def terminate(self) -> None:
         """A complete checkpoint covers all its work, which is still to be settled."""
-        self.life = Terminating(self.input_ended)
+        self.life = Terminating(self.life.after_end)
 
     def finish(self) -> list[Effect]:
         """Finish and report it; report it again on request."""
         report = Report(self._finished_report())
         if isinstance(self.life, Gone):
             return [report]
-        after_end = self.input_ended
+        after_end = self.life.after_end
         self.life = Gone(after_end)
         if not after_end:
             return [report]
