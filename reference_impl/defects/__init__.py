@@ -1,6 +1,6 @@
 """Deliberately wrong variants of single decisions, each modelled on a real bug.
 
-A defect replaces parts of the engine (`core.parts.Parts`) by variants with a
+A defect replaces parts of the engine (`core.decisions.parts.Parts`) by variants with a
 method or two overridden, and names the invariant that it must violate.  The core
 knows nothing of them.  The ids are those of docs/defects.md, which describes
 the bug, its upstream report and what the variant does.

@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-from ..core.decisions.tasks import HeldOutput, SourceCut, Startup
-from ..core.protocol.source import SourceTask
-from ..core.vocabulary.effects import Effect, Mail, Open
-from ..core.vocabulary.ids import CheckpointId
+from collections.abc import Sequence
+
+from ..core.decisions.tasks import CutStep, HeldOutput, PutOff, SourceCut, Startup
+from ..core.vocabulary.effects import Effect, Open
 from ..core.vocabulary.messages import Record
 from .registry import Defect
-
-
-class LateBarrier:
-    """A mail: the barrier, put off."""
-
-    def __init__(self, checkpoint: CheckpointId) -> None:
-        self._checkpoint = checkpoint
-
-    def open(self, task: SourceTask) -> list[Effect]:
-        return task.barrier(self._checkpoint)
 
 
 class CutInTwoSteps(SourceCut):
     """A01: the source takes its position now, and sends the barrier when the mailbox gets there; records slip
     between."""
 
-    def cut(self, source: SourceTask, checkpoint: CheckpointId) -> list[Effect]:
+    def steps(self) -> tuple[CutStep | PutOff, ...]:
         self.reached = True
-        return [*source.record(checkpoint), Mail(LateBarrier(checkpoint))]
+        return (CutStep.record_position, PutOff(CutStep.send_barrier))
 
 
 class SecondEmitter(HeldOutput):
     """A03: an emitter that ignores barriers sends the buffered records."""
 
-    def before_barrier(self, held: list[Record]) -> bool:
+    def before_barrier(self, held: Sequence[Record]) -> Sequence[Record]:
         self.reached = True
-        return False
+        return ()
 
 
 class OpenTooEarly(Startup):
@@ -48,12 +38,12 @@ class OpenTooEarly(Startup):
 class ReleasedByTheNextRecord(HeldOutput):
     """A07: buffered records are sent when the next record comes, if one comes."""
 
-    def before_barrier(self, held: list[Record]) -> bool:
+    def before_barrier(self, held: Sequence[Record]) -> Sequence[Record]:
         self.reached = True
-        return False
+        return ()
 
-    def by_itself(self) -> bool:
-        self.reached = True
+    def needs_mail(self, held: Sequence[Record]) -> bool:
+        self.reached = self.reached or bool(held)
         return False
 
 

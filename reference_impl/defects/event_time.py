@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from ..core.decisions.event_time import Firing, Watermarks
 from ..core.decisions.processing_time import ProcessingTime
-from ..core.operators.timers import Timer, Timers
-from ..core.operators.watermarks import InputTimes, SplitTimes
+from ..core.operators.timers import Timer
 from .registry import Defect
 
 
@@ -21,7 +22,7 @@ class ForgetsChannels(Watermarks):
     """L02: the channels' watermarks are missing from the snapshot; a restored task waits until each channel has
     sent one again."""
 
-    def of_channels(self, inputs: InputTimes) -> list[int]:
+    def of_channels(self, times: Sequence[int]) -> list[int]:
         self.reached = True
         return []
 
@@ -29,58 +30,55 @@ class ForgetsChannels(Watermarks):
 class StillLeftOutOnceActive(Watermarks):
     """L03: a channel that is active again is still left out of the least watermark."""
 
-    def of_arrival(self, inputs: InputTimes, channel: int) -> None:
-        self.reached = self.reached or channel in inputs.idle
+    def still_idle(self, idle: tuple[int, ...], channel: int) -> tuple[int, ...]:
+        self.reached = self.reached or channel in idle
+        return idle
 
 
 class ForgetsTimers(Firing):
     """L06: timers are only in memory; a restored window waits for a record that sets one."""
 
-    def kept(self, timers: Timers) -> list[Timer]:
-        self.reached = self.reached or bool(timers.pending())
+    def kept(self, pending: list[Timer]) -> list[Timer]:
+        self.reached = self.reached or bool(pending)
         return []
 
 
 class ForgetsAlarms(ProcessingTime):
     """L06, for timers in processing time."""
 
-    def kept(self, alarms: Timers) -> list[Timer]:
-        self.reached = self.reached or bool(alarms.pending())
+    def kept(self, pending: list[Timer]) -> list[Timer]:
+        self.reached = self.reached or bool(pending)
         return []
 
 
 class FiresAndKeeps(Firing):
     """L07: a timer that has fired is not removed, neither from the task nor from the snapshot."""
 
-    def due(self, timers: Timers, time: int) -> list[Timer]:
-        due = timers.due(time)
+    def removed(self, due: Sequence[Timer]) -> Sequence[Timer]:
         self.reached = self.reached or bool(due)
-        return due
+        return ()
 
 
 class TakesGreatest(Watermarks):
     """L08: of several watermarks the wrong one is chosen: the greatest, not the least."""
 
-    def of_inputs(self, inputs: InputTimes) -> int | None:
-        waited_for = inputs.waited_for()
+    def of_inputs(self, waited_for: Sequence[int]) -> int:
         self.reached = self.reached or len(waited_for) > 1
-        return max(waited_for) if waited_for else super().of_inputs(inputs)
+        return max(waited_for) if waited_for else super().of_inputs(waited_for)
 
 
 class ForgetsActivity(Watermarks):
     """L09: only the end of idleness counts as activity, not each record of a split."""
 
-    def of_read(self, times: SplitTimes, split: int) -> None:
-        if split in times.idle:
-            super().of_read(times, split)
-        else:
-            self.reached = True
+    def is_activity(self, was_idle: bool) -> bool:
+        self.reached = self.reached or not was_idle
+        return was_idle
 
 
 class ForgetsMaxima(Watermarks):
     """L10: a source's event time is missing from its snapshot."""
 
-    def of_splits(self, times: SplitTimes) -> dict[int, int]:
+    def of_splits(self, maxima: Mapping[int, int]) -> dict[int, int]:
         self.reached = True
         return {}
 

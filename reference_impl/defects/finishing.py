@@ -8,11 +8,9 @@ from ..core.decisions.checkpointing import Situation, Triggering
 from ..core.decisions.finishing import Ending, Finishing
 from ..core.job.topology import JobGraph
 from ..core.protocol.barrier_alignment import Action, Alignment, PartitionEnded, Signal, State
-from ..core.protocol.sink import TransactionalSink
-from ..core.protocol.task import Task
-from ..core.vocabulary.effects import Effect, Send
+from ..core.vocabulary.effects import Effect
 from ..core.vocabulary.ids import CheckpointId, TaskId
-from ..core.vocabulary.messages import Control, Trigger
+from ..core.vocabulary.messages import Control, Decline, Element, Finished, ToCoordinator, Trigger
 from ..core.vocabulary.stages import Working
 from ..core.vocabulary.timeouts import Timeout
 from .registry import Defect
@@ -30,9 +28,9 @@ class DuringTheFinalCheckpoint(Triggering):
 class LastTransactionStaysOpen(Finishing):
     """J05: the last snapshot opens one more transaction, which nobody closes."""
 
-    def drops_open(self, sink: TransactionalSink) -> bool:
-        self.reached = self.reached or sink.current is not None
-        return False
+    def dropped(self, left_open: str | None) -> str | None:
+        self.reached = self.reached or left_open is not None
+        return None
 
 
 class PartOfAnOperator(Finishing):
@@ -88,17 +86,17 @@ class DeafToTheEnd(Alignment):
 class SilentWhenRestored(Finishing):
     """J10: a task that had finished before the restored snapshot sends nothing downstream."""
 
-    def on_deploy(self, task: Task) -> list[Effect]:
+    def ends_again(self, ends: Sequence[Element]) -> Sequence[Element]:
         self.reached = True
-        return [effect for effect in super().on_deploy(task) if not isinstance(effect, Send)]
+        return ()
 
 
 class SilentWhenFinished(Finishing):
     """J18: a task that has just finished accepts every message, and does not report that it has finished."""
 
-    def after_finish(self, task: Task, message: Control) -> list[Effect]:
-        self.reached = self.reached or bool(super().after_finish(task, message))
-        return []
+    def answer(self, message: Control, finished: Finished) -> ToCoordinator | None:
+        self.reached = self.reached or super().answer(message, finished) is not None
+        return None
 
 
 class StillWaitedFor(Finishing):
@@ -119,11 +117,17 @@ class AsksTheFinished(Triggering):
 class DeclinesWhenFinished(Finishing):
     """J26: a finished task declines the checkpoint."""
 
-    def after_finish(self, task: Task, message: Control) -> list[Effect]:
-        if isinstance(message, Trigger):
-            self.reached = True
-            return [task.decline(message.checkpoint, "it has finished")]
-        return super().after_finish(task, message)
+    def answer(self, message: Control, finished: Finished) -> ToCoordinator | None:
+        if not isinstance(message, Trigger):
+            return super().answer(message, finished)
+        self.reached = True
+        return Decline(
+            job=finished.job,
+            attempt=finished.attempt,
+            task=finished.task,
+            checkpoint=message.checkpoint,
+            reason="it has finished",
+        )
 
 
 class NotAfterASavepoint(Triggering):

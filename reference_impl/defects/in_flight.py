@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core.extensions.in_flight import Capture, Recording, T
+import msgspec
+
+from ..core.decisions.in_flight import Capture, Recording, T
 from ..core.protocol.barrier_alignment import Aligning, Alignment, State
 from ..core.vocabulary.ids import CheckpointId
 from ..core.vocabulary.messages import Barrier, CancelBarrier, Element
@@ -18,8 +20,8 @@ class CompletedBefore(Capture):
     def begun(self, recording: Recording, others: Mapping[CheckpointId, Recording]) -> Recording:
         done = {channel for other in others.values() for channel in recording.missing if channel not in other.missing}
         self.reached = self.reached or bool(done)
-        recording.missing = [channel for channel in recording.missing if channel not in done]
-        return recording
+        missing = [channel for channel in recording.missing if channel not in done]
+        return msgspec.structs.replace(recording, missing=missing)
 
 
 class StaleBarrier(Capture):
@@ -49,23 +51,24 @@ class AttachedToTheNext(Capture):
     def __init__(self) -> None:
         self._given_up: set[CheckpointId] = set()
 
-    def given_up(self, checkpoint: CheckpointId) -> bool:
-        self._given_up.add(checkpoint)
-        return False
+    def kept(self, recorded: Sequence[CheckpointId], aborted: CheckpointId) -> list[CheckpointId]:
+        self._given_up.add(aborted)
+        return list(recorded)
 
     def begun(self, recording: Recording, others: Mapping[CheckpointId, Recording]) -> Recording:
+        queued: dict[int, list[Passing]] = {}
         for checkpoint, other in others.items():
             if checkpoint in self._given_up and other.queued:
                 self.reached = True
                 for channel, passing in other.queued.items():
-                    recording.queued.setdefault(channel, []).extend(passing)
-        return recording
+                    queued.setdefault(channel, []).extend(passing)
+        return msgspec.structs.replace(recording, queued=queued)
 
 
 class TimesOutOnNeverUnalignedEdges(Capture):
     """B10: the alignment timeout applies to barriers on never unaligned edges too."""
 
-    def may_time_out(self, overtaken: bool, alignment_timeout_us: int) -> bool:
+    def may_time_out(self, overtaken: bool) -> bool:
         self.reached = self.reached or not overtaken
         return True
 
@@ -81,9 +84,9 @@ class BroadcastToo(Capture):
 class OutputsNotAwaited(Capture):
     """B15: the snapshot is written before the overtaken elements of the outputs are known."""
 
-    def awaits_outputs(self) -> bool:
-        self.reached = True
-        return False
+    def awaited_outputs(self, overtaken: tuple[int, ...]) -> tuple[int, ...]:
+        self.reached = self.reached or bool(overtaken)
+        return ()
 
 
 class ReplayedIsNotNew(Capture):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.extensions.local_recovery import Determinant, LocalRecovery
-from ..core.extensions.persistent import Persisting
+from ..core.decisions.local_recovery import Determinant, LocalRecovery
+from ..core.decisions.persisting import Persisting
 from .registry import Defect
 
 
 class OrderForgotten(LocalRecovery):
     """The output of a task does not wait for its determinants, and a replay takes channel after channel."""
 
-    def is_awaited(self) -> bool:
-        return False
+    def needed(self, logged: int) -> int:
+        return 0
 
     def replayed(self, determinants: Sequence[Determinant]) -> Sequence[Determinant]:
         one_by_one = sorted(determinants, key=lambda determinant: determinant[0])

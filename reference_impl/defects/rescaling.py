@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core.extensions.in_flight_redistribution import States
-from ..core.extensions.rescale import Item, Redistribution, Share
+from ..core.decisions.redistribution import Item, Redistribution, Share, States
 from ..core.operators.operator_state import Item as Held
 from ..core.vocabulary.messages import Piece
 from ..core.vocabulary.state import Passing, Sealed

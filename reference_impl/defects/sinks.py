@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.decisions.commits import Committing, GlobalCommitting, PreCommitting, SinkRecovery
+from ..core.decisions.commits import (
+    Committing,
+    GlobalCommitting,
+    Postponed,
+    PreCommitting,
+    Refused,
+    SealStep,
+    Settled,
+    SinkRecovery,
+    Verdict,
+)
 from ..core.decisions.naming import Naming
 from ..core.decisions.part import Part
 from ..core.protocol.barrier_alignment import Alignment
-from ..core.protocol.sink import TransactionalSink
-from ..core.vocabulary.effects import Effect, Mail
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.state import Sealed
 from ..core.vocabulary.transactions import EPOCH, Commit, Done, Fence, NoAnswer, Outcome, Row
@@ -21,9 +29,9 @@ Unfinished = Sequence[tuple[str, CheckpointId | None]]
 class NoFlush(PreCommitting):
     """I01: the sink acknowledges the checkpoint while the client still buffers rows."""
 
-    def seal(self, sink: TransactionalSink, checkpoint: CheckpointId) -> list[Effect]:
+    def steps(self) -> tuple[SealStep | Postponed, ...]:
         self.reached = True
-        return [*sink.seal_current(checkpoint), *sink.begin_transaction()]
+        return (SealStep.seal, SealStep.begin)
 
 
 class CommitsOnlyThis(Committing):
@@ -45,10 +53,10 @@ class CommitsById(Committing):
 class SwallowsInRecovery(Committing):
     """I05: a commit that fails during recovery is taken for one that was done earlier."""
 
-    def verdict(self, outcome: Outcome, recovering: bool) -> str:
+    def verdict(self, outcome: Outcome, recovering: bool) -> Verdict:
         if recovering and not isinstance(outcome, Done):
             self.reached = True
-            return "done"
+            return Settled()
         return super().verdict(outcome, recovering)
 
 
@@ -73,10 +81,10 @@ class KeepsSealed(SinkRecovery):
 class ForgetsFailed(Committing):
     """I11: a commit that fails is logged, and forgotten."""
 
-    def verdict(self, outcome: Outcome, recovering: bool) -> str:
+    def verdict(self, outcome: Outcome, recovering: bool) -> Verdict:
         if not recovering and isinstance(outcome, NoAnswer):
             self.reached = True
-            return "done"
+            return Settled()
         return super().verdict(outcome, recovering)
 
 
@@ -97,22 +105,12 @@ class AbortsRestored(SinkRecovery):
         return []
 
 
-class Rotation:
-    """A mail: seal and open the next transaction, put off."""
-
-    def __init__(self, checkpoint: CheckpointId) -> None:
-        self._checkpoint = checkpoint
-
-    def open(self, task: TransactionalSink) -> list[Effect]:
-        return [*task.flush(), *task.seal_current(self._checkpoint), *task.begin_transaction()]
-
-
 class SealsLater(PreCommitting):
     """I27: records are processed between the snapshot and the sealing of its transaction."""
 
-    def seal(self, sink: TransactionalSink, checkpoint: CheckpointId) -> list[Effect]:
+    def steps(self) -> tuple[SealStep | Postponed, ...]:
         self.reached = True
-        return [*sink.flush(), Mail(Rotation(checkpoint))]
+        return (SealStep.flush, Postponed((SealStep.flush, SealStep.seal, SealStep.begin)))
 
 
 class NoFence(SinkRecovery):
@@ -134,8 +132,8 @@ class LabelsStartAgain(Naming):
 class SealsEmpty(PreCommitting):
     """I38: a transaction without rows is sealed, and the store forgets it."""
 
-    def seals_empty(self) -> bool:
-        self.reached = True
+    def seals(self, rows: int) -> bool:
+        self.reached = self.reached or not rows
         return True
 
 
@@ -144,10 +142,10 @@ class StaysInTransaction(Committing):
 
     _in_use = False
 
-    def verdict(self, outcome: Outcome, recovering: bool) -> str:
+    def verdict(self, outcome: Outcome, recovering: bool) -> Verdict:
         if self._in_use:
             self.reached, self._in_use = True, False
-            return "fail"
+            return Refused(str(outcome))
         self._in_use = isinstance(outcome, NoAnswer)
         return super().verdict(outcome, recovering)
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ..core.decisions.naming import Naming
-from ..core.decisions.tasks import SourceCut
-from ..core.protocol.source import SourceTask
-from ..core.vocabulary.effects import Effect, Mail
+from ..core.decisions.tasks import CutStep, PutOff, SourceCut
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from .registry import Defect
 
@@ -25,42 +23,29 @@ class PartOfPositions(SourceCut):
 
     J23: those of a source that has come to its end.  K10: all but the one that was read last."""
 
-    def __init__(self, keeps: Callable[[SourceTask, int], bool]) -> None:
+    def __init__(self, keeps: Callable[[int, int | None, bool], bool]) -> None:
         self._keeps = keeps
 
-    def cut(self, source: SourceTask, checkpoint: CheckpointId) -> list[Effect]:
-        everything = source.positions
-        source.positions = {split: at for split, at in everything.items() if self._keeps(source, split)}
-        self.reached = self.reached or len(source.positions) < len(everything)
-        effects = super().cut(source, checkpoint)
-        source.positions = everything
-        return effects
-
-
-class LatePosition:
-    """A mail: the source's snapshot, put off."""
-
-    def __init__(self, checkpoint: CheckpointId) -> None:
-        self._checkpoint = checkpoint
-
-    def open(self, task: SourceTask) -> list[Effect]:
-        return task.record(self._checkpoint)
+    def positions(self, positions: Mapping[int, int], latest: int | None, ended: bool) -> dict[int, int]:
+        kept = {split: at for split, at in positions.items() if self._keeps(split, latest, ended)}
+        self.reached = self.reached or len(kept) < len(positions)
+        return kept
 
 
 class PositionLast(SourceCut):
     """M14: the positions are read when the state is already being written; they may be ahead of it."""
 
-    def cut(self, source: SourceTask, checkpoint: CheckpointId) -> list[Effect]:
+    def steps(self) -> tuple[CutStep | PutOff, ...]:
         self.reached = True
-        return [*source.barrier(checkpoint), Mail(LatePosition(checkpoint))]
+        return (CutStep.send_barrier, PutOff(CutStep.record_position))
 
 
-def _has_input(source: SourceTask, split: int) -> bool:
-    return not source.input_ended
+def _has_input(split: int, latest: int | None, ended: bool) -> bool:
+    return not ended
 
 
-def _is_latest(source: SourceTask, split: int) -> bool:
-    return bool(source.positions) and split == list(source.positions)[source.fixed_state().turn - 1]
+def _is_latest(split: int, latest: int | None, ended: bool) -> bool:
+    return split == latest
 
 
 DEFECTS = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.decisions.naming import Naming
-from ..core.extensions.persistent import Persisting
+from ..core.decisions.persisting import Persisting
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.messages import Complete
 from ..core.vocabulary.state import Ref
@@ -13,9 +13,9 @@ from .registry import Defect
 class NotYetDurable(Persisting):
     """P01: the snapshot is written while the data that it refers to is still being flushed."""
 
-    def awaits_durable(self, serial: int) -> bool:
-        self.reached = True
-        return False
+    def is_safe(self, serial: int, synced: int) -> bool:
+        self.reached = self.reached or serial > synced
+        return True
 
 
 class BehindTheNewest(Persisting):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ..core.operators.operator_state import Item, Place
+from ..core.operators.operator_work import OperatorWork
 from ..core.operators.operators import Operator
 from ..core.operators.timers import Timer, Timers
-from ..core.protocol.input_task import OperatorTask
+from ..core.protocol.input_task import InputTask
 from ..core.protocol.task import Task
 from ..core.vocabulary.ids import TaskId
 from ..core.vocabulary.messages import Record
@@ -16,6 +17,11 @@ from ..core.vocabulary.state import TaskState
 
 class Injected(Exception):
     """The exception that a user function is made to raise."""
+
+
+def operator_work(task: Task) -> OperatorWork | None:
+    """The work of a task around a user's operator; None for any other task."""
+    return task.work if isinstance(task, InputTask) and isinstance(task.work, OperatorWork) else None
 
 
 class Raising(Operator):
@@ -118,8 +124,9 @@ class ExceptionInjection:
         self._done = False
 
     def into(self, task: Task) -> None:
-        if isinstance(task, OperatorTask) and not self._done:
-            task.operator = Raising(task.operator, self._raises)
+        work = operator_work(task)
+        if work is not None and not self._done:
+            work.operator = Raising(work.operator, self._raises)
 
     def _raises(self, record: Record) -> bool:
         if self._done or (self._origin is not None and record.origin != self._origin):

@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from ..core.extensions.local_recovery import Determinant, Place, end_code, end_of, is_numbered
+from ..core.decisions.local_recovery import Determinant
+from ..core.extensions.local_recovery import Place, end_code, end_of, is_numbered
 from ..core.protocol.task import NO_CHECKPOINT, Task
 from ..core.vocabulary.causes import DeterminantsUnusable, ElementGone, PlaceForgotten
 from ..core.vocabulary.effects import (
@@ -157,7 +158,7 @@ class LocalRunner(TaskRunner):
         elif not self._announce(element):
             return
         self._outbox.append((outlet, element))
-        self._needs.append(self._order.end if self._recovery.is_awaited() else 0)
+        self._needs.append(self._recovery.needed(self._order.end))
         self._send_durable()
         if type(element) is Barrier:
             self._reaches("barrier-sent", "after")

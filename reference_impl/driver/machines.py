@@ -7,15 +7,12 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from ..core.decisions.parts import Parts
-from ..core.extensions.committing import Committer, GlobalCommitter, WriterSink
-from ..core.extensions.split_reader import SplitReader
-from ..core.extensions.two_phase import TwoPhaseTask
+from ..core.extensions.building import TaskBuilder
 from ..core.job.config import Config
 from ..core.job.routing import Output
 from ..core.job.topology import JobGraph, OperatorSpec, Wire
-from ..core.protocol.input_task import OperatorTask
-from ..core.protocol.sink import DirectSink, TransactionalSink
-from ..core.protocol.source import SourceTask, SplitLog
+from ..core.protocol.sink import Identity
+from ..core.protocol.source import SplitLog
 from ..core.protocol.task import Task, TaskSpec
 from ..core.vocabulary.causes import AnyCause, TaskUnknown, raised
 from ..core.vocabulary.errors import EngineError
@@ -24,7 +21,7 @@ from ..core.vocabulary.ids import AttemptId, ChannelId, TaskId, channel_id
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What is run: the graph, its settings and decisions, the splits that its sources
-    read, and how an idempotent sink's rows replace each other ("" for a plain sink).
+    read, and how an idempotent sink's rows replace each other (None for a plain sink).
 
     `later` are the graphs of the jobs that resume it, rescaled or not."""
 
@@ -32,7 +29,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     config: Config
     parts: Parts
     logs: Sequence[SplitLog]
-    identity: str = ""
+    identity: Identity | None = None
     later: tuple[JobGraph, ...] = ()
 
     def graph_of(self, number: int) -> JobGraph:
@@ -61,6 +58,7 @@ class Machines:
         """`number`: of the job; a resumed job may have been rescaled."""
         self._job = job
         self.graph = job.graph_of(number)
+        self._build = TaskBuilder(job.config, job.parts)
         self._logs = {log.split: log for log in job.logs}
         self._specs = {task: (spec, subtask) for task, spec, subtask in self.graph.tasks()}
         self._into: dict[TaskId, list[Wire]] = {task: [] for task in self._specs}
@@ -136,26 +134,26 @@ class Machines:
         return (Output(partitioning=out[0].partitioning, channels=tuple(range(len(out))), overtaken=overtaken),)
 
     def _of_role(self, spec: OperatorSpec, subtask: int, described: TaskSpec, begins: Callable[[int], int]) -> Task:
-        config, parts = self._job.config, self._job.parts
+        build = self._build
         if spec.role == "source":
             splits = spec.splits if spec.enumerated else described.splits
             logs = [msgspec.structs.replace(self._logs[split], begins=begins(split)) for split in splits]
             if spec.enumerated:
-                return SplitReader(described, config, parts, logs, spec.bounded)
-            return SourceTask(described, config, parts, logs, spec.bounded, spec.event_time)
+                return build.split_reader(described, logs, spec.bounded)
+            return build.source(described, logs, spec.bounded, spec.event_time)
         if spec.role == "operator" and spec.build is not None:
-            return OperatorTask(described, config, parts, spec.build())
+            return build.operator(described, spec.build())
         if spec.role == "two-phase":
-            return TwoPhaseTask(described, config, parts)
+            return build.two_phase(described)
         if spec.role == "committer":
-            return Committer(described, config, parts)
+            return build.committer(described)
         if spec.role == "global-committer":
-            return GlobalCommitter(described, config, parts)
+            return build.global_committer(described)
         if described.outputs:
-            return WriterSink(described, config, parts)
-        if config.sink == "transactional":
-            return TransactionalSink(described, config, parts)
-        return DirectSink(described, config, parts, self._job.identity)
+            return build.writer(described)
+        if self._job.config.sink == "transactional":
+            return build.transactional_sink(described)
+        return build.direct_sink(described, self._job.identity)
 
 
 def passing(graphs: Sequence[JobGraph]) -> tuple[TaskId, ...]:

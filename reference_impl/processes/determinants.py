@@ -31,7 +31,8 @@ from pathlib import Path
 
 import msgspec
 
-from ..core.extensions.local_recovery import Determinant, Place
+from ..core.decisions.local_recovery import Determinant
+from ..core.extensions.local_recovery import Place
 from ..core.vocabulary.errors import CorruptSnapshot
 from ..core.vocabulary.ids import AttemptId, CheckpointId
 from ..driver.numbered import DurableDeterminants

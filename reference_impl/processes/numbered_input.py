@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..core.extensions.local_recovery import LocalRecovery, end_code
+from ..core.decisions.local_recovery import LocalRecovery
+from ..core.extensions.local_recovery import end_code
 from ..core.vocabulary.ids import AttemptId, TaskId
 from ..core.vocabulary.messages import Barrier, Element
 from ..driver.inputs import HandOver, InputQueue

@@ -23,7 +23,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from ..core.extensions.local_recovery import LocalRecovery, is_numbered
+from ..core.decisions.local_recovery import LocalRecovery
+from ..core.extensions.local_recovery import is_numbered
 from ..core.vocabulary.ids import AttemptId
 from ..core.vocabulary.messages import Element
 from ..driver.decisions import Lateness

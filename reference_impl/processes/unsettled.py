@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from ..core.extensions.committing import CommittingTask, GlobalCommitter
-from ..core.protocol.sink import TransactionalSink
 from ..core.protocol.task import Task
 from ..core.vocabulary.ids import CheckpointId
 from ..driver.runner import TaskRunner
@@ -11,11 +9,10 @@ from ..driver.runner import TaskRunner
 
 def oldest_unsettled(machine: Task) -> CheckpointId | None:
     """The oldest checkpoint with a sealed transaction that the task has neither committed nor aborted."""
-    sealed = machine.sealed if isinstance(machine, TransactionalSink | CommittingTask) else ()
-    return min((transaction.checkpoint for transaction in sealed), default=None)
+    return min((transaction.checkpoint for transaction in machine.sealed), default=None)
 
 
 def is_handed(runner: TaskRunner) -> bool:
     """Whether a part of a complete checkpoint is on its way to a task that commits; a global committer gets nothing
     else."""
-    return isinstance(runner.task, GlobalCommitter) and any(channel.queue for channel in runner.inputs)
+    return runner.task.publishes and any(channel.queue for channel in runner.inputs)

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .. import observed as o
-from ..core.protocol.input_task import OperatorTask
 from ..core.vocabulary.causes import ConnectionBroke, HeartbeatMissed, Killed
 from ..core.vocabulary.ids import TaskId
 from ..driver.control import Meddling
-from ..driver.injected_exceptions import ExceptionInjection
+from ..driver.injected_exceptions import ExceptionInjection, operator_work
 from ..driver.runner import TaskRunner
 from .links import DataChannel
 from .world import World
@@ -93,7 +92,7 @@ class Disturbances:
 
     def raise_in_operator(self, fault: int, task: str, always: bool) -> bool:
         runner = self.world.latest(task)
-        if runner is None or not isinstance(runner.task, OperatorTask):
+        if runner is None or operator_work(runner.task) is None:
             return False
         injection = ExceptionInjection(self._blame, fault, TaskId(task), always)
         self.world.inject_exception(TaskId(task), injection.into)

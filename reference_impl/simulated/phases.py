@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from typing import Any, Protocol
+from typing import Protocol
 
-from ..core.extensions.committing import CommittingTask, GlobalCommitter
-from ..core.protocol.sink import TransactionalSink
 from ..core.vocabulary.events import CompletedSnapshot
 from ..core.vocabulary.ids import CheckpointId
 from ..core.vocabulary.stages import PartialFailover, Restarting, Terminating, Working
@@ -64,23 +61,12 @@ def _commits_are_due(live: Sequence[TaskRunner], newest: CheckpointId) -> bool:
     committer to the next.
     """
     for runner in live:
-        kind: Any = type(runner.task)
-        if _seals(kind):
-            for transaction in runner.task.sealed:  # type: ignore[attr-defined]
-                if transaction.checkpoint <= newest:
-                    return True
-        if _publishes(kind):
+        task = runner.task
+        for transaction in task.sealed:
+            if transaction.checkpoint <= newest:
+                return True
+        if task.publishes:
             for channel in runner.inputs:
                 if channel.queue:
                     return True
     return False
-
-
-@cache
-def _seals(kind: type) -> bool:
-    return issubclass(kind, TransactionalSink | CommittingTask)
-
-
-@cache
-def _publishes(kind: type) -> bool:
-    return issubclass(kind, GlobalCommitter)

@@ -13,6 +13,7 @@ from ..core.decisions.parts import Parts
 from ..core.job.config import Config
 from ..core.job.topology import JobGraph
 from ..core.protocol.coordinator import Coordinator
+from ..core.protocol.sink import Identity
 from ..core.protocol.source import SplitLog
 from ..core.protocol.task import Task
 from ..core.vocabulary.causes import AnyCause
@@ -65,7 +66,7 @@ class World:
         observer: Observer,
         decisions: Decisions,
         parts: Parts,
-        identity: str = "",
+        identity: Identity | None = None,
     ) -> None:
         self.graph = graphs[0]
         self.config = config

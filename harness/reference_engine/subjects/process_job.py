@@ -11,6 +11,7 @@ import msgspec
 
 from ....properties.semantics.user_functions import user_nodes
 from ....reference_impl.core.job.config import Config
+from ....reference_impl.core.protocol.sink import Identity
 from ....reference_impl.defects import parts_for
 from ....reference_impl.driver.machines import Job
 from ....reference_impl.driver.settings import Settings
@@ -56,7 +57,7 @@ def make_job(described: bytes) -> Job:
         config=real_config(scenario, described_job.scale),
         parts=parts_for(described_job.defect),
         logs=translation.logs(workload),
-        identity="" if scenario.engine.sink == "plain" else translation.identity(workload),
+        identity=None if scenario.engine.sink == "plain" else Identity(translation.identity(workload)),
     )
 
 

@@ -15,6 +15,7 @@ from ....properties.model.history import History, Residue
 from ....reference_impl import observed as o
 from ....reference_impl.core.decisions.parts import Parts
 from ....reference_impl.core.extensions.local_recovery import check as check_local
+from ....reference_impl.core.protocol.sink import Identity
 from ....reference_impl.core.vocabulary.errors import EngineError
 from ....reference_impl.defects import parts_for
 from ....reference_impl.driver.decisions import Decisions
@@ -155,7 +156,7 @@ class Run:
             observer=self.recorder,
             decisions=self.decisions,
             parts=parts,
-            identity="" if engine.sink == "plain" else identity(scenario.workload),
+            identity=None if engine.sink == "plain" else Identity(identity(scenario.workload)),
         )
         self.environment = Disturbances(self.world)
         self.triggers = Triggers(self.environment.now, self.environment.at)

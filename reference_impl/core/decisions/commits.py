@@ -3,28 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from enum import Enum
 
-from ..vocabulary.effects import Effect
+import msgspec
+
 from ..vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..vocabulary.state import Sealed
 from ..vocabulary.transactions import Commit, Denied, Done, Fence, Outcome
 from .part import Part
 
-if TYPE_CHECKING:
-    from ..protocol.sink import TransactionalSink
+
+class SealStep(Enum):
+    """One of the steps in which a sink pre-commits at a barrier."""
+
+    flush = "flush"
+    """send the gathered rows"""
+    seal = "seal"
+    """seal the open transaction"""
+    begin = "begin"
+    """open the next one"""
+
+
+class Postponed(msgspec.Struct, frozen=True):
+    """Steps that wait in the task's mailbox; the task goes on meanwhile."""
+
+    steps: tuple[SealStep, ...]
 
 
 class PreCommitting(Part):
     """How a sink seals its transaction at a barrier."""
 
-    def seal(self, sink: TransactionalSink, checkpoint: CheckpointId) -> list[Effect]:
-        """Send the gathered rows, seal the transaction, and open the next one, in one step."""
-        return [*sink.flush(), *sink.seal_current(checkpoint), *sink.begin_transaction()]
+    def steps(self) -> tuple[SealStep | Postponed, ...]:
+        """The steps in order, all at once and before the snapshot."""
+        return (SealStep.flush, SealStep.seal, SealStep.begin)
 
-    def seals_empty(self) -> bool:
-        """Whether a transaction without rows is sealed too.  It need not be, and a store may forget it."""
-        return False
+    def seals(self, rows: int) -> bool:
+        """Whether an open transaction with so many rows is sealed: an empty one stays open, since a store may forget
+        it."""
+        return rows > 0
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """The request was carried out."""
+
+
+class Again(msgspec.Struct, frozen=True):
+    """It may have been carried out or not: the request is repeated."""
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """It never will be: the task fails."""
+
+    reason: str
+    transaction: str = ""
+    """the one that it is about, as in `Denied`"""
+
+
+Verdict = Settled | Again | Refused
+"""What an answer of the store means for a request."""
+
+
+def verdict_on(outcome: Outcome) -> Verdict:
+    """What an answer means: only a definite one settles a request."""
+    if isinstance(outcome, Done):
+        return Settled()
+    return Refused(outcome.reason, outcome.transaction) if isinstance(outcome, Denied) else Again()
 
 
 class Committing(Part):
@@ -34,11 +77,9 @@ class Committing(Part):
         """All that were sealed for this checkpoint or an older one: a notification may have been lost (I03)."""
         return [transaction for transaction in sealed if transaction.checkpoint <= checkpoint]
 
-    def verdict(self, outcome: Outcome, recovering: bool) -> str:
-        """`done`, `retry`, or `fail`: only a definite answer settles a commit."""
-        if isinstance(outcome, Done):
-            return "done"
-        return "fail" if isinstance(outcome, Denied) else "retry"
+    def verdict(self, outcome: Outcome, recovering: bool) -> Verdict:
+        """What the answer to a commit means; `recovering`: the commit is of a restored transaction."""
+        return verdict_on(outcome)
 
     def request(self, writer: TaskId, attempt: AttemptId, name: str) -> Commit:
         return Commit(writer=writer, attempt=attempt, name=name)

@@ -2,46 +2,49 @@
 
 from __future__ import annotations
 
-from ..operators.timers import Timer, Timers
-from ..operators.watermarks import END_OF_TIME, InputTimes, SplitTimes
+from collections.abc import Mapping, Sequence
+
+from ..operators.timers import Timer
+from ..operators.watermarks import END_OF_TIME
 from .part import Part
 
 
 class Watermarks(Part):
     """How event time advances (OPS-1), and which part of it a snapshot holds."""
 
-    def of_inputs(self, inputs: InputTimes) -> int | None:
-        """A task's watermark: the least of the channels that it waits for; None when it is idle."""
-        return None if inputs.is_idle else min(inputs.waited_for(), default=END_OF_TIME)
+    def of_inputs(self, waited_for: Sequence[int]) -> int:
+        """A task's watermark: the least of the channels that it waits for."""
+        return min(waited_for, default=END_OF_TIME)
 
     def at_end(self, time: int) -> int:
         """A source's watermark, now at `time`, once its input has ended: it ends every window."""
         return END_OF_TIME
 
-    def of_read(self, times: SplitTimes, split: int) -> None:
-        """A record of a split was read: the split is not idle."""
-        times.wakes(split)
+    def is_activity(self, was_idle: bool) -> bool:
+        """Whether a record that was read keeps its split from becoming idle: each does, not only the first after an
+        idle time (`was_idle`)."""
+        return True
 
-    def of_arrival(self, inputs: InputTimes, channel: int) -> None:
-        """An element came from an input channel: the channel is not idle any more."""
-        inputs.wakes(channel)
+    def still_idle(self, idle: tuple[int, ...], channel: int) -> tuple[int, ...]:
+        """The idle channels once an element came from one of all: that one is not idle any more."""
+        return tuple(other for other in idle if other != channel)
 
-    def of_channels(self, inputs: InputTimes) -> list[int]:
+    def of_channels(self, times: Sequence[int]) -> list[int]:
         """The watermarks of channels that a snapshot holds: all, or records would be late after a restore."""
-        return list(inputs.times)
+        return list(times)
 
-    def of_splits(self, times: SplitTimes) -> dict[int, int]:
+    def of_splits(self, maxima: Mapping[int, int]) -> dict[int, int]:
         """The part of a source's event time that a snapshot holds: the greatest time of each split."""
-        return dict(times.maxima)
+        return dict(maxima)
 
 
 class Firing(Part):
-    """When windows are emitted."""
+    """What becomes of the timers of windows."""
 
-    def due(self, timers: Timers, time: int) -> list[Timer]:
-        """The timers that the watermark has reached, taken out in the step that fires them."""
-        return timers.take(time)
+    def removed(self, due: Sequence[Timer]) -> Sequence[Timer]:
+        """Of the timers that the watermark has reached, those taken out in the step that fires them: all."""
+        return due
 
-    def kept(self, timers: Timers) -> list[Timer]:
+    def kept(self, pending: list[Timer]) -> list[Timer]:
         """The timers that a snapshot holds."""
-        return timers.pending()
+        return pending

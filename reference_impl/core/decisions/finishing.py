@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ..job.topology import JobGraph
 from ..vocabulary.effects import Effect, SetTimer
 from ..vocabulary.ids import TaskId
-from ..vocabulary.messages import Control, Terminate, Trigger
+from ..vocabulary.messages import Control, Element, Finished, Terminate, ToCoordinator, Trigger
 from ..vocabulary.timeouts import Timeout
 from .part import Part
-
-if TYPE_CHECKING:
-    from ..protocol.sink import TransactionalSink
-    from ..protocol.task import Task
 
 
 class Finishing(Part):
     """How a task finishes, and how a finished task is deployed again (FIN-1, FIN-3)."""
 
-    def on_deploy(self, task: Task) -> list[Effect]:
-        """The task had finished before the snapshot that is restored: send the ends again, and nothing else."""
-        return task.stay_finished()
+    def ends_again(self, ends: Sequence[Element]) -> Sequence[Element]:
+        """What a task that had finished before the restored snapshot sends downstream: its ends, and nothing else."""
+        return ends
 
-    def begins_another(self, sink: TransactionalSink) -> bool:
-        """Whether a sink opens one more transaction: not once it is terminating."""
-        return not sink.terminating
+    def dropped(self, left_open: str | None) -> str | None:
+        """The transaction that a sink aborts before it finishes: the one `left_open`; no other task would."""
+        return left_open
 
-    def drops_open(self, sink: TransactionalSink) -> bool:
-        """Whether a sink that finishes aborts its open transaction; no other task would."""
-        return True
-
-    def after_finish(self, task: Task, message: Control) -> list[Effect]:
+    def answer(self, message: Control, finished: Finished) -> ToCoordinator | None:
         """The answer of a finished task to a message: the coordinator may not have received that it has finished."""
-        return task.finish() if isinstance(message, Trigger | Terminate) else []
+        return finished if isinstance(message, Trigger | Terminate) else None
 
     def kept(self, graph: JobGraph, finished: Sequence[TaskId]) -> list[TaskId]:
         """The finished tasks whose last state later snapshots hold: those of operators that have unfinished tasks."""

@@ -7,10 +7,6 @@ switch for any defect.  A variant sets `reached` where its wrong code runs.
 
 from __future__ import annotations
 
-from ..extensions.in_flight import Capture
-from ..extensions.local_recovery import LocalRecovery
-from ..extensions.persistent import Persisting
-from ..extensions.rescale import Redistribution
 from ..protocol.barrier_alignment import Alignment
 from .checkpointing import CheckpointIds, Cleanup, Completion, RestoreChoice, Triggering
 from .commits import Committing, GlobalCommitting, PreCommitting, SinkRecovery
@@ -19,22 +15,25 @@ from .event_time import Firing, Watermarks
 from .failover import Failover
 from .fencing import Fencing
 from .finishing import Ending, Finishing
+from .in_flight import Capture
+from .local_recovery import LocalRecovery
 from .naming import Naming
 from .part import Part
+from .persisting import Persisting
 from .processing_time import ProcessingTime
-from .tasks import Copying, HeldOutput, SourceCut, StartPosition, Startup, Trimming
+from .redistribution import Redistribution
+from .tasks import Copying, HeldOutput, SourceCut, StartPosition, Startup
 
 
 class Parts:
     """The decisions of one run; every field is the correct part unless it is replaced."""
 
-    def __init__(self, **replaced: Part | Alignment | Redistribution) -> None:
+    def __init__(self, **replaced: Part | Alignment) -> None:
         self.alignment = Alignment()
         self.startup = Startup()
         self.source_cut = SourceCut()
         self.start_position = StartPosition()
         self.enumerating = Enumerating()
-        self.trimming = Trimming()
         self.held_output = HeldOutput()
         self.watermarks = Watermarks()
         self.firing = Firing()

@@ -9,26 +9,17 @@ stays in the savepoint.
 
 from __future__ import annotations
 
-from ..operators.timers import Timer, Timers
-from ..operators.watermarks import END_OF_TIME
+from ..operators.timers import Timer
 from .part import Part
 
 
 class ProcessingTime(Part):
-    """What happens to a task's timers in processing time."""
+    """What becomes of a task's timers in processing time."""
 
-    def due(self, alarms: Timers, now: int) -> list[Timer]:
-        """The timers that are due, taken out in the step that fires them."""
-        return alarms.take(now)
-
-    def kept(self, alarms: Timers) -> list[Timer]:
+    def kept(self, pending: list[Timer]) -> list[Timer]:
         """The timers that a snapshot holds."""
-        return alarms.pending()
+        return pending
 
-    def wakes(self, alarms: Timers) -> int | None:
-        """The time of the first tick that a restored task needs; None: no timer is pending."""
-        return alarms.earliest()
-
-    def at_end(self, alarms: Timers) -> list[Timer]:
-        """The timers that fire because all input has ended: every one, whatever its time."""
-        return alarms.take(END_OF_TIME)
+    def wakes(self, earliest: int | None) -> int | None:
+        """The time of the first tick that a restored task needs: that of its earliest timer; None: it has none."""
+        return earliest

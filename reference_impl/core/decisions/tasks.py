@@ -1,34 +1,50 @@
-"""How a task starts, takes its part of a snapshot, and lets its input be discarded (ABS-1, ABS-2, ABS-8, ABS-15)."""
+"""How a task starts, and takes its part of a snapshot (ABS-1, ABS-2, ABS-8)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any
 
-from ..vocabulary.effects import Effect, Open
-from ..vocabulary.ids import CheckpointId
-from ..vocabulary.messages import Complete, Record
+import msgspec
+
+from ..vocabulary.effects import Effect
+from ..vocabulary.messages import Record
 from .part import Part
-
-if TYPE_CHECKING:
-    from ..protocol.source import SourceTask
 
 
 class Startup(Part):
     """When a task that starts takes input."""
 
     def on_deploy(self) -> list[Effect]:
-        """Before its state is restored: not yet."""
+        """What it does before its state is restored: nothing; it takes input when it is."""
         return []
 
-    def on_restored(self) -> list[Effect]:
-        return [Open()]
+
+class CutStep(Enum):
+    """One of the two steps in which a source takes part in a checkpoint."""
+
+    record_position = "record-position"
+    send_barrier = "send-barrier"
+
+
+class PutOff(msgspec.Struct, frozen=True):
+    """A step that waits in the task's mailbox; the task goes on meanwhile."""
+
+    step: CutStep
 
 
 class SourceCut(Part):
-    """How a source records its position and emits its barrier in one step (ABS-1)."""
+    """How a source records its position and emits its barrier (ABS-1)."""
 
-    def cut(self, source: SourceTask, checkpoint: CheckpointId) -> list[Effect]:
-        return [*source.record(checkpoint), *source.barrier(checkpoint)]
+    def steps(self) -> tuple[CutStep | PutOff, ...]:
+        """The steps in order, both at once: no record slips in between."""
+        return (CutStep.record_position, CutStep.send_barrier)
+
+    def positions(self, positions: Mapping[int, int], latest: int | None, ended: bool) -> dict[int, int]:
+        """The positions that a snapshot holds: those of all splits.  `latest` is the split that was read last, and
+        `ended` says whether all input had been read."""
+        return dict(positions)
 
 
 class StartPosition(Part):
@@ -38,24 +54,16 @@ class StartPosition(Part):
         return restored
 
 
-class Trimming(Part):
-    """The position up to which a source's log may be discarded (ABS-15)."""
-
-    def up_to(self, complete: Complete) -> CheckpointId | None:
-        """The checkpoint whose position is meant: the oldest that can still be restored."""
-        return complete.oldest
-
-
 class HeldOutput(Part):
     """When rows that an operator holds back are emitted (ABS-2: before the barrier)."""
 
-    def before_barrier(self, held: list[Record]) -> bool:
-        """Whether held rows are emitted before the barrier."""
-        return True
+    def before_barrier(self, held: Sequence[Record]) -> Sequence[Record]:
+        """The rows that are emitted before the barrier: all that are held."""
+        return held
 
-    def by_itself(self) -> bool:
+    def needs_mail(self, held: Sequence[Record]) -> bool:
         """Whether the task sends itself a mail, so that held rows are emitted even if nothing else happens."""
-        return True
+        return bool(held)
 
     def at_end(self, restored: bool) -> bool:
         """Whether the end of the data emits the rows in an operator's list; `restored`: they come from a snapshot, and

@@ -25,15 +25,17 @@ can redistribute them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
-from ..decisions.parts import Parts
-from ..job.config import Config
-from ..protocol.sink import SinkTask, TransactionalSink
-from ..protocol.task import NO_CHECKPOINT, TaskSpec
+from ..decisions.commits import Verdict
+from ..job.task_spec import TaskSpec
+from ..protocol.input_task import InputTask, Work
+from ..protocol.sink import Requests
+from ..protocol.task import NO_CHECKPOINT
 from ..vocabulary.effects import Effect
-from ..vocabulary.events import Arrived
+from ..vocabulary.events import Answered
 from ..vocabulary.ids import CheckpointId
-from ..vocabulary.messages import Committable, Complete, EndOfPartition, Settled, Terminate
+from ..vocabulary.messages import Committable, Settled
 from ..vocabulary.state import Sealed, TaskState
 from ..vocabulary.transactions import AnyRequest, Commit, CommitRequest, Finalise, Outcome, Publish, names_of
 
@@ -41,122 +43,115 @@ EVERYTHING = CheckpointId((1 << 62) - 1)
 """What is settled in a channel in which nothing follows."""
 
 
-class WriterSink(TransactionalSink):
-    """It writes and seals; the committers behind it commit."""
+class CommitterBehind:
+    """What a writer leaves to its committer."""
 
-    def seal_current(self, checkpoint: CheckpointId) -> list[Effect]:
-        effects = super().seal_current(checkpoint)
-        handed, self.sealed = self.sealed, []
-        return [*effects, *(e for one in handed for e in self.broadcast(Committable(one.name, one.checkpoint)))]
+    def hand_over(self, sealed: Sequence[Sealed], task: InputTask) -> list[Effect]:
+        return [effect for one in sealed for effect in task.broadcast(Committable(one.name, one.checkpoint))]
 
-    def _recover(self) -> list[Effect]:
-        """The committer has what was sealed up to the restored checkpoint; all else that is unfinished is aborted."""
-        handed = [
+    def handed(self, unfinished: Sequence[tuple[str, CheckpointId | None]], task: InputTask) -> list[Sealed]:
+        """The committer has what was sealed up to the restored checkpoint."""
+        return [
             Sealed(name, checkpoint)
-            for name, checkpoint in self._unfinished
-            if checkpoint is not None and checkpoint <= self.restored_checkpoint
+            for name, checkpoint in unfinished
+            if checkpoint is not None and checkpoint <= task.restored_checkpoint
         ]
-        aborts = self._drop(self.parts.sink_recovery.to_abort(handed, self._unfinished))
-        return [*aborts, *self.begin_transaction(), *self.open_inputs()]
 
 
-class CommittingTask(SinkTask, ABC):
+class Committing(Work, ABC):
     """What both kinds of committers share: committables in the state, and commits of them."""
 
-    def __init__(self, spec: TaskSpec, config: Config, parts: Parts) -> None:
-        super().__init__(spec, config, parts)
+    def __init__(self) -> None:
         self.sealed: list[Sealed] = []
         self.notified = NO_CHECKPOINT
         """the newest checkpoint that it knows to be complete"""
         self._recovering = False
+        self._requests = Requests()
 
-    def on_arrived(self, event: Arrived) -> list[Effect]:
-        element = event.element
-        if type(element) is Committable:
-            self.accept(Sealed(element.name, element.checkpoint))
-            return []
-        return super().on_arrived(event)
-
-    def accept(self, committable: Sealed) -> None:
+    def on_committable(self, committable: Committable) -> list[Effect]:
         """Keep a committable, once: the last state of a finished committer is sent again."""
-        if committable not in self.sealed:
-            self.sealed.append(committable)
+        sealed = Sealed(committable.name, committable.checkpoint)
+        if sealed not in self.sealed:
+            self.sealed.append(sealed)
+        return []
 
     @abstractmethod
     def commit(self) -> list[Effect]:
         """Request the commits that are due and not requested already."""
 
-    def on_complete(self, message: Complete) -> list[Effect]:
-        self.notified = max(self.notified, message.checkpoint)
-        return self.commit()
-
-    def on_terminate(self, message: Terminate) -> list[Effect]:
-        self.terminating = True
-        self.notified = max(self.notified, message.checkpoint or NO_CHECKPOINT)
-        return [*self.commit(), *self.finish_if_settled()]
+    @abstractmethod
+    def on_done(self, done: Sequence[Sealed]) -> list[Effect]:
+        """These are committed."""
 
     @abstractmethod
     def finish_if_settled(self) -> list[Effect]:
         """Finish if nothing is left to commit or to send on."""
 
-    def asked_for(self) -> list[str]:
-        """The transactions in requests that have no answer yet."""
-        requests = self._asked.values()
-        return [name for request in requests if isinstance(request, CommitRequest) for name in names_of(request)]
+    def on_complete(self, checkpoint: CheckpointId) -> list[Effect]:
+        self.notified = max(self.notified, checkpoint)
+        return self.commit()
 
-    def verdict(self, request: AnyRequest, outcome: Outcome) -> str:
-        return self.parts.committing.verdict(outcome, self._recovering)
+    def on_terminate(self, checkpoint: CheckpointId | None) -> list[Effect]:
+        self.task.terminate()
+        self.notified = max(self.notified, checkpoint or NO_CHECKPOINT)
+        return [*self.commit(), *self.finish_if_settled()]
 
-    def settle(self, request: AnyRequest) -> list[Sealed]:
+    def on_answered(self, event: Answered) -> list[Effect]:
+        return self._requests.answered(event, self.task, self._judge, self._on_settled)
+
+    def _judge(self, request: AnyRequest, outcome: Outcome) -> Verdict:
+        return self.task.parts.committing.verdict(outcome, self._recovering)
+
+    def _on_settled(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
         """A commit is done: its committables leave the state."""
         names = names_of(request) if isinstance(request, CommitRequest) else ()
         done = [one for one in self.sealed if one.name in names]
         self.sealed = [one for one in self.sealed if one.name not in names]
-        self._recovering = self._recovering and bool(self._asked)
-        return done
+        self._recovering = self._recovering and bool(self._requests.asked)
+        return self.on_done(done)
+
+    def repeat(self, number: int) -> list[Effect]:
+        return self._requests.repeated(number)
 
     # -- recovery ------------------------------------------------------------------
 
     def take_over(self, state: TaskState) -> None:
-        super().take_over(state)
-        self.sealed = self.parts.sink_recovery.taken_over(state.transactions)
+        self.sealed = self.task.parts.sink_recovery.taken_over(state.transactions)
 
-    def fixed_state(self) -> TaskState:
-        state = super().fixed_state()
+    def describe(self, state: TaskState) -> None:
         state.transactions = list(self.sealed)
-        return state
 
     def opened(self) -> list[Effect]:
         """No writer has this task's name, so none is fenced.  At-least-once lets a committable behind the restored
         checkpoint overtake the barrier; it comes again under another name."""
-        self.notified = self.restored_checkpoint
+        self.notified = self.task.restored_checkpoint
         self.sealed = [one for one in self.sealed if one.checkpoint <= self.notified]
-        return self.open_inputs()
+        return self.task.open_inputs()
 
 
-class Committer(CommittingTask):
+class Committer(Committing):
     """It commits what its writer sealed, once the checkpoint is complete."""
 
-    def __init__(self, spec: TaskSpec, config: Config, parts: Parts) -> None:
-        super().__init__(spec, config, parts)
+    def __init__(self, spec: TaskSpec) -> None:
+        super().__init__()
         self._has_global = bool(spec.outputs)
         self._announced = NO_CHECKPOINT
 
     def commit(self) -> list[Effect]:
-        asked = self.asked_for()
-        due = [one for one in self.parts.committing.due(self.sealed, self.notified) if one.name not in asked]
-        return [*(self.ask(self._request(one.name)) for one in due), *self._announce()]
+        requests = self._requests.asked.values()
+        asked = [name for request in requests if isinstance(request, CommitRequest) for name in names_of(request)]
+        due = [one for one in self.task.parts.committing.due(self.sealed, self.notified) if one.name not in asked]
+        return [*(self._requests.ask(self._request(one.name)) for one in due), *self._announce()]
 
     def _request(self, name: str) -> Commit | Finalise:
-        spec = self.spec
+        spec = self.task.spec
         if self._has_global:
             return Finalise(writer=spec.task, attempt=spec.attempt, name=name)
-        return self.parts.committing.request(spec.task, spec.attempt, name)
+        return self.task.parts.committing.request(spec.task, spec.attempt, name)
 
-    def on_done(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
-        done = self.settle(request)
+    def on_done(self, done: Sequence[Sealed]) -> list[Effect]:
         handed = [Committable(one.name, one.checkpoint) for one in done] if self._has_global else []
-        effects = [effect for one in handed for effect in self.broadcast(one)]
+        effects = [effect for one in handed for effect in self.task.broadcast(one)]
         return [*effects, *self._announce(), *self.finish_if_settled()]
 
     def _announce(self) -> list[Effect]:
@@ -166,72 +161,68 @@ class Committer(CommittingTask):
         if not self._has_global or level <= self._announced:
             return []
         self._announced = level
-        return self.broadcast(Settled(level))
+        return self.task.broadcast(Settled(level))
 
     def opened(self) -> list[Effect]:
         opened = super().opened()
-        due = self.parts.sink_recovery.to_commit(self.sealed)
+        due = self.task.parts.sink_recovery.to_commit(self.sealed)
         self._recovering = bool(due)
-        asks: list[Effect] = [self.ask(self._request(one.name)) for one in due]
+        asks: list[Effect] = [self._requests.ask(self._request(one.name)) for one in due]
         return [*opened, *asks, *self._announce()]
 
     def finish_if_settled(self) -> list[Effect]:
         due = any(one.checkpoint <= self.notified for one in self.sealed)
-        return self.finish() if self.terminating and not due and not self._asked and not self.finished else []
+        return self.task.finish() if self.task.is_terminating and not due and not self._requests.asked else []
 
-    def fixed_state(self) -> TaskState:
-        state = super().fixed_state()
-        state.ended = (
-            state.ended and not self._has_global
-        )  # the global committer still expects from it what it will settle
-        return state
+    def describe(self, state: TaskState) -> None:
+        super().describe(state)
+        # The global committer still expects from it what it will settle.
+        state.ended = state.ended and not self._has_global
 
 
-class GlobalCommitter(CommittingTask):
+class GlobalCommitter(Committing):
     """One subtask: it publishes what all committers of a checkpoint have made final, in one step."""
 
-    def __init__(self, spec: TaskSpec, config: Config, parts: Parts) -> None:
-        super().__init__(spec, config, parts)
+    publishes = True
+
+    def __init__(self, spec: TaskSpec) -> None:
+        super().__init__()
         self._settled = [NO_CHECKPOINT] * len(spec.gates)
         """by channel: the checkpoint up to which all committables have come"""
 
     @property
     def level(self) -> CheckpointId:
         """The checkpoint up to which it may publish."""
-        return self.parts.global_committing.up_to(self._settled, self.notified)
+        return self.task.parts.global_committing.up_to(self._settled, self.notified)
 
-    def on_arrived(self, event: Arrived) -> list[Effect]:
-        element = event.element
-        if type(element) is Settled:
-            self._settled[event.channel] = max(self._settled[event.channel], element.checkpoint)
-            return [*self.commit(), *self.finish_if_settled()]
-        if type(element) is EndOfPartition:
-            self._settled[event.channel] = EVERYTHING
-            return [*super().on_arrived(event), *self.commit(), *self.finish_if_settled()]
-        return super().on_arrived(event)
+    def on_settled(self, settled: Settled, channel: int) -> list[Effect]:
+        self._settled[channel] = max(self._settled[channel], settled.checkpoint)
+        return [*self.commit(), *self.finish_if_settled()]
+
+    def on_partition_ended(self, channel: int) -> list[Effect]:
+        self._settled[channel] = EVERYTHING
+        return [*self.commit(), *self.finish_if_settled()]
 
     def commit(self) -> list[Effect]:
         """Publish one version of the table at a time."""
         level = self.level
-        due = self.parts.committing.due(self.sealed, level)
-        if not due or self._asked:
+        due = self.task.parts.committing.due(self.sealed, level)
+        if not due or self._requests.asked:
             return []
         names = tuple(one.name for one in due)
-        last = max(one.checkpoint for one in due)
-        return [self.ask(Publish(writer=self.spec.task, attempt=self.spec.attempt, checkpoint=last, names=names))]
+        last, spec = max(one.checkpoint for one in due), self.task.spec
+        return [self._requests.ask(Publish(writer=spec.task, attempt=spec.attempt, checkpoint=last, names=names))]
 
-    def on_done(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
-        self.settle(request)
+    def on_done(self, done: Sequence[Sealed]) -> list[Effect]:
         return [*self.commit(), *self.finish_if_settled()]
 
     def finish_if_settled(self) -> list[Effect]:
         """If it was ordered to finish: finish once everything up to the last checkpoint has come and is visible."""
         level = self.level
         due = any(one.checkpoint <= level for one in self.sealed)
-        is_settled = level >= self.notified and not due and not self._asked
-        return self.finish() if self.terminating and is_settled and not self.finished else []
+        is_settled = level >= self.notified and not due and not self._requests.asked
+        return self.task.finish() if self.task.is_terminating and is_settled else []
 
-    def fixed_state(self) -> TaskState:
-        state = super().fixed_state()
+    def describe(self, state: TaskState) -> None:
+        super().describe(state)
         state.ended = False  # its committers will still send committables, whatever the checkpoint
-        return state

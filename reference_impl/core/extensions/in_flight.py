@@ -30,19 +30,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
 
 import msgspec
 
-from ..decisions.part import Part
-from ..job.topology import OVERTAKEN_EDGES
-from ..vocabulary.effects import Effect, Refill
+from ..decisions.in_flight import Capture, Recording
+from ..vocabulary.effects import Effect, Overtake, Refill, Restored, Send, SetTimer
+from ..vocabulary.errors import expect
+from ..vocabulary.events import Came, LogsFound
 from ..vocabulary.ids import CheckpointId
-from ..vocabulary.messages import Element, Idle, Record, Watermark
+from ..vocabulary.messages import Barrier, Complete, Element, Idle, Record, Watermark
 from ..vocabulary.state import Passing, Snapshot, TaskState
+from ..vocabulary.timeouts import AlignmentTimeout
 from .persistent import Ledger, LedgerEntry
 
-T = TypeVar("T")
 Channels = tuple[int, ...]
 NEVER_BEFORE: Mapping[int, Sequence[int]] = {}
 
@@ -77,96 +77,88 @@ def with_rows(state: TaskState, elements: Iterator[Sequence[Element]]) -> TaskSt
     return msgspec.structs.replace(state, queued=state.queued | queued, spilled={})
 
 
-class Recording(msgspec.Struct, kw_only=True):
-    """One checkpoint's in-flight data, until the task has all of it."""
-
-    missing: list[int]
-    """input channels that have neither delivered the barrier nor ended"""
-    queued: dict[int, list[Passing]] = {}
-    replays: dict[int, list[int]] = {}
-    """how often each of the first elements in `queued` was put back"""
-    spilled: dict[int, list[Any]] = {}
-    """the counterpart of `queued` for persistent channels: the ledger's entries (`LedgerEntry`)"""
-    awaits: int | None = None
-    """the sync that makes the entries of `spilled` durable, once it is requested"""
-    unsent: dict[int, list[Passing]] | None = None
-    """None until the driver has reported what the barrier overtook"""
-    snapshot: Snapshot | None = None
-    """None until the task's own state may be written"""
-
-    @property
-    def is_captured(self) -> bool:
-        """All that was in flight is known."""
-        return not self.missing and self.unsent is not None
-
-    @property
-    def is_whole(self) -> bool:
-        return self.is_captured and self.snapshot is not None
-
-
-class Capture(Part):
-    """Which data in flight belongs to a checkpoint, and how a restored task uses it."""
-
-    def may_overtake(self, partitioning: str) -> bool:
-        """Whether barriers may overtake on such an edge: its records can be redistributed at any parallelism, and no
-        two subtasks must have taken the same records."""
-        return partitioning in OVERTAKEN_EDGES
-
-    def may_time_out(self, overtaken: bool, alignment_timeout_us: int) -> bool:
-        """Whether an alignment becomes unaligned when its timeout is over: only where the records in the task's inputs
-        may be `overtaken`."""
-        return overtaken
-
-    def begun(self, recording: Recording, others: Mapping[CheckpointId, Recording]) -> Recording:
-        """What a checkpoint records into: an empty recording of its own, whatever `others` there are."""
-        return recording
-
-    def recorded(self, checkpoint: CheckpointId, element: Element, *, replayed: bool) -> bool:
-        """Whether an element is kept that is taken from a channel before its barrier.  With `replayed` the task was
-        restored with the element; it belongs to the next checkpoint as well."""
-        return True
-
-    def overtaken(self, checkpoint: CheckpointId, passed: Sequence[Element], replayed: int) -> Sequence[Element]:
-        """Which of the elements that a barrier overtook in an input queue are kept: all.  The first `replayed` of them
-        are restored elements that the task has not taken yet."""
-        return passed
-
-    def awaits_outputs(self) -> bool:
-        """Whether the snapshot waits for what the barrier overtook in the outputs."""
-        return True
-
-    def awaited(self, snapshot: Snapshot) -> bool:
-        """Whether a snapshot waits for its in-flight data: also that of a task whose input has ended."""
-        return True
-
-    def restored(self, queued: Mapping[int, Sequence[Passing]]) -> dict[int, tuple[Passing, ...]]:
-        """What a restored task puts back into its inputs."""
-        return {channel: tuple(passing) for channel, passing in queued.items()}
-
-    def handed_over(self, restored: Sequence[T], live: Sequence[T]) -> Sequence[T]:
-        """What a channel holds when restored elements are put back: these first, then those in it by then (`live`)."""
-        return (*restored, *live)
-
-    def given_up(self, checkpoint: CheckpointId) -> bool:
-        """Whether an aborted checkpoint is no longer recorded."""
-        return True
-
-
 class InFlight:
     """The recordings of one task, by checkpoint."""
 
-    def __init__(self, capture: Capture, ledger: Ledger | None = None) -> None:
+    def __init__(
+        self,
+        capture: Capture,
+        ledger: Ledger | None = None,
+        *,
+        overtaken_inputs: bool = True,
+        outputs: Channels = (),
+        overtaken_outputs: Channels = (),
+    ) -> None:
+        """`overtaken_inputs` and `overtaken_outputs`: where barriers may overtake."""
         self._capture = capture
         self.ledger = ledger
         """of persistent channels; None if there are none"""
+        self.keeps_logs = ledger is not None
+        self._overtaken_inputs = overtaken_inputs
+        self._outputs = outputs
+        self._overtaken_outputs = overtaken_outputs
+        self._timeouts_us: dict[CheckpointId, int | None] = {}
+        """by checkpoint in which the task is to take part: the alignment timeout of its barriers"""
         self._recordings: dict[CheckpointId, Recording] = {}
         self._replayed: dict[int, deque[int]] = {}
         """by channel: how often each restored element that is still in it was put back"""
+        self.recording = False
         self.listening = ledger is not None
         """takes of elements must be reported (`took`); looked at before each record"""
 
     def _changed(self) -> None:
+        self.recording = bool(self._recordings)
         self.listening = bool(self._recordings or self._replayed or self.ledger is not None)
+
+    # -- a barrier's way -------------------------------------------------------------
+
+    def announced(self, checkpoint: CheckpointId, alignment_timeout_us: int | None) -> None:
+        """The coordinator triggers a checkpoint here, whose barriers have this alignment timeout."""
+        self._timeouts_us[checkpoint] = alignment_timeout_us
+
+    def came(self, barrier: Barrier) -> None:
+        """A barrier is at the head of its channel."""
+        self._timeouts_us.setdefault(barrier.checkpoint, barrier.alignment_timeout_us)
+
+    def alignment_timer(self, barrier: Barrier) -> list[Effect]:
+        """The alignment timeout of an alignment that this barrier begins."""
+        timeout_us = barrier.alignment_timeout_us
+        if timeout_us is None or not self._capture.may_time_out(self._overtaken_inputs):
+            return []
+        return [SetTimer(AlignmentTimeout(barrier.checkpoint), timeout_us)]
+
+    def overtakes(self, checkpoint: CheckpointId) -> None:
+        """The task's own barriers of this checkpoint overtake at once."""
+        self._timeouts_us[checkpoint] = 0
+
+    def cut(self, checkpoint: CheckpointId, missing: Channels) -> None:
+        """The task takes its snapshot here: record what the channels in `missing` deliver until they deliver the
+        barrier, and what the task's own barriers overtake."""
+        if self.ledger is not None:
+            self.ledger.mark(checkpoint)
+        overtaken = self._overtaken_outputs if self._timeouts_us.get(checkpoint) == 0 else ()
+        if missing or overtaken:
+            self.begin(checkpoint, missing, overtaken)
+
+    def barrier(self, checkpoint: CheckpointId) -> list[Effect]:
+        """Send the barrier on: behind the waiting output, or before it when the alignment timeout is 0."""
+        timeout_us = self._timeouts_us.get(checkpoint)
+        self._timeouts_us = {one: how for one, how in self._timeouts_us.items() if one > checkpoint}
+        barrier = Barrier(checkpoint, timeout_us)
+        overtaken = self._overtaken_outputs if timeout_us == 0 else ()
+        in_order: list[Effect] = [Send(channel, barrier) for channel in self._outputs if channel not in overtaken]
+        return [*in_order, Overtake(barrier, overtaken)] if overtaken else in_order
+
+    # -- what is in flight -----------------------------------------------------------
+
+    def restored(self, checkpoint: CheckpointId, state: TaskState, now: TaskState) -> list[Effect]:
+        """The task has restored `state`, and is in the state `now`: put back what was in flight, before anything
+        else."""
+        queued = self._capture.restored(state.queued)
+        held = {channel: list(passing) for channel, passing in queued.items()}
+        whole = msgspec.structs.replace(now, queued=held, unsent=state.unsent, replays=state.replays)
+        unsent = [Send(channel, one) for channel, passing in state.unsent.items() for one in unpack(passing)]
+        return [Restored(checkpoint, whole), *self.put_back(queued, state.replays), *unsent]
 
     def put_back(
         self, queued: Mapping[int, Sequence[Passing]], replays: Mapping[int, Sequence[int]] = NEVER_BEFORE
@@ -182,9 +174,10 @@ class InFlight:
         self._changed()
         return refills
 
-    def begin(self, checkpoint: CheckpointId, missing: Channels, *, overtakes_outputs: bool) -> None:
-        """The task takes its snapshot now; the channels in `missing` have not delivered the barrier."""
-        waits = overtakes_outputs and self._capture.awaits_outputs()
+    def begin(self, checkpoint: CheckpointId, missing: Channels, overtaken_outputs: Channels = ()) -> None:
+        """The task takes its snapshot now; the channels in `missing` have not delivered the barrier, and it overtakes
+        in these outputs."""
+        waits = self._capture.awaited_outputs(overtaken_outputs)
         recording = Recording(missing=list(missing), unsent=None if waits else {})
         recording = self._capture.begun(recording, self._recordings)
         if not recording.is_captured:
@@ -278,13 +271,14 @@ class InFlight:
 
     def drop(self, checkpoint: CheckpointId) -> None:
         """The checkpoint was given up."""
-        if checkpoint in self._recordings and self._capture.given_up(checkpoint):
-            del self._recordings[checkpoint]
+        if checkpoint in self._recordings:
+            kept = self._capture.kept(tuple(self._recordings), checkpoint)
+            self._recordings = {one: self._recordings[one] for one in kept}
             self._changed()
 
     def secure(self) -> list[Effect]:
         """Request that references be made durable, for each snapshot that lacks nothing else."""
-        if self.ledger is None:
+        if self.ledger is None or not self._recordings:
             return []
         effects: list[Effect] = []
         for one in self._recordings.values():
@@ -295,6 +289,8 @@ class InFlight:
 
     def whole(self) -> list[tuple[CheckpointId, Snapshot]]:
         """The snapshots that can be written now, with their in-flight data; each is returned once."""
+        if not self._recordings:
+            return []
         done = []
         for checkpoint, one in list(self._recordings.items()):
             if one.is_whole and one.snapshot is not None and self._is_safe(one):
@@ -307,3 +303,28 @@ class InFlight:
 
     def _is_safe(self, recording: Recording) -> bool:
         return self.ledger is None or (recording.awaits is not None and self.ledger.is_safe(recording.awaits))
+
+    # -- logs of persistent channels -------------------------------------------------
+
+    def entered(self, event: Came) -> list[Effect]:
+        """An element has entered a persistent channel."""
+        return self.ledger.came(event.channel, event.element) if self.ledger is not None else []
+
+    def logs_found(self, event: LogsFound) -> None:
+        """The task goes on with logs that its channels already have."""
+        ledger = expect(self.ledger, Ledger)
+        ledger.remember(event.positions)
+        for channel, (number, logged) in enumerate(event.logs):
+            ledger.resume(channel, number, logged)
+
+    def synced(self, serial: int) -> None:
+        """What was appended before this sync is durable."""
+        expect(self.ledger, Ledger).synced(serial)
+
+    def waited(self) -> list[Effect]:
+        """The buffer timeout is over."""
+        return self.ledger.timer() if self.ledger is not None else []
+
+    def completed(self, message: Complete) -> list[Effect]:
+        """A checkpoint is complete: trim the logs."""
+        return self.ledger.trim(message) if self.ledger is not None else []

@@ -17,14 +17,11 @@ the least of the old senders' last watermarks; no record redistributed here is l
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from ..job.topology import key_group, owner
+from ..decisions.redistribution import States
 from ..vocabulary.messages import Piece
-from ..vocabulary.state import BEGINNING, Passing, TaskState
-
-States = Sequence[tuple[Piece, TaskState]]
-"""Of an operator's old subtasks, in order."""
+from ..vocabulary.state import BEGINNING, Passing
 
 Channel = tuple[Sequence[Passing], Sequence[int], Sequence[Passing]]
 InOrder = Callable[[Sequence[Passing], Sequence[Passing]], list[Passing]]
@@ -88,13 +85,3 @@ class Before:
         """An old receiver's number for its channel from an old sender."""
         of_gate = (channel for channel, gate in enumerate(piece.gates) if gate == self._gate)
         return next(itertools.islice(of_gate, sender, None))
-
-
-def is_record(one: Passing) -> bool:
-    return len(one) > 1
-
-
-def owned(passing: Iterable[Passing], subtask: int, parallelism: int, key_groups: int) -> list[Passing]:
-    """Of records in flight over a hash edge: those whose keys a subtask owns."""
-    records = (one for one in passing if is_record(one))
-    return [one for one in records if owner(key_group(one[0], key_groups), key_groups, parallelism) == subtask]

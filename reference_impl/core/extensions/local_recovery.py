@@ -18,49 +18,21 @@ sender would be behind its receivers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 
-from ..decisions.part import Part
+from ..decisions.local_recovery import Determinant
 from ..job.config import Config
 from ..job.topology import JobGraph, OperatorSpec
 from ..vocabulary.errors import PlaceUnknown, Refused
 from ..vocabulary.ids import CheckpointId
-from ..vocabulary.messages import CancelBarrier, Deploy, Element, EndOfData, EndOfPartition
+from ..vocabulary.messages import Element, EndOfData, EndOfPartition
 from .persistent import IN_FLIGHT_KINDS
 
 DATA_ENDED = -1
 PARTITION_ENDED = -2
 """In place of a number: an end comes once in a channel, and a recovered sender sends it again."""
-
-Determinant = tuple[int, int]
-"""(input channel, number of the element in it) of an element that a task took"""
-
-
-class LocalRecovery(Part):
-    """The decisions that make a replay repeat what the task did."""
-
-    def is_awaited(self) -> bool:
-        """Whether the output of a task waits until the determinants of its input so far are durable."""
-        return True
-
-    def replayed(self, determinants: Sequence[Determinant]) -> Sequence[Determinant]:
-        """The order in which a recovered task takes its input again: that of its determinants."""
-        return determinants
-
-    def begins_at(self, taken: int) -> int:
-        """The number of the first element of a channel that is taken again; `taken` were taken at the checkpoint."""
-        return taken
-
-    def is_repeat(self, number: int, entered: int) -> bool:
-        """Whether an element of this number has come before; `entered` elements have come."""
-        return number < entered
-
-    def may_forget(self, number: int, durable: int, received: int) -> bool:
-        """Whether a sender may forget an element.  The receiver has received `received` elements, of which `durable`
-        are durable in the channel's log; the others are lost with the receiver."""
-        return number < durable
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,13 +117,6 @@ def end_code(element: Element) -> int:
 
 def end_of(code: int) -> Element:
     return EndOfData() if code == DATA_ENDED else EndOfPartition()
-
-
-def called_off(deploy: Deploy) -> list[CancelBarrier]:
-    """The cancel barriers that a locally recovered task sends: one for each checkpoint that was given up.  The tasks
-    downstream may wait for its barrier, which the lost attempt may have sent in vain (ABS-4)."""
-    since = (deploy.checkpoint or 0) + 1
-    return [CancelBarrier(CheckpointId(number)) for number in range(since, (deploy.given_up or 0) + 1)]
 
 
 def unsupported(graph: JobGraph, config: Config) -> str:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..decisions.part import Part
+from ..decisions.persisting import Persisting
 from ..vocabulary.effects import Append, Effect, SetTimer, Sync, TrimLog
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Complete, Element, Idle, Record, Watermark
@@ -28,26 +28,6 @@ from ..vocabulary.timeouts import BufferTimeout
 
 IN_FLIGHT_KINDS = (Record, Watermark, Idle)
 """What can be in flight, and has a number."""
-
-
-class Persisting(Part):
-    """What a snapshot refers to and waits for, and what a log keeps."""
-
-    def awaits_durable(self, serial: int) -> bool:
-        """Whether a snapshot waits until the elements that it refers to are durable."""
-        return True
-
-    def needed_from(self, complete: Complete) -> CheckpointId | None:
-        """The oldest checkpoint whose in-flight data may still be needed."""
-        return complete.logs_from
-
-    def fetched(self, ref: Ref) -> Ref:
-        """What a restored task reads for a reference: all of its elements."""
-        return ref
-
-    def resumed(self, number: int) -> int:
-        """The number with which a task goes on in an existing log: that of the element to be taken next."""
-        return number
 
 
 class LedgerEntry:
@@ -174,7 +154,7 @@ class Ledger:
         self._synced = max(serial, self._synced)
 
     def is_safe(self, serial: int) -> bool:
-        return serial <= self._synced or not self._part.awaits_durable(serial)
+        return self._part.is_safe(serial, self._synced)
 
     def refs(self, spilled: Mapping[int, Sequence[LedgerEntry]]) -> dict[int, list[Ref]]:
         """References to these elements, by channel; one for each run of consecutive numbers."""

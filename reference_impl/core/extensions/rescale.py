@@ -17,105 +17,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
 
 import msgspec
 
-from ..job.topology import key_group, owner
-from ..operators.operator_state import Item as Held
-from ..operators.operator_state import Place
+from ..decisions.redistribution import Redistribution, Share, States
+from ..job.topology import key_group
 from ..operators.timers import Timer
 from ..vocabulary.ids import Handle
 from ..vocabulary.messages import Element, Piece
-from ..vocabulary.state import BEGINNING, Entry, Passing, Ref, Sealed, TaskState
-from ..vocabulary.transactions import number_of, writer_in
+from ..vocabulary.state import BEGINNING, Entry, Passing, Ref, TaskState
 from .in_flight import with_rows
-from .in_flight_redistribution import Before, States, is_record, owned
+from .in_flight_redistribution import Before
 from .persistent import referred_to
-
-Item = TypeVar("Item")
-
-
-class Share(msgspec.Struct, frozen=True, kw_only=True):
-    """The subtask whose share is taken, and the new parallelism."""
-
-    subtask: int
-    parallelism: int
-    key_groups: int
-    splits: tuple[int, ...] = ()
-    """of a source: the splits that the subtask reads"""
-    gates: tuple[int, ...] = ()
-    """by channel, the input of the operator to which it belongs"""
-    partitioning: tuple[str, ...] = ()
-    """of each of the operator's inputs"""
-    unchanged: bool = False
-    """the parallelism is unchanged: each subtask has its own state again, and only unions are redistributed"""
-
-    @property
-    def place(self) -> Place:
-        return Place(self.subtask, self.parallelism, self.key_groups)
-
-
-class Redistribution:
-    """How the state of old subtasks is redistributed to the new ones; a part like those in `parts`."""
-
-    reached = False
-    """whether a variant's wrong code has run"""
-
-    def read(self, pieces: Sequence[Piece], share: Share) -> list[Piece]:
-        """The pieces that a new subtask reads: those of all old subtasks."""
-        return list(pieces)
-
-    def entries(self, entries: Mapping[int, list[Item]], share: Share) -> list[Item]:
-        """The share of keyed state, given by key group: that of the groups that the subtask owns."""
-        groups = range(share.key_groups)
-        owned = [group for group in groups if owner(group, share.key_groups, share.parallelism) == share.subtask]
-        return [entry for group in owned for entry in entries.get(group, ())]
-
-    def positions(self, positions: Mapping[int, int], share: Share) -> dict[int, int]:
-        """The share of the splits' positions: those of the splits that the subtask reads."""
-        return {split: positions[split] for split in share.splits if split in positions}
-
-    def transactions(self, sealed: Sequence[Sequence[Sealed]], share: Share) -> list[Sealed]:
-        """The share of sealed transactions, given by old subtask: those whose writer has this subtask's number, modulo
-        the parallelism.
-
-        The writer counts, not the subtask that holds them.  So a writer that starts again finds its own transactions,
-        and no other subtask takes them for left behind.
-        """
-        every = [transaction for held in sealed for transaction in held]
-        return [one for one in every if number_of(writer_in(one.name)) % share.parallelism == share.subtask]
-
-    def queued(self, lanes: Sequence[Sequence[Passing]], gate: int, share: Share) -> list[list[Passing]]:
-        """Of the records in flight over an edge, by old sender: those of its keys, or every n-th one."""
-        if share.partitioning[gate] == "hash":
-            return [owned(lane, share.subtask, share.parallelism, share.key_groups) for lane in lanes]
-        next_subtask = itertools.cycle(range(share.parallelism))
-        return [[one for one in lane if is_record(one) and next(next_subtask) == share.subtask] for lane in lanes]
-
-    def redistributes_in_flight(self, receivers: States) -> bool:
-        """Whether an operator's in-flight data is redistributed: yes, even if its old subtasks had no state of their
-        own."""
-        return True
-
-    def in_order(self, queued: Sequence[Passing], unsent: Sequence[Passing]) -> list[Passing]:
-        """The in-flight data of one old channel in order: the receiver's part came before the sender's."""
-        return [*queued, *unsent]
-
-    def listed(self, lists: Sequence[Sequence[Held]], share: Share) -> list[Held]:
-        """Of the items of lists, given by old subtask: its own where there are as many subtasks as before, else
-        every n-th one."""
-        if len(lists) == share.parallelism:
-            return list(lists[share.subtask])
-        return [item for held in lists for item in held][share.subtask :: share.parallelism]
-
-    def shared(self, unions: Sequence[Sequence[Held]], share: Share) -> list[Held]:
-        """The share of the items of unions, given by old subtask: all; the operator decides which it keeps."""
-        return [item for held in unions for item in held]
-
-    def broadcast(self, copies: Sequence[Sequence[Held]], share: Share) -> list[Held]:
-        """The share of broadcast state, given by old subtask: one whole copy; at a consistent cut all are equal."""
-        return list(copies[share.subtask % len(copies)]) if copies else []
 
 
 class Gathering:

@@ -7,89 +7,61 @@ assigns them again, with their positions, to the readers that ask.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from ..decisions.parts import Parts
-from ..job.config import Config
 from ..protocol.source import SourceTask, SplitLog
-from ..protocol.task import TaskSpec
 from ..vocabulary.effects import Effect, Fail, PollAgain, Report, SetTimer
-from ..vocabulary.events import TimerFired
-from ..vocabulary.messages import Ask, Assign, Assigned, Running
+from ..vocabulary.messages import Ask, Assign, Assigned
 from ..vocabulary.timeouts import RetryAsk
 
 
-class SplitReader(SourceTask):
-    """Reads the splits assigned to it in turn; each is one of `logs`."""
+class SplitReader:
+    """How one source comes to its splits; each is one of `logs`."""
 
-    def __init__(
-        self, spec: TaskSpec, config: Config, parts: Parts, logs: Sequence[SplitLog], bounded: bool = True
-    ) -> None:
-        super().__init__(spec, config, parts, (), bounded)
+    def __init__(self, stops_reading: Callable[[int], bool], logs: Sequence[SplitLog]) -> None:
+        """`stops_reading`: of a restored split, as `Enumerating` decides."""
+        self._stops_reading = stops_reading
         self._known = {log.split: log for log in logs}
-        self._returned: dict[int, int] = {}
+        self.returned: dict[int, int] = {}
+        self.more_may_come = True
         self._given: dict[int, int] = {}
         self._asked = 0
         self._answered = 0
-        self._no_more_splits = False
-        self._messages[Assign] = self._on_assign
 
-    @property
-    def awaits_splits(self) -> bool:
-        return not (self._no_more_splits or self.finished)
+    def hand_back(self, positions: Mapping[int, int], source: SourceTask) -> None:
+        """The source has restored these positions: it hands its splits back, and reads none until it gets some."""
+        self.returned = dict(positions)
+        kept = {split: position for split, position in positions.items() if not self._stops_reading(split)}
+        source.take_splits(kept, self._known)
 
-    # -- coming up -----------------------------------------------------------------
-
-    def _take_positions(self, positions: Mapping[int, int]) -> None:
-        self.positions = dict(positions)
-
-    def opened(self) -> list[Effect]:
-        stops_reading = self.parts.enumerating.stops_reading
-        self._returned = self.positions
-        self.positions = {}
-        self._hold({split: position for split, position in self._returned.items() if not stops_reading(split)})
-        return super().opened()
-
-    def came_up(self) -> Running:
-        return Running(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task, returned=self._returned)
-
-    # -- splits --------------------------------------------------------------------
-
-    def end_of_splits(self) -> list[Effect]:
-        """Every split that it has is read: ask for more, unless no more will come."""
-        if self._no_more_splits:
-            return super().end_of_splits()
+    def ask(self, source: SourceTask) -> list[Effect]:
+        """Every split that the source has is read: ask for more, once."""
         if self._asked > self._answered:
             return []
         self._asked += 1
-        return self._ask()
+        return self._question(source)
 
-    def _ask(self) -> list[Effect]:
-        question = Ask(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task, number=self._asked)
-        return [Report(question), SetTimer(RetryAsk(), self.config.retry_us)]
+    def ask_again(self, source: SourceTask) -> list[Effect]:
+        """Repeat a question that is not answered."""
+        return self._question(source) if self._asked > self._answered else []
 
-    def on_timer(self, event: TimerFired) -> list[Effect]:
-        if not isinstance(event.timeout, RetryAsk):
-            return super().on_timer(event)
-        unanswered = self._asked > self._answered and not self.input_ended and not self.finished
-        return self._ask() if unanswered else []
+    def _question(self, source: SourceTask) -> list[Effect]:
+        spec = source.spec
+        question = Ask(job=spec.job, attempt=spec.attempt, task=spec.task, number=self._asked)
+        return [Report(question), SetTimer(RetryAsk(), source.config.retry_us)]
 
-    def _on_assign(self, message: Assign) -> list[Effect]:
+    def assigned(self, message: Assign, source: SourceTask) -> list[Effect]:
         """Take the new splits of an assignment; one that is older, or a repeat, brings none."""
         given = {split: position for split, position in message.splits.items() if split not in self._given}
         for split, position in given.items():
             if position < self._known[split].begins:
-                return [Fail(self._discarded(self._known[split], position))]
+                return [Fail(source.discarded(self._known[split], position))]
         self._given.update(given)
-        self._hold({split: position for split, position in given.items() if split not in self.positions})
+        new = {split: position for split, position in given.items() if split not in source.positions}
+        source.take_splits(new, self._known)
         self._answered = max(self._answered, message.answers)
-        news = bool(given) or not (message.more or self._no_more_splits)
-        self._no_more_splits = self._no_more_splits or not message.more
-        taken = Report(
-            Assigned(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task, serial=message.serial)
-        )
-        return [taken, PollAgain()] if news else [taken]
-
-    def _hold(self, splits: Mapping[int, int]) -> None:
-        self.positions.update(splits)
-        self._logs = tuple(self._known[split] for split in self.positions)
+        is_news = bool(given) or (self.more_may_come and not message.more)
+        self.more_may_come = self.more_may_come and message.more
+        spec = source.spec
+        taken = Report(Assigned(job=spec.job, attempt=spec.attempt, task=spec.task, serial=message.serial))
+        return [taken, PollAgain()] if is_news else [taken]

@@ -11,17 +11,18 @@ it has committed and finishes, so that each task waits for a checkpoint of its o
 
 from __future__ import annotations
 
+from ..job.config import Config
 from ..protocol.sink import TransactionalSink
 from ..vocabulary.effects import Effect
 from ..vocabulary.messages import Record
 
 
-class TwoPhaseTask(TransactionalSink):
+class TwoPhaseOperator(TransactionalSink):
     """A transactional sink that also emits its rows."""
 
-    def on_record(self, record: Record, channel: int) -> list[Effect]:
-        return [*super().on_record(record, channel), *self.emit((record,))]
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.holds_end = config.finishing == "one-by-one"
 
-    @property
-    def holds_end(self) -> bool:
-        return self.config.finishing == "one-by-one"
+    def on_record(self, record: Record, channel: int) -> list[Effect]:
+        return [*super().on_record(record, channel), *self.task.emit((record,))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -19,7 +19,16 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     """barriers may overtake the elements in its channels"""
 
 
-def routers(output: Output, key_groups: int, rotations: list[int], number: int) -> list[Callable[[Record], int]]:
+Route = Callable[[Record], int]
+"""From a row to its channel."""
+
+
+def routes_of(outputs: Sequence[Output], key_groups: int, rotations: list[int]) -> list[Route]:
+    """The routes of a task's rows over all its outputs."""
+    return [route for number, output in enumerate(outputs) for route in routers(output, key_groups, rotations, number)]
+
+
+def routers(output: Output, key_groups: int, rotations: list[int], number: int) -> list[Route]:
     """For each copy of an emitted row, the function that gives its channel.  A rebalance edge keeps its next channel
     in `rotations`, under the edge's number."""
     if output.partitioning == "broadcast":
@@ -27,11 +36,11 @@ def routers(output: Output, key_groups: int, rotations: list[int], number: int) 
     return [_router(output, key_groups, rotations, number)]
 
 
-def _into(channel: int) -> Callable[[Record], int]:
+def _into(channel: int) -> Route:
     return lambda row: channel
 
 
-def _router(output: Output, key_groups: int, rotations: list[int], number: int) -> Callable[[Record], int]:
+def _router(output: Output, key_groups: int, rotations: list[int], number: int) -> Route:
     channels = output.channels
     if len(channels) == 1 or output.partitioning == "forward":
         return lambda row: channels[0]

@@ -26,3 +26,15 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     """barriers may overtake the elements in its inputs"""
     partitioning: tuple[str, ...] = ()
     """of each of the operator's inputs"""
+
+    @property
+    def all_outputs(self) -> tuple[int, ...]:
+        """The output channels, by number."""
+        if len(self.outputs) == 1:
+            return self.outputs[0].channels
+        return tuple(channel for output in self.outputs for channel in output.channels)
+
+    @property
+    def overtaken_outputs(self) -> tuple[int, ...]:
+        """The output channels in which barriers may overtake."""
+        return tuple(channel for output in self.outputs if output.overtaken for channel in output.channels)

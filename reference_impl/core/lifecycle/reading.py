@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..decisions.parts import Parts
+from ..decisions.redistribution import Share
 from ..extensions.in_flight import with_rows
 from ..extensions.persistent import referred_to
-from ..extensions.rescale import Gathering, Share
+from ..extensions.rescale import Gathering
 from ..job.task_spec import TaskSpec
 from ..vocabulary.effects import Effect, Fetch, Load
 from ..vocabulary.errors import expect

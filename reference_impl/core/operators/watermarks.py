@@ -48,9 +48,6 @@ class InputTimes:
         if channel not in self.idle:
             self.idle = tuple(sorted((*self.idle, channel)))
 
-    def wakes(self, channel: int) -> None:
-        self.idle = tuple(other for other in self.idle if other != channel)
-
     def restore(self, time: int, times: Sequence[int], idle: Sequence[int]) -> None:
         """Go on from a snapshot; without event time in it, all watermarks are at the beginning."""
         self.time = time

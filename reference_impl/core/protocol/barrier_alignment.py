@@ -1,9 +1,10 @@
 """Barrier alignment: when a task with several inputs takes its snapshot.
 
-Aligned, as in Flink's first description of its checkpoints: a channel that delivered
-barrier n is blocked until the last channel has delivered barrier n too.  Then the task
-takes its snapshot, sends barrier n on, and takes the records that waited before new
-ones (ABS-2).  `TABLE` holds all transitions: for a state and a signal it names the
+Aligned (Carbone et al., "Lightweight Asynchronous Snapshots for Distributed Dataflows",
+2015, section 4.2, and Flink's first description of its checkpoints): a channel that
+delivered barrier n is blocked until the last channel has delivered barrier n too.  Then
+the task takes its snapshot, sends barrier n on, and takes the records that waited before
+new ones (ABS-2).  `TABLE` holds all transitions: for a state and a signal it names the
 move.  A pair that is not in the table is a bug, and raises.
 
 The states are types.  `Flowing` remembers the last checkpoint that was begun or
@@ -28,6 +29,7 @@ the checkpoint at the task, as it does at a source.
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -65,7 +67,22 @@ class Counting(msgspec.Struct, frozen=True):
 
 
 State = Flowing | Aligning | Counting
-Transition = tuple[type, type, str]
+
+
+class Relation(StrEnum):
+    """Of a signal's checkpoint to the state."""
+
+    new = "new"
+    """none of the others"""
+    current = "current"
+    """it is being aligned"""
+    aborted = "aborted"
+    """the coordinator gave it up before its barrier came"""
+    obsolete = "obsolete"
+    """it was begun or given up here"""
+
+
+Transition = tuple[type, type, Relation | None]
 """a key of `TABLE`"""
 
 
@@ -163,7 +180,7 @@ class Alignment:
 
     def step(self, state: State, signal: Signal, inputs: int) -> tuple[State, list[Action]]:
         """The state after the signal, and the actions, in order."""
-        relation = "" if isinstance(signal, PartitionEnded) else self.relation(state, signal.checkpoint)
+        relation = None if isinstance(signal, PartitionEnded) else self.relation(state, signal.checkpoint)
         transition = (type(state), type(signal), relation)
         move = TABLE.get(transition)
         if move is None:
@@ -171,13 +188,13 @@ class Alignment:
         self.taken[transition] = self.taken.get(transition, 0) + 1
         return move(self, state, signal, inputs)
 
-    def relation(self, state: State, checkpoint: CheckpointId) -> str:
-        """The relation of a signal's checkpoint to the state (see `TABLE`)."""
+    def relation(self, state: State, checkpoint: CheckpointId) -> Relation:
+        """The relation of a signal's checkpoint to the state."""
         if isinstance(state, Aligning) and checkpoint == state.checkpoint:
-            return "current"
+            return Relation.current
         if self.is_obsolete(state, checkpoint):
-            return "obsolete"
-        return "aborted" if checkpoint in state.aborted else "new"
+            return Relation.obsolete
+        return Relation.aborted if checkpoint in state.aborted else Relation.new
 
     def is_obsolete(self, state: State, checkpoint: CheckpointId) -> bool:
         """The checkpoint was begun or given up here: late signals of it change nothing."""
@@ -327,60 +344,58 @@ def _after(checkpoints: tuple[CheckpointId, ...], last: CheckpointId) -> tuple[C
 
 
 TABLE: dict[Transition, Callable[[Alignment, State, Any, int], tuple[State, list[Action]]]] = {
-    (Flowing, BarrierCame, "new"): Alignment.first_barrier,
-    (Flowing, BarrierCame, "aborted"): Alignment.skip_aborted,
-    (Flowing, BarrierCame, "obsolete"): Alignment.ignore,
-    (Flowing, OvertakingCame, "new"): Alignment.overtake,
-    (Flowing, OvertakingCame, "aborted"): Alignment.skip_aborted,
-    (Flowing, OvertakingCame, "obsolete"): Alignment.ignore,
-    (Flowing, WaitedEnough, "obsolete"): Alignment.ignore,
-    (Flowing, CancelCame, "new"): Alignment.pass_cancel,
-    (Flowing, CancelCame, "aborted"): Alignment.skip_aborted,
-    (Flowing, CancelCame, "obsolete"): Alignment.ignore,
-    (Flowing, AbortCame, "new"): Alignment.remember,
-    (Flowing, AbortCame, "aborted"): Alignment.ignore,
-    (Flowing, AbortCame, "obsolete"): Alignment.ignore,
-    (Aligning, BarrierCame, "current"): Alignment.next_barrier,
-    (Aligning, BarrierCame, "new"): Alignment.newer_barrier,
-    (Aligning, BarrierCame, "aborted"): Alignment.skip_aborted,
-    (Aligning, BarrierCame, "obsolete"): Alignment.ignore,
-    (Aligning, OvertakingCame, "current"): Alignment.go_unaligned,
-    (Aligning, OvertakingCame, "new"): Alignment.newer_barrier,
-    (Aligning, OvertakingCame, "aborted"): Alignment.skip_aborted,
-    (Aligning, OvertakingCame, "obsolete"): Alignment.ignore,
-    (Aligning, WaitedEnough, "current"): Alignment.go_unaligned,
-    (Aligning, WaitedEnough, "obsolete"): Alignment.ignore,
-    (Aligning, CancelCame, "current"): Alignment.give_up,
-    (Aligning, CancelCame, "new"): Alignment.newer_cancel,
-    (Aligning, CancelCame, "aborted"): Alignment.skip_aborted,
-    (Aligning, CancelCame, "obsolete"): Alignment.ignore,
-    (Aligning, AbortCame, "current"): Alignment.give_up,
-    (Aligning, AbortCame, "new"): Alignment.remember,
-    (Aligning, AbortCame, "aborted"): Alignment.ignore,
-    (Aligning, AbortCame, "obsolete"): Alignment.ignore,
-    (Counting, BarrierCame, "new"): Alignment.count,
-    (Counting, BarrierCame, "aborted"): Alignment.skip_aborted,
-    (Counting, BarrierCame, "obsolete"): Alignment.ignore,
-    (Counting, CancelCame, "new"): Alignment.drop_count,
-    (Counting, CancelCame, "aborted"): Alignment.skip_aborted,
-    (Counting, CancelCame, "obsolete"): Alignment.ignore,
-    (Counting, AbortCame, "new"): Alignment.drop_count,
-    (Counting, AbortCame, "aborted"): Alignment.ignore,
-    (Counting, AbortCame, "obsolete"): Alignment.ignore,
-    (Flowing, TriggerCame, "new"): Alignment.begin,
-    (Flowing, TriggerCame, "aborted"): Alignment.skip_aborted,
-    (Flowing, TriggerCame, "obsolete"): Alignment.ignore,
-    (Counting, TriggerCame, "new"): Alignment.begin,
-    (Counting, TriggerCame, "aborted"): Alignment.skip_aborted,
-    (Counting, TriggerCame, "obsolete"): Alignment.ignore,
-    (Flowing, PartitionEnded, ""): Alignment.ignore,
-    (Aligning, PartitionEnded, ""): Alignment.end_aligned,
-    (Counting, PartitionEnded, ""): Alignment.end_counted,
+    (Flowing, BarrierCame, Relation.new): Alignment.first_barrier,
+    (Flowing, BarrierCame, Relation.aborted): Alignment.skip_aborted,
+    (Flowing, BarrierCame, Relation.obsolete): Alignment.ignore,
+    (Flowing, OvertakingCame, Relation.new): Alignment.overtake,
+    (Flowing, OvertakingCame, Relation.aborted): Alignment.skip_aborted,
+    (Flowing, OvertakingCame, Relation.obsolete): Alignment.ignore,
+    (Flowing, WaitedEnough, Relation.obsolete): Alignment.ignore,
+    (Flowing, CancelCame, Relation.new): Alignment.pass_cancel,
+    (Flowing, CancelCame, Relation.aborted): Alignment.skip_aborted,
+    (Flowing, CancelCame, Relation.obsolete): Alignment.ignore,
+    (Flowing, AbortCame, Relation.new): Alignment.remember,
+    (Flowing, AbortCame, Relation.aborted): Alignment.ignore,
+    (Flowing, AbortCame, Relation.obsolete): Alignment.ignore,
+    (Aligning, BarrierCame, Relation.current): Alignment.next_barrier,
+    (Aligning, BarrierCame, Relation.new): Alignment.newer_barrier,
+    (Aligning, BarrierCame, Relation.aborted): Alignment.skip_aborted,
+    (Aligning, BarrierCame, Relation.obsolete): Alignment.ignore,
+    (Aligning, OvertakingCame, Relation.current): Alignment.go_unaligned,
+    (Aligning, OvertakingCame, Relation.new): Alignment.newer_barrier,
+    (Aligning, OvertakingCame, Relation.aborted): Alignment.skip_aborted,
+    (Aligning, OvertakingCame, Relation.obsolete): Alignment.ignore,
+    (Aligning, WaitedEnough, Relation.current): Alignment.go_unaligned,
+    (Aligning, WaitedEnough, Relation.obsolete): Alignment.ignore,
+    (Aligning, CancelCame, Relation.current): Alignment.give_up,
+    (Aligning, CancelCame, Relation.new): Alignment.newer_cancel,
+    (Aligning, CancelCame, Relation.aborted): Alignment.skip_aborted,
+    (Aligning, CancelCame, Relation.obsolete): Alignment.ignore,
+    (Aligning, AbortCame, Relation.current): Alignment.give_up,
+    (Aligning, AbortCame, Relation.new): Alignment.remember,
+    (Aligning, AbortCame, Relation.aborted): Alignment.ignore,
+    (Aligning, AbortCame, Relation.obsolete): Alignment.ignore,
+    (Counting, BarrierCame, Relation.new): Alignment.count,
+    (Counting, BarrierCame, Relation.aborted): Alignment.skip_aborted,
+    (Counting, BarrierCame, Relation.obsolete): Alignment.ignore,
+    (Counting, CancelCame, Relation.new): Alignment.drop_count,
+    (Counting, CancelCame, Relation.aborted): Alignment.skip_aborted,
+    (Counting, CancelCame, Relation.obsolete): Alignment.ignore,
+    (Counting, AbortCame, Relation.new): Alignment.drop_count,
+    (Counting, AbortCame, Relation.aborted): Alignment.ignore,
+    (Counting, AbortCame, Relation.obsolete): Alignment.ignore,
+    (Flowing, TriggerCame, Relation.new): Alignment.begin,
+    (Flowing, TriggerCame, Relation.aborted): Alignment.skip_aborted,
+    (Flowing, TriggerCame, Relation.obsolete): Alignment.ignore,
+    (Counting, TriggerCame, Relation.new): Alignment.begin,
+    (Counting, TriggerCame, Relation.aborted): Alignment.skip_aborted,
+    (Counting, TriggerCame, Relation.obsolete): Alignment.ignore,
+    (Flowing, PartitionEnded, None): Alignment.ignore,
+    (Aligning, PartitionEnded, None): Alignment.end_aligned,
+    (Counting, PartitionEnded, None): Alignment.end_counted,
 }
 """(state, signal, relation of the signal's checkpoint to the state) → move.
 
-Relations: the signal's checkpoint is `current` (being aligned), `obsolete` (begun or
-given up here), `aborted` (by the coordinator, before its barrier came), or `new`
-(none of these).  The end of a channel has no relation.  The coordinator never
+The end of a channel has no relation.  The coordinator never
 triggers a task amid an alignment: a channel that the task waits for has not ended.
 """

@@ -1,37 +1,38 @@
-"""Tasks with inputs: they align barriers and work on records."""
+"""Tasks with inputs: they align barriers, and hand each record to their work.
+
+The work is an operator (`operator_work`), a sink (`sink`), or a part of a sink (`committing`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-import msgspec
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from ..decisions.parts import Parts
-from ..extensions.local_recovery import called_off
 from ..job.config import Config
-from ..operators.operator_state import Item, Place
-from ..operators.operators import Operator
-from ..operators.timers import Timer
-from ..operators.watermarks import END_OF_TIME, InputTimes
-from ..vocabulary.causes import SnapshotUnfit, UserFunctionRaised, UserFunctionRefused
-from ..vocabulary.effects import Advanced, Block, Effect, Fail, Mail, SetTimer, TimeEnded, Unblock, WakeAt
-from ..vocabulary.errors import ProtocolViolated, Refused
-from ..vocabulary.events import Arrived, BarrierOvertook, Came, LogsFound, Ticked, TimerFired
+from ..operators.watermarks import InputTimes
+from ..vocabulary.causes import AnyCause, SnapshotUnfit
+from ..vocabulary.effects import Advanced, Block, Effect, Fail, Taken, Unblock
+from ..vocabulary.errors import Handlers, ProtocolViolated, Refused
+from ..vocabulary.events import Answered, Arrived, BarrierOvertook, Came, LogsFound, Mailed, Ticked, TimerFired
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import (
     Abort,
     Barrier,
     CancelBarrier,
+    Committable,
     Complete,
-    Deploy,
+    EndOfData,
     EndOfPartition,
     Idle,
     Record,
+    Settled,
+    Terminate,
     Trigger,
     Watermark,
 )
-from ..vocabulary.state import Snapshot, TaskState
-from ..vocabulary.timeouts import AlignmentTimeout, BufferTimeout
+from ..vocabulary.state import Entry, Sealed, Snapshot, TaskState
+from ..vocabulary.timeouts import AlignmentTimeout, RetryRequest
 from .barrier_alignment import (
     AbortCame,
     Action,
@@ -48,14 +49,142 @@ from .barrier_alignment import (
     TriggerCame,
     WaitedEnough,
 )
-from .task import NO_CHECKPOINT, Task, TaskSpec
+from .task import NO_CHECKPOINT, Gone, InTransit, Reading, Task, TaskSpec
+
+
+class WorkFailed(Exception):
+    """The task cannot go on."""
+
+    def __init__(self, cause: AnyCause) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+class Work:
+    """What a task with inputs does with them.  `task` is the task that it works for.  Base: it takes nothing."""
+
+    task: InputTask
+
+    clocked = False
+    """it uses processing time"""
+    awaits_time = False
+    """a timer in processing time is pending"""
+    holds_end = False
+    """its task sends the end of its data only when it finishes"""
+    sealed: Sequence[Sealed] = ()
+    publishes = False
+    """as for a task"""
+
+    def opened(self) -> list[Effect]:
+        """The state is restored.  The task takes input from `open_inputs` on, here or later."""
+        return self.task.open_inputs()
+
+    # -- input ---------------------------------------------------------------------
+
+    def on_record(self, record: Record, channel: int) -> list[Effect]:
+        raise ProtocolViolated(f"{self.task.spec.task} takes no records")
+
+    def on_committable(self, committable: Committable) -> list[Effect]:
+        raise ProtocolViolated(f"{self.task.spec.task} takes no committables")
+
+    def on_settled(self, settled: Settled, channel: int) -> list[Effect]:
+        raise ProtocolViolated(f"{self.task.spec.task} takes no committables")
+
+    def on_time(self, time: int) -> list[Effect]:
+        """The task's watermark advances; the effects come before it is sent on.  Raises WorkFailed."""
+        return []
+
+    def on_end(self) -> list[Effect]:
+        """All input has ended; the effects come before the end is sent on.  Raises WorkFailed."""
+        return []
+
+    def after_end(self) -> list[Effect]:
+        """The end was sent on."""
+        return []
+
+    def on_partition_ended(self, channel: int) -> list[Effect]:
+        """The sender of a channel has finished."""
+        return []
+
+    # -- checkpoints ---------------------------------------------------------------
+
+    def before_barrier(self) -> list[Effect]:
+        """The snapshot is taken next."""
+        return []
+
+    def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
+        """Have the snapshot written; the barrier follows."""
+        return self.task.write(checkpoint, self.task.snapshot_now())
+
+    def describe(self, state: TaskState) -> None:
+        """Add its part to the fixed state of a snapshot."""
+
+    def heap(self) -> dict[Any, Any]:
+        """A copy of the working state by key."""
+        return {}
+
+    def entries(self, heap: dict[Any, Any]) -> list[Entry]:
+        """The entries of a snapshot, from such a copy."""
+        return []
+
+    def take_over(self, state: TaskState) -> None:
+        """Make a restored state its own.  Raises Refused for one that it cannot use."""
+
+    def on_complete(self, checkpoint: CheckpointId) -> list[Effect]:
+        return []
+
+    def on_terminate(self, checkpoint: CheckpointId | None) -> list[Effect]:
+        """A complete checkpoint covers all its work: settle it, then finish."""
+        return self.task.finish()
+
+    # -- the world -----------------------------------------------------------------
+
+    def on_answered(self, event: Answered) -> list[Effect]:
+        raise ProtocolViolated(f"{self.task.spec.task} asked nothing")
+
+    def repeat(self, number: int) -> list[Effect]:
+        """It is time to repeat a request to the external store."""
+        return []
+
+    def on_tick(self, now: int) -> list[Effect]:
+        raise ProtocolViolated(f"{self.task.spec.task} does not go by processing time")
+
+    def on_mail(self, mail: Any) -> list[Effect]:
+        raise ProtocolViolated(f"{self.task.spec.task} put nothing off")
+
+    def blamed(self, error: Exception) -> AnyCause:
+        """The cause of its task's failure by an error in a user's code; raises any other error."""
+        raise error
 
 
 class InputTask(Task):
-    """A task with inputs: it aligns barriers and works on records."""
+    """A task with inputs."""
 
-    def __init__(self, spec: TaskSpec, config: Config, parts: Parts) -> None:
-        super().__init__(spec, config, parts)
+    EVENTS: ClassVar[dict[type, str]] = Task.EVENTS | {
+        Arrived: "on_arrived",
+        BarrierOvertook: "_on_barrier_overtook",
+        Answered: "_on_answered",
+        Ticked: "_on_tick",
+        Came: "_on_came",
+        LogsFound: "_on_logs_found",
+    }
+
+    __slots__ = ("_open", "_triggered", "_unended", "alignment", "clocked", "publishes", "times", "work")
+
+    def __init__(
+        self,
+        spec: TaskSpec,
+        config: Config,
+        parts: Parts,
+        work: Work,
+        reading: Reading,
+        in_flight: InTransit | None = None,
+    ) -> None:
+        super().__init__(spec, config, parts, reading, in_flight)
+        self.work = work
+        work.task = self
+        self.clocked = work.clocked
+        self.publishes = work.publishes
         self._open = list(range(len(spec.gates)))
         """channels whose sender has not finished"""
         self._unended = len(spec.gates)
@@ -64,165 +193,114 @@ class InputTask(Task):
         """checkpoints that the coordinator triggered here, before the task had seen the ends of all senders"""
         self.alignment = parts.alignment.initial(config.blocking, NO_CHECKPOINT)
         self.times = InputTimes(len(spec.gates))
-        self._handlers[BarrierOvertook] = self._on_barrier_overtook
-        self._handlers[Came] = self._on_came
-        self._handlers[LogsFound] = self._on_logs_found
+
+    @property
+    def awaits_time(self) -> bool:
+        return self.work.awaits_time
+
+    @property
+    def sealed(self) -> Sequence[Sealed]:  # type: ignore[override]
+        return self.work.sealed
+
+    @property
+    def holds_end(self) -> bool:
+        return self.work.holds_end
+
+    # -- input ---------------------------------------------------------------------
 
     def on_arrived(self, event: Arrived) -> list[Effect]:
         element = event.element
-        if self.in_flight.listening:
-            self.in_flight.took(event.channel, element)
-        if type(element) is Record:
+        in_flight = self.in_flight
+        if in_flight is not None and in_flight.listening:
+            in_flight.took(event.channel, element)
+        kind = type(element)
+        if kind is Record:
             if self.times.idle:
-                return [*self._awake(event.channel), *self.on_record(element, event.channel)]
-            return self.on_record(element, event.channel)
-        if type(element) is Watermark:
-            return self._on_watermark(event.channel, element.time)
-        if type(element) is Idle:
-            return self._on_idle(event.channel)
-        if type(element) is Barrier:
-            return self._on_barrier(element, event.channel)
-        if type(element) is CancelBarrier:
-            self.in_flight.drop(element.checkpoint)
-            return self._signal(CancelCame(element.checkpoint, event.channel))
-        if type(element) is EndOfPartition:
-            return self._on_partition_ended(event.channel)
+                return [*self._awake(event.channel), *self.work.on_record(element, event.channel)]  # type: ignore[arg-type]
+            return self.work.on_record(element, event.channel)  # type: ignore[arg-type]
+        effects: list[Effect] = self._on_other[kind](self, element, event.channel)
+        return effects
+
+    def _on_end_of_data(self, end: object, channel: int) -> list[Effect]:
         self._unended -= 1
-        return [] if self._unended or self.input_ended else self.end_input()
+        return [] if self._unended or self.life.after_end else self.end_input()
 
-    def _on_came(self, event: Came) -> list[Effect]:
-        ledger = self.in_flight.ledger
-        return ledger.came(event.channel, event.element) if ledger is not None else []
-
-    def _on_logs_found(self, event: LogsFound) -> list[Effect]:
-        ledger = self.in_flight.ledger
-        if ledger is not None:
-            ledger.remember(event.positions)
-            for channel, (number, logged) in enumerate(event.logs):
-                ledger.resume(channel, number, logged)
-        return []
-
-    def on_complete(self, message: Complete) -> list[Effect]:
-        ledger = self.in_flight.ledger
-        return ledger.trim(message) if ledger is not None else []
-
-    def _on_partition_ended(self, channel: int) -> list[Effect]:
+    def _on_partition_ended(self, end: EndOfPartition, channel: int) -> list[Effect]:
         self._open.remove(channel)
-        self.in_flight.ended(channel)
-        effects = [*self._signal(PartitionEnded(channel)), *self.write_whole()]
-        return effects if self._open else [*effects, *self._begin_triggered()]
+        if self.in_flight is not None:
+            self.in_flight.ended(channel)
+        effects = self._signal(PartitionEnded(channel))
+        if self.in_flight is not None and self.in_flight.recording:
+            effects += self.write_whole(self.in_flight)
+        if not self._open:
+            effects += self._begin_triggered()
+        return [*effects, *self.work.on_partition_ended(channel)]
+
+    def end_input(self) -> list[Effect]:
+        try:
+            last = self.work.on_end()
+        except WorkFailed as failed:
+            return [Fail(failed.cause)]
+        return [*last, *super().end_input(), *self.work.after_end()]
+
+    # -- barriers ------------------------------------------------------------------
+
+    def begin_behind(self, checkpoint: CheckpointId) -> None:
+        self.alignment = self.parts.alignment.initial(self.config.blocking, checkpoint)
 
     def on_trigger(self, message: Trigger) -> list[Effect]:
         """Every sender has finished; elements that they sent before may still be on their way."""
         self._triggered = (*self._triggered, message.checkpoint)
-        self.alignment_timeouts_us[message.checkpoint] = message.alignment_timeout_us
+        if self.in_flight is not None:
+            self.in_flight.announced(message.checkpoint, message.alignment_timeout_us)
         return [] if self._open else self._begin_triggered()
 
     def _begin_triggered(self) -> list[Effect]:
         triggered, self._triggered = self._triggered, ()
         return [effect for checkpoint in sorted(triggered) for effect in self._signal(TriggerCame(checkpoint))]
 
-    # -- barriers ------------------------------------------------------------------
-
-    def _on_deploy(self, message: Deploy) -> list[Effect]:
-        if self.deployed or message.given_up is None:
-            return super()._on_deploy(message)
-        self.alignment = self.parts.alignment.initial(self.config.blocking, message.given_up)
-        cancels = [effect for one in called_off(message) for effect in self.broadcast(one)]
-        return [*cancels, *super()._on_deploy(message)]
-
     def _on_barrier(self, barrier: Barrier, channel: int) -> list[Effect]:
         """A barrier arrives at the head of its channel."""
-        self.alignment_timeouts_us.setdefault(barrier.checkpoint, barrier.alignment_timeout_us)
+        in_flight = self.in_flight
+        if in_flight is None:
+            return self._signal(BarrierCame(barrier.checkpoint, channel))
+        in_flight.came(barrier)
         before = self.alignment
         effects = self._signal(BarrierCame(barrier.checkpoint, channel))
-        self.in_flight.delivered(barrier.checkpoint, channel)
-        return [*effects, *self._set_alignment_timer(barrier, before), *self.write_whole()]
+        in_flight.delivered(barrier.checkpoint, channel)
+        if barrier.alignment_timeout_us is not None and _begins(before, self.alignment):
+            effects += in_flight.alignment_timer(barrier)
+        if in_flight.recording:
+            effects += self.write_whole(in_flight)
+        return effects
 
-    def _set_alignment_timer(self, barrier: Barrier, before: State) -> list[Effect]:
-        """A barrier that begins an alignment sets the timer of its alignment timeout."""
-        now = self.alignment
-        begun = isinstance(now, Aligning) and not (isinstance(before, Aligning) and before.checkpoint == now.checkpoint)
-        if not begun or barrier.alignment_timeout_us is None:
-            return []
-        if not self.parts.capture.may_time_out(self.spec.overtaken, barrier.alignment_timeout_us):
-            return []
-        return [SetTimer(AlignmentTimeout(barrier.checkpoint), barrier.alignment_timeout_us)]
+    def _on_cancel(self, cancel: CancelBarrier, channel: int) -> list[Effect]:
+        if self.in_flight is not None:
+            self.in_flight.drop(cancel.checkpoint)
+        return self._signal(CancelCame(cancel.checkpoint, channel))
 
     def _on_barrier_overtook(self, event: BarrierOvertook) -> list[Effect]:
         """A barrier overtook elements that are still in the channel's queue."""
         checkpoint = event.barrier.checkpoint
-        self.alignment_timeouts_us[checkpoint] = 0
+        in_flight = self.transit
+        in_flight.overtakes(checkpoint)
         effects = self._signal(OvertakingCame(checkpoint, event.channel))
-        self.in_flight.delivered(checkpoint, event.channel, event.passed)
-        return [*effects, *self.write_whole()]
-
-    def on_timer(self, event: TimerFired) -> list[Effect]:
-        timeout = event.timeout
-        if isinstance(timeout, BufferTimeout) and self.in_flight.ledger is not None:
-            return self.in_flight.ledger.timer()
-        if not isinstance(timeout, AlignmentTimeout):
-            return super().on_timer(event)
-        checkpoint = timeout.checkpoint
-        if isinstance(self.alignment, Aligning) and self.alignment.checkpoint == checkpoint:
-            self.alignment_timeouts_us[checkpoint] = 0
-        return self._signal(WaitedEnough(checkpoint))
-
-    # -- event time ----------------------------------------------------------------
-
-    def _on_watermark(self, channel: int, time: int) -> list[Effect]:
-        awake = self._awake(channel)
-        self.times.received(channel, time)
-        # The task may have waited for this input last; the tasks downstream must not wait for this task then.
-        news = self.broadcast(Idle()) if self.times.is_idle else self._advance()
-        return [*awake, *news]
-
-    def _on_idle(self, channel: int) -> list[Effect]:
-        """The channel is idle; when all that have not ended are idle, the task sends that it is idle downstream."""
-        self.times.sleeps(channel)
-        return self.broadcast(Idle()) if self.times.is_idle else self._advance()
-
-    def _awake(self, channel: int) -> list[Effect]:
-        """An element came from a channel: the channel is active again, and so is this task for the tasks downstream."""
-        was_idle = self.times.is_idle
-        self.parts.watermarks.of_arrival(self.times, channel)
-        return self.broadcast(Watermark(self.times.time)) if was_idle else []
-
-    def _advance(self) -> list[Effect]:
-        time = self.parts.watermarks.of_inputs(self.times)
-        if time is None or time <= self.times.time:
-            return []
-        self.times.time = time
-        return [Advanced(time), *self.on_time(time)]
-
-    def on_time(self, time: int) -> list[Effect]:
-        """The task's watermark has advanced."""
-        return self.broadcast(Watermark(time))
-
-    def take_over(self, state: TaskState) -> None:
-        self.times.restore(state.watermark, state.times, state.idle)
-
-    def fixed_state(self) -> TaskState:
-        state = super().fixed_state()
-        if self.times.is_known:
-            state.watermark = self.times.time
-            state.times = self.parts.watermarks.of_channels(self.times)
-            state.idle = list(self.times.idle)
-        return state
-
-    def on_record(self, record: Record, channel: int) -> list[Effect]:
-        """Work on one record."""
-        raise ProtocolViolated(f"{self.spec.task} takes no records")
+        in_flight.delivered(checkpoint, event.channel, event.passed)
+        return [*effects, *self.write_whole(in_flight)]
 
     def on_abort(self, message: Abort) -> list[Effect]:
-        self.in_flight.drop(message.checkpoint)
+        if self.in_flight is not None:
+            self.in_flight.drop(message.checkpoint)
         return self._signal(AbortCame(message.checkpoint))
 
     def _signal(self, signal: Signal) -> list[Effect]:
-        if self.finished:
+        if type(self.life) is Gone:
             return []
         self.alignment, actions = self.parts.alignment.step(self.alignment, signal, len(self._open))
-        return [effect for action in actions for effect in self._perform(action)]
+        effects: list[Effect] = []
+        for action in actions:
+            effects += self._perform(action)
+        return effects
 
     def _perform(self, action: Action) -> list[Effect]:
         if isinstance(action, Begin):
@@ -235,135 +313,51 @@ class InputTask(Task):
         return [Unblock(channel) for channel in action.channels]
 
     def _begin(self, begin: Begin) -> list[Effect]:
-        """Elements that the channels in `missing` deliver before their barriers are in flight."""
-        waited_for = begin.delivered is None
-        missing = () if waited_for else tuple(one for one in self._open if one not in (begin.delivered or ()))
-        if self.in_flight.ledger is not None:
-            self.in_flight.ledger.mark(begin.checkpoint)
-        self.begin_in_flight(begin.checkpoint, missing)
-        effects = self.cut(begin.checkpoint)
-        self.alignment_timeouts_us = {
-            one: how for one, how in self.alignment_timeouts_us.items() if one > begin.checkpoint
-        }
-        return effects
-
-    def cut(self, checkpoint: CheckpointId) -> list[Effect]:
         """Take the snapshot and send the barrier on, in one step."""
-        return [*self.record(checkpoint), *self.barrier(checkpoint)]
-
-
-class Release:
-    """The mail that makes a task emit the rows that it held back."""
-
-    def open(self, task: OperatorTask) -> list[Effect]:
-        return task.release()
-
-
-class OperatorTask(InputTask):
-    """A task around a user's operator; it may hold rows back and emit them from a mail."""
-
-    def __init__(self, spec: TaskSpec, config: Config, parts: Parts, operator: Operator) -> None:
-        super().__init__(spec, config, parts)
-        self.operator = operator
-        self.clocked = operator.clocked
-        self._asked: int | None = None
-        """the time of the next tick that it asked for"""
-        operator.place = Place(spec.subtask, spec.parallelism, spec.key_groups)
-        self._held: list[Record] = []
-        self._restored: list[Item] = []
-        """the items of lists that the task restored"""
-
-    def on_record(self, record: Record, channel: int) -> list[Effect]:
-        effects = self.release() if self._held else []
+        checkpoint = begin.checkpoint
+        if self.in_flight is not None:
+            waited_for = self._open if begin.delivered is None else begin.delivered
+            self.in_flight.cut(checkpoint, tuple(channel for channel in self._open if channel not in waited_for))
+        before = self.work.before_barrier()
         try:
-            rows = self.operator.apply(record, self.spec.gates[channel])
-        except Exception as error:  # whatever a user's function raises fails its task, not the engine
-            return [self._raised(error)]
-        if self.operator.holds_back:
-            return [*effects, *self._hold(rows)]
-        if self.clocked:
-            return [*self.emit(rows), *self._ask(self.operator.alarms.earliest())]
-        return [*effects, *self.emit(rows)] if effects else self.emit(rows)
-
-    def _hold(self, rows: Iterable[Record]) -> list[Effect]:
-        """Emit the first row, and the others when the mailbox reaches their mail."""
-        waiting = list(rows)
-        if not waiting:
-            return []
-        self._held.extend(waiting[1:])
-        later = [Mail(Release())] if self._held and self.parts.held_output.by_itself() else []
-        return [*self.emit(waiting[:1]), *later]
-
-    def release(self) -> list[Effect]:
-        """Emit the rows that are held back."""
-        held, self._held = self._held, []
-        return self.emit(held)
-
-    def cut(self, checkpoint: CheckpointId) -> list[Effect]:
-        held = self._held and self.parts.held_output.before_barrier(self._held)
-        released = self.release() if held else []
-        try:
-            return [*released, *super().cut(checkpoint)]
+            return [*before, Taken(checkpoint), *self.work.snapshot(checkpoint), *self.barrier(checkpoint)]
         except Refused as error:
-            return [*released, self._raised(error)]
+            return [*before, Fail(self.work.blamed(error))]
 
-    def end_input(self) -> list[Effect]:
-        held = self._held and self.parts.held_output.before_barrier(self._held)
-        restored = bool(self._restored) and self.operator.listed() == self._restored
-        try:
-            last = list(self.operator.on_end()) if self.parts.held_output.at_end(restored) else []
-        except Exception as error:
-            return [self._raised(error)]
-        ended = self._time_ends() if self.clocked else []
-        return [*(self.release() if held else []), *self.emit(last), *ended, *super().end_input()]
+    # -- event time ----------------------------------------------------------------
 
-    def on_time(self, time: int) -> list[Effect]:
-        """Rows that are held back are emitted before the watermark; so are the panes of the windows that it ends."""
-        held = self.release() if self._held else []
-        due = self.parts.firing.due(self.operator.timers, time)
-        try:
-            rows = self.operator.on_watermark(time, due)
-        except Exception as error:
-            return [self._raised(error)]
-        return [*held, *self.emit(rows), *super().on_time(time)]
+    def _on_watermark(self, watermark: Watermark, channel: int) -> list[Effect]:
+        awake = self._awake(channel)
+        self.times.received(channel, watermark.time)
+        # The task may have waited for this input last; the tasks downstream must not wait for this task then.
+        news = self.broadcast(Idle()) if self.times.is_idle else self._advance()
+        return [*awake, *news]
 
-    # -- processing time -------------------------------------------------------------
+    def _on_idle(self, idle: Idle, channel: int) -> list[Effect]:
+        """The channel is idle; when all that have not ended are idle, the task sends that it is idle downstream."""
+        self.times.sleeps(channel)
+        return self.broadcast(Idle()) if self.times.is_idle else self._advance()
 
-    @property
-    def awaits_time(self) -> bool:
-        return self.operator.alarms.earliest() is not None
-
-    def on_tick(self, event: Ticked) -> list[Effect]:
-        if self._asked is not None and self._asked <= event.now:
-            self._asked = None
-        fired = self._fire_alarms(event.now, self.parts.processing_time.due(self.operator.alarms, event.now))
-        return [*fired, *self._ask(self.operator.alarms.earliest())]
-
-    def _time_ends(self) -> list[Effect]:
-        """All input has ended, and no tick will come: fire what is pending."""
-        return [TimeEnded(), *self._fire_alarms(END_OF_TIME, self.parts.processing_time.at_end(self.operator.alarms))]
-
-    def _fire_alarms(self, now: int, due: list[Timer]) -> list[Effect]:
-        try:
-            return self.emit(self.operator.on_clock(now, due))
-        except Exception as error:
-            return [self._raised(error)]
-
-    def _ask(self, time: int | None) -> list[Effect]:
-        """Ask for a tick at that time, unless an earlier one was asked for."""
-        if time is None or (self._asked is not None and self._asked <= time):
+    def _awake(self, channel: int) -> list[Effect]:
+        """An element came from a channel: the channel is active again, and so is this task for the tasks downstream."""
+        if not self.times.idle:
             return []
-        self._asked = time
-        return [WakeAt(time)]
+        was_idle = self.times.is_idle
+        self.times.idle = self.parts.watermarks.still_idle(self.times.idle, channel)
+        return self.broadcast(Watermark(self.times.time)) if was_idle else []
 
-    def opened(self) -> list[Effect]:
-        return [*super().opened(), *self._ask(self.parts.processing_time.wakes(self.operator.alarms))]
+    def _advance(self) -> list[Effect]:
+        time = self.parts.watermarks.of_inputs(self.times.waited_for())
+        if time <= self.times.time:
+            return []
+        self.times.time = time
+        try:
+            ended = self.work.on_time(time)
+        except WorkFailed as failed:
+            return [Advanced(time), Fail(failed.cause)]
+        return [Advanced(time), *ended, *self.broadcast(Watermark(time))]
 
-    def _raised(self, error: Exception) -> Effect:
-        if isinstance(error, Refused):  # an error about what it returned or requested names it
-            return Fail(UserFunctionRefused(self.spec.task, str(error)))
-        name = self.operator.function or ""
-        return Fail(UserFunctionRaised(self.spec.task, name, f"{type(error).__name__}: {error}"))
+    # -- state ---------------------------------------------------------------------
 
     def restore(self, state: TaskState | None) -> list[Effect]:
         try:
@@ -372,21 +366,86 @@ class OperatorTask(InputTask):
             return [Fail(SnapshotUnfit(self.spec.task, str(error)))]
 
     def take_over(self, state: TaskState) -> None:
-        super().take_over(state)
-        self._restored = state.listed
-        mine = [item for item in state.shared if self.operator.keeps(item)]
-        self.operator.resume(msgspec.structs.replace(state, shared=mine) if state.shared else state)
+        self.times.restore(state.watermark, state.times, state.idle)
+        self.work.take_over(state)
+
+    def opened(self) -> list[Effect]:
+        return self.work.opened()
+
+    def open_inputs(self) -> list[Effect]:
+        """Take input from now on."""
+        return super().opened()
 
     def fixed_state(self) -> TaskState:
         state = super().fixed_state()
-        state.timers = self.parts.firing.kept(self.operator.timers)
-        state.alarms = self.parts.processing_time.kept(self.operator.alarms)
-        state.panes = self.operator.lineage()
-        state.held, state.declared = self.operator.held(), self.operator.declared()
-        state.listed, state.shared = self.operator.listed(), self.operator.shared()
-        state.broadcast = self.operator.broadcast()
+        if self.times.is_known:
+            state.watermark = self.times.time
+            state.times = self.parts.watermarks.of_channels(self.times.times)
+            state.idle = list(self.times.idle)
+        self.work.describe(state)
         return state
 
     def snapshot_now(self) -> Snapshot:
-        heap = self.parts.copying.copy(self.operator.heap)
-        return Snapshot(self.fixed_state(), heap, self.operator.describe)
+        heap = self.work.heap()
+        return Snapshot(self.fixed_state(), heap, self.work.entries)
+
+    # -- the world -----------------------------------------------------------------
+
+    def on_complete(self, message: Complete) -> list[Effect]:
+        trimmed = self.in_flight.completed(message) if self.in_flight is not None else []
+        return [*trimmed, *self.work.on_complete(message.checkpoint)]
+
+    def on_terminate(self, message: Terminate) -> list[Effect]:
+        return self.work.on_terminate(message.checkpoint)
+
+    def on_timer(self, event: TimerFired) -> list[Effect]:
+        timeout = event.timeout
+        if isinstance(timeout, RetryRequest):
+            return self.work.repeat(timeout.number)
+        if not isinstance(timeout, AlignmentTimeout):
+            return super().on_timer(event)
+        if isinstance(self.alignment, Aligning) and self.alignment.checkpoint == timeout.checkpoint:
+            self.transit.overtakes(timeout.checkpoint)
+        return self._signal(WaitedEnough(timeout.checkpoint))
+
+    def on_mail(self, event: Mailed) -> list[Effect]:
+        return self.work.on_mail(event.mail)
+
+    def _on_answered(self, event: Answered) -> list[Effect]:
+        return self.work.on_answered(event)
+
+    def _on_tick(self, event: Ticked) -> list[Effect]:
+        return self.work.on_tick(event.now)
+
+    def _on_came(self, event: Came) -> list[Effect]:
+        return self.in_flight.entered(event) if self.in_flight is not None else []
+
+    def _on_logs_found(self, event: LogsFound) -> list[Effect]:
+        if self.in_flight is not None and self.in_flight.keeps_logs:
+            self.in_flight.logs_found(event)
+        return []
+
+    def _on_committable(self, committable: Committable, channel: int) -> list[Effect]:
+        return self.work.on_committable(committable)
+
+    def _on_settled(self, settled: Settled, channel: int) -> list[Effect]:
+        return self.work.on_settled(settled, channel)
+
+    _on_other: ClassVar[Handlers] = Handlers(
+        {
+            Watermark: _on_watermark,
+            Idle: _on_idle,
+            Barrier: _on_barrier,
+            CancelBarrier: _on_cancel,
+            EndOfData: _on_end_of_data,
+            EndOfPartition: _on_partition_ended,
+            Committable: _on_committable,
+            Settled: _on_settled,
+        }
+    )
+    """the method for each type of element but records"""
+
+
+def _begins(before: State, now: State) -> bool:
+    """Whether an alignment has begun between these states."""
+    return isinstance(now, Aligning) and not (isinstance(before, Aligning) and before.checkpoint == now.checkpoint)

@@ -1,9 +1,10 @@
 """Sinks: where rows leave the engine.
 
-A transactional sink is a two-phase commit (ABS-11).  Rows go into a transaction.  A
-barrier seals it (pre-commit), and the completed checkpoint commits it.  A restored sink
-commits the transactions in its snapshot and aborts the rest.  An idempotent sink replaces
-rows by identity.  A plain sink appends them, so that a replay is visible twice (ABS-17).
+A transactional sink is a two-phase commit (ABS-11; Gray, "Notes on Data Base Operating
+Systems", 1978).  Rows go into a transaction.  A barrier seals it (pre-commit), and the
+completed checkpoint commits it.  A restored sink commits the transactions in its snapshot
+and aborts the rest.  An idempotent sink replaces rows by identity.  A plain sink appends
+them, so that a replay is visible twice (ABS-17).
 
 Before they write, all three fence older attempts of themselves.  They acknowledge a
 checkpoint only when everything sent before it is in the external store.
@@ -11,17 +12,20 @@ checkpoint only when everything sent before it is in the external store.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from enum import Enum
 from itertools import count
+from typing import Any, Protocol
 
-from ..decisions.parts import Parts
-from ..job.config import Config
+import msgspec
+
+from ..decisions.commits import Again, Postponed, Refused, SealStep, Verdict, verdict_on
 from ..vocabulary.causes import StoreRefused
-from ..vocabulary.effects import Effect, Fail, SetTimer, Transact
+from ..vocabulary.effects import Effect, Fail, Mail, SetTimer, Transact
 from ..vocabulary.errors import expect
-from ..vocabulary.events import Answered, TimerFired
+from ..vocabulary.events import Answered
 from ..vocabulary.ids import CheckpointId, TaskId
-from ..vocabulary.messages import Complete, Record, Terminate
+from ..vocabulary.messages import Record
 from ..vocabulary.state import Sealed, Snapshot, TaskState
 from ..vocabulary.timeouts import RetryRequest
 from ..vocabulary.transactions import (
@@ -30,7 +34,6 @@ from ..vocabulary.transactions import (
     Append,
     Begin,
     Commit,
-    Denied,
     Done,
     Fence,
     Flush,
@@ -42,295 +45,376 @@ from ..vocabulary.transactions import (
     id_of,
     writer_in,
 )
-from .input_task import InputTask
-from .task import NO_CHECKPOINT, TaskSpec
+from .input_task import InputTask, Work
+from .task import NO_CHECKPOINT
+
+Judge = Callable[[AnyRequest, Outcome], Verdict]
+"""What an answer means for a request."""
+Settle = Callable[[int, AnyRequest, Outcome], list[Effect]]
+"""What is done when a request is settled, by its number."""
 
 
-class SinkTask(InputTask):
-    """What all sinks share: requests to the external store, and waiting for them."""
+class Requests:
+    """The requests of one task to the external store: each is repeated until the answer is definite."""
 
-    def __init__(self, spec: TaskSpec, config: Config, parts: Parts) -> None:
-        super().__init__(spec, config, parts)
+    def __init__(self) -> None:
         self._numbers = 0
-        self._asked: dict[int, AnyRequest] = {}
+        self.asked: dict[int, AnyRequest] = {}
+        """by number: those that have no definite answer yet"""
         self._unwritten: list[tuple[set[int], CheckpointId, Snapshot]] = []
         """snapshots, each with the requests for which it waits"""
-        self.terminating = False
-        """it was notified that a checkpoint covers all its work: it commits, then finishes"""
 
     def ask(self, request: AnyRequest) -> Transact:
-        self._numbers += 1
-        self._asked[self._numbers] = request
-        return Transact(self._numbers, request)
+        """A request whose answer is awaited."""
+        transact = self.transact(request)
+        self.asked[self._numbers] = request
+        return transact
 
     def transact(self, request: AnyRequest) -> Transact:
         """A request whose answer matters only if it is a refusal."""
         self._numbers += 1
         return Transact(self._numbers, request)
 
-    def on_answered(self, event: Answered) -> list[Effect]:
-        request = self._asked.get(event.number)
+    def answered(self, event: Answered, task: InputTask, judge: Judge, settle: Settle) -> list[Effect]:
+        request = self.asked.get(event.number)
         if request is None:
-            return self._refused(event.outcome) if isinstance(event.outcome, Denied) else []
-        verdict = self.verdict(request, event.outcome)
-        if verdict == "retry":
-            return [SetTimer(RetryRequest(event.number), self.config.retry_us)]
-        del self._asked[event.number]
-        if verdict == "fail":
-            return self._refused(event.outcome)
-        return self.on_done(event.number, request, event.outcome)
+            refusal = verdict_on(event.outcome)
+            return [_refused(task, refusal)] if isinstance(refusal, Refused) else []
+        verdict = judge(request, event.outcome)
+        if isinstance(verdict, Again):
+            return [SetTimer(RetryRequest(event.number), task.config.retry_us)]
+        del self.asked[event.number]
+        if isinstance(verdict, Refused):
+            return [_refused(task, verdict)]
+        return settle(event.number, request, event.outcome)
 
-    def verdict(self, request: AnyRequest, outcome: Outcome) -> str:
-        if isinstance(outcome, Done):
-            return "done"
-        return "fail" if isinstance(outcome, Denied) else "retry"
+    def repeated(self, number: int) -> list[Effect]:
+        return [Transact(number, self.asked[number])] if number in self.asked else []
 
-    def _refused(self, outcome: Outcome) -> list[Effect]:
-        about = outcome.transaction if isinstance(outcome, Denied) else ""
-        return [Fail(StoreRefused(self.spec.task, about, getattr(outcome, "reason", str(outcome))))]
+    def write_after(
+        self, task: InputTask, numbers: set[int], checkpoint: CheckpointId, snapshot: Snapshot
+    ) -> list[Effect]:
+        """Have a snapshot written when these requests are settled; now, if there are none."""
+        if not numbers:
+            return task.write(checkpoint, snapshot)
+        self._unwritten.append((numbers, checkpoint, snapshot))
+        return []
 
-    def on_done(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
+    def written_after(self, task: InputTask, number: int) -> list[Effect]:
+        """Have the snapshots written for which this request was the last."""
         effects: list[Effect] = []
         for numbers, checkpoint, snapshot in self._unwritten:
             numbers.discard(number)
             if not numbers:
-                effects.extend(self.write(checkpoint, snapshot))
+                effects.extend(task.write(checkpoint, snapshot))
         self._unwritten = [waiting for waiting in self._unwritten if waiting[0]]
         return effects
 
-    def on_timer(self, event: TimerFired) -> list[Effect]:
-        if isinstance(event.timeout, RetryRequest):
-            number = event.timeout.number
-            return [Transact(number, self._asked[number])] if number in self._asked else []
-        return super().on_timer(event)
 
-    def write_after(self, numbers: set[int], checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
-        """Have a snapshot written when these requests are done; now, if there are none."""
-        if not numbers:
-            return self.write(checkpoint, snapshot)
-        self._unwritten.append((numbers, checkpoint, snapshot))
-        return []
-
-    def opened(self) -> list[Effect]:
-        fence = self.parts.sink_recovery.fence(self.spec.task, self.spec.attempt)
-        return [self.ask(fence)]
-
-    def open_inputs(self) -> list[Effect]:
-        return super().opened()
+def _refused(task: InputTask, refused: Refused) -> Fail:
+    return Fail(StoreRefused(task.spec.task, refused.transaction, refused.reason))
 
 
-class DirectSink(SinkTask):
+class Identity(Enum):
+    """By what the rows of an idempotent sink replace each other."""
+
+    key = "key"
+    row = "row"
+
+
+class DirectSink(Work):
     """A plain or idempotent sink: each row is visible at once."""
 
-    def __init__(self, spec: TaskSpec, config: Config, parts: Parts, identity: str = "") -> None:
-        super().__init__(spec, config, parts)
+    def __init__(self, identity: Identity | None = None) -> None:
+        """`identity`: None for a plain sink."""
         self._identity = identity
-        """"key" or "row": by this rows replace each other; "" for a plain sink"""
+        self._requests = Requests()
+
+    def opened(self) -> list[Effect]:
+        spec = self.task.spec
+        return [self._requests.ask(self.task.parts.sink_recovery.fence(spec.task, spec.attempt))]
 
     def on_record(self, record: Record, channel: int) -> list[Effect]:
-        spec, row = self.spec, (record.key, record.value, record.tag, record.tag2)
-        if not self._identity:
-            return [self.transact(Append(writer=spec.task, attempt=spec.attempt, row=row))]
-        identity = self.parts.naming.identity(row, self._identity == "key", spec.attempt)
-        return [self.transact(Upsert(writer=spec.task, attempt=spec.attempt, identity=identity, row=row))]
+        spec, row = self.task.spec, (record.key, record.value, record.tag, record.tag2)
+        if self._identity is None:
+            return [self._requests.transact(Append(writer=spec.task, attempt=spec.attempt, row=row))]
+        identity = self.task.parts.naming.identity(row, self._identity is Identity.key, spec.attempt)
+        return [self._requests.transact(Upsert(writer=spec.task, attempt=spec.attempt, identity=identity, row=row))]
 
     def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
-        flush = self.ask(Flush(writer=self.spec.task, attempt=self.spec.attempt))
-        return [flush, *self.write_after({flush.number}, checkpoint, self.snapshot_now())]
+        flush = self._flush()
+        return [flush, *self._requests.write_after(self.task, {flush.number}, checkpoint, self.task.snapshot_now())]
 
-    def on_done(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
-        if not self.running:
-            return self.open_inputs()
-        effects = super().on_done(number, request, outcome)
-        return [*effects, *self.finish()] if self.terminating and not self._asked else effects
+    def _flush(self) -> Transact:
+        return self._requests.ask(Flush(writer=self.task.spec.task, attempt=self.task.spec.attempt))
 
-    def on_terminate(self, message: Terminate) -> list[Effect]:
-        if self.terminating:
+    def on_answered(self, event: Answered) -> list[Effect]:
+        return self._requests.answered(event, self.task, _of_outcome, self._on_settled)
+
+    def _on_settled(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
+        if isinstance(request, Fence):
+            return self.task.open_inputs()
+        effects = self._requests.written_after(self.task, number)
+        return [*effects, *self.task.finish()] if self.task.is_terminating and not self._requests.asked else effects
+
+    def repeat(self, number: int) -> list[Effect]:
+        return self._requests.repeated(number)
+
+    def on_terminate(self, checkpoint: CheckpointId | None) -> list[Effect]:
+        if self.task.is_terminating:
             return []
-        self.terminating = True
-        return [self.ask(Flush(writer=self.spec.task, attempt=self.spec.attempt))]
+        self.task.terminate()
+        return [self._flush()]
 
 
-class TransactionalSink(SinkTask):
+def _of_outcome(request: AnyRequest, outcome: Outcome) -> Verdict:
+    return verdict_on(outcome)
+
+
+class Fencing(msgspec.Struct, frozen=True):
+    """It shuts out older attempts, and learns which transactions they left unfinished."""
+
+    unfinished: tuple[tuple[str, CheckpointId | None], ...] = ()
+    """of all writers for which this task is responsible"""
+
+
+class Recovering(msgspec.Struct, frozen=True):
+    """It commits the transactions of the restored snapshot."""
+
+
+class Writing(msgspec.Struct, frozen=True):
+    """It writes rows."""
+
+
+Phase = Fencing | Recovering | Writing
+
+
+class Behind(Protocol):
+    """Who commits in a transactional sink's place: a committer behind it (see `committing`)."""
+
+    def hand_over(self, sealed: Sequence[Sealed], task: InputTask) -> list[Effect]:
+        """The effects that pass sealed transactions on, before the barrier."""
+
+    def handed(self, unfinished: Sequence[tuple[str, CheckpointId | None]], task: InputTask) -> list[Sealed]:
+        """Of a restored task's unfinished transactions, those that the committer has."""
+
+
+class OpenTransaction(msgspec.Struct):
+    """The transaction into which rows go."""
+
+    name: str
+    rows: int = 0
+    """that were sent into it"""
+
+
+class TransactionalSink(Work):
     """Two-phase commit against the external transaction store."""
 
-    def __init__(self, spec: TaskSpec, config: Config, parts: Parts) -> None:
-        super().__init__(spec, config, parts)
+    def __init__(self, behind: Behind | None = None) -> None:
+        """`behind`: None if the sink itself commits."""
         self.sealed: list[Sealed] = []
-        self.current: str | None = None
-        self.rows_in_current = 0
+        self.current: OpenTransaction | None = None
         self._gathered: list[Row] = []
         self._serial = 0
         self._last_sealed = NO_CHECKPOINT
-        self._recovering = False
-        self._unfinished: tuple[tuple[str, CheckpointId | None], ...] = ()
-        """the unfinished transactions in the store, of the writers for which this task is responsible"""
+        self._phase: Phase = Fencing()
+        self._behind = behind
+        self._requests = Requests()
+        self._ask = self._requests.ask
 
     # -- rows ----------------------------------------------------------------------
 
     def on_record(self, record: Record, channel: int) -> list[Effect]:
         self._gathered.append((record.key, record.value, record.tag, record.tag2))
-        return self.flush() if len(self._gathered) >= self.config.write_batch else []
+        return self._flush() if len(self._gathered) >= self.task.config.write_batch else []
 
-    def flush(self) -> list[Effect]:
+    def _flush(self) -> list[Effect]:
         """Send the gathered rows into the open transaction."""
         if not self._gathered or self.current is None:
             return []
         rows, self._gathered = tuple(self._gathered), []
-        self.rows_in_current += len(rows)
-        spec = self.spec
-        return [self.transact(Write(writer=spec.task, attempt=spec.attempt, name=self.current, rows=rows))]
+        self.current.rows += len(rows)
+        spec, name = self.task.spec, self.current.name
+        return [self._requests.transact(Write(writer=spec.task, attempt=spec.attempt, name=name, rows=rows))]
 
     # -- pre-commit ----------------------------------------------------------------
 
-    def begin_transaction(self) -> list[Effect]:
+    def _begin(self) -> list[Effect]:
         """Open the next transaction, unless the current one goes on or no rows will come."""
-        if self.current is not None or not self.parts.finishing.begins_another(self):
+        if self.current is not None or self.task.is_terminating:
             return []
-        spec, self._serial = self.spec, self._serial + 1
-        self.current = self._new_name()
-        self.rows_in_current = 0
-        return [self.transact(Begin(writer=spec.task, attempt=spec.attempt, name=self.current))]
+        spec, self._serial = self.task.spec, self._serial + 1
+        self.current = OpenTransaction(self._new_name())
+        return [self._requests.transact(Begin(writer=spec.task, attempt=spec.attempt, name=self.current.name))]
 
     def _new_name(self) -> str:
         """A new name; or the first transactional id that no sealed transaction holds, with an epoch."""
-        spec, naming = self.spec, self.parts.naming
-        if not self.config.pooled_ids:
+        spec, naming = self.task.spec, self.task.parts.naming
+        if not self.task.config.pooled_ids:
             return naming.transaction(spec.job, spec.task, spec.attempt, self._serial, self._last_sealed)
         held = [id_of(one.name) for one in self.sealed]
         names = (naming.pooled(spec.job, spec.task, number, spec.attempt, self._serial) for number in count())
         return next(name for name in names if id_of(name) not in held)
 
-    def seal_current(self, checkpoint: CheckpointId) -> list[Effect]:
+    def _seal(self, checkpoint: CheckpointId) -> list[Effect]:
         """Seal the open transaction for a checkpoint; an empty one stays open."""
+        effects = self._seal_current(checkpoint)
+        if self._behind is None:
+            return effects
+        handed, self.sealed = self.sealed, []
+        return [*effects, *self._behind.hand_over(handed, self.task)]
+
+    def _seal_current(self, checkpoint: CheckpointId) -> list[Effect]:
         self._last_sealed = checkpoint
-        if self.current is None or not (self.rows_in_current or self.parts.pre_committing.seals_empty()):
+        if self.current is None or not self.task.parts.pre_committing.seals(self.current.rows):
             return []
-        spec, name = self.spec, self.current
+        spec, name = self.task.spec, self.current.name
         self.sealed.append(Sealed(name, checkpoint))
         self.current = None
-        return [self.ask(PreCommit(writer=spec.task, attempt=spec.attempt, name=name, checkpoint=checkpoint))]
+        return [self._ask(PreCommit(writer=spec.task, attempt=spec.attempt, name=name, checkpoint=checkpoint))]
 
     def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
         """Seal first; the snapshot is written when the transactions to which it refers are sealed."""
-        effects = self.parts.pre_committing.seal(self, checkpoint)
-        snapshot = self.snapshot_now()
-        unsealed = {number for number, request in self._asked.items() if isinstance(request, PreCommit)}
-        return [*effects, *self.write_after(unsealed, checkpoint, snapshot)]
+        effects: list[Effect] = []
+        for step in self.task.parts.pre_committing.steps():
+            if isinstance(step, Postponed):
+                effects.append(Mail((step.steps, checkpoint)))
+            else:
+                effects.extend(self._carry_out(step, checkpoint))
+        snapshot = self.task.snapshot_now()
+        unsealed = {number for number, request in self._requests.asked.items() if isinstance(request, PreCommit)}
+        return [*effects, *self._requests.write_after(self.task, unsealed, checkpoint, snapshot)]
 
-    def fixed_state(self) -> TaskState:
-        state = super().fixed_state()
+    def _carry_out(self, step: SealStep, checkpoint: CheckpointId) -> list[Effect]:
+        if step is SealStep.flush:
+            return self._flush()
+        return self._seal(checkpoint) if step is SealStep.seal else self._begin()
+
+    def on_mail(self, mail: Any) -> list[Effect]:
+        steps, checkpoint = mail
+        return [effect for step in steps for effect in self._carry_out(step, checkpoint)]
+
+    def describe(self, state: TaskState) -> None:
         state.transactions = list(self.sealed)
         state.serial = self._serial
-        return state
 
     # -- commit --------------------------------------------------------------------
 
-    def on_complete(self, message: Complete) -> list[Effect]:
-        due = self.parts.committing.due(self.sealed, message.checkpoint)
-        return [*super().on_complete(message), *self.commit(due)]
+    def on_complete(self, checkpoint: CheckpointId) -> list[Effect]:
+        return self._commit(self.task.parts.committing.due(self.sealed, checkpoint))
 
-    def commit(self, sealed: list[Sealed]) -> list[Effect]:
+    def _commit(self, sealed: Sequence[Sealed]) -> list[Effect]:
         """Request the commit of transactions for which it is not requested already."""
         asked = self._asked_commits()
-        spec, committing = self.spec, self.parts.committing
+        attempt, committing = self.task.spec.attempt, self.task.parts.committing
         return [
-            self.ask(committing.request(self._writer(transaction.name), spec.attempt, transaction.name))
+            self._ask(committing.request(self._writer(transaction.name), attempt, transaction.name))
             for transaction in sealed
             if transaction.name not in asked
         ]
 
     def _asked_commits(self) -> list[str]:
         """The transactions whose commit has no definite answer yet."""
-        return [request.name for request in self._asked.values() if isinstance(request, Commit)]
+        return [request.name for request in self._requests.asked.values() if isinstance(request, Commit)]
 
-    def verdict(self, request: AnyRequest, outcome: Outcome) -> str:
+    def on_answered(self, event: Answered) -> list[Effect]:
+        return self._requests.answered(event, self.task, self._judge, self._on_settled)
+
+    def _judge(self, request: AnyRequest, outcome: Outcome) -> Verdict:
         if isinstance(request, Commit):
-            return self.parts.committing.verdict(outcome, self._recovering)
-        return super().verdict(request, outcome)
+            return self.task.parts.committing.verdict(outcome, isinstance(self._phase, Recovering))
+        return verdict_on(outcome)
 
-    def on_done(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
+    def _on_settled(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
         if isinstance(request, Fence):
-            self._unfinished = (*self._unfinished, *expect(outcome, Done).unfinished)
-            waits = any(isinstance(asked, Fence) for asked in self._asked.values())
-            return [] if waits else self._recover()
+            return self._fenced(expect(self._phase, Fencing), expect(outcome, Done))
         if isinstance(request, Commit):
             self.sealed = [transaction for transaction in self.sealed if transaction.name != request.name]
-        effects = super().on_done(number, request, outcome)
-        if self._recovering and not self._asked_commits():
-            self._recovering = False
-            return [*effects, *self.begin_transaction(), *self.open_inputs()]
+        effects = self._requests.written_after(self.task, number)
+        if isinstance(self._phase, Recovering) and not self._asked_commits():
+            return [*effects, *self._open()]
         return [*effects, *self._finish_if_settled()]
 
-    def end_input(self) -> list[Effect]:
+    def repeat(self, number: int) -> list[Effect]:
+        return self._requests.repeated(number)
+
+    def after_end(self) -> list[Effect]:
         """The last data: the final checkpoint commits it; without one it is committed or dropped now (FIN-9)."""
-        effects = super().end_input()
-        if self.config.finishing == "commit-at-finish":
+        finishing = self.task.config.finishing
+        if finishing == "commit-at-finish":
             before = len(self.sealed)
-            effects.extend([*self.flush(), *self.seal_current(self._last_sealed), *self.commit(self.sealed[before:])])
-        elif self.config.finishing == "discard-at-finish":
+            return [*self._flush(), *self._seal(self._last_sealed), *self._commit(self.sealed[before:])]
+        if finishing == "discard-at-finish":
             self._gathered = []
-            effects.extend(self._drop([self.current] if self.current is not None else []))
-            self.current = None
-        return effects
+            left_open, self.current = self.current, None
+            return self._drop([left_open.name] if left_open is not None else [])
+        return []
 
     def _drop(self, names: Sequence[str]) -> list[Effect]:
         """Have these transactions aborted before the task finishes: repeat the request until its answer is definite.
 
         If a request is lost when the store crashes, sealed transactions remain, and no later attempt may look for them.
         """
-        attempt = self.spec.attempt
-        return [self.ask(AbortTransaction(writer=self._writer(name), attempt=attempt, name=name)) for name in names]
+        attempt = self.task.spec.attempt
+        return [self._ask(AbortTransaction(writer=self._writer(name), attempt=attempt, name=name)) for name in names]
 
     def _settle(self) -> list[Effect]:
         """Without a final checkpoint: commit or drop what no complete checkpoint has committed by now (FIN-9)."""
-        if self.config.finishing == "commit-at-finish":
-            return self.commit(self.sealed)
+        if self.task.config.finishing == "commit-at-finish":
+            return self._commit(self.sealed)
         dropped, self.sealed = self.sealed, []
         return self._drop([transaction.name for transaction in dropped])
 
     # -- recovery and the end ------------------------------------------------------
 
     def take_over(self, state: TaskState) -> None:
-        super().take_over(state)
-        self.sealed = self.parts.sink_recovery.taken_over(state.transactions)
+        self.sealed = self.task.parts.sink_recovery.taken_over(state.transactions)
         self._serial = state.serial
 
     def _writer(self, name: str) -> TaskId:
         """The task that began a transaction: this one, or one that the job no longer has, for which this one is
         responsible (OPS-2)."""
-        return writer_in(name) or self.spec.task
+        return writer_in(name) or self.task.spec.task
 
     def opened(self) -> list[Effect]:
         """Fence older attempts of all writers for which this task is responsible."""
-        others = dict.fromkeys(self._writer(transaction.name) for transaction in self.sealed)
-        fence, attempt = self.parts.sink_recovery.fence, self.spec.attempt
-        return [*super().opened(), *(self.ask(fence(one, attempt)) for one in others if one != self.spec.task)]
+        task, attempt = self.task.spec.task, self.task.spec.attempt
+        writers = dict.fromkeys([task, *(self._writer(transaction.name) for transaction in self.sealed)])
+        fence = self.task.parts.sink_recovery.fence
+        return [self._ask(fence(writer, attempt)) for writer in writers]
 
-    def _recover(self) -> list[Effect]:
-        """Commit the transactions of the restored snapshot, abort the other unfinished ones, then open."""
-        self._recovering = True
-        recovery = self.parts.sink_recovery
-        commits = self.commit(recovery.to_commit(self.sealed))
-        aborts = self._drop(recovery.to_abort(self.sealed, self._unfinished))
-        if commits:
-            return [*commits, *aborts]
-        self._recovering = False
-        return [*aborts, *self.begin_transaction(), *self.open_inputs()]
+    def _fenced(self, phase: Fencing, answer: Done) -> list[Effect]:
+        """Of the unfinished transactions commit those of the restored snapshot, and abort the others; then open."""
+        unfinished = (*phase.unfinished, *answer.unfinished)
+        self._phase = Fencing(unfinished)
+        if any(isinstance(asked, Fence) for asked in self._requests.asked.values()):
+            return []
+        recovery = self.task.parts.sink_recovery
+        if self._behind is not None:
+            aborts = self._drop(recovery.to_abort(self._behind.handed(unfinished, self.task), unfinished))
+            return [*aborts, *self._open()]
+        self._phase = Recovering()
+        commits = self._commit(recovery.to_commit(self.sealed))
+        aborts = self._drop(recovery.to_abort(self.sealed, unfinished))
+        return [*commits, *aborts] if commits else [*aborts, *self._open()]
 
-    def on_terminate(self, message: Terminate) -> list[Effect]:
-        self.terminating = True
-        if self.config.settles_at_finish:
+    def _open(self) -> list[Effect]:
+        self._phase = Writing()
+        return [*self._begin(), *self.task.open_inputs()]
+
+    def on_terminate(self, checkpoint: CheckpointId | None) -> list[Effect]:
+        self.task.terminate()
+        if self.task.config.settles_at_finish:
             return [*self._settle(), *self._finish_if_settled()]
-        due = self.parts.committing.due(self.sealed, message.checkpoint or NO_CHECKPOINT)
-        return [*self.commit(due), *self._finish_if_settled()]
+        due = self.task.parts.committing.due(self.sealed, checkpoint or NO_CHECKPOINT)
+        return [*self._commit(due), *self._finish_if_settled()]
 
     def _finish_if_settled(self) -> list[Effect]:
         """If every due commit is done, abort the open transaction, which is empty, and finish."""
-        if not self.terminating or self._asked or self.finished:
+        if not self.task.is_terminating or self._requests.asked:
             return []
-        if self.current is not None and self.parts.finishing.drops_open(self):
-            name, self.current = self.current, None
-            spec = self.spec
-            return [self.ask(AbortTransaction(writer=spec.task, attempt=spec.attempt, name=name))]
-        return self.finish()
+        left_open = self.task.parts.finishing.dropped(self.current.name if self.current is not None else None)
+        if left_open is None:
+            return self.task.finish()
+        self.current = None
+        return self._drop([left_open])

@@ -8,22 +8,35 @@ repeats one record of each partition, so a snapshot here holds the first offset 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar, Protocol
 
 import msgspec
 
 from ..decisions.parts import Parts
-from ..extensions.local_recovery import called_off
+from ..decisions.tasks import CutStep, PutOff
 from ..job.config import Config
 from ..job.topology import EventTime
 from ..operators.watermarks import SplitTimes
 from ..vocabulary.causes import InputDiscarded
-from ..vocabulary.effects import Advanced, Effect, Fail, LoadPositions, Rest, SavePosition, SetTimer, Trim
-from ..vocabulary.events import Event, Poll, PositionsLoaded, TimerFired
+from ..vocabulary.effects import Advanced, Effect, Fail, LoadPositions, Mail, Rest, SavePosition, SetTimer, Trim
+from ..vocabulary.errors import ProtocolViolated
+from ..vocabulary.events import Event, Mailed, Poll, PositionsLoaded, TimerFired
 from ..vocabulary.ids import CheckpointId
-from ..vocabulary.messages import Abort, CancelBarrier, Complete, Deploy, Idle, Record, Trigger, Watermark
-from ..vocabulary.state import TaskState
-from ..vocabulary.timeouts import IdleTimeout
-from .task import NO_CHECKPOINT, Task, TaskSpec
+from ..vocabulary.messages import (
+    Abort,
+    Assign,
+    CancelBarrier,
+    Complete,
+    Deploy,
+    Idle,
+    Record,
+    Running,
+    Trigger,
+    Watermark,
+)
+from ..vocabulary.state import Snapshot, TaskState
+from ..vocabulary.timeouts import IdleTimeout, RetryAsk
+from .task import ENDED, NO_CHECKPOINT, WORKING, InTransit, Reading, Restoring, Task, TaskSpec
 
 OFFSET_BITS = 32
 COPY_BITS = 8
@@ -44,8 +57,27 @@ class SplitLog(msgspec.Struct, frozen=True, kw_only=True):
     begins: int = 0
 
 
+class Assigning(Protocol):
+    """How a source comes to its splits if an enumerator assigns them (OPS-3); see `split_reader`."""
+
+    returned: dict[int, int]
+    """the splits of its snapshot, with their positions, that it hands back when it runs"""
+    more_may_come: bool
+
+    def hand_back(self, positions: Mapping[int, int], source: SourceTask) -> None: ...
+
+    def ask(self, source: SourceTask) -> list[Effect]: ...
+
+    def ask_again(self, source: SourceTask) -> list[Effect]: ...
+
+    def assigned(self, message: Assign, source: SourceTask) -> list[Effect]: ...
+
+
 class SourceTask(Task):
     """Reads its splits in turn, one record a poll."""
+
+    EVENTS: ClassVar[dict[type, str]] = Task.EVENTS | {Poll: "on_poll", PositionsLoaded: "_on_positions"}
+    MESSAGES: ClassVar[dict[type, str]] = Task.MESSAGES | {Assign: "_on_assign"}
 
     def __init__(
         self,
@@ -53,11 +85,16 @@ class SourceTask(Task):
         config: Config,
         parts: Parts,
         logs: Sequence[SplitLog],
-        bounded: bool = True,
-        event_time: EventTime | None = None,
+        bounded: bool,
+        event_time: EventTime | None,
+        reading: Reading,
+        in_flight: InTransit | None = None,
+        assigning: Assigning | None = None,
     ) -> None:
-        """`bounded` and `event_time` are properties of the whole input: a subtask may have no split of it."""
-        super().__init__(spec, config, parts)
+        """`bounded` and `event_time` are properties of the whole input: a subtask may have no split of it.
+        `assigning`: None if it has `logs` from the beginning."""
+        super().__init__(spec, config, parts, reading, in_flight)
+        self._assigning = assigning
         self._bounded = bounded
         self._rewinds = config.rewinds
         self._logs = tuple(logs)
@@ -71,13 +108,11 @@ class SourceTask(Task):
         self._timer_set = False
         self._cuts: dict[CheckpointId, dict[int, int]] = {}
         """by checkpoint that may still be restored: the positions"""
-        self._handlers[Poll] = self.on_poll
-        self._handlers[PositionsLoaded] = self._on_positions
 
     # -- reading -------------------------------------------------------------------
 
     def on_poll(self, event: Event) -> list[Effect]:
-        if self._suspended or not self.running:
+        if self._suspended or not (self.life is WORKING or self.life is ENDED):
             return []
         for _ in self._logs:
             log = self._logs[self._next_log]
@@ -102,6 +137,8 @@ class SourceTask(Task):
 
     def end_of_splits(self) -> list[Effect]:
         """Every split is read to its end, which ends a bounded input, but not an unbounded one."""
+        if self._assigning is not None and self._assigning.more_may_come:
+            return self._assigning.ask(self)
         if self.input_ended or not self._bounded:
             return []
         return self.end_input()
@@ -115,7 +152,8 @@ class SourceTask(Task):
     def _read_at(self, log: SplitLog, time: int) -> list[Effect]:
         was_idle = bool(self._times.idle)
         self._times.read(log.split, time)
-        self.parts.watermarks.of_read(self._times, log.split)
+        if self.parts.watermarks.is_activity(log.split in self._times.idle):
+            self._times.wakes(log.split)
         awake = self.broadcast(Watermark(self._times.time)) if was_idle else []
         return [*self._watch(), *awake, *self._advance()]
 
@@ -147,6 +185,10 @@ class SourceTask(Task):
         return [SetTimer(IdleTimeout(), idle_after_us)]
 
     def on_timer(self, event: TimerFired) -> list[Effect]:
+        if isinstance(event.timeout, RetryAsk):
+            if self._assigning is None or self.input_ended or self.finished:
+                return []
+            return self._assigning.ask_again(self)
         if not isinstance(event.timeout, IdleTimeout) or self.input_ended:
             return super().on_timer(event)
         self._timer_set = False
@@ -158,12 +200,16 @@ class SourceTask(Task):
         return [*self._advance(), *again]
 
     def opened(self) -> list[Effect]:
+        if self._assigning is not None:
+            returned, self.positions = self.positions, {}
+            self._assigning.hand_back(returned, self)
+        is_rescaled = isinstance(self.life, Restoring) and bool(self.life.deploy.pieces)
         effects = super().opened()
         if self._event_time is None:
             return effects
         if self._logs and self._unread():
             # The tasks downstream may be rescaled: they begin with the least watermark of the old tasks.
-            advance = self._advance() if self.deployed and self._restoring.pieces else []
+            advance = self._advance() if is_rescaled else []
             return [*effects, *self._watch(), *advance]
         # Nothing is to be read.  Tasks downstream would wait without end for the watermark of an unbounded input.
         return [*effects, *self._advance()]
@@ -180,31 +226,51 @@ class SourceTask(Task):
         wanted = state.positions if state is not None else {}
         for log in self._logs:
             if wanted.get(log.split, 0) < log.begins:
-                return [Fail(self._discarded(log, wanted.get(log.split, 0)))]
+                return [Fail(self.discarded(log, wanted.get(log.split, 0)))]
         return super().restore(state)
 
-    def _discarded(self, log: SplitLog, wanted: int) -> InputDiscarded:
-        return InputDiscarded(log.split, log.begins, self._restoring.checkpoint, wanted)
+    def discarded(self, log: SplitLog, wanted: int) -> InputDiscarded:
+        """Why it cannot read a split from that record on."""
+        return InputDiscarded(log.split, log.begins, self.restored_checkpoint or None, wanted)
 
     def take_over(self, state: TaskState) -> None:
         self._take_positions(state.positions)
         self._next_log = state.turn % len(self._logs) if self._logs else 0
         self._times.restore(state.watermark, state.maxima, state.idle)
-        if self._restoring.checkpoint is not None:
-            self._cuts[self._restoring.checkpoint] = dict(self.positions)
+        if self.restored_checkpoint != NO_CHECKPOINT:
+            self._cuts[self.restored_checkpoint] = dict(self.positions)
+
+    def came_up(self) -> Running:
+        returned = self._assigning.returned if self._assigning is not None else {}
+        return Running(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task, returned=returned)
+
+    @property
+    def awaits_splits(self) -> bool:
+        return self._assigning is not None and self._assigning.more_may_come and not self.finished
+
+    def _on_assign(self, message: Assign) -> list[Effect]:
+        if self._assigning is None:
+            raise ProtocolViolated(f"no enumerator assigns splits to {self.spec.task}")
+        return self._assigning.assigned(message, self)
+
+    def take_splits(self, splits: Mapping[int, int], logs: Mapping[int, SplitLog]) -> None:
+        """Read these splits too, each from its position on; `logs` are those of all splits."""
+        self.positions.update(splits)
+        self._logs = tuple(logs[split] for split in self.positions)
 
     def _take_positions(self, positions: Mapping[int, int]) -> None:
+        if self._assigning is not None:
+            self.positions = dict(positions)
         start = self.parts.start_position
         for log in self._logs:
             self.positions[log.split] = start.position(log.split, positions.get(log.split, 0), len(log.records))
 
     def _on_deploy(self, message: Deploy) -> list[Effect]:
         self._suspended = self._suspended or message.suspended
-        if self.deployed or message.given_up is None:
-            return super()._on_deploy(message)
-        self._last = message.given_up
-        cancels = [effect for one in called_off(message) for effect in self.broadcast(one)]
-        return [*cancels, *super()._on_deploy(message)]
+        return super()._on_deploy(message)
+
+    def begin_behind(self, checkpoint: CheckpointId) -> None:
+        self._last = checkpoint
 
     def stay_finished(self) -> list[Effect]:
         return [Rest(), *super().stay_finished()]
@@ -215,7 +281,7 @@ class SourceTask(Task):
         state.turn = self._next_log
         if self._event_time is not None:
             state.watermark = self._times.time
-            state.maxima = self.parts.watermarks.of_splits(self._times)
+            state.maxima = self.parts.watermarks.of_splits(self._times.maxima)
             state.idle = list(self._times.idle)
         return state
 
@@ -233,23 +299,44 @@ class SourceTask(Task):
         self._aborted = tuple(aborted for aborted in self._aborted if aborted > checkpoint)
         ends = message.ending != "" and self.parts.ending.ends_input(message.ending)
         self._suspended = self._suspended or message.ending != ""
-        self.alignment_timeouts_us[checkpoint] = message.alignment_timeout_us
-        self.begin_in_flight(checkpoint, ())
+        if self.in_flight is not None:
+            self.in_flight.announced(checkpoint, message.alignment_timeout_us)
+            self.in_flight.cut(checkpoint, ())
         if self.config.drains_late:
-            return [*self.parts.source_cut.cut(self, checkpoint), *self._end_now(ends)]
-        return [*self._end_now(ends), *self.parts.source_cut.cut(self, checkpoint)]
+            return [*self._cut(checkpoint), *self._end_now(ends)]
+        return [*self._end_now(ends), *self._cut(checkpoint)]
 
     def _end_now(self, ends: bool) -> list[Effect]:
         return self.end_input() if ends and not self.input_ended else []
 
-    def record(self, checkpoint: CheckpointId) -> list[Effect]:
+    def _cut(self, checkpoint: CheckpointId) -> list[Effect]:
+        """Record the position and send the barrier, in one step."""
+        effects: list[Effect] = []
+        for step in self.parts.source_cut.steps():
+            if isinstance(step, PutOff):
+                effects.append(Mail((step.step, checkpoint)))
+            else:
+                effects.extend(self._carry_out(step, checkpoint))
+        return effects
+
+    def _carry_out(self, step: CutStep, checkpoint: CheckpointId) -> list[Effect]:
+        return self.record(checkpoint) if step is CutStep.record_position else self.barrier(checkpoint)
+
+    def on_mail(self, event: Mailed) -> list[Effect]:
+        step, checkpoint = event.mail
+        return self._carry_out(step, checkpoint)
+
+    def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
+        state = self.fixed_state()
+        latest = list(self.positions)[self._next_log - 1] if self.positions else None
+        state.positions = self.parts.source_cut.positions(self.positions, latest, self.life.after_end)
         if self.config.trims_logs:
-            self._cuts[checkpoint] = dict(self.positions)
-        return super().record(checkpoint)
+            self._cuts[checkpoint] = dict(state.positions)
+        return self.write(checkpoint, Snapshot(state, {}, lambda heap: []))
 
     def on_complete(self, message: Complete) -> list[Effect]:
         """Let the log discard records that no snapshot needs; the positions of an unknown checkpoint discard none."""
-        oldest = self.parts.trimming.up_to(message) if self.config.trims_logs else None
+        oldest = message.oldest if self.config.trims_logs else None
         if oldest is None or oldest not in self._cuts:
             return []
         self._cuts = {checkpoint: cut for checkpoint, cut in self._cuts.items() if checkpoint >= oldest}

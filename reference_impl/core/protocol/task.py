@@ -1,53 +1,45 @@
 """A task: one attempt of one subtask, a state machine that takes an event and returns effects.
 
-This file holds what all tasks share, and the tasks between sources and sinks.
-A task is deployed, restores its state, opens its inputs, and runs.  It finishes when the
-coordinator notifies it that a complete checkpoint covers all its work.  So the end of its
-data and its own end are two things (FIN-3), and that checkpoint lies between them.
+This file holds what all tasks share; `source` and `input_task` are the two kinds of tasks.
+A task is deployed, restores its state, opens its inputs, and runs.  At a checkpoint it takes
+a snapshot, sends the barrier on, and acknowledges when the snapshot is durable (Carbone et
+al., "Lightweight Asynchronous Snapshots for Distributed Dataflows", 2015, algorithm 1).  It
+finishes when the coordinator notifies it that a complete checkpoint covers all its work.  So
+the end of its data and its own end are two things (FIN-3), and that checkpoint lies between
+them.
+
+What that paper does not have is handed to a task by the one who creates it: how it reads a
+state of another layout (`Reading`), and what its snapshots hold of the data in flight
+(`InTransit`; None: all barriers wait their turn, and nothing is in flight in a snapshot).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, Protocol
 
 import msgspec
 
 from ..decisions.parts import Parts
-from ..extensions.in_flight import InFlight, unpack
-from ..extensions.persistent import Ledger
 from ..job.config import Config
 from ..job.routing import Output as Output
-from ..job.routing import routers
+from ..job.routing import Route, routes_of
 from ..job.task_spec import TaskSpec as TaskSpec
-from ..lifecycle.reading import Reading
 from ..vocabulary.causes import SnapshotUnreadable
-from ..vocabulary.effects import (
-    Effect,
-    Fail,
-    Open,
-    Overtake,
-    Persist,
-    Report,
-    Restored,
-    Send,
-    SetTimer,
-    Ship,
-    Taken,
-)
+from ..vocabulary.effects import Effect, Fail, Open, Persist, Report, Restored, Send, SetTimer, Ship, Taken
 from ..vocabulary.errors import Handlers, ProtocolViolated, require
 from ..vocabulary.events import (
-    Answered,
-    Arrived,
+    Came,
     Event,
     Fetched,
     LoadFailed,
+    LogsFound,
     Mailed,
     OutputsOvertaken,
     PersistFailed,
     Received,
     SnapshotLoaded,
     Synced,
-    Ticked,
     TimerFired,
 )
 from ..vocabulary.ids import CheckpointId
@@ -55,6 +47,7 @@ from ..vocabulary.messages import (
     Abort,
     Ack,
     Barrier,
+    CancelBarrier,
     Complete,
     Decline,
     Deploy,
@@ -68,11 +61,111 @@ from ..vocabulary.messages import (
     Terminate,
     Trigger,
 )
-from ..vocabulary.state import Snapshot, TaskState
-from ..vocabulary.timeouts import RetryEndReport
+from ..vocabulary.state import Sealed, Snapshot, TaskState
+from ..vocabulary.timeouts import BufferTimeout, RetryEndReport
 
 NO_CHECKPOINT = CheckpointId(0)
 """Below every checkpoint's id."""
+
+
+# -- the life of a task --------------------------------------------------------------
+
+
+class Created(msgspec.Struct, frozen=True):
+    """It waits for its deployment."""
+
+    after_end: ClassVar[bool] = False
+    """of every state: all its input has ended"""
+
+
+class Restoring(msgspec.Struct, frozen=True):
+    """It is deployed and reads its state; it takes no input yet."""
+
+    deploy: Deploy
+    after_end: ClassVar[bool] = False
+
+
+class Working(msgspec.Struct, frozen=True):
+    """It takes input."""
+
+    after_end: ClassVar[bool] = False
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """All its input has ended; it waits for the checkpoint that covers all its work."""
+
+    after_end: ClassVar[bool] = True
+
+
+class Terminating(msgspec.Struct, frozen=True):
+    """A complete checkpoint covers all its work; it finishes when the external store has answered."""
+
+    after_end: bool
+    """if not, the job stops amid its input"""
+
+
+class Gone(msgspec.Struct, frozen=True):
+    """It has finished."""
+
+    after_end: bool
+
+
+TaskLife = Created | Restoring | Working | Ended | Terminating | Gone
+WAITING, WORKING, ENDED = Created(), Working(), Ended()
+
+
+# -- what a task is handed -----------------------------------------------------------
+
+
+class Reading(Protocol):
+    """What a task reads before it starts; each method returns what to read next, and nothing once `state` is
+    complete."""
+
+    state: TaskState | None
+
+    def begin(self, message: Deploy) -> list[Effect]: ...
+
+    def loaded(self, state: TaskState) -> list[Effect]: ...
+
+    def fetched(self, elements: Sequence[Sequence[Element]]) -> list[Effect]: ...
+
+
+class InTransit(Protocol):
+    """What a task's snapshots hold of the data in flight (FLIP-76); see `in_flight`."""
+
+    keeps_logs: bool
+    listening: bool
+    """it must be told of each element that is taken"""
+    recording: bool
+    """the in-flight data of some checkpoint is not complete, or its snapshot not written"""
+
+    # a barrier's way
+    def announced(self, checkpoint: CheckpointId, alignment_timeout_us: int | None) -> None: ...
+    def came(self, barrier: Barrier) -> None: ...
+    def alignment_timer(self, barrier: Barrier) -> list[Effect]: ...
+    def overtakes(self, checkpoint: CheckpointId) -> None: ...
+    def cut(self, checkpoint: CheckpointId, missing: tuple[int, ...]) -> None: ...
+    def barrier(self, checkpoint: CheckpointId) -> list[Effect]: ...
+
+    # what is in flight
+    def took(self, channel: int, element: Element) -> None: ...
+    def delivered(self, checkpoint: CheckpointId, channel: int, passed: Sequence[Element] = ()) -> None: ...
+    def ended(self, channel: int) -> None: ...
+    def overtook(self, checkpoint: CheckpointId, passed: Mapping[int, Sequence[Element]]) -> None: ...
+    def drop(self, checkpoint: CheckpointId) -> None: ...
+
+    # snapshots
+    def hold(self, checkpoint: CheckpointId, snapshot: Snapshot) -> bool: ...
+    def secure(self) -> list[Effect]: ...
+    def whole(self) -> list[tuple[CheckpointId, Snapshot]]: ...
+    def restored(self, checkpoint: CheckpointId, state: TaskState, now: TaskState) -> list[Effect]: ...
+
+    # logs of persistent channels
+    def entered(self, event: Came) -> list[Effect]: ...
+    def logs_found(self, event: LogsFound) -> None: ...
+    def synced(self, serial: int) -> None: ...
+    def waited(self) -> list[Effect]: ...
+    def completed(self, message: Complete) -> list[Effect]: ...
 
 
 class Task:
@@ -82,82 +175,88 @@ class Task:
     # more than that, together with those of their subclass.
     __slots__ = (
         "_all_outputs",
-        "_handlers",
-        "_messages",
         "_reading",
-        "_restoring",
         "_routes",
-        "alignment_timeouts_us",
         "config",
-        "deployed",
-        "finished",
         "in_flight",
-        "input_ended",
+        "life",
         "parts",
+        "restored_checkpoint",
         "rotations",
-        "running",
         "spec",
     )  # fmt: skip
 
-    def __init__(self, spec: TaskSpec, config: Config, parts: Parts) -> None:
+    EVENTS: ClassVar[dict[type, str]] = {
+        Received: "_on_received",
+        SnapshotLoaded: "_on_loaded",
+        LoadFailed: "_on_load_failed",
+        Fetched: "_on_fetched",
+        PersistFailed: "_on_persist_failed",
+        Mailed: "on_mail",
+        TimerFired: "on_timer",
+        OutputsOvertaken: "_on_overtaken",
+        Synced: "_on_synced",
+    }
+    """the method for each type of event; a kind of task adds its own"""
+    MESSAGES: ClassVar[dict[type, str]] = {
+        Deploy: "_on_deploy",
+        Trigger: "on_trigger",
+        Complete: "on_complete",
+        Abort: "on_abort",
+        Terminate: "on_terminate",
+    }
+    """the method for each type of control message"""
+    _handlers: ClassVar[Handlers]
+    _of_messages: ClassVar[Handlers]
+
+    def __init_subclass__(cls) -> None:
+        cls._handlers = Handlers({kind: getattr(cls, name) for kind, name in cls.EVENTS.items()})
+        cls._of_messages = Handlers({kind: getattr(cls, name) for kind, name in cls.MESSAGES.items()})
+
+    def __init__(
+        self, spec: TaskSpec, config: Config, parts: Parts, reading: Reading, in_flight: InTransit | None = None
+    ) -> None:
         self.spec = spec
         self.config = config
         self.parts = parts
-        self.deployed = False
-        self.running = False
-        self.finished = False
-        self.input_ended = False
-        self.in_flight = InFlight(parts.capture, self._ledger() if self.keeps_logs else None)
-        self.alignment_timeouts_us: dict[CheckpointId, int | None] = {}
-        """by checkpoint in which the task is to take part: the alignment timeout of its barriers"""
-        self._reading = Reading(spec, parts)
+        self.in_flight = in_flight
+        self.life: TaskLife = WAITING
+        self.restored_checkpoint = NO_CHECKPOINT
+        """the checkpoint that it restored; NO_CHECKPOINT if it started without one"""
         self.rotations = [0] * len(spec.outputs)
-        self._all_outputs = tuple(channel for output in spec.outputs for channel in output.channels)
-        self._routes = [
-            route
-            for number, output in enumerate(spec.outputs)
-            for route in routers(output, spec.key_groups, self.rotations, number)
-        ]
-        self._handlers = Handlers(
-            {
-                Arrived: self.on_arrived,
-                Received: self._on_received,
-                SnapshotLoaded: self._on_loaded,
-                LoadFailed: self._on_load_failed,
-                Fetched: self._on_fetched,
-                Synced: self._on_synced,
-                PersistFailed: self._on_persist_failed,
-                Answered: self.on_answered,
-                Mailed: self.on_mail,
-                TimerFired: self.on_timer,
-                OutputsOvertaken: self._on_overtaken,
-                Ticked: self.on_tick,
-            }
-        )
-        self._messages = Handlers(
-            {
-                Deploy: self._on_deploy,
-                Trigger: self.on_trigger,
-                Complete: self.on_complete,
-                Abort: self.on_abort,
-                Terminate: self.on_terminate,
-            }
-        )
+        self._reading = reading
+        self._all_outputs = spec.all_outputs
+        self._routes: list[Route] | None = None
+        """made at the first row: many attempts emit none"""
 
     @property
     def keeps_logs(self) -> bool:
         """Its input channels are persistent: the driver reports each element that comes, and the task logs it."""
-        config, spec = self.config, self.spec
-        return config.keeps_logs and (spec.overtaken or (config.recovers_from_logs and bool(spec.gates)))
+        return self.in_flight is not None and self.in_flight.keeps_logs
 
-    def _ledger(self) -> Ledger:
-        spec, config = self.spec, self.config
-        folder = self.parts.naming.logs(spec.job, spec.task, spec.channels_of or spec.attempt)
-        logs = [f"{folder}/{channel}" for channel, _ in enumerate(spec.gates)]
-        return Ledger(logs, self.parts.persisting, config.spill_after_us * (config.spilling == "buffer-timeout"))
+    @property
+    def running(self) -> bool:
+        """It has been restored, and took or takes input."""
+        return not isinstance(self.life, Created | Restoring)
+
+    @property
+    def input_ended(self) -> bool:
+        return self.life.after_end
+
+    @property
+    def finished(self) -> bool:
+        return isinstance(self.life, Gone)
+
+    @property
+    def is_terminating(self) -> bool:
+        return isinstance(self.life, Terminating)
 
     clocked = False
     """it uses processing time, and needs ticks"""
+    sealed: Sequence[Sealed] = ()
+    """transactions that it has neither committed nor left to another task"""
+    publishes = False
+    """all that it receives are transactions of complete checkpoints"""
 
     @property
     def awaits_splits(self) -> bool:
@@ -171,7 +270,7 @@ class Task:
 
     def step(self, event: Event) -> list[Effect]:
         """The effects of an event, in order."""
-        effects: list[Effect] = self._handlers[type(event)](event)
+        effects: list[Effect] = self._handlers[type(event)](self, event)
         return effects
 
     # -- coming up -----------------------------------------------------------------
@@ -180,20 +279,36 @@ class Task:
         message, spec = event.message, self.spec
         require(message.job == spec.job, "a message of another job reached a task")
         require(message.attempt == spec.attempt, "a message of another attempt reached a task")
-        if self.finished:
-            return self.parts.finishing.after_finish(self, event.message)
-        effects: list[Effect] = self._messages[type(event.message)](event.message)
+        if type(self.life) is Gone:
+            answer = self.parts.finishing.answer(message, self._finished_report())
+            return [Report(answer)] if answer is not None else []
+        effects: list[Effect] = self._of_messages[type(message)](self, message)
         return effects
 
     def _on_deploy(self, message: Deploy) -> list[Effect]:
-        if self.deployed:
+        if not isinstance(self.life, Created):
             return []
-        self.deployed = True
+        called_off = self._call_off(message)
         if message.finished:
-            return self.parts.finishing.on_deploy(self)
-        self._restoring = message
-        effects = self.parts.startup.on_deploy()
-        return [*effects, *self._read_on(self._reading.begin(message))]
+            return [*called_off, *self.stay_finished()]
+        self.life = Restoring(message)
+        self.restored_checkpoint = message.checkpoint or NO_CHECKPOINT
+        early = self.parts.startup.on_deploy()
+        return [*called_off, *early, *self._read_on(self._reading.begin(message))]
+
+    def _call_off(self, message: Deploy) -> list[Effect]:
+        """A task that recovers alone begins behind the checkpoints that were given up.  It sends a cancel barrier for
+        each: the tasks downstream may wait for a barrier that the lost attempt sent in vain (ABS-4, UNA-4)."""
+        if message.given_up is None:
+            return []
+        self.begin_behind(message.given_up)
+        first = (message.checkpoint or NO_CHECKPOINT) + 1
+        numbers = range(first, message.given_up + 1)
+        return [effect for number in numbers for effect in self.broadcast(CancelBarrier(CheckpointId(number)))]
+
+    def begin_behind(self, checkpoint: CheckpointId) -> None:
+        """Take no part in checkpoints up to this one."""
+        raise NotImplementedError
 
     def _read_on(self, reads: list[Effect]) -> list[Effect]:
         """Restore when there is nothing more to read."""
@@ -205,42 +320,30 @@ class Task:
     def _on_fetched(self, event: Fetched) -> list[Effect]:
         return self._read_on(self._reading.fetched(event.elements))
 
-    @property
-    def restored_checkpoint(self) -> CheckpointId:
-        """The checkpoint that it restored; NO_CHECKPOINT if it started without one."""
-        return self._restoring.checkpoint or NO_CHECKPOINT
-
     def _on_load_failed(self, event: LoadFailed) -> list[Effect]:
-        return [Fail(SnapshotUnreadable(self._restoring.checkpoint, event.reason))]
+        return [Fail(SnapshotUnreadable(self.restored_checkpoint or None, event.reason))]
 
     def restore(self, state: TaskState | None) -> list[Effect]:
         """Take over a state (None: start without one), then open the inputs."""
-        effects: list[Effect] = []
-        if state is not None:
-            if state.rotations:
-                self.rotations[:] = state.rotations
-            self.take_over(state)
-            queued = self.parts.capture.restored(state.queued)
-            now = msgspec.structs.replace(
-                self.snapshot_now().materialise(),
-                queued={channel: list(passing) for channel, passing in queued.items()},
-                unsent=state.unsent,
-                replays=state.replays,
-            )
-            effects.append(Restored(self._restoring.checkpoint or NO_CHECKPOINT, now))
-            effects.extend(self.in_flight.put_back(queued, state.replays))
-            effects.extend(
-                Send(channel, element) for channel, passing in state.unsent.items() for element in unpack(passing)
-            )
-        return [*effects, *self.opened()]
+        if state is None:
+            return self.opened()
+        if state.rotations:
+            self.rotations[:] = state.rotations
+        self.take_over(state)
+        now, checkpoint = self.snapshot_now().materialise(), self.restored_checkpoint
+        if self.in_flight is None:
+            return [Restored(checkpoint, now), *self.opened()]
+        return [*self.in_flight.restored(checkpoint, state, now), *self.opened()]
 
     def take_over(self, state: TaskState) -> None:
         """Make a restored state the task's own."""
+        raise NotImplementedError
 
     def opened(self) -> list[Effect]:
         """The state is restored: take input, and report that the task runs."""
-        self.running = True
-        return [*self.parts.startup.on_restored(), Report(self.came_up())]
+        if isinstance(self.life, Restoring):
+            self.life = WORKING
+        return [Open(), Report(self.came_up())]
 
     def came_up(self) -> Running:
         return Running(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task)
@@ -249,7 +352,7 @@ class Task:
 
     def fixed_state(self) -> TaskState:
         """Its state without the keyed working state."""
-        return TaskState(rotations=list(self.rotations), ended=self.input_ended)
+        return TaskState(rotations=list(self.rotations), ended=self.life.after_end)
 
     def snapshot_now(self) -> Snapshot:
         return Snapshot(self.fixed_state(), {}, lambda heap: [])
@@ -264,23 +367,31 @@ class Task:
 
     def write(self, checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
         """Have a snapshot written, once its in-flight data is known."""
-        if self.in_flight.hold(checkpoint, snapshot):
-            return self.write_whole()
+        if self.in_flight is not None and self.in_flight.hold(checkpoint, snapshot):
+            return self.write_whole(self.in_flight)
         return self._write(checkpoint, snapshot)
 
-    def write_whole(self) -> list[Effect]:
+    def write_whole(self, in_flight: InTransit) -> list[Effect]:
         """Have the snapshots written whose in-flight data is complete now."""
-        asked = self.in_flight.secure()
-        return [*asked, *(effect for whole in self.in_flight.whole() for effect in self._write(*whole))]
+        asked = in_flight.secure()
+        return [*asked, *(effect for whole in in_flight.whole() for effect in self._write(*whole))]
+
+    @property
+    def transit(self) -> InTransit:
+        """What it has in flight; raises ProtocolViolated if it needs none."""
+        if self.in_flight is None:
+            raise ProtocolViolated(f"nothing can be in flight to {self.spec.task} in a snapshot")
+        return self.in_flight
 
     def _on_synced(self, event: Synced) -> list[Effect]:
-        if self.in_flight.ledger is not None:
-            self.in_flight.ledger.synced(event.serial)
-        return self.write_whole()
+        in_flight = self.transit
+        in_flight.synced(event.serial)
+        return self.write_whole(in_flight)
 
     def _on_overtaken(self, event: OutputsOvertaken) -> list[Effect]:
-        self.in_flight.overtook(event.checkpoint, event.passed)
-        return self.write_whole()
+        in_flight = self.transit
+        in_flight.overtook(event.checkpoint, event.passed)
+        return self.write_whole(in_flight)
 
     def _write(self, checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
         spec, synchronous = self.spec, self.config.synchronous
@@ -299,23 +410,11 @@ class Task:
         return [Persist(checkpoint, handle, snapshot, synchronous, (Report(ack),))]
 
     def barrier(self, checkpoint: CheckpointId) -> list[Effect]:
-        """Send the barrier on: behind the waiting output, or before it when the alignment timeout is 0."""
-        barrier = Barrier(checkpoint, self.alignment_timeouts_us.pop(checkpoint, None))
-        overtaken = self.overtaken_outputs(barrier.alignment_timeout_us)
-        in_order: list[Effect] = [Send(channel, barrier) for channel in self._all_outputs if channel not in overtaken]
-        return [*in_order, Overtake(barrier, overtaken)] if overtaken else in_order
-
-    def overtaken_outputs(self, alignment_timeout_us: int | None) -> tuple[int, ...]:
-        """The output channels in which a barrier with this alignment timeout overtakes the waiting output."""
-        if alignment_timeout_us != 0:
-            return ()
-        return tuple(channel for output in self.spec.outputs if output.overtaken for channel in output.channels)
-
-    def begin_in_flight(self, checkpoint: CheckpointId, missing: tuple[int, ...]) -> None:
-        """Record in-flight data: of these input channels until they deliver the barrier, and of the outputs."""
-        overtaken = self.overtaken_outputs(self.alignment_timeouts_us.get(checkpoint))
-        if missing or overtaken:
-            self.in_flight.begin(checkpoint, missing, overtakes_outputs=bool(overtaken))
+        """Send the barrier on, behind the output so far."""
+        if self.in_flight is not None:
+            return self.in_flight.barrier(checkpoint)
+        barrier = Barrier(checkpoint)
+        return [Send(channel, barrier) for channel in self._all_outputs]
 
     def decline(self, checkpoint: CheckpointId, reason: str) -> Effect:
         spec = self.spec
@@ -330,16 +429,21 @@ class Task:
         return [Send(channel, element) for channel in self._all_outputs]
 
     def emit(self, rows: Iterable[Record]) -> list[Effect]:
-        if len(self._routes) == 1:
-            route = self._routes[0]
+        routes = self._routes
+        if routes is None:
+            routes = self._routes = routes_of(self.spec.outputs, self.spec.key_groups, self.rotations)
+        if len(routes) == 1:
+            route = routes[0]
             return [Send(route(row), row) for row in rows]
-        return [Send(route(row), row) for row in rows for route in self._routes]
+        return [Send(route(row), row) for row in rows for route in routes]
 
     # -- the end -------------------------------------------------------------------
 
     def end_input(self) -> list[Effect]:
         """All its input has ended: send the end downstream, and report it to the coordinator until that answers."""
-        self.input_ended = True
+        # A task that finished amid its input still sees the end of what its senders had sent.
+        life = self.life
+        self.life = type(life)(after_end=True) if isinstance(life, Terminating | Gone) else ENDED
         ends = [] if self.holds_end else self.broadcast(EndOfData())
         return [*ends, *self._report_end()]
 
@@ -355,49 +459,48 @@ class Task:
     def on_terminate(self, message: Terminate) -> list[Effect]:
         return self.finish()
 
+    def terminate(self) -> None:
+        """A complete checkpoint covers all its work, which is still to be settled."""
+        self.life = Terminating(self.life.after_end)
+
     def finish(self) -> list[Effect]:
         """Finish and report it; report it again on request."""
-        finished_report = Report(Finished(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task))
-        if self.finished:
-            return [finished_report]
-        self.finished = True
-        if not self.input_ended:
-            return [finished_report]
-        held = self.broadcast(EndOfData()) if self.holds_end else []
-        return [*held, *self.broadcast(EndOfPartition()), finished_report]
+        report = Report(self._finished_report())
+        if isinstance(self.life, Gone):
+            return [report]
+        after_end = self.life.after_end
+        self.life = Gone(after_end)
+        if not after_end:
+            return [report]
+        held: tuple[Element, ...] = (EndOfData(),) if self.holds_end else ()
+        return [*(effect for end in (*held, EndOfPartition()) for effect in self.broadcast(end)), report]
+
+    def _finished_report(self) -> Finished:
+        return Finished(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task)
 
     def stay_finished(self) -> list[Effect]:
         """It had finished before the snapshot that it restores: it only sends its ends, which tasks downstream need."""
-        self.running = self.input_ended = True
-        report = Report(Running(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task))
-        ends = [] if self.holds_end else self.broadcast(EndOfData())
-        return [Open(), report, *ends, *self.finish()]
+        self.life = Gone(after_end=True)
+        ends = self.parts.finishing.ends_again((EndOfData(), EndOfPartition()))
+        sent = [effect for end in ends for effect in self.broadcast(end)]
+        return [Open(), Report(self.came_up()), *sent, Report(self._finished_report())]
 
     def on_timer(self, event: TimerFired) -> list[Effect]:
-        if isinstance(event.timeout, RetryEndReport) and not self.finished:
-            return self._report_end()
-        return []
+        timeout = event.timeout
+        if isinstance(timeout, RetryEndReport):
+            return [] if isinstance(self.life, Gone) else self._report_end()
+        return self.transit.waited() if isinstance(timeout, BufferTimeout) else []
 
     # -- what only some tasks do -----------------------------------------------------
 
-    def on_arrived(self, event: Arrived) -> list[Effect]:
-        raise ProtocolViolated(f"{self.spec.task} has no inputs")
-
     def on_trigger(self, message: Trigger) -> list[Effect]:
-        raise ProtocolViolated(f"{self.spec.task} is not a source and cannot be triggered")
+        raise NotImplementedError
 
     def on_complete(self, message: Complete) -> list[Effect]:
         return []
 
     def on_abort(self, message: Abort) -> list[Effect]:
-        return []
-
-    def on_tick(self, event: Ticked) -> list[Effect]:
-        raise ProtocolViolated(f"{self.spec.task} does not go by processing time")
-
-    def on_answered(self, event: Answered) -> list[Effect]:
-        raise ProtocolViolated(f"{self.spec.task} asked nothing")
+        raise NotImplementedError
 
     def on_mail(self, event: Mailed) -> list[Effect]:
-        effects: list[Effect] = event.mail.open(self)
-        return effects
+        raise ProtocolViolated(f"{self.spec.task} put nothing off")

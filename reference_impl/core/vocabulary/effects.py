@@ -7,7 +7,7 @@ another is durable, it is a field of that one: `Persist(…, then=(Report(…),)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, dataclass_transform
+from typing import Any, dataclass_transform
 
 import msgspec
 
@@ -18,12 +18,6 @@ from .messages import Ack, Barrier, Element, ToCoordinator, ToTask
 from .state import Ref, Snapshot, TaskState
 from .timeouts import Timeout
 from .transactions import AnyRequest
-
-
-class Deferred(Protocol):
-    """Work that a task has put off: `open` gives its effects."""
-
-    def open(self, task: Any) -> list[Effect]: ...
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
@@ -204,7 +198,8 @@ class Transact(Effect):
 class Mail(Effect):
     """Put a mail into the task's own mailbox; it is opened when nothing else is due."""
 
-    mail: Deferred
+    mail: Any
+    """a value; the task that sent it knows what to do then"""
 
 
 class SetTimer(Effect):

@@ -45,8 +45,8 @@ def expect(value: object, kind: type[Kind]) -> Kind:
     return value
 
 
-class Handlers(dict[type, Callable[[Any], Any]]):
+class Handlers(dict[type, Callable[..., Any]]):
     """The handler of each type of event; an event that is not listed violates the protocol."""
 
-    def __missing__(self, kind: type) -> Callable[[Any], Any]:
+    def __missing__(self, kind: type) -> Callable[..., Any]:
         raise ProtocolViolated(f"no handler for {kind.__name__} here")

@@ -120,7 +120,7 @@ class Answered(Event):
 
 
 class Mailed(Event):
-    """A mail that the task put off (`effects.Deferred`) is due."""
+    """A mail that the task put off (`effects.Mail`) is due."""
 
     mail: Any
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.operators.operators import Map, Operator
-from cutproof.reference_impl.core.protocol.input_task import OperatorTask
-from cutproof.reference_impl.core.protocol.sink import DirectSink, TransactionalSink
+from cutproof.reference_impl.core.protocol.input_task import InputTask
+from cutproof.reference_impl.core.protocol.sink import Identity
 from cutproof.reference_impl.core.protocol.source import SourceTask, SplitLog
 from cutproof.reference_impl.core.protocol.task import Output, Task, TaskSpec
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Fail, Open, Report, Send, Transact
@@ -57,6 +58,16 @@ def output(partitioning: str, *channels: int) -> Output:
 ONE_OUT = (output("forward", 0),)
 
 
+def build(**config: Any) -> TaskBuilder:
+    """Creates tasks of a job with these settings."""
+    return TaskBuilder(Config(**config), Parts())
+
+
+def work(task: InputTask) -> Any:
+    """What the task does with its input, whatever that is."""
+    return task.work
+
+
 def source(
     *splits: int,
     bounded: bool = True,
@@ -69,22 +80,22 @@ def source(
         SplitLog(split=split, records=[(n, 10 * split + n, 100 * split + n) for n in range(length)])
         for split, length in enumerate(splits)
     ]
-    return SourceTask(spec("source-0", outputs=outputs), Config(**config), parts or Parts(), logs, bounded)
+    return TaskBuilder(Config(**config), parts or Parts()).source(spec("source-0", outputs=outputs), logs, bounded)
 
 
 def operator(
     inner: Operator | None = None, *, inputs: int = 1, outputs: tuple[Output, ...] = ONE_OUT, **config: Any
-) -> OperatorTask:
+) -> InputTask:
     described = spec("op-0", gates=tuple(range(inputs)), outputs=outputs)
-    return OperatorTask(described, Config(**config), Parts(), inner or Map(lambda key, value: (key, value)))
+    return build(**config).operator(described, inner or Map(lambda key, value: (key, value)))
 
 
-def transactional(inputs: int = 1, **config: Any) -> TransactionalSink:
-    return TransactionalSink(spec("sink-0", gates=(0,) * inputs), Config(**config), Parts())
+def transactional(inputs: int = 1, **config: Any) -> InputTask:
+    return build(**config).transactional_sink(spec("sink-0", gates=(0,) * inputs))
 
 
-def direct(identity: str = "", **config: Any) -> DirectSink:
-    return DirectSink(spec("sink-0", gates=(0,)), Config(sink="plain", **config), Parts(), identity)
+def direct(identity: Identity | None = None, **config: Any) -> InputTask:
+    return build(sink="plain", **config).direct_sink(spec("sink-0", gates=(0,)), identity)
 
 
 def up(task: AnyTask, state: TaskState | None = None, checkpoint: int | None = None) -> AnyTask:

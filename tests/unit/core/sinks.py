@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutproof.reference_impl.core.protocol.sink import SinkTask, TransactionalSink
+from cutproof.reference_impl.core.protocol.input_task import InputTask
 from cutproof.reference_impl.core.vocabulary.effects import Effect
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.transactions import (
@@ -55,11 +55,11 @@ def drop(name: str) -> AbortTransaction:
     return AbortTransaction(**BY, name=name)
 
 
-def give(sink: SinkTask, *values: int) -> list[Effect]:
+def give(sink: InputTask, *values: int) -> list[Effect]:
     return [effect for value in values for effect in take(sink, row(1, value))]
 
 
-def sealed_for(sink: TransactionalSink, checkpoint: int, *values: int) -> None:
+def sealed_for(sink: InputTask, checkpoint: int, *values: int) -> None:
     """Rows, a barrier, and the store's word that they are sealed."""
     give(sink, *values)
     effects = take(sink, barrier(checkpoint))

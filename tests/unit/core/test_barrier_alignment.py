@@ -21,6 +21,7 @@ from cutproof.reference_impl.core.protocol.barrier_alignment import (
     GiveUp,
     OvertakingCame,
     PartitionEnded,
+    Relation,
     Signal,
     State,
     TriggerCame,
@@ -251,7 +252,7 @@ def test_every_transition_of_the_table_is_written_again_here() -> None:
         (
             type(state),
             type(signal),
-            "" if isinstance(signal, PartitionEnded) else alignment.relation(state, signal.checkpoint),
+            None if isinstance(signal, PartitionEnded) else alignment.relation(state, signal.checkpoint),
         )
         for state, signal, *_ in TRANSITIONS.values()
     }
@@ -268,14 +269,14 @@ def test_the_table_is_total() -> None:
     overtaking = [*itertools.product((F, A), (OvertakingCame,), relations), (A, OvertakingCame, "current")]
     alignment_timeout_us = [*itertools.product((F, A), (WaitedEnough,), ("obsolete",)), (A, WaitedEnough, "current")]
     triggered = itertools.product((F, C), (TriggerCame,), relations)
-    ends = itertools.product((F, A, C), (PartitionEnded,), ("",))
+    ends = itertools.product((F, A, C), (PartitionEnded,), (None,))
     assert set(TABLE) == {*everywhere, *current, *overtaking, *alignment_timeout_us, *triggered, *ends}
 
 
 def test_a_pair_that_is_not_listed_raises() -> None:
     class Confused(Alignment):
-        def relation(self, state: State, checkpoint: CheckpointId) -> str:
-            return "current"
+        def relation(self, state: State, checkpoint: CheckpointId) -> Relation:
+            return Relation.current
 
     with pytest.raises(ProtocolViolated, match="no transition for Flowing"):
         Confused().step(F(0), BarrierCame(1, 0), TWO)

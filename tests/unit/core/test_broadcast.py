@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from cutproof.reference_impl.batch.execution import Batch
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.extensions.rescale import Redistribution, Share, redistributed
+from cutproof.reference_impl.core.decisions.redistribution import Redistribution, Share
+from cutproof.reference_impl.core.extensions.building import TaskBuilder
+from cutproof.reference_impl.core.extensions.rescale import redistributed
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.operators.broadcast import Rules
 from cutproof.reference_impl.core.operators.folding import Model
 from cutproof.reference_impl.core.operators.operators import Map
-from cutproof.reference_impl.core.protocol.input_task import OperatorTask
 from cutproof.reference_impl.core.protocol.source import SplitLog
 from cutproof.reference_impl.core.protocol.task import Output, TaskSpec
 from cutproof.reference_impl.core.vocabulary.effects import Send
@@ -113,7 +114,7 @@ def test_a_model_never_forgets_that_records_came_in_another_order() -> None:
 def test_a_row_goes_into_every_channel_of_a_broadcast_edge(wide: int) -> None:
     output = Output(partitioning="broadcast", channels=tuple(range(wide)))
     spec = TaskSpec(task=TaskId("op-0"), job=1, attempt=ATTEMPT, gates=(0,), outputs=(output,))
-    task = OperatorTask(spec, Config(), Parts(), Map(lambda key, value: (key, value)))
+    task = TaskBuilder(Config(), Parts()).operator(spec, Map(lambda key, value: (key, value)))
     up(task)
     rows = [row(1, 5, 1), row(2, 6, 2)]
     effects = [effect for one in rows for effect in take(task, one)]

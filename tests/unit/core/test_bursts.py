@@ -7,23 +7,26 @@ from collections.abc import Iterable
 import pytest
 
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.extensions.rescale import Redistribution, Share, redistributed
+from cutproof.reference_impl.core.decisions.redistribution import Redistribution, Share
+from cutproof.reference_impl.core.extensions.building import TaskBuilder
+from cutproof.reference_impl.core.extensions.rescale import redistributed
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import key_group, owner
 from cutproof.reference_impl.core.operators.bursts import Burst
-from cutproof.reference_impl.core.protocol.input_task import OperatorTask
-from cutproof.reference_impl.core.protocol.task import Output, Task, TaskSpec
+from cutproof.reference_impl.core.protocol.input_task import InputTask
+from cutproof.reference_impl.core.protocol.task import Output, TaskSpec
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Fail, Send, TimeEnded, WakeAt
 from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated
 from cutproof.reference_impl.core.vocabulary.events import Arrived, Received, SnapshotLoaded, Ticked
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Deploy, EndOfData, Piece, Record
 from cutproof.reference_impl.core.vocabulary.state import TaskState
+from unit.core.machines import operator, source, transactional
 
 Row = tuple[int | None, int | None, int, int]
 
 
-def task(operator: Burst | None = None, *, restores: bool = False) -> OperatorTask:
+def task(operator: Burst | None = None, *, restores: bool = False) -> InputTask:
     spec = TaskSpec(
         task=TaskId("burst-0"),
         job=1,
@@ -31,7 +34,7 @@ def task(operator: Burst | None = None, *, restores: bool = False) -> OperatorTa
         gates=(0,),
         outputs=(Output(partitioning="forward", channels=(0,)),),
     )
-    made = OperatorTask(spec, Config(), Parts(), operator or Burst(10, "count"))
+    made = TaskBuilder(Config(), Parts()).operator(spec, operator or Burst(10, "count"))
     if not restores:
         made.step(Received(Deploy(job=1, attempt=AttemptId(1))))
     return made
@@ -134,7 +137,7 @@ def test_an_operator_that_raises_at_a_timer_fails_its_task() -> None:
 
 
 def test_who_does_not_go_by_the_clock_is_sent_no_tick() -> None:
-    plain = Task(TaskSpec(task=TaskId("map-0"), job=1, attempt=AttemptId(1)), Config(), Parts())
-    assert not plain.clocked
-    with pytest.raises(ProtocolViolated, match="map-0 does not go by processing time"):
-        plain.step(Ticked(1))
+    assert not operator().clocked
+    assert not source(1).clocked
+    with pytest.raises(ProtocolViolated, match="sink-0 does not go by processing time"):
+        transactional().step(Ticked(1))

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.extensions.committing import Committer, GlobalCommitter, WriterSink
+from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.protocol.input_task import InputTask
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Persist, Ship, Taken
 from cutproof.reference_impl.core.vocabulary.errors import Refused
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId, TaskId
@@ -45,6 +46,7 @@ from unit.core.machines import (
     take,
     terminate,
     up,
+    work,
 )
 from unit.core.sinks import asked, number
 
@@ -60,17 +62,17 @@ def settings(**more: Any) -> Config:
     return Config(**{"committing": "global", "write_batch": 1, **more})
 
 
-def writer() -> WriterSink:
-    return WriterSink(spec("sink-0", gates=(0,), outputs=FORWARD), settings(), Parts())
+def writer() -> InputTask:
+    return TaskBuilder(settings(), Parts()).writer(spec("sink-0", gates=(0,), outputs=FORWARD))
 
 
-def committer(*, last: bool = False) -> Committer:
+def committer(*, last: bool = False) -> InputTask:
     outputs = () if last else FORWARD
-    return Committer(spec("committer-0", gates=(0,), outputs=outputs), settings(), Parts())
+    return TaskBuilder(settings(), Parts()).committer(spec("committer-0", gates=(0,), outputs=outputs))
 
 
-def publisher(inputs: int = 2) -> GlobalCommitter:
-    return GlobalCommitter(spec("global-committer-0", gates=(0,) * inputs), settings(), Parts())
+def publisher(inputs: int = 2) -> InputTask:
+    return TaskBuilder(settings(), Parts()).global_committer(spec("global-committer-0", gates=(0,) * inputs))
 
 
 def handed(name: str, checkpoint: int) -> Committable:
@@ -165,7 +167,7 @@ def test_a_commit_is_asked_for_again_until_the_answer_is_definite() -> None:
     take(task, handed(A, 1))
     request = number(deliver(task, complete(1)), Finalise)
     assert sent(answered(task, request, NoAnswer(reason="silence"))) == []
-    assert task.sealed == [Sealed(A, cp(1))]
+    assert work(task).sealed == [Sealed(A, cp(1))]
     assert asked(deliver(task, complete(2))) == []  # it is being asked for
     assert sent(answered(task, request)) == [(0, handed(A, 1)), (0, settled(2))]
 
@@ -262,7 +264,7 @@ def test_what_comes_twice_is_kept_once() -> None:
     task = up(publisher())
     take(task, handed(A, 1))
     take(task, handed(A, 1))
-    assert task.sealed == [Sealed(A, cp(1))]
+    assert work(task).sealed == [Sealed(A, cp(1))]
 
 
 def test_a_restored_global_committer_waits_for_its_committers_again() -> None:

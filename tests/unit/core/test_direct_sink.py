@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.protocol.sink import SinkTask
+from cutproof.reference_impl.core.protocol.input_task import InputTask
+from cutproof.reference_impl.core.protocol.sink import Identity
 from cutproof.reference_impl.core.vocabulary.effects import Persist, Taken
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.transactions import (
@@ -50,8 +51,8 @@ def test_a_plain_sink_appends() -> None:
     assert asked(take(sink, row(1, 2, tag=3, tag2=4))) == [Append(**BY, row=(1, 2, 3, 4))]
 
 
-@pytest.mark.parametrize(("identity", "wanted"), [("key", (1,)), ("row", (1, 2, 3, 4))])
-def test_an_idempotent_sink_replaces_by_identity(identity: str, wanted: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("identity", "wanted"), [(Identity.key, (1,)), (Identity.row, (1, 2, 3, 4))])
+def test_an_idempotent_sink_replaces_by_identity(identity: Identity, wanted: tuple[int, ...]) -> None:
     effects = take(up(direct(identity)), row(1, 2, tag=3, tag2=4))
     assert asked(effects) == [Upsert(**BY, identity=wanted, row=(1, 2, 3, 4))]
 
@@ -99,7 +100,7 @@ def test_a_direct_sinks_refused_row_fails_it() -> None:
 
 
 @pytest.mark.parametrize("sink", [transactional(), direct()], ids=["transactional", "plain"])
-def test_messages_repeated_change_nothing(sink: SinkTask) -> None:
+def test_messages_repeated_change_nothing(sink: InputTask) -> None:
     up(sink)
     give(sink, 1)
     before = sink.snapshot_now().materialise()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import EventTime
 from cutproof.reference_impl.core.operators.operators import FlatMap
@@ -17,7 +18,7 @@ from cutproof.reference_impl.core.vocabulary.events import Poll, TimerFired
 from cutproof.reference_impl.core.vocabulary.messages import Barrier, Element, EndOfData, Idle, Record, Watermark
 from cutproof.reference_impl.core.vocabulary.state import BEGINNING, TaskState
 from cutproof.reference_impl.core.vocabulary.timeouts import IdleTimeout
-from unit.core.machines import deliver, deploy, operator, output, spec, take, trigger, up
+from unit.core.machines import deliver, deploy, operator, output, spec, take, trigger, up, work
 
 
 def source(*times: list[int], delay: int = 0, idle_after_us: int = 0, bounded: bool = True) -> SourceTask:
@@ -26,7 +27,7 @@ def source(*times: list[int], delay: int = 0, idle_after_us: int = 0, bounded: b
     ]
     event_time = EventTime(delay=delay, idle_after_us=idle_after_us)
     described = spec("source-0", outputs=(output("hash", 0, 1),))
-    return SourceTask(described, Config(), Parts(), logs, bounded, event_time)
+    return TaskBuilder(Config(), Parts()).source(described, logs, bounded, event_time)
 
 
 def sent(effects: list[Effect], channel: int = 1) -> list[Element]:
@@ -167,7 +168,7 @@ def test_event_time_is_in_the_snapshot_and_taken_up_again() -> None:
     assert again.snapshot_now().materialise() == state
     elements = [effect.element for effect in take(again, Watermark(19), 0) if isinstance(effect, Send)]
     assert elements[-1] == Watermark(19)
-    assert (again.operator.heap, again.operator.timers.pending()) == ({}, [])
+    assert (work(again).operator.heap, work(again).operator.timers.pending()) == ({}, [])
 
 
 def test_without_event_time_a_state_reports_nothing_of_it() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cutproof.reference_impl.core.extensions.in_flight import Capture, InFlight, pack, unpack
+from cutproof.reference_impl.core.decisions.in_flight import Capture
+from cutproof.reference_impl.core.extensions.in_flight import InFlight, pack, unpack
 from cutproof.reference_impl.core.vocabulary.effects import Refill
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Barrier, CancelBarrier, EndOfData, Idle, Watermark
@@ -27,7 +28,7 @@ def written(book: InFlight) -> dict[CheckpointId, tuple[dict[int, list[Passing]]
 def recording(*missing: int, outputs: bool = False, capture: Capture | None = None) -> InFlight:
     """A task that has begun checkpoint 1 and has its snapshot, waiting for these channels."""
     book = InFlight(capture or Capture())
-    book.begin(ONE, missing, overtakes_outputs=outputs)
+    book.begin(ONE, missing, (0,) if outputs else ())
     book.hold(ONE, a_snapshot())
     return book
 
@@ -73,13 +74,13 @@ def test_a_snapshot_waits_for_what_was_overtaken_in_the_outputs() -> None:
 
 def test_a_snapshot_waits_for_nothing_when_nothing_can_be_in_flight() -> None:
     book = InFlight(Capture())
-    book.begin(ONE, (), overtakes_outputs=False)
+    book.begin(ONE, ())
     assert not book.hold(ONE, a_snapshot())
 
 
 def test_the_snapshot_of_a_task_whose_input_has_ended_waits_too() -> None:
     book = InFlight(Capture())
-    book.begin(ONE, (), overtakes_outputs=True)
+    book.begin(ONE, (), (0,))
     assert book.hold(ONE, a_snapshot(ended=True))
 
 
@@ -87,7 +88,7 @@ def test_checkpoints_that_overlap_are_recorded_side_by_side() -> None:
     book = recording(0, 1)
     book.took(0, A)
     book.delivered(ONE, 0)
-    book.begin(TWO, (0, 1), overtakes_outputs=False)
+    book.begin(TWO, (0, 1))
     book.hold(TWO, a_snapshot())
     book.took(0, B)
     book.took(1, C)
@@ -105,7 +106,7 @@ def test_of_a_checkpoint_that_is_given_up_nothing_is_left() -> None:
     assert not book.listening
     book.delivered(ONE, 0, (C,))
     assert written(book) == {}
-    book.begin(TWO, (0,), overtakes_outputs=False)
+    book.begin(TWO, (0,))
     book.hold(TWO, a_snapshot())
     book.delivered(TWO, 0, (B,))
     assert written(book) == {TWO: ({0: pack((B,))}, {})}
@@ -144,7 +145,7 @@ def test_what_is_put_back_is_distinguished_until_it_has_been_taken() -> None:
     ]
     assert book.listening
     book.took(0, A)
-    book.begin(ONE, (0, 1), overtakes_outputs=False)
+    book.begin(ONE, (0, 1))
     book.took(0, B)
     book.took(0, C)
     book.delivered(ONE, 1, (C, A))
@@ -154,7 +155,7 @@ def test_what_is_put_back_is_distinguished_until_it_has_been_taken() -> None:
 def test_what_is_put_back_is_held_by_a_checkpoint_that_is_taken_amid_it() -> None:
     book = InFlight(Capture())
     book.put_back({0: pack((A, B))})
-    book.begin(ONE, (0,), overtakes_outputs=False)
+    book.begin(ONE, (0,))
     book.hold(ONE, a_snapshot())
     book.took(0, A)
     book.delivered(ONE, 0, (B, C))
@@ -165,7 +166,7 @@ def test_a_checkpoint_amid_the_replay_counts_how_often_each_was_put_back() -> No
     """A was put back twice by now, B and C once; A is taken behind the first barrier, then B, and C is overtaken."""
     book = InFlight(Capture())
     assert book.put_back({1: pack((A, B, C))}, {1: [1]})[0].replays == (1,)  # type: ignore[attr-defined]
-    book.begin(ONE, (0, 1), overtakes_outputs=False)
+    book.begin(ONE, (0, 1))
     book.hold(ONE, a_snapshot())
     book.took(1, A)
     book.took(0, D)

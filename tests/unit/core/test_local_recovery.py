@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from cutproof.reference_impl.core.decisions.local_recovery import LocalRecovery
 from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.extensions.local_recovery import (
     DATA_ENDED,
     DeterminantLog,
-    LocalRecovery,
     Place,
-    called_off,
     end_code,
     end_of,
     is_numbered,
@@ -23,7 +23,6 @@ from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import EdgeSpec, EventTime, JobGraph
 from cutproof.reference_impl.core.operators.bursts import Burst
 from cutproof.reference_impl.core.operators.operators import Map
-from cutproof.reference_impl.core.protocol.input_task import OperatorTask
 from cutproof.reference_impl.core.protocol.task import NO_CHECKPOINT
 from cutproof.reference_impl.core.vocabulary.effects import Append, Block, Note
 from cutproof.reference_impl.core.vocabulary.errors import PlaceUnknown, Refused
@@ -114,7 +113,7 @@ def test_a_replay_is_in_the_order_of_old_and_begins_where_the_snapshot_was_taken
     determinants = ((1, 4), (0, 2), (1, 5))
     assert decided.replayed(determinants) == determinants
     assert decided.begins_at(4) == 4
-    assert decided.is_awaited()
+    assert decided.needed(3) == 3
     assert [decided.is_repeat(number, 3) for number in (2, 3, 4)] == [True, False, False]
 
 
@@ -253,12 +252,13 @@ def test_a_task_that_may_have_sent_its_end_of_data_restarts_all() -> None:
 IN_PLACE = Deploy(job=1, attempt=ATTEMPT, channels_of=1, given_up=3)
 
 
-def test_those_downstream_wait_for_no_barrier_that_was_given_up() -> None:
-    assert called_off(Deploy(job=1, attempt=ATTEMPT, checkpoint=1, channels_of=1, given_up=3)) == [
-        CancelBarrier(CheckpointId(2)),
-        CancelBarrier(CheckpointId(3)),
-    ]
-    assert called_off(Deploy(job=1, attempt=ATTEMPT, checkpoint=3, channels_of=1, given_up=3)) == []
+@pytest.mark.parametrize(("restored", "called_off"), [(1, (2, 3)), (3, ()), (None, (1, 2, 3))])
+def test_those_downstream_wait_for_no_barrier_that_was_given_up(
+    restored: int | None, called_off: tuple[int, ...]
+) -> None:
+    deployment = Deploy(job=1, attempt=ATTEMPT, checkpoint=restored, channels_of=1, given_up=3)
+    cancels = [(0, CancelBarrier(CheckpointId(number))) for number in called_off]
+    assert sent(deliver(operator(inputs=2), deployment)) == cancels
 
 
 def test_a_task_that_recovers_locally_takes_no_part_in_what_was_given_up() -> None:
@@ -273,7 +273,7 @@ def test_a_task_that_recovers_locally_takes_no_part_in_what_was_given_up() -> No
 def test_a_task_that_recovers_locally_goes_on_in_the_logs_of_the_one_before() -> None:
     described = msgspec.structs.replace(operator(inputs=2).spec, channels_of=AttemptId(7))
     logged = Config(failover="local", spilling="continuous")
-    task = OperatorTask(described, logged, Parts(), Map(lambda key, value: (key, value)))
+    task = TaskBuilder(logged, Parts()).operator(described, Map(lambda key, value: (key, value)))
     deliver(task, Deploy(job=1, attempt=ATTEMPT, channels_of=AttemptId(7), given_up=CheckpointId(3)))
     task.step(LogsFound(((5, 6), (0, 0)), {CheckpointId(1): (3, 0)}))
     folder = f"job-{task.spec.job}/log/op-0-7"

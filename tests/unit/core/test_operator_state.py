@@ -10,12 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.extensions.rescale import Redistribution, Share, redistributed
+from cutproof.reference_impl.core.decisions.redistribution import Redistribution, Share
+from cutproof.reference_impl.core.extensions.building import TaskBuilder
+from cutproof.reference_impl.core.extensions.rescale import redistributed
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.operators.holding import Batch, Tally
 from cutproof.reference_impl.core.operators.operator_state import Item, Place, texts
-from cutproof.reference_impl.core.protocol.input_task import OperatorTask
+from cutproof.reference_impl.core.protocol.input_task import InputTask
 from cutproof.reference_impl.core.protocol.task import Output, TaskSpec
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Load, Restored, Send
 from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, SnapshotLoaded
@@ -23,7 +25,7 @@ from cutproof.reference_impl.core.vocabulary.ids import CheckpointId, Handle, Ta
 from cutproof.reference_impl.core.vocabulary.messages import Barrier, Deploy, EndOfData, Piece, Record
 from cutproof.reference_impl.core.vocabulary.state import TaskState, decode, encode
 from unit.core.coordinator_rig import CoordinatorRig, savepoint, sent_to_tasks
-from unit.core.machines import ATTEMPT, deliver, only, operator, row, take, up
+from unit.core.machines import ATTEMPT, deliver, only, operator, row, take, up, work
 
 WIDTHS = [(2, 3), (3, 2), (7, 2), (2, 7), (1, 4)]
 ONE = CheckpointId(1)
@@ -130,11 +132,11 @@ def test_what_waits_goes_out_before_the_end_of_the_data_and_stays_at_a_barrier()
     assert ended == [row(1, 5), EndOfData()]
 
 
-def tally_task(subtask: int, of: int) -> OperatorTask:
+def tally_task(subtask: int, of: int) -> InputTask:
     outputs = (Output(partitioning="forward", channels=(0,)),)
     settings = {"gates": (0,), "outputs": outputs, "key_groups": 8, "subtask": subtask, "parallelism": of}
     spec = TaskSpec(task=TaskId(f"op-{subtask}"), job=1, attempt=ATTEMPT, **settings)  # type: ignore[arg-type]
-    return OperatorTask(spec, Config(), Parts(), Tally())
+    return TaskBuilder(Config(), Parts()).operator(spec, Tally())
 
 
 def counts(*keys: int) -> TaskState:
@@ -144,7 +146,7 @@ def counts(*keys: int) -> TaskState:
 def test_in_the_old_layout_a_task_reads_all_and_has_its_own_state_again() -> None:
     """Of what others left it takes the union, and nothing else."""
     task = tally_task(1, 2)
-    mine = [key for key in range(12) if task.operator.place.owns(key)]
+    mine = [key for key in range(12) if work(task).operator.place.owns(key)]
     others = [key for key in range(12) if key not in mine]
     pieces = tuple(Piece(handle=Handle(name), gates=(0,)) for name in "ab")
     order = Deploy(job=1, attempt=ATTEMPT, checkpoint=ONE, handle=Handle("b"), pieces=pieces)

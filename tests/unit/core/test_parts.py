@@ -7,22 +7,20 @@ import pytest
 from cutproof.reference_impl.core.decisions.naming import Naming
 from cutproof.reference_impl.core.decisions.part import Part
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.decisions.tasks import Copying, SourceCut
+from cutproof.reference_impl.core.decisions.tasks import Copying, CutStep, PutOff, SourceCut
+from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.job.config import Config
-from cutproof.reference_impl.core.protocol.sink import TransactionalSink
-from cutproof.reference_impl.core.protocol.source import SourceTask
-from cutproof.reference_impl.core.vocabulary.effects import Effect
 from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated, require
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
-from unit.core.machines import barrier, deliver, row, sent, source, take, transactional, trigger, up
+from unit.core.machines import barrier, deliver, row, sent, source, take, transactional, trigger, up, work
 
 
 class Silent(SourceCut):
     """A wrong variant: no barrier follows the snapshot."""
 
-    def cut(self, source: SourceTask, checkpoint: CheckpointId) -> list[Effect]:
+    def steps(self) -> tuple[CutStep | PutOff, ...]:
         self.reached = True
-        return source.record(checkpoint)
+        return (CutStep.record_position,)
 
 
 def test_one_decision_is_replaced_and_the_others_stand() -> None:
@@ -70,13 +68,13 @@ def test_a_transaction_can_be_named_after_what_was_sealed_before_it() -> None:
         def transaction(self, job: int, task: TaskId, attempt: AttemptId, serial: int, last: CheckpointId) -> str:
             return f"{serial} after {last}"
 
-    sink = TransactionalSink(transactional().spec, Config(), Parts(naming=ByCheckpoint()))
+    sink = TaskBuilder(Config(), Parts(naming=ByCheckpoint())).transactional_sink(transactional().spec)
     up(sink)
-    names = [sink.current]
+    names = [work(sink).current.name]
     for checkpoint in (4, 6):
         take(sink, row(1, 1))
         take(sink, barrier(checkpoint))
-        names.append(sink.current)
+        names.append(work(sink).current.name)
     assert names == ["1 after 0", "2 after 4", "3 after 6"]
 
 

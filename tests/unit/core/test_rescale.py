@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.extensions.rescale import Redistribution, Share, redistributed
+from cutproof.reference_impl.core.decisions.redistribution import Redistribution, Share
+from cutproof.reference_impl.core.extensions.building import TaskBuilder
+from cutproof.reference_impl.core.extensions.rescale import redistributed
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import EdgeSpec, EventTime, JobGraph, OperatorSpec, key_group, owner
 from cutproof.reference_impl.core.operators.operators import Count
-from cutproof.reference_impl.core.protocol.input_task import OperatorTask
-from cutproof.reference_impl.core.protocol.sink import TransactionalSink
-from cutproof.reference_impl.core.protocol.source import SourceTask, SplitLog
+from cutproof.reference_impl.core.protocol.source import SplitLog
 from cutproof.reference_impl.core.protocol.task import Output, TaskSpec
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Load, Open, Restored, Send
 from cutproof.reference_impl.core.vocabulary.errors import InvalidGraph
@@ -31,6 +31,8 @@ from unit.core.machines import ATTEMPT, answered, deliver, only, requests
 GROUPS = 8
 SPLITS = tuple(range(5))
 ONE = CheckpointId(1)
+
+BUILD = TaskBuilder(Config(), Parts())
 
 
 def share(subtask: int, of: int) -> Share:
@@ -127,7 +129,7 @@ def rescaled(*pieces: Piece) -> Deploy:
 
 
 def test_a_task_reads_one_piece_after_the_other_and_opens_with_its_share() -> None:
-    task = OperatorTask(spec("op-0", 0, 1, gates=(0,)), Config(), Parts(), Count(tagged=False))
+    task = BUILD.operator(spec("op-0", 0, 1, gates=(0,)), Count(tagged=False))
     first, second = (Piece(handle=Handle(name), gates=(0,)) for name in ("a", "b"))
     assert deliver(task, rescaled(first, second)) == [Load(Handle("a"))]
     assert task.step(SnapshotLoaded(TaskState(entries=[(0, 1, 3, 0)]))) == [Load(Handle("b"))]
@@ -137,14 +139,14 @@ def test_a_task_reads_one_piece_after_the_other_and_opens_with_its_share() -> No
 
 
 def test_states_from_the_coordinators_memory_need_no_reading() -> None:
-    task = OperatorTask(spec("op-0", 0, 1, gates=(0,)), Config(), Parts(), Count(tagged=False))
+    task = BUILD.operator(spec("op-0", 0, 1, gates=(0,)), Count(tagged=False))
     effects = deliver(task, rescaled(*(Piece(state=TaskState(entries=[(0, key, 1, 0)]), gates=(0,)) for key in (1, 2))))
     assert sorted(only(Restored, effects).state.entries) == [(0, 1, 1, 0), (0, 2, 1, 0)]
 
 
 def test_a_source_reads_on_where_whoever_had_the_split_stopped_and_reports_its_watermark() -> None:
     logs = [SplitLog(split=split, records=[(1, 1, n) for n in range(9)], times=range(9)) for split in (0, 1)]
-    source = SourceTask(spec("source-0", 0, 1, splits=(0, 1)), Config(), Parts(), logs, event_time=EventTime())
+    source = BUILD.source(spec("source-0", 0, 1, splits=(0, 1)), logs, event_time=EventTime())
     effects = deliver(
         source,
         rescaled(
@@ -155,7 +157,7 @@ def test_a_source_reads_on_where_whoever_had_the_split_stopped_and_reports_its_w
     assert source.positions == {0: 4, 1: 6}
     assert [effect for effect in effects if isinstance(effect, Send)] == [], "2 is what was known before"
     effects = deliver(
-        SourceTask(spec("source-1", 1, 2, splits=(1,)), Config(), Parts(), logs[1:], event_time=EventTime()),
+        BUILD.source(spec("source-1", 1, 2, splits=(1,)), logs[1:], event_time=EventTime()),
         rescaled(Piece(state=TaskState(positions={0: 4, 1: 6}, maxima={0: 3, 1: 5}, watermark=2))),
     )
     assert [effect.element for effect in effects if isinstance(effect, Send)] == [Watermark(4)]
@@ -163,7 +165,7 @@ def test_a_source_reads_on_where_whoever_had_the_split_stopped_and_reports_its_w
 
 def test_a_sink_answers_for_writers_that_are_no_more() -> None:
     """It shuts them out, commits what the snapshot holds of them and aborts what else they left."""
-    sink = TransactionalSink(spec("sink-0", 0, 2, gates=(0,), outputs=()), Config(), Parts())
+    sink = BUILD.transactional_sink(spec("sink-0", 0, 2, gates=(0,), outputs=()))
     pieces = [Piece(state=TaskState(transactions=[named(writer, 1)]), gates=(0,)) for writer in range(3)]
     asked = requests(deliver(sink, rescaled(*pieces)))
     assert [(type(one), one.writer) for _, one in asked] == [(Fence, "sink-0"), (Fence, "sink-2")]

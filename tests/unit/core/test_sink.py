@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutproof.reference_impl.core.protocol.sink import TransactionalSink
+from cutproof.reference_impl.core.protocol.input_task import InputTask
 from cutproof.reference_impl.core.vocabulary.effects import Persist, SetTimer, Taken
 from cutproof.reference_impl.core.vocabulary.events import TimerFired
 from cutproof.reference_impl.core.vocabulary.state import Sealed, TaskState
@@ -32,6 +32,7 @@ from unit.core.machines import (
     take,
     transactional,
     up,
+    work,
 )
 from unit.core.sinks import (
     BY,
@@ -121,7 +122,7 @@ def test_an_empty_epoch_waits_for_the_seal_before_it() -> None:
     assert second.snapshot.materialise().transactions == [Sealed(FIRST, 5)]
 
 
-def two_seals() -> tuple[TransactionalSink, int, int]:
+def two_seals() -> tuple[InputTask, int, int]:
     """A sink with two pre-commits on their way, and their numbers."""
     sink = up(transactional())
     give(sink, 1)
@@ -179,7 +180,7 @@ def test_a_complete_checkpoint_commits_everything_up_to_it() -> None:
     for checkpoint in (5, 6, 7):
         sealed_for(sink, checkpoint, checkpoint)
     assert asked(deliver(sink, complete(6))) == [commit(FIRST), commit(SECOND)]
-    assert [sealed.name for sealed in sink.sealed] == [FIRST, SECOND, THIRD], "until the store has answered"
+    assert [sealed.name for sealed in work(sink).sealed] == [FIRST, SECOND, THIRD], "until the store has answered"
 
 
 def test_a_commit_is_asked_for_once_at_a_time() -> None:
@@ -188,7 +189,7 @@ def test_a_commit_is_asked_for_once_at_a_time() -> None:
     asking = number(deliver(sink, complete(5)), Commit)
     assert deliver(sink, complete(5)) == []
     answered(sink, asking)
-    assert sink.sealed == []
+    assert work(sink).sealed == []
     assert deliver(sink, complete(5)) == []
 
 
@@ -199,9 +200,9 @@ def test_an_unanswered_commit_is_asked_again_until_the_answer_is_definite() -> N
     for _ in range(3):
         assert answered(sink, asking, SILENCE) == [SetTimer(RetryRequest(asking), RETRY_US)]
         assert requests(sink.step(TimerFired(RetryRequest(asking)))) == [(asking, commit(FIRST))]
-    assert sink.sealed
+    assert work(sink).sealed
     answered(sink, asking)
-    assert sink.sealed == []
+    assert work(sink).sealed == []
 
 
 def test_a_denied_commit_fails_loudly() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutproof.reference_impl.core.protocol.sink import TransactionalSink
+from cutproof.reference_impl.core.protocol.input_task import InputTask
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Restored, SetTimer
 from cutproof.reference_impl.core.vocabulary.events import TimerFired
 from cutproof.reference_impl.core.vocabulary.state import Sealed, TaskState
@@ -31,6 +31,7 @@ from unit.core.machines import (
     terminate,
     transactional,
     up,
+    work,
 )
 from unit.core.sinks import (
     BY,
@@ -50,9 +51,7 @@ from unit.core.sinks import (
 # -- recovery ----------------------------------------------------------------------------------------------------
 
 
-def restored(
-    *sealed: Sealed, unfinished: tuple[tuple[str, int | None], ...] = ()
-) -> tuple[TransactionalSink, list[Effect]]:
+def restored(*sealed: Sealed, unfinished: tuple[tuple[str, int | None], ...] = ()) -> tuple[InputTask, list[Effect]]:
     """A sink with these in its snapshot, once the fence has told it what is unfinished."""
     sink = transactional()
     state = TaskState(transactions=list(sealed), serial=4)
@@ -74,7 +73,7 @@ def test_recovery_commits_what_the_snapshot_holds_aborts_the_rest_and_then_opens
     effects = answered(sink, second)
     assert asked(effects) == [Begin(**BY, name="job-1/sink-0/3-5")]
     assert effects[1:] == running("sink-0")
-    assert sink.sealed == []
+    assert work(sink).sealed == []
 
 
 def test_recovery_without_anything_to_commit_opens_at_once() -> None:

@@ -273,5 +273,5 @@ def test_at_least_once_saves_nothing_on_the_way() -> None:
 
 
 def test_a_source_has_no_inputs() -> None:
-    with pytest.raises(ProtocolViolated, match="source-0 has no inputs"):
+    with pytest.raises(ProtocolViolated, match="no handler for Arrived"):
         take(up(source(1)), row(1, 1))

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.extensions.split_reader import SplitReader
 from cutproof.reference_impl.core.job.config import Config
-from cutproof.reference_impl.core.protocol.source import SplitLog
+from cutproof.reference_impl.core.protocol.source import SourceTask, SplitLog
 from cutproof.reference_impl.core.vocabulary.effects import (
     Effect,
     Fail,
@@ -23,21 +21,21 @@ from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Ask, Assign, Assigned, InputEnded, Running
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.timeouts import RetryAsk
-from unit.core.machines import ATTEMPT, ONE_OUT, deliver, deploy, only, sent, spec, trigger
+from unit.core.machines import ATTEMPT, ONE_OUT, build, deliver, deploy, only, sent, spec, trigger
 
 NAME = TaskId("source-0")
 
 
-def bare(*lengths: int, begins: int = 0, bounded: bool = True) -> SplitReader:
+def bare(*lengths: int, begins: int = 0, bounded: bool = True) -> SourceTask:
     """One that may be given any of these splits: offset n of split s has the tag 100 s + n."""
     logs = [
         SplitLog(split=split, records=[(n, n, 100 * split + n) for n in range(length)], begins=begins)
         for split, length in enumerate(lengths)
     ]
-    return SplitReader(spec("source-0", outputs=ONE_OUT), Config(), Parts(), logs, bounded)
+    return build().split_reader(spec("source-0", outputs=ONE_OUT), logs, bounded)
 
 
-def reader(*lengths: int, begins: int = 0, bounded: bool = True) -> SplitReader:
+def reader(*lengths: int, begins: int = 0, bounded: bool = True) -> SourceTask:
     """The same, up and running."""
     task = bare(*lengths, begins=begins, bounded=bounded)
     deliver(task, deploy())
@@ -56,12 +54,12 @@ def taken(serial: int) -> Report:
     return Report(Assigned(job=1, attempt=ATTEMPT, task=NAME, serial=serial))
 
 
-def read(task: SplitReader, times: int) -> list[tuple[int, int]]:
+def read(task: SourceTask, times: int) -> list[tuple[int, int]]:
     records: list[Any] = [element for _ in range(times) for _, element in sent(task.step(Poll()))]
     return [divmod(record.tag, 100) for record in records]
 
 
-def positions(task: SplitReader, checkpoint: int) -> dict[int, int]:
+def positions(task: SourceTask, checkpoint: int) -> dict[int, int]:
     return only(Persist, deliver(task, trigger(checkpoint))).snapshot.materialise().positions
 
 

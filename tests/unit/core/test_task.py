@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import key_group, owner
 from cutproof.reference_impl.core.operators.operators import Count, FlatMap, Join, Map
-from cutproof.reference_impl.core.protocol.input_task import InputTask, OperatorTask
+from cutproof.reference_impl.core.protocol.input_task import InputTask, Work
 from cutproof.reference_impl.core.vocabulary.effects import (
     Block,
     Load,
@@ -34,6 +35,7 @@ from unit.core.machines import (
     ack,
     answered,
     barrier,
+    build,
     cancelled,
     complete,
     decline,
@@ -78,7 +80,7 @@ def test_a_record_is_worked_on_and_sent() -> None:
 def test_the_operator_receives_the_name_of_its_input() -> None:
     """Channels 0 and 1 are its left input, channel 2 its right one."""
     described = spec("op-0", gates=(0, 0, 1), outputs=(output("forward", 0),))
-    task = up(OperatorTask(described, Config(), Parts(), Join()))
+    task = up(TaskBuilder(Config(), Parts()).operator(described, Join()))
     assert take(task, row(1, 5, tag=50), 1) == []
     assert sent(take(task, row(1, 6, tag=60), 2)) == [(0, row(1, 5, tag=50, tag2=60))]
 
@@ -266,13 +268,13 @@ def test_what_a_task_is_not() -> None:
     with pytest.raises(ProtocolViolated, match="op-0 asked nothing"):
         answered(task, 1)
     with pytest.raises(ProtocolViolated, match="sink-0 takes no records"):
-        take(InputTask(spec("sink-0", gates=(0,)), Config(), Parts()), row(1, 1))
+        take(build()._at_work(spec("sink-0", gates=(0,)), Work()), row(1, 1))
 
 
 # -- routing ---------------------------------------------------------------------------------------------------
 
 
-def channels(task: OperatorTask, rows: list[Record]) -> list[int]:
+def channels(task: InputTask, rows: list[Record]) -> list[int]:
     return [channel for record in rows for channel, _ in sent(take(task, record))]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.protocol.source import SourceTask, SplitLog
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Trim
@@ -64,7 +65,7 @@ def test_nothing_goes_unless_it_is_asked_for() -> None:
 )
 def test_what_has_been_discarded_cannot_be_restored(position: int | None, checkpoint: int | None, who: str) -> None:
     logs = [SplitLog(split=0, records=[(0, 0, 0)] * 9, begins=4)]
-    task = SourceTask(spec("source-0", outputs=(edge("forward", 0),)), Config(), Parts(), logs)
+    task = TaskBuilder(Config(), Parts()).source(spec("source-0", outputs=(edge("forward", 0),)), logs)
     state = TaskState(positions={0: position}) if position is not None else None
     failed = reason(deliver(task, deploy(checkpoint=checkpoint, state=state)))
     assert failed == f"split 0 has been discarded up to record 4, and {who} record {position or 0}"

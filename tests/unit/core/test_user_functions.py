@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from cutproof.reference_impl.core.decisions.event_time import Firing
-from cutproof.reference_impl.core.extensions.rescale import Redistribution, Share, redistributed
+from cutproof.reference_impl.core.decisions.redistribution import Redistribution, Share
+from cutproof.reference_impl.core.extensions.rescale import redistributed
 from cutproof.reference_impl.core.job.topology import key_group, owner
 from cutproof.reference_impl.core.operators.user_functions import (
     Context,
@@ -92,7 +92,7 @@ def take(worker: UserOperator, *records: Record) -> list[Record]:
 
 
 def advance(worker: UserOperator, time: int) -> list[Record]:
-    return list(worker.on_watermark(time, Firing().due(worker.timers, time)))
+    return list(worker.on_watermark(time, worker.timers.take(time)))
 
 
 def state_of(worker: UserOperator, watermark: int = 0) -> TaskState:

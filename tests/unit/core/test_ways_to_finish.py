@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.extensions.two_phase import TwoPhaseTask
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import OperatorSpec
-from cutproof.reference_impl.core.protocol.sink import TransactionalSink
+from cutproof.reference_impl.core.protocol.input_task import InputTask
 from cutproof.reference_impl.core.vocabulary.effects import SaveJob, SetTimer
 from cutproof.reference_impl.core.vocabulary.errors import Refused
 from cutproof.reference_impl.core.vocabulary.events import TimerFired
@@ -34,6 +32,7 @@ from unit.core.machines import (
     RETRY_US,
     answered,
     barrier,
+    build,
     complete,
     deliver,
     finished,
@@ -51,9 +50,9 @@ from unit.core.sinks import FIRST, SECOND, SILENCE, asked, commit, drop, give, n
 ENDED = EndOfPartition()
 
 
-def two_phase(**config: str) -> TwoPhaseTask:
+def two_phase(**config: str) -> InputTask:
     """Called as the sinks of these tests are."""
-    return TwoPhaseTask(spec("sink-0", gates=(0,), outputs=ONE_OUT), Config(write_batch=1, **config), Parts())
+    return build(write_batch=1, **config).two_phase(spec("sink-0", gates=(0,), outputs=ONE_OUT))
 
 
 # -- a two-phase operator amid a job -----------------------------------------------------------------------------
@@ -115,7 +114,7 @@ def test_who_commits(role: str, commits: bool) -> None:
 # -- settled at the finish ---------------------------------------------------------------------------------------
 
 
-def settling(how: str) -> TransactionalSink:
+def settling(how: str) -> InputTask:
     return up(transactional(write_batch=4, finishing=how))
 
 

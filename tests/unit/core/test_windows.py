@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutproof.reference_impl.core.decisions.event_time import Firing
 from cutproof.reference_impl.core.decisions.tasks import Copying
 from cutproof.reference_impl.core.operators.windows import PANE, Session, Sliding, Tumbling, Window
 from cutproof.reference_impl.core.vocabulary.messages import Record
@@ -39,7 +38,7 @@ def feed(window: Window, *taken: Record) -> list[Row]:
 
 
 def advance(window: Window, time: int) -> list[Row]:
-    return [values(row) for row in window.on_watermark(time, Firing().due(window.timers, time))]
+    return [values(row) for row in window.on_watermark(time, window.timers.take(time))]
 
 
 def values(row: Record) -> Row:

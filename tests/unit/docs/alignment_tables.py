@@ -48,7 +48,7 @@ def table_of(state: type) -> str:
 
 def table_of_ends() -> str:
     """What the end of a channel does in each state."""
-    cells = " | ".join(_move(state, PartitionEnded, "") for state in STATES)
+    cells = " | ".join(_move(state, PartitionEnded, None) for state in STATES)
     heads = " | ".join(state.__name__ for state in STATES)
     return f"| What comes | {heads} |\n|---|---|---|---|\n| end of a channel | {cells} |\n"
 
@@ -68,7 +68,7 @@ def moves() -> set[str]:
     return {move.__name__ for move in TABLE.values()}
 
 
-def _move(state: type, signal: type, relation: str) -> str:
+def _move(state: type, signal: type, relation: str | None) -> str:
     move = TABLE.get((state, signal, relation))
     return f"`{move.__name__}`" if move is not None else ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from cutproof.reference_impl.core.extensions.local_recovery import LocalRecovery
+from cutproof.reference_impl.core.decisions.local_recovery import LocalRecovery
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId
 from cutproof.reference_impl.core.vocabulary.messages import Element
 from cutproof.reference_impl.processes.clock import Clock

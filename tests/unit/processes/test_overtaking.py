@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutproof.reference_impl.core.extensions.in_flight import Capture
+from cutproof.reference_impl.core.decisions.in_flight import Capture
 from cutproof.reference_impl.core.vocabulary.messages import Barrier, Idle, Watermark
 from cutproof.reference_impl.driver.inputs import RESTORED
 from cutproof.reference_impl.driver.queues import first_to_arrive

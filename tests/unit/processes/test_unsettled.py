@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.extensions.committing import Committer, CommittingTask, GlobalCommitter
+from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.protocol.task import TaskSpec
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.state import Sealed
 from cutproof.reference_impl.processes.unsettled import is_handed, oldest_unsettled
 
+Kind = Callable[[TaskBuilder, TaskSpec], Any]
 
-def committing(kind: type[CommittingTask], *checkpoints: int, waiting: int = 0) -> Any:
+
+def committing(kind: Kind, *checkpoints: int, waiting: int = 0) -> Any:
     """What is seen of a committer that holds transactions of these checkpoints; so many elements wait at its input."""
     spec = TaskSpec(task=TaskId("committer-0"), job=1, attempt=AttemptId(1), gates=(0,))
-    machine = kind(spec, Config(), Parts())
-    machine.sealed = [Sealed(f"job-1/sink-0/1-{number}", CheckpointId(number)) for number in checkpoints]
+    machine = kind(TaskBuilder(Config(), Parts()), spec)
+    machine.work.sealed = [Sealed(f"job-1/sink-0/1-{number}", CheckpointId(number)) for number in checkpoints]
     return SimpleNamespace(task=machine, inputs=[SimpleNamespace(queue=[None] * waiting)])
 
 
 def test_a_committer_has_not_settled_what_it_holds() -> None:
-    assert oldest_unsettled(committing(Committer).task) is None
-    assert oldest_unsettled(committing(Committer, 5, 4).task) == 4
-    assert oldest_unsettled(committing(GlobalCommitter, 3).task) == 3
+    assert oldest_unsettled(committing(TaskBuilder.committer).task) is None
+    assert oldest_unsettled(committing(TaskBuilder.committer, 5, 4).task) == 4
+    assert oldest_unsettled(committing(TaskBuilder.global_committer, 3).task) == 3
 
 
 def test_what_is_on_its_way_to_a_global_committer_is_of_some_checkpoint_that_is_complete() -> None:
-    assert is_handed(committing(GlobalCommitter, waiting=1))
-    assert not is_handed(committing(GlobalCommitter, 3))
-    assert not is_handed(committing(Committer, waiting=2)), "a barrier may be among them"
+    assert is_handed(committing(TaskBuilder.global_committer, waiting=1))
+    assert not is_handed(committing(TaskBuilder.global_committer, 3))
+    assert not is_handed(committing(TaskBuilder.committer, waiting=2)), "a barrier may be among them"

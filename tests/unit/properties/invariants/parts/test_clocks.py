@@ -23,7 +23,6 @@ from cutproof.properties.semantics.bursts import BurstMachine
 from cutproof.properties.semantics.timed import redistributed
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.decisions.processing_time import ProcessingTime
-from cutproof.reference_impl.core.operators.timers import Timers
 
 WAITING = Scenario(
     workload=Workload(
@@ -131,7 +130,7 @@ def test_a_clock_that_is_not_kept_is_seen(waited: Result, mutation: Callable[[Ta
 class WakesNobody(ProcessingTime):
     """A timer is in the restored state, and the task does not register for its time."""
 
-    def wakes(self, alarms: Timers) -> int | None:
+    def wakes(self, earliest: int | None) -> int | None:
         return None
 
 

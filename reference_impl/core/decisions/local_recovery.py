@@ -1,0 +1,35 @@
+"""Local recovery: the decisions that make a replay repeat what the task did (UNA-4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .part import Part
+
+Determinant = tuple[int, int]
+"""(input channel, number of the element in it) of an element that a task took"""
+
+
+class LocalRecovery(Part):
+    """The decisions that make a replay repeat what the task did."""
+
+    def needed(self, logged: int) -> int:
+        """How many determinants must be durable before an output leaves the task: all `logged` by then."""
+        return logged
+
+    def replayed(self, determinants: Sequence[Determinant]) -> Sequence[Determinant]:
+        """The order in which a recovered task takes its input again: that of its determinants."""
+        return determinants
+
+    def begins_at(self, taken: int) -> int:
+        """The number of the first element of a channel that is taken again; `taken` were taken at the checkpoint."""
+        return taken
+
+    def is_repeat(self, number: int, entered: int) -> bool:
+        """Whether an element of this number has come before; `entered` elements have come."""
+        return number < entered
+
+    def may_forget(self, number: int, durable: int, received: int) -> bool:
+        """Whether a sender may forget an element.  The receiver has received `received` elements, of which `durable`
+        are durable in the channel's log; the others are lost with the receiver."""
+        return number < durable

@@ -1,0 +1,159 @@
+"""The work of a task around a user's operator: rows, timers, and rows that it holds back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from ..protocol.input_task import Work, WorkFailed
+from ..protocol.task import TaskSpec
+from ..vocabulary.causes import AnyCause, UserFunctionRaised, UserFunctionRefused
+from ..vocabulary.effects import Effect, Fail, Mail, TimeEnded, WakeAt
+from ..vocabulary.errors import Refused
+from ..vocabulary.messages import Record
+from ..vocabulary.state import Entry, TaskState
+from .operator_state import Item, Place
+from .operators import Operator
+from .timers import Timer
+from .watermarks import END_OF_TIME
+
+RELEASE = "release"
+"""The mail that makes a task emit the rows that it held back."""
+
+
+class OperatorWork(Work):
+    """It may hold rows back and emit them from a mail."""
+
+    def __init__(self, spec: TaskSpec, operator: Operator) -> None:
+        self.operator = operator
+        self.clocked = operator.clocked
+        self._gates = spec.gates
+        self._asked: int | None = None
+        """the time of the next tick that it asked for"""
+        operator.place = Place(spec.subtask, spec.parallelism, spec.key_groups)
+        self._held: list[Record] = []
+        self._restored: list[Item] = []
+        """the items of lists that the task restored"""
+
+    # -- rows ----------------------------------------------------------------------
+
+    def on_record(self, record: Record, channel: int) -> list[Effect]:
+        effects = self.release() if self._held else []
+        try:
+            rows = self.operator.apply(record, self._gates[channel])
+        except Exception as error:  # whatever a user's function raises fails its task, not the engine
+            return [Fail(self.blamed(error))]
+        if self.operator.holds_back:
+            return [*effects, *self._hold(rows)]
+        if self.clocked:
+            return [*self.task.emit(rows), *self._ask(self.operator.alarms.earliest())]
+        return [*effects, *self.task.emit(rows)] if effects else self.task.emit(rows)
+
+    def _hold(self, rows: Iterable[Record]) -> list[Effect]:
+        """Emit the first row, and the others when the mailbox reaches their mail."""
+        waiting = list(rows)
+        if not waiting:
+            return []
+        self._held.extend(waiting[1:])
+        later = [Mail(RELEASE)] if self.task.parts.held_output.needs_mail(self._held) else []
+        return [*self.task.emit(waiting[:1]), *later]
+
+    def release(self) -> list[Effect]:
+        """Emit the rows that are held back."""
+        held, self._held = self._held, []
+        return self.task.emit(held)
+
+    def on_mail(self, mail: Any) -> list[Effect]:
+        return self.release()
+
+    def before_barrier(self) -> list[Effect]:
+        if not self._held:
+            return []
+        released = self.task.parts.held_output.before_barrier(self._held)
+        self._held = self._held[len(released) :]
+        return self.task.emit(released)
+
+    def on_end(self) -> list[Effect]:
+        restored = bool(self._restored) and self.operator.listed() == self._restored
+        try:
+            last = list(self.operator.on_end()) if self.task.parts.held_output.at_end(restored) else []
+        except Exception as error:
+            raise WorkFailed(self.blamed(error)) from error
+        ended = self._time_ends() if self.clocked else []
+        return [*self.before_barrier(), *self.task.emit(last), *ended]
+
+    def on_time(self, time: int) -> list[Effect]:
+        """Rows that are held back are emitted before the watermark; so are the panes of the windows that it ends."""
+        held = self.release() if self._held else []
+        timers = self.operator.timers
+        due = timers.due(time)
+        for timer in self.task.parts.firing.removed(due):
+            timers.drop(timer)
+        try:
+            rows = self.operator.on_watermark(time, due)
+        except Exception as error:
+            raise WorkFailed(self.blamed(error)) from error
+        return [*held, *self.task.emit(rows)]
+
+    # -- processing time -------------------------------------------------------------
+
+    @property
+    def awaits_time(self) -> bool:  # type: ignore[override]
+        return self.operator.alarms.earliest() is not None
+
+    def on_tick(self, now: int) -> list[Effect]:
+        if self._asked is not None and self._asked <= now:
+            self._asked = None
+        fired = self._fire_alarms(now, self.operator.alarms.take(now))
+        return [*fired, *self._ask(self.operator.alarms.earliest())]
+
+    def _time_ends(self) -> list[Effect]:
+        """All input has ended, and no tick will come: fire what is pending."""
+        return [TimeEnded(), *self._fire_alarms(END_OF_TIME, self.operator.alarms.take(END_OF_TIME))]
+
+    def _fire_alarms(self, now: int, due: list[Timer]) -> list[Effect]:
+        try:
+            return self.task.emit(self.operator.on_clock(now, due))
+        except Exception as error:
+            return [Fail(self.blamed(error))]
+
+    def _ask(self, time: int | None) -> list[Effect]:
+        """Ask for a tick at that time, unless an earlier one was asked for."""
+        if time is None or (self._asked is not None and self._asked <= time):
+            return []
+        self._asked = time
+        return [WakeAt(time)]
+
+    def opened(self) -> list[Effect]:
+        first = self.task.parts.processing_time.wakes(self.operator.alarms.earliest())
+        return [*self.task.open_inputs(), *self._ask(first)]
+
+    def blamed(self, error: Exception) -> AnyCause:
+        task = self.task.spec.task
+        if isinstance(error, Refused):  # an error about what it returned or requested names it
+            return UserFunctionRefused(task, str(error))
+        return UserFunctionRaised(task, self.operator.function, f"{type(error).__name__}: {error}")
+
+    # -- state ---------------------------------------------------------------------
+
+    def take_over(self, state: TaskState) -> None:
+        self._restored = state.listed
+        mine = [item for item in state.shared if self.operator.keeps(item)]
+        self.operator.resume(msgspec.structs.replace(state, shared=mine) if state.shared else state)
+
+    def describe(self, state: TaskState) -> None:
+        operator, parts = self.operator, self.task.parts
+        state.timers = parts.firing.kept(operator.timers.pending())
+        state.alarms = parts.processing_time.kept(operator.alarms.pending())
+        state.panes = operator.lineage()
+        state.held, state.declared = operator.held(), operator.declared()
+        state.listed, state.shared = operator.listed(), operator.shared()
+        state.broadcast = operator.broadcast()
+
+    def heap(self) -> dict[Any, Any]:
+        return self.task.parts.copying.copy(self.operator.heap)
+
+    def entries(self, heap: dict[Any, Any]) -> list[Entry]:
+        return self.operator.describe(heap)
