@@ -45,6 +45,7 @@ class Triggers:
 
     @property
     def phases(self) -> bool:
+        """Whether an action still waits for a phase."""
         return bool(self._phases)
 
     def reached(self, point: str, task: str | None, side: str) -> None:
@@ -60,9 +61,12 @@ class Triggers:
         """The job entered a phase."""
         count = self._entered.get(phase, 0) + 1
         self._entered[phase] = count
-        for occurrence, after_us, action in self._phases.get(phase, ()):
-            if occurrence == count:
-                if after_us:
-                    self._later(self._now() + after_us, action)
-                else:
-                    action()
+        waiting = self._phases.pop(phase, [])
+        due = [one for one in waiting if one[0] == count]
+        if len(due) < len(waiting):
+            self._phases[phase] = [one for one in waiting if one[0] != count]
+        for _, after_us, action in due:
+            if after_us:
+                self._later(self._now() + after_us, action)
+            else:
+                action()

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol, TypeVar
 
-from ..core.vocabulary.causes import raised
-
-if TYPE_CHECKING:
-    from ..core.vocabulary.effects import Refill
-    from .ports import Inbound
-    from .runner import TaskRunner
+from ..core.vocabulary.causes import AnyCause, raised
 
 Answer = TypeVar("Answer")
 
 
-def ask(runner: TaskRunner, question: Callable[[], Answer]) -> Answer | None:
+class Fallible(Protocol):
+    """A task's attempt that can fail."""
+
+    def fail(self, cause: AnyCause) -> None: ...
+
+
+def ask(attempt: Fallible, question: Callable[[], Answer]) -> Answer | None:
     """The answer; None if the call raises, and the task has failed."""
     try:
         return question()
     except Exception as error:
-        runner.world.task_failed(runner, raised(error), None)
+        attempt.fail(raised(error))
         return None
-
-
-def put_back(channel: Inbound, effect: Refill) -> None:
-    """Put restored elements back; the engine's `handed_over` decides what the channel holds then."""
-    channel.refill(effect.elements, effect.handed_over, effect.replays)

@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import msgspec
 
 from .. import observed as o
+from ..core.decisions.parts import Parts
 from ..core.vocabulary.events import Received
-from ..core.vocabulary.ids import TaskId
-from ..core.vocabulary.messages import AnyControl, Assign, Cancel, Complete, Deploy, ToCoordinator, ToTask, kind_of
+from ..core.vocabulary.ids import AttemptId, TaskId
+from ..core.vocabulary.messages import Ack, AnyControl, Assign, Cancel, Complete, Deploy, ToCoordinator, ToTask, kind_of
+from ..trace import Observer
+from .coordination import CoordinatorRunner
+from .points import Points
+from .runner import TaskRunner
 
-if TYPE_CHECKING:
-    from .coordination import CoordinatorRunner
-    from .ports import World
+
+class ControlWorld(Protocol):
+    """What it takes to bring a control message to its receiver."""
+
+    parts: Parts
+    observer: Observer
+    detailed: bool
+    points: Points
+
+    @property
+    def job_number(self) -> int:
+        """The number of the job that runs here, or ran last; jobs are counted from 1."""
+
+
+class Tasks(ControlWorld, Protocol):
+    """The tasks that live in a world."""
+
+    def attempt_of(self, task: TaskId) -> AttemptId:
+        """The newest attempt of a task that lives here; 0 if none does."""
+
+    def runner(self, task: TaskId, attempt: AttemptId) -> TaskRunner | None: ...
+
+    def come_up(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None = None) -> None:
+        """Make room for an attempt; an older one of the task that still responds is cancelled.  `channels_of`: the
+        attempt in whose channels it goes on (UNA-4); None: its own."""
 
 
 class Meddling(msgspec.Struct):
@@ -40,54 +67,54 @@ class Meddlings:
         return None
 
 
-def reach_task(world: World, task: TaskId, message: ToTask) -> None:
+def reach_task(world: Tasks, task: TaskId, message: ToTask) -> None:
     """A control message arrives at its task; a message of a former job is dropped."""
     attempt = world.parts.fencing.addressed(message, world.job_number, world.attempt_of(task) or None)
     if attempt is None:
         return
-    if isinstance(message, Deploy):
-        world.point("task-deployed", task, "before", None)
-        world.come_up(task, attempt, message.channels_of)
+    kind, points = type(message), world.points
+    if kind is Deploy:
+        points.reach("task-deployed", task, "before", None)
+        world.come_up(task, attempt, message.channels_of)  # type: ignore[union-attr]
     runner = world.runner(task, attempt)
     if runner is None or not runner.alive:
         return
-    if isinstance(message, Cancel):
+    if kind is Cancel:
         if not runner.paused:
             runner.end("finished" if runner.task.finished else "cancelled")
         return
-    point = "completion-notified" if isinstance(message, Complete) else ""
-    if point and not world.point(point, task, "before", runner):
+    if kind is Complete and not points.reach("completion-notified", task, "before", runner):
         return
-    if isinstance(message, Assign):
-        world.observer.saw(o.SplitsAssigned(runner.log.run, dict(message.splits)))
+    if kind is Assign:
+        world.observer.saw(o.SplitsAssigned(runner.log.run, dict(message.splits)))  # type: ignore[union-attr]
     if world.detailed:
-        show_control(world, task, message, to_task=True)
+        show_control(world.observer, task, message, to_task=True)
     runner.deliver(Received(message))
-    if isinstance(message, Deploy):
-        world.point("task-deployed", task, "after", runner)
-    if point:
-        world.point(point, task, "after", runner)
+    if kind is Deploy:
+        points.reach("task-deployed", task, "after", runner)
+    elif kind is Complete:
+        points.reach("completion-notified", task, "after", runner)
 
 
 def reach_coordinator(
-    world: World, coordinator: CoordinatorRunner | None, task: TaskId, message: ToCoordinator
+    world: ControlWorld, coordinator: CoordinatorRunner | None, task: TaskId, message: ToCoordinator
 ) -> None:
     """A task's control message arrives at the coordinator, if there is one."""
     if coordinator is None or not coordinator.alive:
         return
-    acknowledges = kind_of(message) == "ack"
-    if acknowledges and not world.point("ack-received", task, "before", coordinator):
+    acknowledges = type(message) is Ack
+    if acknowledges and not world.points.reach("ack-received", task, "before", coordinator):
         return
     if world.detailed:
-        show_control(world, task, message, to_task=False)
+        show_control(world.observer, task, message, to_task=False)
     coordinator.feed(Received(message))
     if acknowledges:
-        world.point("ack-received", task, "after", coordinator)
+        world.points.reach("ack-received", task, "after", coordinator)
 
 
-def show_control(world: World, task: TaskId, message: AnyControl, *, to_task: bool) -> None:
+def show_control(observer: Observer, task: TaskId, message: AnyControl, *, to_task: bool) -> None:
     """Enter a control message into the time line, at its arrival."""
-    world.observer.saw(
+    observer.saw(
         o.Timed(
             f"{kind_of(message)}-{'received' if to_task else 'arrived'}",
             task if to_task else "coordinator",

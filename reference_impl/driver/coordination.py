@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol
 
+from ..core.job.config import Config
 from ..core.protocol.coordinator import Coordinator
 from ..core.vocabulary.effects import (
     ClearLogs,
@@ -22,21 +23,48 @@ from ..core.vocabulary.effects import (
     Transact,
 )
 from ..core.vocabulary.events import Event, TimerFired
-from ..core.vocabulary.ids import AttemptId, TaskId
+from ..core.vocabulary.ids import AttemptId, TaskId, Tasks
 from ..core.vocabulary.timeouts import CheckpointInterval
+from .ports import Orders
+from .records import Records, RecordsWorld
+from .sessions import Sessions
+from .spills import Spills
 from .timers import Timers
-
-if TYPE_CHECKING:
-    from .ports import World
 
 NOTED = ("checkpoint-triggered", "checkpoint-acknowledged", "checkpoint-aborted")
 """Notes that are also protocol points."""
 
 
+class CoordinatorWorld(RecordsWorld, Protocol):
+    """What a coordinator needs of its world."""
+
+    config: Config
+    records: Records
+    sessions: Sessions
+
+    @property
+    def spills(self) -> Spills: ...
+
+    @property
+    def control(self) -> Orders: ...
+
+    @property
+    def freezing(self) -> bool:
+        """The run is about to end: no checkpoint is triggered any more."""
+
+    def noted(
+        self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
+    ) -> None: ...
+
+    def command_returned(self, effect: Return) -> None: ...
+
+    def job_ended(self, effect: EndJob) -> None: ...
+
+
 class CoordinatorRunner:
     """One coordinator until it dies; it makes durable writes one after the other."""
 
-    def __init__(self, world: World, machine: Coordinator) -> None:
+    def __init__(self, world: CoordinatorWorld, machine: Coordinator) -> None:
         self.world = world
         self.machine = machine
         self.alive = True
@@ -46,20 +74,6 @@ class CoordinatorRunner:
         self.blame: int | None = None
         self._clear_at = 0
         self._timers = Timers(world.loop, self._due)
-        self._carry_out: dict[type, Callable[[Any], None]] = {
-            SendToTask: lambda effect: world.control.to_task(effect.task, effect.message),
-            SaveJob: lambda effect: world.records.save_job(self, effect),
-            Store: lambda effect: world.records.store(self, effect),
-            Discard: world.records.discard,
-            Sweep: world.records.sweep,
-            ClearLogs: world.spills.clear,
-            ListSnapshots: lambda effect: world.records.list_snapshots(self),
-            SetTimer: self._timers.set,
-            Note: self._note,
-            Transact: lambda effect: world.sessions.send(self, effect.number, effect.request),
-            Return: world.command_returned,
-            EndJob: world.job_ended,
-        }
 
     def feed(self, event: Event) -> None:
         """Feed an event to the machine; an exception there ends this coordinator."""
@@ -78,7 +92,7 @@ class CoordinatorRunner:
         for effect in effects:
             if not self.alive:
                 return
-            self._carry_out[type(effect)](effect)
+            self.handlers[type(effect)](self, effect)
 
     def later(self, cost: int, action: Callable[[CoordinatorRunner, Any], None], what: object) -> None:
         """Make a durable write when those before it are done; drop it if the coordinator is dead by then."""
@@ -90,12 +104,27 @@ class CoordinatorRunner:
             action(self, what)
 
     def _note(self, effect: Note) -> None:
-        if effect.what in NOTED and not self.world.point(effect.what, None, "before", self):
+        if effect.what in NOTED and not self.world.points.reach(effect.what, None, "before", self):
             return
         job = self.machine.job
         self.world.noted(effect.what, effect.checkpoint, effect.attempt, job, effect.detail, effect.tasks)
         if effect.what in NOTED:
-            self.world.point(effect.what, None, "after", self)
+            self.world.points.reach(effect.what, None, "after", self)
+
+    handlers: ClassVar[Mapping[type, Callable[[Any, Any], None]]] = {
+        SendToTask: lambda self, effect: self.world.control.to_task(effect.task, effect.message),
+        SaveJob: lambda self, effect: self.world.records.save_job(self, effect),
+        Store: lambda self, effect: self.world.records.store(self, effect),
+        Discard: lambda self, effect: self.world.records.discard(effect),
+        Sweep: lambda self, effect: self.world.records.sweep(effect),
+        ClearLogs: lambda self, effect: self.world.spills.clear(effect),
+        ListSnapshots: lambda self, effect: self.world.records.list_snapshots(self),
+        SetTimer: lambda self, effect: self._timers.set(effect),
+        Note: _note,
+        Transact: lambda self, effect: self.world.sessions.send(self, effect.number, effect.request),
+        Return: lambda self, effect: self.world.command_returned(effect),
+        EndJob: lambda self, effect: self.world.job_ended(effect),
+    }
 
     def _due(self, event: TimerFired) -> None:
         """A timer has run out; near the end of a run no checkpoint is triggered any more."""

@@ -46,6 +46,8 @@ class Decisions:
         self._late: dict[str, Lateness] = {}
         for what, occurrence, by_us in perturbations:
             self._late.setdefault(what, Lateness(what, happened)).add(occurrence, by_us)
+        self.any = bool(self._late)
+        """if not, nothing is ever late, and nobody needs to ask"""
 
     def of(self, what: str) -> Lateness | None:
         """The perturbations of one name; None: it is never late."""

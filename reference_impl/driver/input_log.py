@@ -1,57 +1,43 @@
-"""Reports the elements that enter persistent input channels to the task's machine, which has them logged."""
+"""Which elements of persistent input channels a task's machine, which has them logged, still has to learn of."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from ..core.vocabulary.events import Came
+from .ports import Inbound
 from .queues import NEVER, arrival_at
-
-if TYPE_CHECKING:
-    from .runner import TaskRunner
 
 
 class InputLog:
-    """Reports each element that has entered one task's input queues to its machine, once, in order."""
+    """Gives each element that has entered one task's input queues once, in order, from its opening on."""
 
-    def __init__(self, runner: TaskRunner) -> None:
-        self._runner = runner
+    def __init__(self, inputs: Sequence[Inbound]) -> None:
+        self._inputs = inputs
         self._reported: list[int] | None = None
-        """by channel: how many of the elements that entered were reported; None until the task is open"""
-        self._due = NEVER
+        """by channel: how many of the elements that entered were given; None until the task is open"""
+        self.coming = NEVER
+        """when the next element arrives, as far as was known when `arrived` ended"""
 
-    def report_arrivals(self, now: int) -> None:
-        """Report the elements that have arrived by now, and look again when the next one arrives."""
-        runner = self._runner
-        if not runner.opened:
-            return
+    def arrived(self, now: int) -> Iterator[Came]:
+        """The elements that have arrived by now."""
         if self._reported is None:
-            self._reported = [channel.taken for channel in runner.inputs]
-        coming = NEVER
-        for number, channel in enumerate(runner.inputs):
-            place = self._reported[number] - channel.taken
+            self._reported = [channel.taken for channel in self._inputs]
+        reported = self._reported
+        self.coming = NEVER
+        for number, channel in enumerate(self._inputs):
+            place = reported[number] - channel.taken
             while place < len(channel.queue):
                 arrival = arrival_at(channel, place)
                 if arrival > now:
-                    coming = min(arrival, coming)
+                    self.coming = min(arrival, self.coming)
                     break
                 element = channel.queue[place][1]
                 place += 1
-                self._reported[number] += 1
-                runner.feed(Came(number, element))
-                if not runner.alive:
-                    return
-        if coming < self._due:
-            self._due = coming
-            runner.world.loop.at(coming, self._again)
+                reported[number] += 1
+                yield Came(number, element)
 
     def overtook(self, channel: int) -> None:
         """A barrier was taken from the middle of a queue."""
         if self._reported is not None:
             self._reported[channel] -= 1
-
-    def _again(self, *_: object) -> None:
-        runner = self._runner
-        self._due = NEVER
-        if runner.alive and not runner.paused and not runner.frozen:
-            self.report_arrivals(runner.world.loop.now)

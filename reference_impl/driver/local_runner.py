@@ -5,8 +5,8 @@ and a locally recovered attempt takes its input again in their order.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 from ..core.extensions.local_recovery import Determinant, Place, end_code, end_of, is_numbered
 from ..core.protocol.task import NO_CHECKPOINT, Task
@@ -30,10 +30,8 @@ from ..core.vocabulary.ids import CheckpointId
 from ..core.vocabulary.messages import Barrier, Complete, Element, Record, Running
 from ..trace import TaskLog
 from .numbered import DurableDeterminants, NumberedIn, NumberedOut
-from .runner import TaskRunner
-
-if TYPE_CHECKING:
-    from .ports import Outbound, World
+from .ports import Outbound
+from .runner import TaskRunner, TaskWorld
 
 
 class LocalRunner(TaskRunner):
@@ -48,7 +46,7 @@ class LocalRunner(TaskRunner):
 
     def __init__(
         self,
-        world: World,
+        world: TaskWorld,
         task: Task,
         log: TaskLog,
         inlets: Sequence[NumberedIn],
@@ -73,14 +71,6 @@ class LocalRunner(TaskRunner):
         self._running: Report | None = None
         if not returns:
             order.mark(NO_CHECKPOINT, self._place())
-        self._carry_out[Restored] = self._restored
-        self._carry_out[Report] = self._report
-        self._carry_out[Open] = self._open
-        self._carry_out[Taken] = self._taken
-        self._carry_out[Persist] = self._persist
-        self._carry_out[Ship] = self._ship
-        if returns:
-            self._carry_out[Refill] = self._refill
 
     def _place(self, still_to_be_sent: Sequence[int] = ()) -> Place:
         next_numbers = still_to_be_sent or tuple(outlet.next_number for outlet in self._outlets)
@@ -99,7 +89,10 @@ class LocalRunner(TaskRunner):
             outlet.close()
         self._order = DurableDeterminants()
         self.world.spills.forget(self)
-        self._carry_out.update(dict.fromkeys((Append, Sync, TrimLog, Restored, Refill, Open), _in_vain))
+        in_vain: dict[type, Callable[[Any, Any], None]] = dict.fromkeys(
+            (Append, Sync, TrimLog, Restored, Refill, Open), _in_vain
+        )
+        self._carry_out = {**self._carry_out, **in_vain}
 
     # -- determinants ----------------------------------------------------------------
 
@@ -113,9 +106,9 @@ class LocalRunner(TaskRunner):
             try:
                 self._order.write()
             except OSError as error:
-                self.world.task_failed(self, DeterminantsUnusable("written", str(error)), None)
+                self.fail(DeterminantsUnusable("written", str(error)))
                 return
-            self.world.loop.after(self.world.settings.determinant_us, self._flushed, self._order, self._order.end)
+            self._loop.after(self.world.settings.determinant_us, self._flushed, self._order, self._order.end)
 
     def _flushed(self, order: DurableDeterminants, end: int) -> None:
         self._flushing = False
@@ -125,7 +118,7 @@ class LocalRunner(TaskRunner):
             if not order.settle(end):
                 return
         except OSError as error:
-            self.world.task_failed(self, DeterminantsUnusable("flushed", str(error)), None)
+            self.fail(DeterminantsUnusable("flushed", str(error)))
             return
         while self._held and self._held[0][0] <= order.durable and self.alive:
             self._held.popleft()[1]()
@@ -161,13 +154,13 @@ class LocalRunner(TaskRunner):
         outlet = self._outlets[number]
         if type(element) is Record:
             self.sent[number] += 1
-        elif not self.words.announce(element):
+        elif not self._announce(element):
             return
         self._outbox.append((outlet, element))
         self._needs.append(self._order.end if self._recovery.is_awaited() else 0)
         self._send_durable()
         if type(element) is Barrier:
-            self.world.point("barrier-sent", self.name, "after", self)
+            self._reaches("barrier-sent", "after")
 
     def _send_durable(self) -> None:
         durable = self._order.durable
@@ -176,7 +169,7 @@ class LocalRunner(TaskRunner):
             self._needs.popleft()
             outlet.push(element)
         if not self._outbox:
-            self.schedule(max(self.world.loop.now, self._busy_until))
+            self._schedule_when_free()
 
     def _has_room(self, outlet: Outbound, element: Element) -> bool:
         """In a replay elements without a number need no room in a channel: the receiver may have blocked it for a
@@ -222,7 +215,7 @@ class LocalRunner(TaskRunner):
         try:
             return self._order.place(checkpoint)
         except PlaceUnknown as error:
-            self.world.task_failed(self, PlaceForgotten(str(error)), None)
+            self.fail(PlaceForgotten(str(error)))
             return None
 
     def _restored(self, effect: Restored) -> None:
@@ -236,11 +229,14 @@ class LocalRunner(TaskRunner):
                 return
             for outlet, next_numbers, waits in zip(self._outlets, place.sent, still, strict=True):
                 outlet.begin_at(next_numbers - waits)
-        self.words.restored(effect)
+        super()._restored(effect)
 
     def _refill(self, effect: Refill) -> None:
-        """The in-flight data of its snapshot is in the channel's log, except the elements with which the channel
-        began."""
+        """In a local recovery the in-flight data of its snapshot is in the channel's log, except the elements with
+        which the channel began."""
+        if not self.returns:
+            super()._refill(effect)
+            return
         place = self._place_at(self.task.restored_checkpoint)
         if place is None:
             return
@@ -296,7 +292,7 @@ class LocalRunner(TaskRunner):
         if inlet.next_number in inlet.received:
             return True
         if not inlet.is_expected(inlet.next_number):
-            self.world.task_failed(self, ElementGone(inlet.name, inlet.next_number), None)
+            self.fail(ElementGone(inlet.name, inlet.next_number))
         return False
 
     def _take_again(self, now: int, number: int, code: int) -> None:
@@ -333,14 +329,14 @@ class LocalRunner(TaskRunner):
         if self.polling and any(outlet.is_behind for outlet in self._outlets):
             return
         self._behind = False
-        now = self.world.loop.now
+        now = self._loop.now
         for number, inlet in enumerate(self._inlets):
             inlet.open([code for channel, code in self._ended if channel == number])
             if inlet.sender is not None:
                 inlet.sender.drain()
         self.schedule(max(now, self._busy_until))
         if self._running is not None:
-            self.words.report(self._running)
+            super()._report(self._running)
 
     def learned(self) -> None:
         """An output has received how many elements were sent into it before."""
@@ -352,8 +348,19 @@ class LocalRunner(TaskRunner):
         if self._behind and isinstance(effect.message, Running):
             self._running = effect
         else:
-            self.words.report(effect)
+            super()._report(effect)
+
+    handlers: ClassVar[Mapping[type, Callable[[Any, Any], None]]] = {
+        **TaskRunner.handlers,
+        Restored: _restored,
+        Refill: _refill,
+        Open: _open,
+        Taken: _taken,
+        Persist: _persist,
+        Ship: _ship,
+        Report: _report,
+    }
 
 
-def _in_vain(effect: Effect) -> None:
+def _in_vain(runner: LocalRunner, effect: Effect) -> None:
     """A superseded attempt writes no logs and takes no inputs: only its successor does."""

@@ -65,6 +65,7 @@ class Machines:
         self._specs = {task: (spec, subtask) for task, spec, subtask in self.graph.tasks()}
         self._into: dict[TaskId, list[Wire]] = {task: [] for task in self._specs}
         self._out: dict[TaskId, list[Wire]] = {task: [] for task in self._specs}
+        self._described: dict[TaskId, TaskSpec] = {}
         for wire in self.graph.wires():
             self._into[wire.receiver].append(wire)
             self._out[wire.sender].append(wire)
@@ -102,15 +103,21 @@ class Machines:
     def _machine(
         self, task: TaskId, attempt: AttemptId, job: int, begins: Callable[[int], int], channels_of: AttemptId | None
     ) -> Task:
-        out = self._out[task]
         spec, subtask = self._specs[task]
-        described = TaskSpec(
+        if task not in self._described:
+            self._described[task] = self._describe(task, job, attempt)
+        described = msgspec.structs.replace(self._described[task], job=job, attempt=attempt, channels_of=channels_of)
+        return self._of_role(spec, subtask, described, begins)
+
+    def _describe(self, task: TaskId, job: int, attempt: AttemptId) -> TaskSpec:
+        """What all attempts of a task share."""
+        spec, subtask = self._specs[task]
+        return TaskSpec(
             task=task,
             job=job,
             attempt=attempt,
-            channels_of=channels_of,
             gates=tuple(wire.gate for wire in self._into[task]),
-            outputs=self._outputs(out),
+            outputs=self._outputs(self._out[task]),
             key_groups=self.graph.key_groups,
             subtask=subtask,
             parallelism=spec.parallelism,
@@ -118,7 +125,6 @@ class Machines:
             overtaken=bool(spec.inputs) and self._overtaken(spec),
             partitioning=tuple(edge.partitioning for edge in spec.inputs),
         )
-        return self._of_role(spec, subtask, described, begins)
 
     def _overtaken(self, spec: OperatorSpec) -> bool:
         return self.graph.overtaken(spec, self._job.parts.capture.may_overtake)

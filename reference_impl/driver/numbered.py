@@ -9,15 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from ..core.extensions.local_recovery import DeterminantLog, end_of
 from ..core.vocabulary.ids import TaskId
 from ..core.vocabulary.messages import Element
 from .ports import Inbound, Outbound
-
-if TYPE_CHECKING:
-    from .runner import TaskRunner
+from .runner import TaskRunner
 
 
 class NumberedIn(Inbound, Protocol):

@@ -1,4 +1,4 @@
-"""What a driver needs from the world around it.
+"""What a driver needs from the world around it, in small protocols.
 
 A world has the clock, the channels, the stores and the observer.  The simulated world
 holds a whole job.  With processes there is one world for each node's tasks, and one for
@@ -9,29 +9,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from ..core.decisions.parts import Parts
-from ..core.job.config import Config
 from ..core.vocabulary.causes import AnyCause
-from ..core.vocabulary.effects import EndJob, Return
-from ..core.vocabulary.events import CompletedSnapshot, JobRecord
-from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId, Tasks
+from ..core.vocabulary.effects import Effect
+from ..core.vocabulary.events import CompletedSnapshot, Event, JobRecord
+from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..core.vocabulary.messages import Element, ToCoordinator, ToTask
 from ..core.vocabulary.state import Ref, TaskState
 from ..core.vocabulary.transactions import AnyRequest, Outcome
-from ..trace import Observer
+from ..trace import Observer, TaskLog
 from .decisions import Decisions
 from .inputs import HandOver
+from .points import Points
 from .settings import Settings
-
-if TYPE_CHECKING:
-    from .coordination import CoordinatorRunner
-    from .records import Records
-    from .runner import TaskRunner
-    from .sessions import Sessions
-    from .spills import Spills
-    from .stores import Stores
 
 
 class Loop(Protocol):
@@ -190,86 +181,76 @@ class External(Protocol):
     def handle(self, request: AnyRequest) -> Outcome: ...
 
 
-class World(Protocol):
-    """What the drivers of tasks and of the coordinator need."""
+class Reports(Protocol):
+    """The control plane from the tasks to the coordinator; the order of messages is not fixed."""
 
-    config: Config
+    def to_coordinator(self, task: TaskId, message: ToCoordinator) -> None: ...
+
+
+class Orders(Protocol):
+    """The control plane from the coordinator to the tasks; the order of messages is not fixed."""
+
+    def to_task(self, task: TaskId, message: ToTask) -> None: ...
+
+
+class Actor(Protocol):
+    """A task's attempt, or a coordinator, as stores see it: it asks, and takes the answer."""
+
+    alive: bool
+    applied: int
+    blame: int | None
+    """the fault that explains its next failure"""
+
+    @property
+    def name(self) -> TaskId: ...
+
+    @property
+    def attempt(self) -> AttemptId: ...
+
+    def deliver(self, event: Event) -> None:
+        """Take an answer: at once, or as soon as it does not stand still."""
+
+
+class Attempt(Actor, Protocol):
+    """A task's attempt, as stores see it: it can stand still, and it can fail."""
+
+    paused: bool
+
+    @property
+    def log(self) -> TaskLog: ...
+
+    def perform(self, effects: list[Effect] | tuple[Effect, ...]) -> None:
+        """Carry out what it made wait for a durable write."""
+
+    def thaw(self) -> None:
+        """The synchronous snapshot for which it stood still is written, or has failed."""
+
+    def fail(self, cause: AnyCause) -> None:
+        """It has failed by itself."""
+
+
+class Site(Protocol):
+    """Where a driver works: the clock, what has been chosen for the run, and who watches it."""
+
     settings: Settings
-    parts: Parts
     decisions: Decisions
     observer: Observer
     detailed: bool
-    stores: Stores
-    records: Records
-    sessions: Sessions
-    spills: Spills
+    """the observer also wants the time line"""
+    points: Points
 
     @property
     def loop(self) -> Loop: ...
 
-    @property
-    def control(self) -> Control: ...
 
-    def watches(self, point: str) -> bool:
-        """Whether a fault or a command waits for a protocol point."""
-
-    def point(self, point: str, task: TaskId | None, side: str, actor: TaskRunner | CoordinatorRunner | None) -> bool:
-        """A protocol point is reached; returns whether the actor is alive afterwards."""
+class Faults(Protocol):
+    """What becomes of a fault that waited in a store or a channel, once it strikes."""
 
     def fired(self, fault: int, detail: str, attempt: int | None) -> None:
-        """A fault that waited here has changed something live."""
+        """It has changed something live."""
 
-    def read_sink(self) -> None:
-        """A read-committed reader looks at the sink."""
+    def kill(self, attempt: Any, cause: AnyCause, fault: int) -> bool:
+        """It kills a task's attempt; returns whether that was alive."""
 
     def expire(self, fault: int, name: str, attempt: int | None) -> bool:
-        """A fault has the external store abort a sealed transaction; returns whether there was one."""
-
-    # -- of tasks
-
-    @property
-    def job_number(self) -> int:
-        """The number of the job that runs here, or ran last; jobs are counted from 1."""
-
-    def attempt_of(self, task: TaskId) -> AttemptId:
-        """The newest attempt of a task that lives here; 0 if none does."""
-
-    def runner(self, task: TaskId, attempt: AttemptId) -> TaskRunner | None: ...
-
-    def come_up(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None = None) -> None:
-        """Make room for an attempt; an older one of the task that still responds is cancelled.  `channels_of`: the
-        attempt in whose channels it goes on (UNA-4); None: its own."""
-
-    def task_failed(self, runner: TaskRunner, cause: AnyCause, fault: int | None) -> None:
-        """A task's attempt has failed by itself."""
-
-    def kill(self, runner: TaskRunner, cause: AnyCause, fault: int) -> bool:
-        """A fault kills a task's attempt; returns whether it was alive."""
-
-    # -- of the coordinator
-
-    @property
-    def freezing(self) -> bool:
-        """The run is about to end: no checkpoint is triggered any more."""
-
-    def lose_coordinator(self, fault: int | None, down_us: int) -> None:
-        """The coordinator has died, by a fault or by itself."""
-
-    def noted(
-        self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
-    ) -> None: ...
-
-    def complete(self, snapshot: CompletedSnapshot) -> None:
-        """A checkpoint's record is durable, so the checkpoint is complete."""
-
-    def command_returned(self, effect: Return) -> None: ...
-
-    def job_ended(self, effect: EndJob) -> None: ...
-
-
-class Control(Protocol):
-    """The control plane: messages between the coordinator and the tasks; their order is not fixed."""
-
-    def to_task(self, task: TaskId, message: ToTask) -> None: ...
-
-    def to_coordinator(self, task: TaskId, message: ToCoordinator) -> None: ...
+        """It has the external store abort a sealed transaction; returns whether there was one."""

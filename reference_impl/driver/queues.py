@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ..core.vocabulary.messages import Barrier
-
-if TYPE_CHECKING:
-    from .ports import Inbound
+from .ports import Inbound
 
 NEVER = 1 << 60
 

@@ -2,18 +2,49 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
 from .. import observed as o
+from ..core.protocol.coordinator import Coordinator
 from ..core.vocabulary.effects import Discard, SaveJob, Store, Sweep
-from ..core.vocabulary.events import CompletedSnapshot, JobSaved, SnapshotsListed, SnapshotStored, StoreFailed
+from ..core.vocabulary.events import CompletedSnapshot, Event, JobSaved, SnapshotsListed, SnapshotStored, StoreFailed
 from ..core.vocabulary.ids import AttemptId, TaskId
 from ..core.vocabulary.state import text
 from .arms import Arms
+from .ports import Actor, Files, Jobs, Site
+from .stores import Resolving
 
-if TYPE_CHECKING:
-    from .coordination import CoordinatorRunner
-    from .ports import Files, Jobs, World
+
+class RecordsWorld(Site, Protocol):
+    """What the writer of durable records needs of its world."""
+
+    @property
+    def spills(self) -> Resolving: ...
+
+    def fired(self, fault: int, detail: str, attempt: int | None) -> None:
+        """A fault that waited here has changed something live."""
+
+    def lose_coordinator(self, fault: int | None, down_us: int) -> None:
+        """The coordinator has died, by a fault or by itself."""
+
+    def read_sink(self) -> None:
+        """A read-committed reader looks at the sink."""
+
+    def complete(self, snapshot: CompletedSnapshot) -> None:
+        """A checkpoint's record is durable, so the checkpoint is complete."""
+
+
+class Writer(Actor, Protocol):
+    """The coordinator for which records are written."""
+
+    @property
+    def machine(self) -> Coordinator: ...
+
+    def feed(self, event: Event) -> None: ...
+
+    def later(self, cost: int, action: Callable[[Any, Any], None], what: object) -> None:
+        """Make a durable write when those before it are done."""
 
 
 class _Storing(NamedTuple):
@@ -26,20 +57,20 @@ class _Storing(NamedTuple):
 class Records:
     """The records are written one after the other, and deleted at once."""
 
-    def __init__(self, world: World, files: Files, jobs: Jobs, arms: Arms) -> None:
+    def __init__(self, world: RecordsWorld, files: Files, jobs: Jobs, arms: Arms) -> None:
         self.world = world
         self.files = files
         self.jobs = jobs
         self.arms = arms
 
-    def save_job(self, runner: CoordinatorRunner, effect: SaveJob) -> None:
+    def save_job(self, runner: Writer, effect: SaveJob) -> None:
         runner.later(self.world.settings.control_latency_us // 2, self._job_saved, effect)
 
-    def _job_saved(self, runner: CoordinatorRunner, effect: SaveJob) -> None:
+    def _job_saved(self, runner: Writer, effect: SaveJob) -> None:
         self.jobs.save(effect.record)
         runner.feed(JobSaved(effect.record.version))
 
-    def store(self, runner: CoordinatorRunner, effect: Store) -> None:
+    def store(self, runner: Writer, effect: Store) -> None:
         settings = self.world.settings
         cost = 1 if settings.memory else settings.snapshot_write_us // 2
         snapshot, within = effect.snapshot, runner.machine.attempts.within
@@ -47,7 +78,7 @@ class Records:
         storing = _Storing(snapshot, attempts)
         runner.later(cost + self.world.decisions.late("write coordinator"), self._stored, storing)
 
-    def _stored(self, runner: CoordinatorRunner, storing: _Storing) -> None:
+    def _stored(self, runner: Writer, storing: _Storing) -> None:
         snapshot = storing.snapshot
         torn = self.arms.take("tear-write", None)
         if torn is not None:
@@ -62,7 +93,7 @@ class Records:
             runner.feed(StoreFailed(snapshot.checkpoint, "the store reported an error"))
             return
         self.world.read_sink()  # transactions are sealed, the checkpoint is not complete: nothing new may be visible
-        if not self.world.point("checkpoint-completed", None, "before", runner):
+        if not self.world.points.reach("checkpoint-completed", None, "before", runner):
             return
         if self.world.settings.memory:
             for task, handle in snapshot.handles.items():
@@ -75,13 +106,13 @@ class Records:
         else:
             self.files.store(snapshot)
         self.world.complete(snapshot)
-        if self.world.point("checkpoint-completed", None, "after", runner):
+        if self.world.points.reach("checkpoint-completed", None, "after", runner):
             runner.feed(SnapshotStored(snapshot.checkpoint))
 
-    def list_snapshots(self, runner: CoordinatorRunner) -> None:
+    def list_snapshots(self, runner: Writer) -> None:
         runner.later(self.world.settings.snapshot_write_us // 2, self._listed, None)
 
-    def _listed(self, runner: CoordinatorRunner, _: None) -> None:
+    def _listed(self, runner: Writer, _: None) -> None:
         listed, unreadable = self.files.survey()
         failing = self.arms.take("fail-read", None) if listed else None
         if failing is not None:

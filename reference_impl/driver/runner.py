@@ -9,20 +9,21 @@ all there is to backpressure.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Protocol
 
 from .. import observed as o
 from ..core.operators.watermarks import END_OF_TIME
-from ..core.protocol.source import SourceTask
+from ..core.protocol.source import SourceTask, place_of
 from ..core.protocol.task import NO_CHECKPOINT, Task
-from ..core.vocabulary.causes import raised
+from ..core.vocabulary.causes import AnyCause, raised
 from ..core.vocabulary.effects import (
     Advanced,
+    Append,
     Block,
     Effect,
     Fail,
+    Fetch,
     Load,
     LoadPositions,
     Mail,
@@ -38,83 +39,73 @@ from ..core.vocabulary.effects import (
     Send,
     SetTimer,
     Ship,
+    Sync,
     Taken,
     TimeEnded,
     Transact,
     Trim,
+    TrimLog,
     Unblock,
     WakeAt,
 )
-from ..core.vocabulary.events import Arrived, Event, Mailed, Poll
-from ..core.vocabulary.messages import Barrier, Element, EndOfData, Record
+from ..core.vocabulary.events import Arrived, BarrierOvertook, Event, Mailed, OutputsOvertaken, Poll, Ticked
+from ..core.vocabulary.messages import Barrier, Element, EndOfData, EndOfPartition, Record, kind_of
+from ..core.vocabulary.state import text
 from ..trace import TaskLog
-from .asking import ask, put_back
+from .asking import ask
 from .input_log import InputLog
-from .overtaking import Overtaking
-from .queues import NEVER, first_to_arrive
-from .timeline import note_read, show_taken
-from .timer_queue import TimerQueue
+from .ports import Faults, Inbound, Outbound, Reports, Site
+from .queues import NEVER, first_to_arrive, most_urgent
+from .sessions import Sessions
+from .spills import Spills
+from .stores import Stores
+from .timeline import show_taken
 from .timers import Timers
-from .words import Words
 
-if TYPE_CHECKING:
-    from .ports import Inbound, Outbound, World
+REPORTED_AT = {"ack": "ack-sent", "running": "task-running"}
+"""By kind of message to the coordinator, the protocol point at which it is sent; the other kinds have none."""
+POLL = Poll()
+WAKE_UP = Mailed("ring")
+"""A tick in a task's mailbox; its time is the time at which it is opened, not that at which it was set."""
+
+
+class TaskWorld(Site, Faults, Protocol):
+    """What the tasks of a world share."""
+
+    stores: Stores
+    sessions: Sessions
+    spills: Spills
+
+    @property
+    def control(self) -> Reports: ...
+
+    def task_failed(self, runner: TaskRunner, cause: AnyCause, fault: int | None) -> None:
+        """A task's attempt has failed by itself."""
 
 
 class TaskRunner:
     """One attempt of one task, alive until it is killed, cancelled or fails."""
 
     # CPython does not give objects with more than 30 attributes one layout per class; each step would cost 6 % more.
-    __slots__ = (
-        "_apply_cost",
-        "_busy_until",
-        "_carry_out",
-        "_inbox",
-        "_input_log",
-        "_late",
-        "_mail",
-        "_next_poll",
-        "_outbox",
-        "_overtaken",
-        "_overtaking",
-        "_read_interval",
-        "_timer_queue",
-        "_wake_at",
-        "_watched",
-        "alive",
-        "applied",
-        "attempt",
-        "blame",
-        "blocked",
-        "frozen",
-        "how",
-        "inputs",
-        "log",
-        "name",
-        "newest_mark",
-        "opened",
-        "outputs",
-        "paused",
-        "polling",
-        "received",
-        "sent",
-        "task",
-        "words",
-        "world",
-    )  # fmt: skip
+    __slots__ = ("_apply_cost", "_arrivals_due", "_busy_until", "_carry_out", "_clocked", "_detailed", "_inbox",
+                 "_input_log", "_late", "_loop", "_mail", "_next_poll", "_outbox", "_overtaken", "_points",
+                 "_read_interval", "_rings", "_timers", "_wake_at", "_watched", "alive", "applied", "attempt",
+                 "blame", "blocked", "frozen", "how", "inputs", "log", "name", "newest_mark", "opened",
+                 "outputs", "paused", "polling", "received", "sent", "task", "world")  # fmt: skip
 
     def __init__(
         self,
-        world: World,
+        world: TaskWorld,
         task: Task,
         log: TaskLog,
         inputs: Sequence[Inbound],
         outputs: Sequence[Outbound],
     ) -> None:
+        spec, settings, watched = task.spec, world.settings, world.points.watched
         self.world = world
         self.task = task
-        self.name = task.spec.task
-        self.attempt = task.spec.attempt
+        self.name = spec.task
+        self.attempt = spec.attempt
         self.log = log
         self.inputs = inputs
         self.outputs = outputs
@@ -127,57 +118,38 @@ class TaskRunner:
         self.opened = False
         self.polling = isinstance(task, SourceTask)
         self.applied = 0
-        self._timer_queue = TimerQueue(self)
         self.how = "alive"
         self.newest_mark = (NO_CHECKPOINT, 0)
         """the checkpoint of its last snapshot, and how much work it had done by then"""
         self.blame: int | None = None
         """the fault that explains its next failure"""
+        self._loop = world.loop
+        self._points = world.points
+        self._detailed = world.detailed
         self._outbox: deque[tuple[Outbound, Element]] = deque()
         self._inbox: deque[Event] = deque()
         self._mail: deque[Mailed] = deque()
+        self._rings = 0
+        """how often a timer in processing time has woken it"""
+        self._timers: Timers | None = None
         self._wake_at = NEVER
         self._busy_until = 0
         self._next_poll = 0
-        self._read_interval = world.settings.read_interval_us
-        self._apply_cost = world.settings.apply_cost_us
+        self._read_interval = settings.read_interval_us
+        self._apply_cost = settings.apply_cost_us
         self._late = world.decisions.of(f"step {self.name}")
-        self._input_log = input_log = InputLog(self) if task.keeps_logs else None
-        self._overtaking = Overtaking(self, self._outbox, input_log)
-        self._overtaken = task.spec.overtaken
-        self._watched = world.watches("record-applied") or world.watches("record-read")
-        self.words = words = Words(self)
-        self._carry_out: dict[type, Callable[[Any], None]] = {
-            Block: self._block,
-            Unblock: self._unblock,
-            Overtake: self._overtaking.put,
-            Refill: lambda effect: ask(self, partial(put_back, inputs[effect.channel], effect)),
-            Open: self._open,
-            Rest: self._rest,
-            PollAgain: self._poll_again,
-            Mail: self._timer_queue.post,
-            Restored: words.restored,
-            SavePosition: lambda effect: world.stores.save_position(self, effect),
-            Trim: lambda effect: world.stores.jobs.trim(effect.split, effect.offset),
-            SetTimer: Timers(world.loop, self.deliver).set,
-            Report: words.report,
-            Fail: lambda effect: world.task_failed(self, effect.cause, None),
-            Taken: self._taken,
-            Advanced: lambda effect: world.observer.saw(o.TimeAdvanced(log.run, effect.time)),
-            TimeEnded: lambda effect: world.observer.saw(o.Ticked(log.run, END_OF_TIME)),
-            WakeAt: self._timer_queue.set,
-            Persist: self._persist,
-            Ship: self._ship,
-            Load: lambda effect: world.stores.load(self, effect.handle),
-            LoadPositions: lambda effect: world.stores.load_positions(self),
-            **world.spills.of(self),
-            Transact: lambda effect: world.sessions.send(self, effect.number, effect.request),
-        }
+        self._input_log = InputLog(inputs) if task.keeps_logs else None
+        self._arrivals_due = NEVER
+        """when it looks again for elements that have arrived in persistent channels"""
+        self._overtaken = spec.overtaken
+        self._watched = "record-applied" in watched or "record-read" in watched
+        self._carry_out = self.handlers
+        self._clocked = task.clocked
 
     @property
     def done(self) -> int:
         """How many records it has read and applied, plus how often a timer woke it."""
-        return self.applied + len(self.log.reads) + self._timer_queue.fired
+        return self.applied + len(self.log.reads) + self._rings
 
     @property
     def has_work(self) -> bool:
@@ -196,7 +168,12 @@ class TaskRunner:
         """Look for work at `time`, unless an earlier look is scheduled."""
         if time < self._wake_at and self.alive:
             self._wake_at = time
-            self.world.loop.at(time, self._wake, time)
+            self._loop.at(time, self._wake, time)
+
+    def _schedule_when_free(self) -> None:
+        """Look for work as soon as the work at hand is done."""
+        now = self._loop.now
+        self.schedule(now if now > self._busy_until else self._busy_until)
 
     def _wake(self, time: int, _: None) -> None:
         if time != self._wake_at:
@@ -204,9 +181,9 @@ class TaskRunner:
         self._wake_at = NEVER
         if not self.alive or self.paused or self.frozen:
             return
-        now = self.world.loop.now
-        if self._input_log is not None:
-            self._input_log.report_arrivals(now)
+        now = self._loop.now
+        if self._input_log is not None and self.opened:
+            self._report_arrivals(self._input_log, now)
         if now < self._busy_until:
             self.schedule(self._busy_until)
             return
@@ -216,20 +193,48 @@ class TaskRunner:
                 self._busy_until = now + late
                 self.schedule(self._busy_until)
                 return
-        if self._overtaken and self.opened and self._overtaking.take(now):
-            return
+        if self._overtaken and self.opened:
+            for channel in self.inputs:
+                if channel.timed_barriers:
+                    if self._take_overtaking(now):
+                        return
+                    break
         if self._mail:
             self._busy_until = now + self._apply_cost
-            self._timer_queue.open(self._mail.popleft())
+            self._open_mail(self._mail.popleft())
             self.schedule(self._busy_until)
         elif self.opened and not self._outbox:
             self._work(now)
 
     def _work(self, now: int) -> None:
+        """Read a record, or take the element that arrived first; look again when it is processed."""
         if self.polling:
             self._poll(now)
+            return
+        arrival, chosen = first_to_arrive(self.inputs, self.blocked)
+        if arrival > now:
+            if arrival < NEVER:
+                self.schedule(arrival)
+            return
+        channel = self.inputs[chosen]
+        queue = channel.queue
+        element = queue[0][1]
+        if self._watched and not self._may_take(channel, element):
+            return
+        queue.popleft()
+        channel.taken += 1
+        sender = channel.sender
+        if sender is not None:
+            sender.drain()
+        self._busy_until = now + self._apply_cost
+        if type(element) is Record:
+            self._take_record(chosen, channel, element)
         else:
-            self._take(now)
+            self._take_other(chosen, channel, element)
+        for channel in self.inputs:
+            if channel.queue:
+                self.schedule(self._busy_until)
+                return
 
     def deliver(self, event: Event) -> None:
         """Feed a control message, a timer or an answer: at once, unless the task stands still."""
@@ -241,15 +246,21 @@ class TaskRunner:
             self.feed(event)
 
     def feed(self, event: Event) -> None:
-        self.perform(self._step(event))
-
-    def _step(self, event: Event) -> list[Effect]:
-        """The machine's effects; an exception in it is a failure of the engine, and shows like any other failure."""
+        """The machine takes an event; an exception in it is a failure of the engine, and shows like any other."""
         try:
-            return self.task.step(event)
+            effects = self.task.step(event)
         except Exception as error:
-            self.world.task_failed(self, raised(error), None)
-            return []
+            self.fail(raised(error))
+            return
+        if effects:
+            self.perform(effects)
+
+    def fail(self, cause: AnyCause) -> None:
+        self.world.task_failed(self, cause, None)
+
+    def _reaches(self, point: str, side: str) -> bool:
+        """A protocol point is reached; returns whether the task survives it."""
+        return point not in self._points.watched or self._points.reach(point, self.name, side, self)
 
     # -- input -----------------------------------------------------------------------
 
@@ -258,69 +269,140 @@ class TaskRunner:
             self.schedule(self._next_poll)
             return
         self._next_poll = now + self._read_interval
-        if self._watched and not self.world.point("record-read", self.name, "before", self):
+        if self._watched and not self._reaches("record-read", "before"):
             return
-        effects = self._step(POLL)
-        note_read(self, effects)
+        try:
+            effects = self.task.step(POLL)
+        except Exception as error:
+            self.fail(raised(error))
+            effects = []
+        for effect in effects:
+            sent = effect.then[0] if type(effect) is SavePosition and effect.then else effect
+            if type(sent) is Send and type(sent.element) is Record:
+                self._note_read(sent.element)
+                break
         self.perform(effects)
         if self._watched:
-            self.world.point("record-read", self.name, "after", self)
+            self._reaches("record-read", "after")
         self.schedule(self._next_poll)
 
-    def _take(self, now: int) -> None:
-        """Take the element that arrived first, if there is one, and look again when it is processed."""
-        arrival, chosen = first_to_arrive(self.inputs, self.blocked)
-        if arrival > now:
-            if arrival < NEVER:
-                self.schedule(arrival)
-            return
-        channel = self.inputs[chosen]
-        element = channel.queue[0][1]
-        if self._watched and not self._may_take(channel, element):
-            return
-        channel.queue.popleft()
-        channel.taken += 1
-        if channel.sender is not None:
-            channel.sender.drain()
-        self._busy_until = now + self._apply_cost
-        if type(element) is Record:
-            self._take_record(chosen, channel, element)
-        else:
-            self._take_other(chosen, channel, element)
-        if any(other.queue for other in self.inputs):
-            self.schedule(self._busy_until)
+    def _note_read(self, record: Record) -> None:
+        self.log.reads.append(place_of(record.origin))
+        if self._detailed:
+            self.world.observer.saw(o.Timed("record-read", self.name, self.attempt, origin=record.origin))
 
     def _take_record(self, number: int, channel: Inbound, record: Record) -> None:
-        if self.task.clocked and not self._timer_queue.tick():
+        if self._clocked and not self._tick():
             return
         self.received[number] += 1
         self.applied += 1
         self.log.applies.append((number, record.origin))
-        if self.world.detailed:
-            show_taken(self, "record-applied", channel, record)
-        self.perform(self._step(Arrived(number, record)))
+        if self._detailed:
+            show_taken(self.world.observer, self, "record-applied", channel, record)
+        try:  # as `feed`, whose call each record would cost
+            effects = self.task.step(Arrived(number, record))
+        except Exception as error:
+            self.fail(raised(error))
+        else:
+            if effects:
+                self.perform(effects)
         if self._watched:
-            self.world.point("record-applied", self.name, "after", self)
+            self._reaches("record-applied", "after")
 
     def _may_take(self, channel: Inbound, element: Element) -> bool:
         """Whether the task, and the channel's content, survive the faults that wait for this point."""
         if type(element) is not Record:
             return True
-        return self.world.point("record-applied", self.name, "before", self) and bool(channel.queue)
+        return self._reaches("record-applied", "before") and bool(channel.queue)
 
     def _take_other(self, number: int, channel: Inbound, element: Element) -> None:
-        what = "barrier-received" if isinstance(element, Barrier) else ""
-        if isinstance(element, Barrier):
+        if type(element) is Barrier:
             channel.timed_barriers -= element.alignment_timeout_us is not None
-        if isinstance(element, EndOfData):
-            self.world.observer.saw(o.InputEnded(self.log.run))
-        if self.world.detailed:
-            show_taken(self, what or "control-received", channel, element)
-        if what and not self.world.point(what, self.name, "before", self):
+            if self._detailed:
+                show_taken(self.world.observer, self, "barrier-received", channel, element)
+            if self._reaches("barrier-received", "before"):
+                self.feed(Arrived(number, element))
+                self._reaches("barrier-received", "after")
             return
+        if type(element) is EndOfData:
+            self.world.observer.saw(o.InputEnded(self.log.run))
+        if self._detailed:
+            show_taken(self.world.observer, self, "control-received", channel, element)
         self.feed(Arrived(number, element))
-        if what:
-            self.world.point(what, self.name, "after", self)
+
+    def _report_arrivals(self, log: InputLog, now: int) -> None:
+        """Report the elements that have arrived in persistent channels, and look again when the next one arrives."""
+        for came in log.arrived(now):
+            self.feed(came)
+            if not self.alive:
+                return
+        if log.coming < self._arrivals_due:
+            self._arrivals_due = log.coming
+            self._loop.at(log.coming, self._look_for_arrivals)
+
+    def _look_for_arrivals(self, *_: object) -> None:
+        self._arrivals_due = NEVER
+        if self._input_log is not None and self.opened and self.alive and not self.paused and not self.frozen:
+            self._report_arrivals(self._input_log, self._loop.now)
+
+    def _take_overtaking(self, now: int) -> bool:
+        """Take a barrier whose alignment timeout is over, also when an output is full (FLIP-76).
+
+        That takes no time.  Otherwise barriers that come faster than records are processed would leave no time for
+        records.
+        """
+        due, chosen, place = most_urgent(self.inputs)
+        if due > now:
+            if due < NEVER:
+                self.schedule(due)
+            return False
+        channel = self.inputs[chosen]
+        barrier = channel.queue[place][1]
+        assert isinstance(barrier, Barrier)
+        if not self._reaches("barrier-received", "before") or not channel.queue:
+            return True
+        passed = tuple(channel.queue[number][1] for number in range(place))
+        if self._detailed:
+            show_taken(self.world.observer, self, "barrier-received", channel, barrier, place)
+        channel.take_overtaking(place)
+        if self._input_log is not None:
+            self._input_log.overtook(chosen)
+        self.feed(BarrierOvertook(chosen, barrier, passed))
+        self._reaches("barrier-received", "after")
+        self.schedule(now)
+        return True
+
+    # -- its mailbox, and ticks of processing time ---------------------------------------
+
+    def _post(self, effect: Mail) -> None:
+        """It sends a mail to itself, which is in the mailbox a moment later."""
+        self._loop.after(self.world.settings.mailbox_us, self._mail_came, Mailed(effect.mail))
+
+    def _mail_came(self, mail: Mailed, _: None) -> None:
+        self._mail.append(mail)
+        self._schedule_when_free()
+
+    def _set_wake_up(self, effect: WakeAt) -> None:
+        self._loop.at(max(effect.time, self._loop.now), self._ring)
+
+    def _ring(self, *_: object) -> None:
+        if self.alive:
+            self._mail_came(WAKE_UP, None)
+
+    def _open_mail(self, mail: Mailed) -> None:
+        """Open a mail; once all its input has ended, the task gets no tick any more."""
+        if mail is not WAKE_UP:
+            self.feed(mail)
+        elif not self.task.input_ended:
+            self._rings += 1
+            self._tick()
+
+    def _tick(self) -> bool:
+        """Feed a tick: before each record, and at the times for which the task asked; False if it has failed."""
+        now = self._loop.now
+        self.world.observer.saw(o.Ticked(self.log.run, now))
+        self.feed(Ticked(now))
+        return self.alive
 
     # -- effects ---------------------------------------------------------------------
 
@@ -329,62 +411,111 @@ class TaskRunner:
         for effect in effects:
             if not self.alive:
                 return
-            if type(effect) is Send:
-                self._send(effect.channel, effect.element)
+            kind = type(effect)
+            if kind is Send:
+                self._send(effect.channel, effect.element)  # type: ignore[attr-defined]
             else:
-                self._carry_out[type(effect)](effect)
+                self._carry_out[kind](self, effect)
 
     def _send(self, number: int, element: Element) -> None:
         channel = self.outputs[number]
-        if type(element) is Record:
+        kind = type(element)
+        if kind is Record:
             self.sent[number] += 1
-        elif not self.words.announce(element):
+        elif not self._announce(element):
             return
         if self._outbox or channel.is_full:
             self._outbox.append((channel, element))
         else:
             channel.push(element)
-        if type(element) is Barrier:
-            self.world.point("barrier-sent", self.name, "after", self)
+        if kind is Barrier:
+            self._reaches("barrier-sent", "after")
+
+    def _announce(self, element: Element) -> bool:
+        """Reach the protocol point of an element about to be sent; False if the task dies there."""
+        kind = type(element)
+        if kind is Barrier:
+            return self._reaches("barrier-sent", "before")
+        if kind is EndOfData:
+            if not self._reaches("end-of-data-sent", "before"):
+                return False
+            self.world.observer.saw(o.InputEnded(self.log.run))
+            return self._reaches("end-of-data-sent", "after")
+        if kind is EndOfPartition:
+            return self._reaches("end-of-partition-sent", "before") and self._reaches("end-of-partition-sent", "after")
+        return True
 
     def drain(self) -> None:
         """Some output has room again: send the waiting elements, in order."""
-        if not self._outbox or not self.alive or self.paused:
+        outbox = self._outbox
+        if not outbox or not self.alive or self.paused:
             return
-        while self._outbox and not self._outbox[0][0].is_full:
-            channel, element = self._outbox.popleft()
+        while outbox and not outbox[0][0].is_full:
+            channel, element = outbox.popleft()
             channel.push(element)
-        if not self._outbox:
-            self.schedule(max(self.world.loop.now, self._busy_until))
+        if not outbox:
+            self._schedule_when_free()
+
+    def _overtake(self, effect: Overtake) -> None:
+        """Put barriers into the outputs in front of the waiting elements, and report these to the machine."""
+        passed: dict[int, tuple[Element, ...]] = {}
+        for number in effect.channels:
+            if not self._announce(effect.barrier):
+                return
+            channel = self.outputs[number]
+            passed[number] = tuple(element for into, element in self._outbox if into is channel)
+            channel.push(effect.barrier)
+            if not self._reaches("barrier-sent", "after"):
+                return
+        self.feed(OutputsOvertaken(effect.barrier.checkpoint, passed))
 
     def _open(self, effect: Open) -> None:
         self.opened = True
-        self.schedule(self.world.loop.now)
+        self.schedule(self._loop.now)
 
     def _rest(self, effect: Rest) -> None:
         self.polling = False
 
     def _poll_again(self, effect: PollAgain) -> None:
         self.polling = True
-        self.schedule(max(self.world.loop.now, self._busy_until))
+        self._schedule_when_free()
 
     def _block(self, effect: Block) -> None:
         self.blocked[effect.channel] = True
 
     def _unblock(self, effect: Unblock) -> None:
         self.blocked[effect.channel] = False
-        self.schedule(max(self.world.loop.now, self._busy_until))
+        self._schedule_when_free()
 
-    def take_mail(self, mail: Mailed) -> None:
-        self._mail.append(mail)
-        self.schedule(max(self.world.loop.now, self._busy_until))
+    def _refill(self, effect: Refill) -> None:
+        """The engine's `handed_over` decides what the channel holds then."""
+        channel = self.inputs[effect.channel]
+        ask(self, lambda: channel.refill(effect.elements, effect.handed_over, effect.replays))
+
+    def _set_timer(self, effect: SetTimer) -> None:
+        if self._timers is None:
+            self._timers = Timers(self._loop, self.deliver)
+        self._timers.set(effect)
 
     def _taken(self, effect: Taken) -> None:
-        if self.world.point("snapshot-taken", self.name, "before", self):
+        if self._reaches("snapshot-taken", "before"):
             mark = o.Marked(self.log.run, effect.checkpoint, tuple(self.received), tuple(self.sent))
             self.world.observer.saw(mark)
             self.newest_mark = (effect.checkpoint, self.done)
-            self.world.point("snapshot-taken", self.name, "after", self)
+            self._reaches("snapshot-taken", "after")
+
+    def _restored(self, effect: Restored) -> None:
+        if self._reaches("state-loaded", "before"):
+            self.world.observer.saw(o.StateRestored(self.log.run, effect.checkpoint, text(effect.state)))
+            self._reaches("state-loaded", "after")
+
+    def _report(self, effect: Report) -> None:
+        point = REPORTED_AT.get(kind_of(effect.message), "")
+        if point and not self._reaches(point, "before"):
+            return
+        self.world.control.to_coordinator(self.name, effect.message)
+        if point:
+            self._reaches(point, "after")
 
     def _persist(self, effect: Persist) -> None:
         self.frozen = effect.synchronous
@@ -394,15 +525,46 @@ class TaskRunner:
         self.frozen = effect.synchronous
         self.world.stores.ship(self, effect)
 
+    handlers: ClassVar[Mapping[type, Callable[[Any, Any], None]]] = {
+        Block: _block,
+        Unblock: _unblock,
+        Overtake: _overtake,
+        Refill: _refill,
+        Open: _open,
+        Rest: _rest,
+        PollAgain: _poll_again,
+        Mail: _post,
+        WakeAt: _set_wake_up,
+        SetTimer: _set_timer,
+        Taken: _taken,
+        Restored: _restored,
+        Report: _report,
+        Persist: _persist,
+        Ship: _ship,
+        LoadPositions: lambda self, effect: self.world.stores.load_positions(self, tuple(self.task.positions)),
+        Append: lambda self, effect: self.world.spills.append(self, effect),
+        Sync: lambda self, effect: self.world.spills.sync(self, effect),
+        TrimLog: lambda self, effect: self.world.spills.trim(effect),
+        Fetch: lambda self, effect: self.world.spills.fetch(self, effect),
+        SavePosition: lambda self, effect: self.world.stores.save_position(self, effect),
+        Trim: lambda self, effect: self.world.stores.trim(effect),
+        Fail: lambda self, effect: self.fail(effect.cause),
+        Advanced: lambda self, effect: self.world.observer.saw(o.TimeAdvanced(self.log.run, effect.time)),
+        TimeEnded: lambda self, effect: self.world.observer.saw(o.Ticked(self.log.run, END_OF_TIME)),
+        Load: lambda self, effect: self.world.stores.load(self, effect.handle),
+        Transact: lambda self, effect: self.world.sessions.send(self, effect.number, effect.request),
+    }
+    """The effects, except `Send`."""
+
     # -- standing still and dying ------------------------------------------------------
 
     def thaw(self) -> None:
         """Its synchronous snapshot is written: take one element, then the events that waited.  Otherwise snapshots
         that come faster than they are written would leave no time for records."""
         self.frozen = False
-        now = self.world.loop.now
-        if self._input_log is not None:
-            self._input_log.report_arrivals(now)
+        now = self._loop.now
+        if self._input_log is not None and self.opened:
+            self._report_arrivals(self._input_log, now)
         if self.opened and not self.paused and not self._outbox and not self._mail and now >= self._busy_until:
             self._work(now)
         self._go_on()
@@ -418,7 +580,7 @@ class TaskRunner:
         while self._inbox and self.alive and not self.paused and not self.frozen:
             self.feed(self._inbox.popleft())
         self.drain()
-        self.schedule(max(self.world.loop.now, self._busy_until))
+        self._schedule_when_free()
 
     def end(self, how: str) -> None:
         """The attempt has ended, and its unwritten snapshots are lost."""
@@ -428,6 +590,3 @@ class TaskRunner:
             self.world.observer.saw(o.RunEnded(self.log.run, how))
             self.world.stores.forget(self, orderly=how in ("cancelled", "finished"))
             self.world.spills.forget(self)
-
-
-POLL = Poll()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from .. import observed as o
 from ..core.vocabulary.events import Answered
@@ -23,11 +23,15 @@ from ..core.vocabulary.transactions import (
     names_of,
 )
 from .arms import Arms
+from .ports import Actor, External, Faults, Site
 
-if TYPE_CHECKING:
-    from .coordination import CoordinatorRunner
-    from .ports import External, World
-    from .runner import TaskRunner
+
+class SessionsWorld(Site, Faults, Protocol):
+    """What sessions with the external store need of their world."""
+
+    def read_sink(self) -> None:
+        """A read-committed reader looks at the sink."""
+
 
 POINTS: dict[type, str] = {
     Begin: "transaction-begun",
@@ -46,7 +50,7 @@ QUIET = (Append, Upsert, Write, Begin)
 class Sessions:
     """Carries requests to the store and answers back; the requests of one sender stay in order."""
 
-    def __init__(self, world: World, store: External, arms: Arms) -> None:
+    def __init__(self, world: SessionsWorld, store: External, arms: Arms) -> None:
         self.world = world
         self.store = store
         self.arms = arms
@@ -54,23 +58,25 @@ class Sessions:
         self._expired: dict[str, int] = {}
         """by name: transactions that a fault made the store abort, and the fault"""
 
-    def send(self, asker: TaskRunner | CoordinatorRunner, number: int, request: AnyRequest) -> None:
+    def send(self, asker: Actor, number: int, request: AnyRequest) -> None:
         """Send a request; `Answered(number, …)` follows, for some kinds only if they are refused."""
         point = POINTS.get(type(request))
-        if point is not None and not self.world.point(point, asker.name, "before", asker):
+        if point is not None and not self.world.points.reach(point, asker.name, "before", asker):
             return
         if isinstance(request, CommitRequest):
             for name in names_of(request):
                 self.world.observer.saw(o.CommitRequested(name))
         loop = self.world.loop
-        arrival = loop.now + self.world.settings.transaction_us + self.world.decisions.late(f"transaction {asker.name}")
+        arrival = loop.now + self.world.settings.transaction_us
+        if self.world.decisions.any:
+            arrival += self.world.decisions.late(f"transaction {asker.name}")
         arrival = max(arrival, self._clear_at.get(asker.name, 0))
         self._clear_at[asker.name] = arrival
         loop.at(arrival, self._arrive, (asker, number, asker.applied), request)
         if point is not None:
-            self.world.point(point, asker.name, "after", asker)
+            self.world.points.reach(point, asker.name, "after", asker)
 
-    def _arrive(self, sender: tuple[TaskRunner | CoordinatorRunner, int, int], request: AnyRequest) -> None:
+    def _arrive(self, sender: tuple[Actor, int, int], request: AnyRequest) -> None:
         asker, number, applied = sender
         outcome = self._commit(asker, request) if isinstance(request, CommitRequest) else self._done(request, applied)
         if isinstance(request, QUIET) and not isinstance(outcome, Denied):
@@ -84,7 +90,7 @@ class Sessions:
         self.world.observer.saw(o.Transacted.of(request, outcome, applied))
         return outcome
 
-    def _commit(self, asker: TaskRunner | CoordinatorRunner, request: CommitRequest) -> Outcome:
+    def _commit(self, asker: Actor, request: CommitRequest) -> Outcome:
         """Commit, with the faults for commits: refused, not answered, or done and not answered."""
         for how in ("refused", "unavailable", "lost-response"):
             for target in (asker.name, None):
@@ -101,7 +107,7 @@ class Sessions:
             asker.blame = self._expired[known[0]]
         return outcome
 
-    def _expired_or_done(self, asker: TaskRunner | CoordinatorRunner, request: CommitRequest) -> Outcome:
+    def _expired_or_done(self, asker: Actor, request: CommitRequest) -> Outcome:
         """Commit, unless a fault makes the store's timeout abort the transaction just before."""
         if not isinstance(request, Commit | Finalise):
             return self._done(request, 0)
@@ -116,12 +122,12 @@ class Sessions:
             break
         return self._done(request, 0)
 
-    def _answer(self, asked: tuple[TaskRunner | CoordinatorRunner, int], answer: tuple[AnyRequest, Outcome]) -> None:
+    def _answer(self, asked: tuple[Actor, int], answer: tuple[AnyRequest, Outcome]) -> None:
         (asker, number), (request, outcome) = asked, answer
         answered = isinstance(request, CommitRequest)
-        if answered and not self.world.point("commit-answered", asker.name, "before", asker):
+        if answered and not self.world.points.reach("commit-answered", asker.name, "before", asker):
             return
         asker.deliver(Answered(number, outcome))
         if answered:
             self.world.read_sink()
-            self.world.point("commit-answered", asker.name, "after", asker)
+            self.world.points.reach("commit-answered", asker.name, "after", asker)

@@ -6,8 +6,7 @@ was appended before it began.  A file is closed by a request.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
 import msgspec
 
@@ -19,10 +18,12 @@ from ..core.vocabulary.errors import CorruptSnapshot, EngineError
 from ..core.vocabulary.events import Fetched, LoadFailed, Synced
 from ..core.vocabulary.messages import Element
 from ..core.vocabulary.state import Passing, Ref, TaskState
+from .arms import Arms
+from .ports import Attempt, Faults, Site, SpillStore
 
-if TYPE_CHECKING:
-    from .ports import SpillStore, World
-    from .runner import TaskRunner
+
+class SpillsWorld(Site, Faults, Protocol):
+    """What writers and readers of logs need of their world."""
 
 
 class Pen:
@@ -40,26 +41,19 @@ class Pen:
 class Spills:
     """All logs that the tasks of a world write and read."""
 
-    def __init__(self, world: World, store: SpillStore) -> None:
+    def __init__(self, world: SpillsWorld, store: SpillStore, arms: Arms, *, by_itself: bool) -> None:
+        """`by_itself`: a log is flushed without a request."""
         self.world = world
         self.store = store
-        self._pens: dict[TaskRunner, Pen] = {}
+        self.arms = arms
+        self._pens: dict[Attempt, Pen] = {}
         self._opened: dict[str, None] = {}
-        self._by_itself = world.config.spill_store == "log"
+        self._by_itself = by_itself
         self._flush_us = world.settings.spill_flush_us
-
-    def of(self, runner: TaskRunner) -> dict[type, Callable[[Any], None]]:
-        """The handlers of a task's effects on logs."""
-        return {
-            Append: lambda effect: self.append(runner, effect),
-            Sync: lambda effect: self.sync(runner, effect),
-            Fetch: lambda effect: self.fetch(runner, effect),
-            TrimLog: self.trim,
-        }
 
     # -- writing -----------------------------------------------------------------------
 
-    def append(self, runner: TaskRunner, effect: Append) -> None:
+    def append(self, runner: Attempt, effect: Append) -> None:
         pen = self._pens.setdefault(runner, Pen())
         if effect.log not in pen.logs:
             pen.logs[effect.log] = None
@@ -67,24 +61,24 @@ class Spills:
         try:
             self.store.append(effect.log, effect.number, effect.element)
         except OSError as error:
-            self.world.task_failed(runner, LogUnusable("made", str(error)), None)
+            runner.fail(LogUnusable("made", str(error)))
             return
         pen.unflushed[effect.log] = None
         if self._by_itself:
             self._flush(runner, pen)
 
-    def _open(self, log: str, runner: TaskRunner) -> None:
+    def _open(self, log: str, runner: Attempt) -> None:
         """A locally recovered task goes on with the existing log."""
         if log not in self._opened:
             self._opened[log] = None
             self.world.observer.saw(o.LogOpened(log, runner.name, runner.attempt))
 
-    def sync(self, runner: TaskRunner, effect: Sync) -> None:
+    def sync(self, runner: Attempt, effect: Sync) -> None:
         pen = self._pens.setdefault(runner, Pen())
         pen.asked.append(effect.serial)
         self._flush(runner, pen)
 
-    def _flush(self, runner: TaskRunner, pen: Pen) -> None:
+    def _flush(self, runner: Attempt, pen: Pen) -> None:
         if pen.flushing:
             return
         pen.flushing = True
@@ -92,12 +86,12 @@ class Spills:
         try:
             marks = [(log, self.store.begin(log)) for log in pen.unflushed]
         except OSError as error:
-            self.world.task_failed(runner, LogUnusable("written", str(error)), None)
+            runner.fail(LogUnusable("written", str(error)))
             return
         pen.unflushed = {}
         self.world.loop.after(self._flush_us, self._flushed, runner, (pen, marks, asked))
 
-    def _flushed(self, runner: TaskRunner, under_way: tuple[Pen, list[tuple[str, int]], list[int]]) -> None:
+    def _flushed(self, runner: Attempt, under_way: tuple[Pen, list[tuple[str, int]], list[int]]) -> None:
         pen, marks, asked = under_way
         if not runner.alive or self._pens.get(runner) is not pen:
             return
@@ -110,7 +104,7 @@ class Spills:
             for log, mark in marks:
                 self.store.finish(log, mark)
         except OSError as error:
-            self.world.task_failed(runner, LogUnusable("flushed", str(error)), None)
+            runner.fail(LogUnusable("flushed", str(error)))
             return
         pen.flushing = False
         for serial in asked:
@@ -118,10 +112,10 @@ class Spills:
         if runner.alive and (pen.asked or (self._by_itself and pen.unflushed)):
             self._flush(runner, pen)
 
-    def _torn(self, runner: TaskRunner, marks: list[tuple[str, int]]) -> bool:
+    def _torn(self, runner: Attempt, marks: list[tuple[str, int]]) -> bool:
         """Whether a fault kills the writer in the middle of a flush for which a snapshot waits: that is part of the
         snapshot's write."""
-        fault = self.world.stores.arms.take("tear-write", runner.name)
+        fault = self.arms.take("tear-write", runner.name)
         if fault is None:
             return False
         for log, mark in marks:
@@ -130,7 +124,7 @@ class Spills:
         self.world.kill(runner, Killed("it died while it flushed its logs"), fault)
         return True
 
-    def forget(self, runner: TaskRunner) -> None:
+    def forget(self, runner: Attempt) -> None:
         """A writer has ended or was replaced, and its unflushed elements are lost."""
         pen = self._pens.pop(runner, None)
         for log in pen.logs if pen is not None else ():
@@ -138,10 +132,10 @@ class Spills:
 
     # -- reading -----------------------------------------------------------------------
 
-    def fetch(self, runner: TaskRunner, effect: Fetch) -> None:
+    def fetch(self, runner: Attempt, effect: Fetch) -> None:
         self.world.loop.after(self.world.settings.snapshot_write_us // 2, self._fetched, runner, effect.refs)
 
-    def _fetched(self, runner: TaskRunner, refs: tuple[Ref, ...]) -> None:
+    def _fetched(self, runner: Attempt, refs: tuple[Ref, ...]) -> None:
         try:
             answer: Fetched | LoadFailed = Fetched(tuple(self._whole(ref) for ref in refs))
         except (OSError, EngineError) as error:

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import msgspec
 
 from .. import observed as o
-from ..core.protocol.source import SourceTask
 from ..core.vocabulary.causes import Killed, SplitTaken
-from ..core.vocabulary.effects import Persist, SavePosition, Ship
+from ..core.vocabulary.effects import Persist, SavePosition, Ship, Trim
 from ..core.vocabulary.errors import CorruptSnapshot, EngineError
 from ..core.vocabulary.events import LoadFailed, PersistFailed, PositionsLoaded, SnapshotLoaded
 from ..core.vocabulary.ids import Handle
 from .arms import Arms
 from .asking import ask
+from .ports import Attempt, Draft, Faults, Files, Jobs, Reports, Site
 
-if TYPE_CHECKING:
-    from .ports import Draft, Files, Jobs, World
-    from .runner import TaskRunner
+
+class StoresWorld(Site, Faults, Protocol):
+    """What writers and readers of snapshots need of their world."""
+
+    @property
+    def control(self) -> Reports: ...
+
+    @property
+    def spills(self) -> Resolving: ...
+
+
+class Resolving(Protocol):
+    """The logs to which a state may refer."""
+
+    def resolved(self, stored: str) -> str:
+        """The text of a state with the rows to which it refers."""
 
 
 class Write:
@@ -32,7 +45,7 @@ class Write:
 
     __slots__ = ("draft", "effect", "runner", "torn_by")
 
-    def __init__(self, runner: TaskRunner, effect: Persist) -> None:
+    def __init__(self, runner: Attempt, effect: Persist) -> None:
         self.runner = runner
         self.effect = effect
         self.draft: Draft | None = None
@@ -43,14 +56,14 @@ class Write:
 class Stores:
     """Snapshots of tasks and positions of sources: what is durable, and writes under way."""
 
-    def __init__(self, world: World, files: Files, jobs: Jobs, arms: Arms) -> None:
+    def __init__(self, world: StoresWorld, files: Files, jobs: Jobs, arms: Arms) -> None:
         self.world = world
         self.files = files
         self.jobs = jobs
         self.arms = arms
         self.writing: list[Write] = []
 
-    def persist(self, runner: TaskRunner, effect: Persist) -> None:
+    def persist(self, runner: Attempt, effect: Persist) -> None:
         write = Write(runner, effect)
         late = self.world.decisions.late(f"write {runner.name}")
         self.writing.append(write)
@@ -95,7 +108,7 @@ class Stores:
             self.world.fired(failing, f"{effect.handle} is not written", runner.attempt)
             self._fail(write, "the store reported an error")
             return
-        if runner.alive and not self.world.point("snapshot-persisted", runner.name, "before", runner):
+        if runner.alive and not self.world.points.reach("snapshot-persisted", runner.name, "before", runner):
             self.files.drop(draft)
             return
         try:
@@ -107,7 +120,7 @@ class Stores:
         self.world.observer.saw(o.SnapshotStored(effect.checkpoint, runner.name, runner.attempt, effect.handle, seen))
         self._persisted(runner, effect)
 
-    def _persisted(self, runner: TaskRunner, effect: Persist) -> None:
+    def _persisted(self, runner: Attempt, effect: Persist) -> None:
         """Notify the writer, if it is alive, as soon as it does not stand still."""
         if not runner.alive:
             return
@@ -117,7 +130,7 @@ class Stores:
         if effect.synchronous:
             runner.thaw()
         runner.perform(effect.then)
-        self.world.point("snapshot-persisted", runner.name, "after", runner)
+        self.world.points.reach("snapshot-persisted", runner.name, "after", runner)
 
     @staticmethod
     def _fail(write: Write, reason: str) -> None:
@@ -126,24 +139,24 @@ class Stores:
             write.runner.thaw()
         write.runner.deliver(PersistFailed(write.effect.checkpoint, reason))
 
-    def ship(self, runner: TaskRunner, effect: Ship) -> None:
+    def ship(self, runner: Attempt, effect: Ship) -> None:
         """With snapshots in the coordinator's memory, only their encoding takes time here."""
         self.world.loop.after(self.world.settings.snapshot_write_us // 4, self._shipped, runner, effect)
 
-    def _shipped(self, runner: TaskRunner, effect: Ship) -> None:
+    def _shipped(self, runner: Attempt, effect: Ship) -> None:
         if not runner.alive:
             return
         if effect.synchronous:
             runner.thaw()
-        if self.world.point("ack-sent", runner.name, "before", runner):
+        if self.world.points.reach("ack-sent", runner.name, "before", runner):
             state = ask(runner, effect.snapshot.materialise)
             if state is None:
                 return
             ack = msgspec.structs.replace(effect.ack, state=state)
             self.world.control.to_coordinator(runner.name, ack)
-            self.world.point("ack-sent", runner.name, "after", runner)
+            self.world.points.reach("ack-sent", runner.name, "after", runner)
 
-    def forget(self, runner: TaskRunner, orderly: bool) -> None:
+    def forget(self, runner: Attempt, orderly: bool) -> None:
         """A writer has ended, and its unwritten bytes are lost; one that was cancelled also deletes
         its unsynced files."""
         self.lose(lambda one: one.runner is runner and (orderly or one.draft is None))
@@ -157,11 +170,11 @@ class Stores:
                 self.files.drop(write.draft)
         return len(lost_writes)
 
-    def load(self, runner: TaskRunner, handle: Handle) -> None:
+    def load(self, runner: Attempt, handle: Handle) -> None:
         late = self.world.decisions.late(f"read {runner.name}")
         self.world.loop.after(self.world.settings.snapshot_write_us // 2 + late, self._loaded, runner, handle)
 
-    def _loaded(self, runner: TaskRunner, handle: Handle) -> None:
+    def _loaded(self, runner: Attempt, handle: Handle) -> None:
         failing = self.arms.take("fail-read", runner.name) if runner.alive else None
         if failing is not None:
             self.world.fired(failing, f"{handle} is not read", runner.attempt)
@@ -173,18 +186,20 @@ class Stores:
         except CorruptSnapshot as error:
             runner.deliver(LoadFailed(str(error)))
 
-    def save_position(self, runner: TaskRunner, effect: SavePosition) -> None:
+    def save_position(self, runner: Attempt, effect: SavePosition) -> None:
         if self.jobs.save_position(effect.split, effect.position, runner.attempt):
             runner.perform(effect.then)
         else:
             runner.log.reads.pop()
-            self.world.task_failed(runner, SplitTaken(), None)
+            runner.fail(SplitTaken())
 
-    def load_positions(self, runner: TaskRunner) -> None:
-        assert isinstance(runner.task, SourceTask)
+    def trim(self, effect: Trim) -> None:
+        self.jobs.trim(effect.split, effect.offset)
+
+    def load_positions(self, runner: Attempt, splits: tuple[int, ...]) -> None:
         answer: PositionsLoaded | LoadFailed
         try:
-            answer = PositionsLoaded(self.jobs.load_positions(tuple(runner.task.positions), runner.attempt))
+            answer = PositionsLoaded(self.jobs.load_positions(splits, runner.attempt))
         except CorruptSnapshot as error:
             answer = LoadFailed(str(error))
         self.world.loop.after(1, lambda *_: runner.deliver(answer))

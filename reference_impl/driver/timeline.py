@@ -1,13 +1,11 @@
-"""What a source read, and the time line, which is kept on request: elements that enter and leave channels."""
+"""The time line, which is kept on request: elements that enter and leave channels."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from .. import observed as o
-from ..core.protocol.source import place_of
-from ..core.vocabulary.effects import Effect, SavePosition, Send
+from ..core.vocabulary.ids import AttemptId, TaskId
 from ..core.vocabulary.messages import (
     Barrier,
     CancelBarrier,
@@ -20,10 +18,8 @@ from ..core.vocabulary.messages import (
     Settled,
     Watermark,
 )
-
-if TYPE_CHECKING:
-    from .ports import Inbound
-    from .runner import TaskRunner
+from ..trace import Observer
+from .ports import Inbound
 
 SENT: dict[type, str] = {
     Record: "record-sent",
@@ -38,22 +34,19 @@ SENT: dict[type, str] = {
 }
 
 
-def note_read(runner: TaskRunner, effects: Sequence[Effect]) -> None:
-    """Note the record that a source has read, if one is among the effects."""
-    for effect in effects:
-        sent = effect.then[0] if type(effect) is SavePosition and effect.then else effect
-        if type(sent) is Send and type(sent.element) is Record:
-            runner.log.reads.append(place_of(sent.element.origin))
-            if runner.world.detailed:
-                runner.world.observer.saw(
-                    o.Timed("record-read", runner.name, runner.attempt, origin=sent.element.origin)
-                )
-            return
+class Shown(Protocol):
+    """A task's attempt on the time line."""
+
+    @property
+    def name(self) -> TaskId: ...
+
+    @property
+    def attempt(self) -> AttemptId: ...
 
 
-def show_sent(sender: TaskRunner, receiver: str, channel: str, position: int, element: Element) -> None:
+def show_sent(observer: Observer, sender: Shown, receiver: str, channel: str, position: int, element: Element) -> None:
     """An element has entered a channel at this position (from 0)."""
-    sender.world.observer.saw(
+    observer.saw(
         o.Timed(
             SENT[type(element)],
             sender.name,
@@ -67,13 +60,13 @@ def show_sent(sender: TaskRunner, receiver: str, channel: str, position: int, el
     )
 
 
-def show_taken(runner: TaskRunner, what: str, channel: Inbound, element: Element, place: int = -1) -> None:
+def show_taken(observer: Observer, task: Shown, what: str, channel: Inbound, element: Element, place: int = -1) -> None:
     """A task has taken the first element of a channel, or is about to take the one at this place of its queue."""
-    runner.world.observer.saw(
+    observer.saw(
         o.Timed(
             what,
-            runner.name,
-            runner.attempt,
+            task.name,
+            task.attempt,
             peer=channel.sender.name if channel.sender else "",
             channel=channel.name,
             position=channel.position(place),

@@ -95,7 +95,7 @@ class OutputChannel:
         elif isinstance(element, Watermark | Idle):
             self._log.watermarks.append((getattr(element, "time", None), len(self._log.sent)))
         if self.sender is not None and self.sender.world.detailed:
-            show_sent(self.sender, self.name.partition(">")[2], self.name, place, element)
+            show_sent(self.sender.world.observer, self.sender, self.name.partition(">")[2], self.name, place, element)
 
     def close(self) -> None:
         """The sender ends in order."""

@@ -22,6 +22,7 @@ from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId, Tasks
 from ..core.vocabulary.messages import AnyControl, Deploy, ToCoordinator, ToTask, kind_of
 from ..driver.control import Meddling, Meddlings, reach_coordinator
 from ..driver.coordination import CoordinatorRunner
+from ..driver.records import Records
 from ..wire import Codec
 from .configuration import CoordinatorConfiguration, started_by_hand
 from .connections import Connection
@@ -79,7 +80,7 @@ class Guest:
 
 
 class Nodes:
-    """The nodes that are connected, and the control plane to their tasks; `driver.ports.Control`."""
+    """The nodes that are connected, and the control plane to their tasks; `driver.ports.Orders`."""
 
     def __init__(self, world: CoordinatorWorld, listener: socket.socket) -> None:
         self.world = world
@@ -242,6 +243,7 @@ class CoordinatorWorld(ProcessWorld):
 
     def __init__(self, configuration: CoordinatorConfiguration, listener: socket.socket) -> None:
         super().__init__(configuration)
+        self.records = Records(self, self.files, self.jobs, self.arms)
         self.coordination = configuration
         self.runner_now: CoordinatorRunner | None = None
         self.job_number = 0
@@ -365,9 +367,9 @@ class CoordinatorWorld(ProcessWorld):
             self.command_returned(Return(order.command, error="the job has ended"))
         elif order.job > self.job_number or self.runner_now is None:
             return  # this process has just started, and does not know the job yet
-        elif self.point("savepoint-requested", None, "before", self.runner_now):
+        elif self.points.reach("savepoint-requested", None, "before", self.runner_now):
             self.runner_now.feed(Commanded(order.command, order.kind, order.drain))
-            self.point("savepoint-requested", None, "after", self.runner_now)
+            self.points.reach("savepoint-requested", None, "after", self.runner_now)
 
     def _meddle(self, order: Meddle) -> None:
         task = TaskId(order.task) if order.task is not None else None

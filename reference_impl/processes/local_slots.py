@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from .. import observed as o
+from ..core.decisions.parts import Parts
 from ..core.vocabulary.causes import FilesUnusable
 from ..core.vocabulary.effects import Effect
 from ..core.vocabulary.errors import CorruptSnapshot
@@ -12,17 +13,35 @@ from ..core.vocabulary.events import Event
 from ..core.vocabulary.ids import AttemptId, ChannelId, TaskId
 from ..core.vocabulary.messages import Element
 from ..driver.local_runner import LocalRunner
-from ..driver.machines import Unmade
+from ..driver.machines import Machines, Unmade
+from ..driver.runner import TaskWorld
 from ..trace import ChannelLog
+from .configuration import NodeConfiguration
+from .connections import Outbox
 from .determinants import ORDER, DiskDeterminants
+from .files import DiskJobs
+from .journal import Journal
+from .logs import DiskLogs
 from .numbered_input import NumberedInput
 from .numbered_output import NumberedOutput
 
-if TYPE_CHECKING:
-    from .node import NodeWorld
-
 UNUSABLE = (OSError, CorruptSnapshot)
 """Raised where a log or determinants cannot be read or written."""
+
+
+class LocalWorld(TaskWorld, Protocol):
+    """The node in which tasks recover locally."""
+
+    parts: Parts
+    journal: Journal
+    jobs: DiskJobs
+    logs: DiskLogs
+    node: NodeConfiguration
+    outbox: Outbox
+    job_number: int
+
+    @property
+    def machines(self) -> Machines: ...
 
 
 def unusable(error: Exception) -> FilesUnusable:
@@ -30,7 +49,7 @@ def unusable(error: Exception) -> FilesUnusable:
 
 
 def take_place(
-    world: NodeWorld, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None
+    world: LocalWorld, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None
 ) -> DiskDeterminants | None:
     """The determinants of an attempt; None where a later attempt has the task's place, or nobody needs the attempt.
 
@@ -46,11 +65,11 @@ def take_place(
     return order
 
 
-def _folder(world: NodeWorld, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None) -> str:
+def _folder(world: LocalWorld, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None) -> str:
     return world.parts.naming.logs(world.job_number, task, attempt if channels_of is None else channels_of)
 
 
-def take_slot(world: NodeWorld, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None) -> LocalSlot | None:
+def take_slot(world: LocalWorld, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None) -> LocalSlot | None:
     """None where `take_place` returns None.  Raises OSError, CorruptSnapshot and Unmade, and then leaves nothing
     open."""
     order = take_place(world, task, attempt, channels_of)
@@ -72,13 +91,13 @@ class DiskRunner(LocalRunner):
         try:
             super().perform(effects)
         except UNUSABLE as error:
-            self.world.task_failed(self, unusable(error), None)
+            self.fail(unusable(error))
 
     def deliver(self, event: Event) -> None:
         try:
             super().deliver(event)
         except UNUSABLE as error:
-            self.world.task_failed(self, unusable(error), None)
+            self.fail(unusable(error))
 
 
 class LocalSlot:
@@ -86,7 +105,7 @@ class LocalSlot:
 
     def __init__(
         self,
-        world: NodeWorld,
+        world: LocalWorld,
         task: TaskId,
         attempt: AttemptId,
         channels_of: AttemptId | None,

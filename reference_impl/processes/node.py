@@ -16,11 +16,12 @@ from .. import observed as o
 from ..core.vocabulary.causes import AnyCause, ConnectionBroke
 from ..core.vocabulary.errors import require
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
-from ..core.vocabulary.messages import ToCoordinator, ToTask
+from ..core.vocabulary.messages import ToCoordinator
 from ..driver.control import reach_task
 from ..driver.injected_exceptions import ExceptionInjection
 from ..driver.machines import Machines, Unmade
 from ..driver.runner import TaskRunner
+from ..driver.stores import Stores
 from ..wire import Codec
 from .channels import InputChannel, OutputChannel, Reception
 from .configuration import NodeConfiguration, started_by_hand
@@ -49,7 +50,7 @@ from .local_slots import UNUSABLE, take_slot, unusable
 from .numbered_input import NumberedInput
 from .numbered_output import NumberedOutput
 from .unsettled import is_handed, oldest_unsettled
-from .world import ProcessWorld, absent, live
+from .world import ProcessWorld, live
 
 CODEC: Codec[ControlFrame] = Codec(ControlFrame)
 RETRY_US = 10_000
@@ -95,9 +96,6 @@ class Coordination:
     def to_coordinator(self, task: TaskId, message: ToCoordinator) -> None:
         self._send(FromTask(self._world.clock.tick(), task, message))
 
-    def to_task(self, task: TaskId, message: ToTask) -> None:
-        absent("the coordinator, who alone gives tasks orders,")
-
     def failed(self, task: TaskId, attempt: AttemptId, cause: AnyCause) -> None:
         self._send(Failed(self._world.clock.tick(), task, attempt, cause))
 
@@ -139,6 +137,7 @@ class NodeWorld(ProcessWorld):
 
     def __init__(self, configuration: NodeConfiguration, listener: socket.socket) -> None:
         super().__init__(configuration)
+        self.stores = Stores(self, self.files, self.jobs, self.arms)
         self.node = configuration
         self._of_jobs: dict[int, Machines] = {}
         self._slots: dict[tuple[TaskId, AttemptId], Slot] = {}

@@ -8,24 +8,19 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from .. import observed as o
 from ..core.vocabulary.causes import AnyCause
-from ..core.vocabulary.effects import EndJob, Return
-from ..core.vocabulary.errors import ProtocolViolated
 from ..core.vocabulary.events import CompletedSnapshot
-from ..core.vocabulary.ids import AttemptId, TaskId, Tasks
+from ..core.vocabulary.ids import AttemptId, TaskId
 from ..core.vocabulary.transactions import AnyRequest, Outcome
 from ..driver.arms import Arms
-from ..driver.coordination import CoordinatorRunner
 from ..driver.decisions import Decisions
-from ..driver.ports import Control, External
-from ..driver.records import Records
-from ..driver.runner import TaskRunner
+from ..driver.points import Points
+from ..driver.ports import Attempt, External
 from ..driver.sessions import Sessions
 from ..driver.spills import Spills
-from ..driver.stores import Stores
 from ..trace import Observer
 from .clock import Clock
 from .configuration import JOURNAL, SINK, STORE, Configuration, job_of
@@ -70,10 +65,7 @@ class NotedFiles(DiskFiles):
 
 
 class ProcessWorld(ABC):
-    """The world of one process; its two kinds are a node's and the coordinator's.
-
-    It fulfils `driver.ports.World`; what only the other kind has, it refuses.
-    """
+    """The world of one process: what a node's and the coordinator's have in common."""
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
@@ -86,6 +78,8 @@ class ProcessWorld(ABC):
         self.parts = self.job.parts
         self.settings = configuration.settings
         self.detailed = configuration.detailed
+        self.points = Points()
+        self.points.watch(frozenset(configuration.points), self._announce)
         self.loop = Loop(configuration.scale, configuration.epoch_us)
         self.clock = Clock(monotonic_us)
         self.outbox = Outbox(self.loop, self.clock, configuration.secret)
@@ -97,10 +91,9 @@ class ProcessWorld(ABC):
         self.arms = Arms()
         self.files = NotedFiles(self._path(STORE), self.journal)
         self.jobs = DiskJobs(self._path(STORE))
-        self.stores = Stores(self, self.files, self.jobs, self.arms)
-        self.records = Records(self, self.files, self.jobs, self.arms)
-        self.logs = DiskLogs(self._path(STORE), whole_files=self.config.spill_store == "files")
-        self.spills = Spills(self, self.logs)
+        by_itself = self.config.spill_store == "log"
+        self.logs = DiskLogs(self._path(STORE), whole_files=not by_itself)
+        self.spills = Spills(self, self.logs, self.arms, by_itself=by_itself)
         self._reader = self.place.reader()
         self.sessions = Sessions(self, Journalled(self.place.external(self.job.passing), self.journal), self.arms)
         self.loop.before_wait = self._before_wait
@@ -159,16 +152,10 @@ class ProcessWorld(ABC):
 
     # -- observation ---------------------------------------------------------------------
 
-    def watches(self, point: str) -> bool:
-        return point in self.configuration.points
-
-    def point(self, point: str, task: TaskId | None, side: str, actor: TaskRunner | CoordinatorRunner | None) -> bool:
+    def _announce(self, point: str, task: TaskId | None, side: str) -> None:
         """Announce a point that the harness waits for, and stand still there; a fault there kills the whole process."""
-        if point in self.configuration.points:
-            self.report_facts()
-            self.supervision.announce(point, task, side)
-            return actor is None or actor.alive
-        return True
+        self.report_facts()
+        self.supervision.announce(point, task, side)
 
     def fired(self, fault: int, detail: str, attempt: int | None) -> None:
         self.supervision.send(Fired(self.clock.tick(), fault, detail, AttemptId(attempt) if attempt else None))
@@ -185,59 +172,9 @@ class ProcessWorld(ABC):
         may."""
         return self.supervision.expire(fault, name, attempt)
 
-    @property
-    @abstractmethod
-    def control(self) -> Control: ...
-
-    # -- what only one of the two kinds has --------------------------------------------------
-    #
-    # A driver's world (`driver.ports.World`) is a whole job's.  A node has no coordinator to
-    # speak for, and the coordinator no tasks: whoever asks for that here is a bug.
-
-    @property
-    def freezing(self) -> bool:
-        return False
-
-    job_number = 0
-    """of the newest job that this process knows of; 0: of none"""
-
-    @abstractmethod
-    def attempt_of(self, task: TaskId) -> AttemptId:
-        """The newest attempt of a task, as far as this process knows; 0: none."""
-
-    def runner(self, task: TaskId, attempt: AttemptId) -> TaskRunner | None:
-        absent("a task")
-
-    def come_up(self, task: TaskId, attempt: AttemptId, channels_of: AttemptId | None = None) -> None:
-        absent("a task")
-
-    def task_failed(self, runner: TaskRunner, cause: AnyCause, fault: int | None) -> None:
-        absent("a task")
-
-    def kill(self, runner: TaskRunner, cause: AnyCause, fault: int) -> bool:
+    def kill(self, attempt: Attempt, cause: AnyCause, fault: int) -> bool:
         """A fault kills the whole process; the harness reports whose attempts died with it."""
         self.supervision.die()
-
-    def lose_coordinator(self, fault: int | None, down_us: int) -> None:
-        absent("the coordinator")
-
-    def noted(
-        self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
-    ) -> None:
-        absent("the coordinator")
-
-    def complete(self, snapshot: CompletedSnapshot) -> None:
-        absent("the coordinator")
-
-    def command_returned(self, effect: Return) -> None:
-        absent("the coordinator")
-
-    def job_ended(self, effect: EndJob) -> None:
-        absent("the coordinator")
-
-
-def absent(what: str) -> NoReturn:
-    raise ProtocolViolated(f"{what} does not live in this process")
 
 
 def live(world: ProcessWorld) -> None:

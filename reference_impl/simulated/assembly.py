@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Protocol
 
 from ..core.vocabulary.ids import AttemptId, ChannelId, TaskId
 from ..driver.machines import Job, Machines
-from ..driver.runner import TaskRunner
+from ..driver.runner import TaskRunner, TaskWorld
 from .links import DataChannel
+from .loop import Loop
+from .storage import JobStore
 
-if TYPE_CHECKING:
-    from .world import World
+
+class AssemblyWorld(TaskWorld, Protocol):
+    """The world into which tasks are put."""
+
+    jobs: JobStore
+    nodes: Mapping[TaskId, int]
+    loop: Loop
 
 
 class Assembly:
     """Makes runners; the channels of an attempt are shared by their two ends."""
 
-    def __init__(self, world: World, job: Job) -> None:
+    def __init__(self, world: AssemblyWorld, job: Job) -> None:
         self._world = world
         self._job = job
         self._machines = Machines(job)

@@ -6,22 +6,34 @@ message belongs to an attempt; a message to an attempt that is not alive is drop
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
 
 from ..core.vocabulary.ids import TaskId
 from ..core.vocabulary.messages import AnyControl, ToCoordinator, ToTask, kind_of
-from ..driver.control import Meddlings, reach_coordinator, reach_task
+from ..driver.control import Meddlings, Tasks, reach_coordinator, reach_task
+from ..driver.coordination import CoordinatorRunner
+from ..driver.ports import Site
 
-if TYPE_CHECKING:
-    from .world import World
+
+class ControlledWorld(Tasks, Site, Protocol):
+    """What the control plane needs of its world."""
+
+    busy_until: int
+    coordinator: CoordinatorRunner | None
+
+    def fired(self, fault: int, detail: str, attempt: int | None) -> None:
+        """A fault that waited here has changed something live."""
 
 
 class ControlPlane:
     """Carries control messages between the coordinator and the tasks."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ControlledWorld) -> None:
         self.world = world
         self.meddlings = Meddlings()
+        self._reach_task = partial(reach_task, world)
 
     def to_task(self, task: TaskId, message: ToTask) -> None:
         self._send(task, message, to_task=True)
@@ -31,9 +43,11 @@ class ControlPlane:
 
     def _send(self, task: TaskId, message: AnyControl, *, to_task: bool) -> None:
         world, kind = self.world, kind_of(message)
-        delay = world.settings.control_latency_us + world.decisions.late(f"control {kind} {task}")
+        delay = world.settings.control_latency_us
+        if world.decisions.any:
+            delay += world.decisions.late(f"control {kind} {task}")
         meddling = self.meddlings.take(kind, task) if self.meddlings.waiting else None
-        deliver = self._reach_task if to_task else self._reach_coordinator
+        deliver: Callable[[Any, Any], None] = self._reach_task if to_task else self._reach_coordinator
         if meddling is not None:
             world.busy_until = max(world.busy_until, world.loop.now + delay + meddling.by_us)
             world.fired(meddling.fault, f"{kind} of {task}: {meddling.how}", message.attempt)
@@ -44,9 +58,6 @@ class ControlPlane:
             else:
                 delay += meddling.by_us
         world.loop.after(delay, deliver, task, message)
-
-    def _reach_task(self, task: TaskId, message: ToTask) -> None:
-        reach_task(self.world, task, message)
 
     def _reach_coordinator(self, task: TaskId, message: ToCoordinator) -> None:
         reach_coordinator(self.world, self.world.coordinator, task, message)

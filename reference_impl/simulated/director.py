@@ -10,8 +10,10 @@ class Director(Protocol):
 
     points: frozenset[str]
     """the protocol points that it waits for: no other is reported"""
-    phases: bool
-    """whether it waits for phases"""
+
+    @property
+    def phases(self) -> bool:
+        """Whether it still waits for a phase: if not, none is reported."""
 
     def reached(self, point: str, task: str | None, side: str) -> None: ...
 

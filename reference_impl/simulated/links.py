@@ -78,18 +78,26 @@ class DataChannel(InputQueue):
         queue = self.queue
         if queue and queue[-1][0] > arrival:
             arrival = queue[-1][0]
-        if type(element) is Record:
-            self.log.sent.append(element.origin)
-        elif type(element) is Barrier:
-            self.log.barriers.append((element.checkpoint, len(self.log.sent)))
-            self.timed_barriers += element.alignment_timeout_us is not None
-        elif type(element) is Watermark or type(element) is Idle:
+        kind = type(element)
+        if kind is Record:
+            self.log.sent.append(element.origin)  # type: ignore[union-attr]
+        elif kind is Barrier:
+            self.log.barriers.append((element.checkpoint, len(self.log.sent)))  # type: ignore[union-attr]
+            self.timed_barriers += element.alignment_timeout_us is not None  # type: ignore[union-attr]
+        elif kind is Watermark or kind is Idle:
             self.log.watermarks.append((getattr(element, "time", None), len(self.log.sent)))
         queue.append((arrival, element))
         receiver = self.receiver
         if receiver is not None:
             if self.sender is not None and receiver.world.detailed:
-                show_sent(self.sender, receiver.name, self.name, self.position(len(queue) - 1), element)
+                show_sent(
+                    receiver.world.observer,
+                    self.sender,
+                    receiver.name,
+                    self.name,
+                    self.position(len(queue) - 1),
+                    element,
+                )
             receiver.schedule(arrival if arrival > self.stalled_until else self.stalled_until)
         if now < self.stalled_until:
             self._hold()

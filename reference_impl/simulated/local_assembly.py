@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from ..core.decisions.parts import Parts
+from ..core.job.config import Config
 from ..core.vocabulary.errors import expect
 from ..core.vocabulary.ids import AttemptId, ChannelId, TaskId
 from ..driver.local_runner import LocalRunner
 from ..driver.machines import Job
 from ..driver.numbered import DurableDeterminants
 from ..driver.runner import TaskRunner
-from .assembly import Assembly
+from .assembly import Assembly, AssemblyWorld
 from .links import DataChannel
 from .logs import AnyLog, LogShelf, OwnLog, SpilledLog
 from .persistent_channels import Inlet, Outlet, PersistentChannel
 
-if TYPE_CHECKING:
-    from .world import World
+
+class LocalWorld(AssemblyWorld, Protocol):
+    """The world of tasks that recover locally."""
+
+    config: Config
+    parts: Parts
+
+    @property
+    def job_number(self) -> int:
+        """The number of the job that runs, or ran last."""
 
 
 class Era:
@@ -32,7 +42,9 @@ class LocalAssembly(Assembly):
     """The channels belong to an attempt of all tasks; locally recovered tasks take their places at the channels'
     ends."""
 
-    def __init__(self, world: World, job: Job) -> None:
+    _world: LocalWorld
+
+    def __init__(self, world: LocalWorld, job: Job) -> None:
         super().__init__(world, job)
         self._eras: dict[AttemptId, Era] = {}
 
@@ -92,7 +104,7 @@ class LocalAssembly(Assembly):
         return Inlet(self._of(name, whole), world.loop, latency=self._latency(name), late=late)
 
 
-def assembly_of(world: World, job: Job) -> Assembly:
+def assembly_of(world: LocalWorld, job: Job) -> Assembly:
     """What puts the tasks of a world together; it depends on how the world's job recovers."""
     return (LocalAssembly if job.config.failover == "local" else Assembly)(world, job)
 

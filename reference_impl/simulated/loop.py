@@ -29,16 +29,19 @@ class Loop:
         self._sequence += 1
         heappush(self._heap, (self.now + delay, self._sequence, action, first, second))
 
-    def run(self, until: int, watch: Callable[[], None] | None = None, steps: int = UNBOUNDED) -> bool:
+    def run(self, until: int, watch: Callable[[], bool] | None = None, steps: int = UNBOUNDED) -> bool:
         """Carry out everything due until nothing is left or `stopped` is set (True), or until a time has come or so
-        many steps have been made (False); `watch` is called after each action."""
-        heap = self._heap
+        many steps have been made (False); `watch` is called after each action, for as long as it returns True."""
+        heap, count = self._heap, self.steps
         while heap and not self.stopped:
-            if heap[0][0] > until or self.steps >= steps:
+            entry = heappop(heap)
+            time, _, action, first, second = entry
+            if time > until or count >= steps:
+                heappush(heap, entry)
                 return False
-            self.now, _, action, first, second = heappop(heap)
-            self.steps += 1
+            self.now = time
+            self.steps = count = count + 1
             action(first, second)
-            if watch is not None:
-                watch()
+            if watch is not None and not watch():
+                watch = None
         return True

@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Protocol
 
 from ..core.extensions.committing import CommittingTask, GlobalCommitter
 from ..core.protocol.sink import TransactionalSink
+from ..core.vocabulary.events import CompletedSnapshot
+from ..core.vocabulary.ids import CheckpointId
 from ..core.vocabulary.stages import PartialFailover, Restarting, Terminating, Working
-
-if TYPE_CHECKING:
-    from .world import World
+from ..driver.coordination import CoordinatorRunner
+from ..driver.runner import TaskRunner
 
 # Asked after each step of a run with a fault that waits for a phase, so these tuples are made only once.
 _RECOVERING = (Restarting, PartialFailover)
 _UP = (Working, Terminating)
-_COMMITTING = (TransactionalSink, CommittingTask)
 
 
-def phase_of(world: World) -> str:
+class Phased(Protocol):
+    """What the phase depends on."""
+
+    coordinator: CoordinatorRunner | None
+    job_number: int
+    newest: CompletedSnapshot | None
+    """the newest complete checkpoint"""
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts of the whole job were started."""
+
+    def live(self) -> list[TaskRunner]:
+        """The newest attempt of each task that is alive."""
+
+
+def phase_of(world: Phased) -> str:
     """One of `faults.points.PHASES`, by the coordinator's stage and what its tasks do."""
     coordinator = world.coordinator
     if coordinator is None or not coordinator.alive:
@@ -29,30 +47,40 @@ def phase_of(world: World) -> str:
         return "deploying" if world.attempts <= 1 and world.job_number == 1 else "recovering"
     if isinstance(machine.stage, Terminating) or machine.checkpoints.is_ending:
         return "finishing"
-    if any(any(runner.blocked) for runner in world.live()):
-        return "aligning"
-    if _commits_are_due(world):
+    live = world.live()
+    for runner in live:
+        if True in runner.blocked:
+            return "aligning"
+    newest = world.newest
+    if newest is not None and _commits_are_due(live, newest.checkpoint):
         return "committing"
     return "checkpointing" if machine.checkpoints.pending or machine.checkpoints.storing else "running"
 
 
-def _commits_are_due(world: World) -> bool:
+def _commits_are_due(live: Sequence[TaskRunner], newest: CheckpointId) -> bool:
     """Whether a commit is due.
 
     Some sink or committer holds a sealed transaction that a complete checkpoint covers, or one is on its way from a
     committer to the next.
     """
-    newest = world.newest
-    if newest is None:
-        return False
-    return _is_handing_over(world) or any(
-        transaction.checkpoint <= newest.checkpoint
-        for runner in world.live()
-        if isinstance(runner.task, _COMMITTING)
-        for transaction in runner.task.sealed
-    )
+    for runner in live:
+        kind: Any = type(runner.task)
+        if _seals(kind):
+            for transaction in runner.task.sealed:  # type: ignore[attr-defined]
+                if transaction.checkpoint <= newest:
+                    return True
+        if _publishes(kind):
+            for channel in runner.inputs:
+                if channel.queue:
+                    return True
+    return False
 
 
-def _is_handing_over(world: World) -> bool:
-    published = (runner for runner in world.live() if isinstance(runner.task, GlobalCommitter))
-    return any(channel.queue for runner in published for channel in runner.inputs)
+@cache
+def _seals(kind: type) -> bool:
+    return issubclass(kind, TransactionalSink | CommittingTask)
+
+
+@cache
+def _publishes(kind: type) -> bool:
+    return issubclass(kind, GlobalCommitter)

@@ -24,6 +24,8 @@ from ..driver.arms import Arms
 from ..driver.coordination import CoordinatorRunner
 from ..driver.decisions import Decisions
 from ..driver.machines import Job, Unmade, numbered, passing
+from ..driver.points import Points
+from ..driver.ports import Attempt
 from ..driver.records import Records
 from ..driver.runner import TaskRunner
 from ..driver.sessions import Sessions
@@ -73,6 +75,7 @@ class World:
         self.parts = parts
         self.detailed = observer.detailed
         self.loop = Loop()
+        self.points = Points()
         self.control = ControlPlane(self)
         self.files = SnapshotFiles()
         self.jobs = JobStore()
@@ -81,7 +84,8 @@ class World:
         self.stores = Stores(self, self.files, self.jobs, arms)
         self.records = Records(self, self.files, self.jobs, arms)
         self.sessions = Sessions(self, self.external, arms)
-        self.spills = Spills(self, LogShelf(whole_files=config.spill_store == "files"))
+        by_itself = config.spill_store == "log"
+        self.spills = Spills(self, LogShelf(whole_files=not by_itself), arms, by_itself=by_itself)
         self.coordinator: CoordinatorRunner | None = None
         self.job_number = 0
         self.job_over = True
@@ -107,7 +111,6 @@ class World:
         self._latest: dict[TaskId, TaskRunner] = {}
         self.nodes = {task: number % settings.nodes for task, number in numbered(graphs).items()}
         self._director: Director | None = None
-        self._watched: frozenset[str] = frozenset()
         self._phase = ""
         self._attempts = 0
         self._submission: tuple[AttemptId, CheckpointId, tuple[CompletedSnapshot, ...]] = FIRST
@@ -118,13 +121,12 @@ class World:
 
     def direct(self, director: Director) -> None:
         self._director = director
-        self._watched = director.points
+        self.points.watch(director.points, director.reached)
 
     def run(self) -> None:
         """Submit the job and run until nothing is under way, or a limit of time or steps is reached."""
         self.submit(())
-        watch = self._watch_phase if self._director is not None and self._director.phases else None
-        self.quiet = self.loop.run(self.settings.limit_us, watch, self.settings.limit_steps)
+        self.quiet = self.loop.run(self.settings.limit_us, self._watch_phase, self.settings.limit_steps)
 
     def submit(self, initial: Sequence[CompletedSnapshot]) -> None:
         """Start a job: from nothing, or from the snapshots of the one before."""
@@ -175,9 +177,9 @@ class World:
             self.observer.saw(o.CommandReturned(command, None, "no coordinator answers"))
             return
         self._commands[command] = self.job_number
-        if self.point("savepoint-requested", None, "before", self.coordinator):
+        if self.points.reach("savepoint-requested", None, "before", self.coordinator):
             self.coordinator.feed(Commanded(command, kind, drain))
-            self.point("savepoint-requested", None, "after", self.coordinator)
+            self.points.reach("savepoint-requested", None, "after", self.coordinator)
 
     def command_returned(self, effect: Return) -> None:
         self._commands.pop(effect.command, None)
@@ -219,8 +221,8 @@ class World:
         """The newest attempt of each task that is alive."""
         return [runner for runner in self._latest.values() if runner.alive]
 
-    def node_of(self, runner: TaskRunner) -> int:
-        return self.nodes[runner.name]
+    def node_of(self, attempt: Attempt) -> int:
+        return self.nodes[attempt.name]
 
     def on_node(self, node: int) -> list[TaskRunner]:
         """Every live attempt on a node, zombies included."""
@@ -305,26 +307,20 @@ class World:
 
     # -- observation ---------------------------------------------------------------------
 
-    def watches(self, point: str) -> bool:
-        return point in self._watched
-
-    def point(self, point: str, task: TaskId | None, side: str, actor: TaskRunner | CoordinatorRunner | None) -> bool:
-        """A protocol point is reached; returns whether the task that reached it still lives."""
-        if point in self._watched and self._director is not None:
-            self._director.reached(point, task, side)
-            if actor is not None and not actor.alive:
-                return False
-        return True
-
     @property
     def phase(self) -> str:
         return phase_of(self)
 
-    def _watch_phase(self) -> None:
+    def _watch_phase(self) -> bool:
+        """Report another phase; returns whether the director still waits for one."""
+        director = self._director
+        if director is None or not director.phases:
+            return False
         phase = self.phase
-        if phase != self._phase and self._director is not None:
+        if phase != self._phase:
             self._phase = phase
-            self._director.entered(phase)
+            director.entered(phase)
+        return True
 
     def fired(self, fault: int, detail: str, attempt: int | None) -> None:
         self.observer.saw(o.FaultFired(fault, self.phase, detail, attempt))

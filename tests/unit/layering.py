@@ -26,7 +26,13 @@ ENGINE_MAY_BE_IMPORTED_IN = "harness/reference_engine/"
 """Of the harness: all else of it serves another engine as well."""
 PROGRAMS_OF_USERS = ("harness/user_pipelines/shipped/", "harness/subject_kit/template/")
 """They are started as processes, or copied into a user's folder; they use the package from outside."""
-WITHOUT_CIRCLES = ("harness", "properties")
+WITHOUT_CIRCLES = (
+    "harness/",
+    "properties/",
+    "reference_impl/driver/",
+    "reference_impl/processes/",
+    "reference_impl/simulated/",
+)
 HYPOTHESIS_MAY_LIVE_IN = ("harness/generate", "harness/search/search", "harness/pytest_plugin/decorator")
 WORLDLY = frozenset(
     {"asyncio", "concurrent", "datetime", "io", "logging", "multiprocessing", "os", "pathlib", "random", "secrets"}
@@ -225,7 +231,7 @@ def _module(path: str) -> str:
 
 def no_modules_import_each_other_in_a_circle(sources: Mapping[str, str]) -> list[str]:
     """One circle, if there is any; imports inside functions and for types alone count as well."""
-    paths = {_module(path): path for path in sources if path.split("/")[0] in WITHOUT_CIRCLES}
+    paths = {_module(path): path for path in sources if path.startswith(WITHOUT_CIRCLES)}
     imports: dict[str, list[str]] = {}
     for module, path in paths.items():
         names = [name for _, name in imported(path, sources[path])]

@@ -121,6 +121,14 @@ IMPORT_EACH_OTHER: list[dict[str, str]] = [
     {"harness/a.py": "from .b import b", "harness/b.py": "from .a import a"},
     {"harness/a.py": "from . import b", "harness/b.py": "from . import a"},
     {"properties/a.py": "from .b import b", "properties/b.py": "if TYPE_CHECKING:\n    from .a import A"},
+    {
+        "reference_impl/driver/ports.py": "if TYPE_CHECKING:\n    from .stores import Stores",
+        "reference_impl/driver/stores.py": "from .ports import World",
+    },
+    {
+        "reference_impl/simulated/a.py": "from ..driver.b import b",
+        "reference_impl/driver/b.py": "from ..simulated.a import A",
+    },
     {"harness/a.py": "from .x.b import b", "harness/x/b.py": "def f():\n    from ..a import a"},
     {
         "harness/a.py": "from .x import x",

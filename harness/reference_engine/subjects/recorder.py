@@ -134,7 +134,10 @@ class Recorder:
 
     def events(self) -> int:
         """Records read and applied so far, by all tasks together."""
-        return sum(len(run.reads) + len(run.applies) for run in self.history.runs)
+        events = 0
+        for run in self.history.runs:
+            events += len(run.reads) + len(run.applies)
+        return events
 
     # -- tasks and channels ------------------------------------------------------------
 

@@ -280,9 +280,12 @@ class Director:
     def __init__(self, run: Run) -> None:
         self._run = run
         self.points = run.triggers.points
-        self.phases = run.triggers.phases
         self.reached = run.triggers.reached
         self.entered = run.triggers.entered
+
+    @property
+    def phases(self) -> bool:
+        return self._run.triggers.phases
 
     def job_ended(self, job: int, status: str) -> None:
         self._run.resume(status)

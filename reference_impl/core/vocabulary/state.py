@@ -122,7 +122,8 @@ class Snapshot:
     @property
     def logs(self) -> tuple[str, ...]:
         """The logs of persistent channels to which it refers."""
-        return tuple(dict.fromkeys(ref.log for refs in self._fixed.spilled.values() for ref in refs))
+        spilled = self._fixed.spilled
+        return tuple(dict.fromkeys(ref.log for refs in spilled.values() for ref in refs)) if spilled else ()
 
     def with_in_flight(
         self, queued: dict[int, list[Passing]], unsent: dict[int, list[Passing]], spilled: dict[int, list[Ref]]

@@ -96,10 +96,11 @@ def test_a_phase_is_entered_for_the_nth_time(clock: Clock) -> None:
     clock.triggers.entered("aligning")
     clock.triggers.entered("running")
     assert clock.done == []
+    assert clock.triggers.phases
     clock.triggers.entered("aligning")
     clock.triggers.entered("aligning")
     assert clock.done == ["hit"]
-    assert clock.triggers.phases
+    assert not clock.triggers.phases, "nothing waits for a phase any more"
 
 
 def test_a_phase_can_be_hit_a_while_later(clock: Clock) -> None:

@@ -35,7 +35,9 @@ def anything(kind: Any) -> st.SearchStrategy[Any]:
     """Values of a type that a frame can have, structs with every field drawn."""
     arguments = typing.get_args(kind)
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        return st.builds(kind, **{field: anything(hint) for field, hint in typing.get_type_hints(kind).items()})
+        fields = typing.get_type_hints(kind)
+        # deferred: a cause may hold another cause
+        return st.builds(kind, **{field: later(hint) for field, hint in fields.items()})
     if isinstance(kind, typing.NewType):
         return anything(kind.__supertype__)
     if typing.get_origin(kind) in (types.UnionType, typing.Union):
@@ -48,6 +50,10 @@ def anything(kind: Any) -> st.SearchStrategy[Any]:
     if origin is tuple:
         return st.tuples(*map(anything, arguments))
     return SIMPLE[kind]
+
+
+def later(kind: Any) -> st.SearchStrategy[Any]:
+    return st.deferred(lambda: anything(kind))
 
 
 def frame_of(union: str) -> st.SearchStrategy[Any]:
