@@ -26,13 +26,25 @@ ENGINE_MAY_BE_IMPORTED_IN = "harness/reference_engine/"
 """Of the harness: all else of it serves another engine as well."""
 PROGRAMS_OF_USERS = ("harness/user_pipelines/shipped/", "harness/subject_kit/template/")
 """They are started as processes, or copied into a user's folder; they use the package from outside."""
-WITHOUT_CIRCLES = (
-    "harness/",
-    "properties/",
-    "reference_impl/driver/",
-    "reference_impl/processes/",
-    "reference_impl/simulated/",
-)
+WITHOUT_CIRCLES = ("harness/", "properties/", "reference_impl/", "reports/", "faults/")
+CORE = "reference_impl/core/"
+CORE_MAY_IMPORT: dict[str, tuple[str, ...]] = {
+    "vocabulary": (),
+    "job": ("vocabulary", "operators"),
+    "operators": ("vocabulary", "job"),
+    "decisions": ("vocabulary", "job", "operators"),
+    "protocol": ("vocabulary", "job", "operators", "decisions"),
+    "lifecycle": ("vocabulary", "job", "decisions", "protocol", "extensions"),
+    "extensions": ("vocabulary", "job", "operators", "decisions", "protocol"),
+}
+"""Folder of the core: the other folders whose files its own may import, types included.  Decisions know no machine."""
+CORE_PUTS_TOGETHER: dict[str, tuple[str, ...]] = {
+    "decisions/parts.py": ("protocol",),
+    "extensions/building.py": ("lifecycle",),
+    "operators/operator_work.py": ("protocol",),
+    "protocol/coordinator.py": ("lifecycle", "extensions"),
+}
+"""Files that put objects of several folders together, and what they may import besides."""
 HYPOTHESIS_MAY_LIVE_IN = ("harness/generate", "harness/search/search", "harness/pytest_plugin/decorator")
 WORLDLY = frozenset(
     {"asyncio", "concurrent", "datetime", "io", "logging", "multiprocessing", "os", "pathlib", "random", "secrets"}
@@ -110,6 +122,20 @@ def only_the_reference_engine_folder_imports_the_engine(path: str, source: str) 
         f"{path}:{line} imports {name}"
         for line, name in imported(path, source)
         if _within(name, "cutproof.reference_impl")
+    ]
+
+
+def folders_of_the_core_import_only_what_they_may(path: str, source: str) -> list[str]:
+    if not path.startswith(CORE) or path.count("/") < 3:
+        return []
+    own = path.removeprefix(CORE)
+    folder = own.split("/")[0]
+    allowed = (folder, *CORE_MAY_IMPORT[folder], *CORE_PUTS_TOGETHER.get(own, ()))
+    stems = [f"cutproof.reference_impl.core.{name}" for name in allowed]
+    return [
+        f"{path}:{line} imports {name}"
+        for line, name in imported(path, source)
+        if _within(name, "cutproof.reference_impl") and not any(_within(name, stem) for stem in stems)
     ]
 
 
@@ -249,6 +275,7 @@ RULES: tuple[Rule, ...] = (
     rooms_import_each_other_relatively,
     nobody_imports_tests_or_everything,
     only_the_reference_engine_folder_imports_the_engine,
+    folders_of_the_core_import_only_what_they_may,
     only_the_spark_room_imports_pyspark,
     only_the_search_imports_hypothesis,
     pure_code_imports_nothing_worldly,

@@ -62,6 +62,21 @@ OFFENCES: list[tuple[Rule, str, str]] = [
         "harness/search/systems.py",
         "if TYPE_CHECKING:\n    from ...reference_impl.core.ids import TaskId",
     ),
+    (
+        layering.folders_of_the_core_import_only_what_they_may,
+        "reference_impl/core/decisions/commits.py",
+        "if TYPE_CHECKING:\n    from ..protocol.sink import TransactionalSink",
+    ),
+    (
+        layering.folders_of_the_core_import_only_what_they_may,
+        "reference_impl/core/protocol/checkpoints.py",
+        "from ..lifecycle.closing import Closing",
+    ),
+    (
+        layering.folders_of_the_core_import_only_what_they_may,
+        "reference_impl/core/vocabulary/ids.py",
+        "from ...driver.ports import Loop",
+    ),
     (layering.only_the_spark_room_imports_pyspark, "harness/judge.py", "from pyspark.sql import SparkSession"),
     (layering.only_the_spark_room_imports_pyspark, "properties/invariants/order.py", "import pyspark"),
     (layering.only_the_spark_room_imports_pyspark, "properties/invariants/order.py", "from ..spark import session"),
@@ -109,6 +124,7 @@ def test_every_rule_has_a_planted_offence() -> None:
             "from pyspark.sql import SparkSession\nfrom ...model import workload",
         ),
         ("reference_impl/driver/decisions.py", "import random"),
+        ("reference_impl/core/protocol/coordinator.py", "from ..lifecycle.regions import RegionalFailover"),
         ("reference_impl/core/a.py", "s = {1}\nfor x in sorted(s): f(x)\nok = any(x > 1 for x in s)\nd = {}\nd.pop(1)"),
         ("harness/subject/run.py", "import time\nfor x in {1, 2}: print(hash(x))"),
     ],
@@ -140,6 +156,7 @@ IMPORT_EACH_OTHER: list[dict[str, str]] = [
         "properties/b.py": "from .c import c",
         "properties/c.py": "from .a import a",
     },
+    {"reference_impl/core/a.py": "from .b import b", "reference_impl/core/b.py": "from .a import a"},
 ]
 
 
@@ -155,7 +172,7 @@ def test_a_planted_circle_is_found(sources: dict[str, str]) -> None:
         {"harness/a.py": "from .b import b\nfrom .c import c", "harness/b.py": "from .c import c", "harness/c.py": ""},
         {"harness/x/__init__.py": "from .a import a", "harness/x/a.py": "from .b import b", "harness/x/b.py": ""},
         {"harness/a.py": "from ..properties.a import a", "properties/a.py": "from .b import a", "properties/b.py": ""},
-        {"reference_impl/a.py": "from .b import b", "reference_impl/b.py": "from .a import a"},
+        {"tests/a.py": "from .b import b", "tests/b.py": "from .a import a"},
     ],
 )
 def test_what_is_no_circle_there_is_not_accused(sources: dict[str, str]) -> None:
