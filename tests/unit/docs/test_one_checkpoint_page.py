@@ -1,0 +1,138 @@
+"""docs/one-checkpoint.md names the files and methods that one checkpoint goes through, as a trace of calls has them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from cutproof.harness.reference_engine.subjects.simulated import Run
+from cutproof.harness.scenario.model import Engine, Scenario
+from cutproof.properties.model.workload import Count, Edge, Input, Node, Topology, Workload
+from cutproof.reference_impl import core
+from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.vocabulary import messages as m
+from cutproof.reference_impl.core.vocabulary.events import (
+    Answered,
+    Arrived,
+    JobSaved,
+    Received,
+    SnapshotStored,
+    TimerFired,
+)
+from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval
+
+PAGE = Path(__file__).parents[3] / "docs" / "one-checkpoint.md"
+CORE = Path(core.__file__).resolve().parent
+VALUES = ("vocabulary", "job")
+"""folders of values: what machines exchange, and what a job is"""
+FILES_AT_MOST = 8
+FOLLOWED = 2
+"""the checkpoint that is followed: the first one that another preceded"""
+
+
+def scenario() -> Scenario:
+    halves = tuple(tuple((number % 7, number, split << 32 | number) for number in range(200)) for split in range(2))
+    return Scenario(
+        name="one checkpoint",
+        workload=Workload(
+            name="one checkpoint",
+            inputs=(Input(name="source", splits=halves),),
+            nodes=(Node(name="count", operator=Count(), inputs=("source",)),),
+        ),
+        topology=Topology(
+            parallelism={"source": 2, "count": 2, "sink": 1},
+            edges=(
+                Edge(sender="source", receiver="count", partitioning="hash"),
+                Edge(sender="count", receiver="sink", partitioning="rebalance"),
+            ),
+        ),
+        engine=Engine(),
+    )
+
+
+class Walk:
+    """The code of the core that runs in steps for one checkpoint: (file, method) in the order of the first calls."""
+
+    def __init__(self) -> None:
+        self.called: dict[tuple[str, str], None] = {}
+        self._checkpoint = 1
+        """the checkpoint that the next tick is for"""
+        self._is_at_tasks = False
+        self._steps: list[FrameType] = []
+
+    def __call__(self, frame: FrameType, what: str, _: Any) -> None:
+        if what == "return" and self._steps and self._steps[-1] is frame:
+            self._steps.pop()
+        if what != "call":
+            return
+        code = frame.f_code
+        if code.co_name == "step" and "event" in frame.f_locals and self._belongs(frame.f_locals["event"]):
+            self._steps.append(frame)
+        path = Path(code.co_filename)
+        if self._steps and path.is_relative_to(CORE):
+            self.called.setdefault((path.relative_to(CORE).as_posix(), code.co_qualname))
+
+    def _belongs(self, event: Any) -> bool:
+        if isinstance(event, SnapshotStored):
+            self._checkpoint = event.checkpoint + 1
+            return bool(event.checkpoint == FOLLOWED)
+        if isinstance(event, TimerFired):
+            return isinstance(event.timeout, CheckpointInterval) and self._checkpoint == FOLLOWED
+        if isinstance(event, Received):
+            return getattr(event.message, "checkpoint", None) == FOLLOWED
+        if isinstance(event, Arrived):
+            belongs = isinstance(event.element, m.Barrier) and event.element.checkpoint == FOLLOWED
+            self._is_at_tasks = self._is_at_tasks or belongs
+            return belongs
+        if isinstance(event, JobSaved):
+            return self._checkpoint == FOLLOWED
+        return isinstance(event, Answered) and self._is_at_tasks and self._checkpoint <= FOLLOWED + 1
+
+
+@pytest.fixture(scope="module")
+def walk() -> Walk:
+    run = Run(scenario(), Parts(), timeline=False)
+    walk = Walk()
+    before = sys.getprofile()
+    sys.setprofile(walk)
+    try:
+        history = run.history()
+    finally:
+        sys.setprofile(before)
+    assert [one.checkpoint for one in history.completed][:FOLLOWED] == [1, FOLLOWED]
+    return walk
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return PAGE.read_text(encoding="utf-8")
+
+
+def linked(text: str, folder: str) -> set[str]:
+    return set(re.findall(rf"\(\.\./reference_impl/core/({folder}/\w+\.py)\)", text))
+
+
+def test_a_checkpoint_goes_through_eight_files_of_the_protocol(walk: Walk, text: str) -> None:
+    files = {file for file, _ in walk.called if file.startswith("protocol/")}
+    assert len(files) <= FILES_AT_MOST
+    assert files == linked(text, "protocol")
+
+
+def test_what_these_files_ask_is_named(walk: Walk, text: str) -> None:
+    files = {file for file, _ in walk.called if file.split("/")[0] not in (*VALUES, "protocol")}
+    named = {file for folder in ("decisions", "operators", "lifecycle", "extensions") for file in linked(text, folder)}
+    assert files == named - {"decisions/parts.py"}
+
+
+def test_each_method_is_called_in_this_order(walk: Walk, text: str) -> None:
+    first = {method: number for number, (_, method) in enumerate(walk.called)}
+    methods = list(dict.fromkeys(re.findall(r"`((?:[A-Z]\w+)\.\w+)`", text)))
+    assert len(methods) > 25
+    assert [method for method in methods if method not in first] == []
+    places = [first[method] for method in methods]
+    assert places == sorted(places)
