@@ -67,8 +67,8 @@ class Completion(Part):
     """When a checkpoint is complete, and what happens to acknowledgements that come too late."""
 
     def counts(self, ack: Ack, acknowledged: Mapping[TaskId, Handle]) -> bool:
-        """Whether an acknowledgement of a pending checkpoint counts: also one that came before, as its state is the
-        same."""
+        """Whether an acknowledgement of a pending checkpoint counts.  It does also if the same task has acknowledged
+        before: the state is the same."""
         return True
 
     def completes(

@@ -62,7 +62,7 @@ class JobRecords:
         self._version = 0
         self._then: dict[int, Then] = {}
         self.had_snapshot = False
-        """some checkpoint completed (ABS-14)"""
+        """some checkpoint has completed or is about to (ABS-14)"""
 
     def take_over(self, record: JobRecord) -> None:
         self.took_over = True

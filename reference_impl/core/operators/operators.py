@@ -1,8 +1,8 @@
 """What operators compute: rows in, rows out, state by key (OPS-1).
 
 An operator is a plain object of one subtask.  It holds its state in a heap of its own.
-At a barrier it hands over a copy that never changes again (copy-on-write in the sense of
-ABS-8), and at a restore it takes one back.
+At a barrier it hands over a copy that never changes again (ABS-8; the whole heap is copied
+at once, which is the simplest copy-on-write), and at a restore it takes one back.
 """
 
 from __future__ import annotations

@@ -1,1 +1,34 @@
-"""The protocol of the papers: alignment, tasks, sources, two-phase commit, the coordinator, checkpoints."""
+"""The protocol of the papers: a coordinator, tasks with aligned barriers, sources, and two-phase commit.
+
+Chandy and Lamport, "Distributed Snapshots" (1985); Carbone et al., "Lightweight Asynchronous Snapshots for Distributed
+Dataflows" (arXiv:1506.08603); the two-phase commit is that of Flink's documentation.  Where each rule stands:
+
+ABS-1  trigger, position, barrier   coordinator.py: Coordinator._trigger, Coordinator._begin
+                                    source.py: SourceTask.on_trigger, SourceTask._cut
+ABS-2  alignment                    barrier_alignment.py: TABLE, Alignment.first_barrier, Alignment.next_barrier
+                                    input_task.py: InputTask._on_barrier, InputTask._begin
+ABS-3  several checkpoints          checkpoints.py: Checkpoints.is_full, Checkpoints.open
+                                    coordinator.py: Coordinator._on_tick, Coordinator._after_abort
+ABS-4  completion, giving up        checkpoints.py: Checkpoints.acknowledge, Checkpoints.stored, Checkpoints.abort
+                                    coordinator.py: Coordinator._on_stored, Coordinator._notify
+ABS-5  what a snapshot holds        task.py: Task.fixed_state    input_task.py: InputTask.snapshot_now
+                                    source.py: SourceTask.fixed_state    checkpoints.py: Checkpoints._record_of
+                                    ../decisions/compatibility.py: refusal (a record that lacks a state)
+ABS-6  failure and recovery         ../lifecycle/execution.py: Execution.on_lost, Execution.deploy
+                                    task.py: Task.restore    task_lives.py: Attempts
+ABS-7  other guarantees             barrier_alignment.py: Counting (at-least-once does not block)
+                                    source.py: SourceTask.restore (at-most-once does not rewind)
+                                    ../job/config.py: Config.check
+ABS-8  asynchronous snapshots       task.py: Task.write, Task._write    ../decisions/tasks.py: Copying
+ABS-11 two-phase commit             sink.py: TransactionalSink
+
+Chandy and Lamport's general algorithm, on any graph, is chandy_lamport.py; nothing of the engine uses it.
+
+A machine takes one event and returns effects.  A driver (`driver.runner`, `driver.coordination`) carries them out.  It
+owes the machines this: channels are first in, first out and bounded; elements of a blocked channel wait in its queue
+and come before later ones; a message reaches only the attempt that it names (`driver.control`); what an effect orders
+behind something durable happens behind it.
+
+`parts` are the decisions that a planted defect may replace (`decisions`).  Some take an argument that the correct
+decision does not need.
+"""

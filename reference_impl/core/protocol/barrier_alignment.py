@@ -148,8 +148,8 @@ class UnblockChannels(msgspec.Struct, frozen=True):
 class Begin(msgspec.Struct, frozen=True):
     """Take the snapshot now and send the barrier on.
 
-    None in `delivered`: every channel has delivered the barrier.  Otherwise the snapshot is unaligned, and
-    `delivered` are the channels whose barrier came in its turn.
+    `delivered` is None if the snapshot is aligned: every channel has delivered the barrier.  In an unaligned snapshot
+    these are the channels that delivered it behind all their earlier elements.
     """
 
     checkpoint: CheckpointId

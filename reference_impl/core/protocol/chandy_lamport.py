@@ -17,8 +17,8 @@ itself.  The state of such a channel is, as of any other, the messages sent and 
 received.
 
 Nothing here is about streams: a state is whatever a process hands over, and so is a
-message.  The aligned snapshots of the engine (barrier_alignment.py) are this with another
-moment of recording, `LastMarker`, and sources that begin all of them.
+message.  The aligned snapshots of the engine (barrier_alignment.py) differ in two things:
+sources begin all of them, and a process records its state at the last marker (`LastMarker`).
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class FirstMarker:
 
 
 class LastMarker:
-    """Alignment (ABS-2): when every input has delivered its marker, so that no channel has a state.
+    """As aligned barriers do: when every input has delivered its marker, so that no channel has a state.
 
     On a cycle that may never happen: a process that has another input as well waits for its own marker.
     """

@@ -5,10 +5,11 @@ central coordinator that injects barriers into the sources.  That each task ackn
 coordinator thereby learns that all are there, is from Flink's documentation of its checkpointing; Chandy and Lamport
 (1985) leave open how the parts of a snapshot are collected.
 
-A checkpoint is *pending* from its trigger until every expected task has
-acknowledged; then its record is *being stored*; once that is durable it is
-complete, and *retained* until newer ones subsume it.  A checkpoint that is given up
-leaves handles behind; their snapshots are discarded, even if they come late.
+A checkpoint is *pending* from the moment at which it gets its id, before the tasks are
+triggered, until every expected task has acknowledged.  Then its record is *being
+stored*.  Once that is durable the checkpoint is complete, and *retained* until newer
+ones subsume it.  A checkpoint that is given up leaves handles behind; their snapshots
+are discarded, even if they come late.
 
 The plan of a checkpoint says which tasks take part and which start it (FIN-1).  A task
 that has finished takes no part.  A task whose senders have all finished is triggered
@@ -96,9 +97,11 @@ class RetainedSnapshots:
     def unneeded(
         self, handles: Iterable[Handle], being_stored: Sequence[CompletedSnapshot]
     ) -> tuple[tuple[Handle, ...], tuple[Handle, ...]]:
-        """These handles in two: those that may be discarded, and last states of finished tasks to which a record still
-        refers.  The latter stay until none does, the snapshot in which the task itself took part included (it may be a
-        savepoint)."""
+        """Which of these handles may be discarded, and which not yet.
+
+        The last state of a finished task stays as long as any record refers to it.  That may be the record of the
+        snapshot in which the task took part itself, for example a savepoint.
+        """
         if not self._last_states:
             return tuple(handles), ()
         records = (*self.all, *being_stored)
@@ -272,7 +275,10 @@ class Checkpoints:
         return checkpoint
 
     def _alignment_timeout_us(self, pending: Pending) -> int | None:
-        """Not less than that of the checkpoints before it: else its barriers would overtake theirs."""
+        """The alignment timeout of a checkpoint's barriers.
+
+        It is not less than that of any pending checkpoint.  Otherwise these barriers would overtake the older ones.
+        """
         if pending.savepoint or pending.ending is not None:
             return None
         own = self._config.barrier_timeout_us(pending.checkpoint)
@@ -314,8 +320,11 @@ class Checkpoints:
         return [effect for pending in newer for effect in self._go_on_without(pending, task)]
 
     def _go_on_without(self, pending: Pending, task: TaskId) -> list[Effect]:
-        """Expect no acknowledgement of a task that has finished, even if it has acknowledged: a task behind it may
-        finish without an acknowledgement."""
+        """Count a task that has finished as finished in a pending checkpoint, and drop its acknowledgement.
+
+        A task downstream of it may finish too, without any acknowledgement.  So a snapshot that had the sender as
+        running would have the receiver as finished.
+        """
         if task not in self._parts.finishing.still_expected(pending.expected, task):
             handle = pending.excuse(task)
             self._unsettled[handle if handle is not None else self._handle(pending, task)] = None
@@ -458,8 +467,10 @@ class Checkpoints:
         return effects
 
     def settle(self) -> list[Effect]:
-        """Discard what may have been written for checkpoints that were given up.  Done again each time, since a task
-        that was out of reach may write late."""
+        """Discard what may have been written for checkpoints that were given up.
+
+        The same handles are discarded again after each checkpoint: a task that was out of reach may write late.
+        """
         unneeded = self._unneeded(self._unsettled)
         return [Discard(unneeded)] if unneeded else []
 
@@ -470,8 +481,11 @@ class Checkpoints:
         return unneeded
 
     def clear_logs(self, living: Iterable[str]) -> list[Effect]:
-        """Delete the logs of persistent channels to which no snapshot refers, nor an acknowledged part of one, and that
-        are not of a living attempt (UNA-2)."""
+        """Delete logs of persistent channels that nobody needs (UNA-2).
+
+        A log is needed while a snapshot refers to it, while an acknowledged state of a pending one does, and while its
+        attempt lives.
+        """
         if not self._config.keeps_logs:
             return []
         kept = [log for record in (*self._snapshots.all, *self.being_stored) for log in record.logs]

@@ -2,9 +2,9 @@
 
 This is the coordinator of Carbone et al. (arXiv:1506.08603, section 4.2), with what Flink adds: acknowledgements,
 several checkpoints at a time, savepoints (FLIP-47), and tasks that finish (FLIP-147).  One checkpoint goes through this
-file so: the interval passes (`_on_tick`), its id becomes durable (`_trigger`), the tasks are ordered to take part
-(`_begin`) and acknowledge (`_on_ack`).  With the last acknowledgement the record is written, and once that is durable
-the checkpoint is complete (`_on_stored`), and the tasks are notified (`_notify`).
+file so: the interval passes (`_on_tick`), and its id is saved (`_trigger`).  Once the id is durable, the tasks are
+ordered to take part (`_begin`) and acknowledge (`_on_ack`).  With the last acknowledgement the record is written.  Once
+the record is durable, the checkpoint is complete (`_on_stored`), and the tasks are notified (`_notify`).
 
 One coordinator lives at a time.  A coordinator that takes over reads what is durable: the job's record and the complete
 snapshots (ABS-6).  Its attempts and their failures are in `lifecycle.execution`, the end is in `lifecycle.job_ending`.
@@ -78,8 +78,8 @@ FIRST_CHECKPOINT = CheckpointId(1)
 class Coordinator:
     """The coordinator of one job; each object that it is composed of owns its part of the state.
 
-    `initial` and arguments that begin with `first_` come from the job that this one resumes (`initial` are its
-    snapshots).  They matter only to a job without a record of its own.
+    A job that resumes another one gets the other's snapshots (`initial`), and the numbers from which it counts on
+    (`first_attempt`, `first_checkpoint`).  A coordinator that finds a record of its own job ignores all three.
     """
 
     def __init__(
@@ -275,10 +275,11 @@ class Coordinator:
     def _on_ack(self, message: Ack) -> list[Effect]:
         """A task's snapshot is durable.  With the last one the record is written."""
         if not self.checkpoints.pending and isinstance(self.stage, Listing):
-            return []  # it may belong to a complete snapshot; if not, the sweep deletes it
+            return []  # its checkpoint may be complete; if not, `Sweep` deletes the state once the snapshots are listed
         effects = self.checkpoints.acknowledge(message)
         if self._config.memory and self.checkpoints.storing and self._records.first_snapshot():
-            # durable before any commit that follows from it: it cannot be restored elsewhere
+            # A later coordinator cannot restore what was in this one's memory (ABS-14), and must know that from the
+            # job's record before any commit follows from the snapshot.
             return self._records.save(Perform(tuple(effects)))
         return effects
 

@@ -316,8 +316,8 @@ class InputTask(Task):
         """Take the snapshot and send the barrier on, in one step."""
         checkpoint = begin.checkpoint
         if self.in_flight is not None:
-            waited_for = self._open if begin.delivered is None else begin.delivered
-            self.in_flight.cut(checkpoint, tuple(channel for channel in self._open if channel not in waited_for))
+            delivered = self._open if begin.delivered is None else begin.delivered
+            self.in_flight.cut(checkpoint, tuple(channel for channel in self._open if channel not in delivered))
         before = self.work.before_barrier()
         try:
             return [*before, Taken(checkpoint), *self.work.snapshot(checkpoint), *self.barrier(checkpoint)]
@@ -329,7 +329,8 @@ class InputTask(Task):
     def _on_watermark(self, watermark: Watermark, channel: int) -> list[Effect]:
         awake = self._awake(channel)
         self.times.received(channel, watermark.time)
-        # The task may have waited for this input last; the tasks downstream must not wait for this task then.
+        # If every other input is idle or has ended, and this one ends with its watermark, the task is idle: the tasks
+        # downstream must not wait for it.
         news = self.broadcast(Idle()) if self.times.is_idle else self._advance()
         return [*awake, *news]
 

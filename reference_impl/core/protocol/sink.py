@@ -248,7 +248,8 @@ class TransactionalSink(Work):
         return [self._requests.transact(Begin(writer=spec.task, attempt=spec.attempt, name=self.current.name))]
 
     def _new_name(self) -> str:
-        """A new name; or the first transactional id that no sealed transaction holds, with an epoch."""
+        """A name for the next transaction: a new one, or with pooled ids the first transactional id that no sealed
+        transaction holds, and a new epoch."""
         spec, naming = self.task.spec, self.task.parts.naming
         if not self.task.config.pooled_ids:
             return naming.transaction(spec.job, spec.task, spec.attempt, self._serial, self._last_sealed)
@@ -274,7 +275,7 @@ class TransactionalSink(Work):
         return [self._ask(PreCommit(writer=spec.task, attempt=spec.attempt, name=name, checkpoint=checkpoint))]
 
     def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
-        """Seal first; the snapshot is written when the transactions to which it refers are sealed."""
+        """Request that the transaction be sealed.  The snapshot is written once the store has answered."""
         effects: list[Effect] = []
         for step in self.task.parts.pre_committing.steps():
             if isinstance(step, Postponed):
@@ -353,7 +354,8 @@ class TransactionalSink(Work):
     def _drop(self, names: Sequence[str]) -> list[Effect]:
         """Have these transactions aborted before the task finishes: repeat the request until its answer is definite.
 
-        If a request is lost when the store crashes, sealed transactions remain, and no later attempt may look for them.
+        If a request is lost when the store crashes, sealed transactions remain, and there may be no later attempt that
+        looks for them.
         """
         attempt = self.task.spec.attempt
         return [self._ask(AbortTransaction(writer=self._writer(name), attempt=attempt, name=name)) for name in names]

@@ -208,7 +208,8 @@ class SourceTask(Task):
         if self._event_time is None:
             return effects
         if self._logs and self._unread():
-            # The tasks downstream may be rescaled: they begin with the least watermark of the old tasks.
+            # If the job was rescaled, the tasks downstream begin with the least watermark of all old tasks: send them
+            # this source's own.
             advance = self._advance() if is_rescaled else []
             return [*effects, *self._watch(), *advance]
         # Nothing is to be read.  Tasks downstream would wait without end for the watermark of an unbounded input.
@@ -335,7 +336,8 @@ class SourceTask(Task):
         return self.write(checkpoint, Snapshot(state, {}, lambda heap: []))
 
     def on_complete(self, message: Complete) -> list[Effect]:
-        """Let the log discard records that no snapshot needs; the positions of an unknown checkpoint discard none."""
+        """Let the log discard records that no snapshot needs: those before the positions of the oldest one that may be
+        restored.  If this source does not know those positions, nothing is discarded."""
         oldest = message.oldest if self.config.trims_logs else None
         if oldest is None or oldest not in self._cuts:
             return []
@@ -343,7 +345,8 @@ class SourceTask(Task):
         return [Trim(split, offset) for split, offset in self._cuts[oldest].items()]
 
     def on_abort(self, message: Abort) -> list[Effect]:
-        """The checkpoint was aborted before its trigger came; the trigger is ignored if it still comes."""
+        """Remember an abort that comes before its trigger.  The trigger then sends a cancel barrier, and takes no
+        snapshot."""
         if message.checkpoint > self._last and message.checkpoint not in self._aborted:
             self._aborted = (*self._aborted, message.checkpoint)
         return []

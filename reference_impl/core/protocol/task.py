@@ -75,7 +75,7 @@ class Created(msgspec.Struct, frozen=True):
     """It waits for its deployment."""
 
     after_end: ClassVar[bool] = False
-    """of every state: all its input has ended"""
+    """Each state has this: whether all input of the task has ended."""
 
 
 class Restoring(msgspec.Struct, frozen=True):
@@ -171,8 +171,7 @@ class InTransit(Protocol):
 class Task:
     """What all tasks share: starting, snapshots, routing, finishing."""
 
-    # Slots, since CPython gives all objects of a class one layout only for up to 30 other attributes.  Some tasks have
-    # more than that, together with those of their subclass.
+    # Slots are faster: without them, CPython no longer shares one layout among objects with more than 30 attributes.
     __slots__ = (
         "_all_outputs",
         "_reading",

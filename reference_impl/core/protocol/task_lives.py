@@ -54,7 +54,7 @@ class Attempts:
         return self._older.get(task, self.newest)
 
     def within(self, attempt: AttemptId, task: TaskId) -> AttemptId:
-        """The number of a task that takes part in a checkpoint of the newest attempt, which is `attempt`."""
+        """The attempt number of a task in a checkpoint that was taken under `attempt`."""
         return self._older.get(task, attempt)
 
     def channels_of(self, task: TaskId) -> AttemptId:
@@ -151,7 +151,7 @@ class TaskEnds:
         return True
 
     def let_leave(self, ended: Sequence[TaskId], checkpoint: CheckpointId) -> list[TaskId]:
-        """A checkpoint is complete; those of the tasks that ended before it which are to finish now (FIN-1)."""
+        """A checkpoint is complete: of the tasks whose input had `ended` before it, which may finish now (FIN-1)."""
         going = [task for task in ended if not self.may_have_sent_its_end(task)]
         for task in going:
             self._enter(task, MayLeave(checkpoint))

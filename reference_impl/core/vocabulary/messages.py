@@ -81,7 +81,7 @@ Element = Record | Barrier | CancelBarrier | Watermark | Idle | EndOfData | EndO
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Control(msgspec.Struct, frozen=True, kw_only=True, tag_field="message"):
-    """Base of the control messages.  Each is for one attempt of one job; other attempts ignore it."""
+    """Base of the control messages.  Each is for one attempt of one job, and reaches no other (see `fencing`)."""
 
     job: int
     """counted from 1; a resumed job has the next number (see `fencing`)"""
