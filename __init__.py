@@ -110,7 +110,7 @@ _MODULES = {
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        value: Any = _version()
+        value: Any = importlib.import_module(".harness.runtime.version", __name__).package_version()
     elif name in _MODULES:
         value = importlib.import_module(f".{_MODULES[name]}", __name__)
     elif name in _HOMES:
@@ -123,12 +123,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("cutproof")
-    except PackageNotFoundError:
-        return "unknown (not installed)"

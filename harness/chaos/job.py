@@ -119,7 +119,7 @@ def run_night(
     With a master, each subject must be able to run on executors; a cluster that fails ends the exploration, not the
     night.
     """
-    from ... import __version__
+    from ..runtime.version import package_version
 
     began = time.monotonic()
     progress, oracle = progress or Silent(), oracle or PySpark()
@@ -130,7 +130,7 @@ def run_night(
         known_file = request.known
         known_failures.read(known_file)  # before the night begins: a mistake in it must not end one
         _make_folder(request.out)
-        log = NightLog(bank, version=__version__, budget_s=request.seconds, master=request.master)
+        log = NightLog(bank, version=package_version(), budget_s=request.seconds, master=request.master)
         known = known_failures.read(known_file, log.today)
         log.add_words(_of_other_subjects(bank, request.subjects))
         for words in log.night.words:

@@ -33,10 +33,10 @@ def write_pages(nights: Sequence[Night], failures: Iterable[Failure], *, bank: P
 
     The nights come in the order of the bank.  Raises OSError if the folder cannot be written.
     """
-    from ... import __version__
+    from ..runtime.version import package_version
 
     folder.mkdir(parents=True, exist_ok=True)
-    view = view_of(nights, failures, bank=bank.resolve().name, version=__version__)
+    view = view_of(nights, failures, bank=bank.resolve().name, version=package_version())
     contents = files_of(view)
     for name, content in contents.items():
         write_whole(folder / name, content)

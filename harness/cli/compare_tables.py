@@ -53,8 +53,8 @@ def write_differences(found: Compared, request: CheckRequest, folder: Path) -> t
     """Write all differences as Parquet, and a page with the counts and the first rows of each kind."""
     import pyarrow.parquet
 
-    from ... import __version__
     from ...reports.table_differences import render_table_differences
+    from ..runtime.version import package_version
     from ..scenario.files import write_whole
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ def write_differences(found: Compared, request: CheckRequest, folder: Path) -> t
         guarantee=request.guarantee,
         expected=str(request.expected),
         actual=str(request.actual),
-        version=__version__,
+        version=package_version(),
         key=request.key,
     )
     write_whole(folder / PAGE, page.encode())

@@ -150,9 +150,9 @@ def verb_parser(verb: str) -> Parser:
 
 class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from ... import __version__
+        from ..runtime.version import package_version
 
-        print(f"cutproof {__version__}")
+        print(f"cutproof {package_version()}")
         parser.exit()
 
 

@@ -48,8 +48,8 @@ def pipeline_called(options: argparse.Namespace, more: Mapping[str, str] | None 
 
 def verify_variants(options: argparse.Namespace, output: Output, prepare: Prepare, verify: Verify) -> ExitCode:
     """Verify the pipeline with each value, and set the runs side by side."""
-    from ... import __version__
     from ...reports.variants import Variants, headline, in_words, render_variants, table
+    from ..runtime.version import package_version
     from ..scenario.files import write_whole
     from ..search.variants import differences, variant_of
     from ..search.verification import drawn_seed, new_folder, point_latest
@@ -72,7 +72,7 @@ def verify_variants(options: argparse.Namespace, output: Output, prepare: Prepar
             break
     compared = {one.value: folders[one.value] for one in done}
     found = Variants(
-        version=__version__,
+        version=package_version(),
         pipeline=options.pipeline,
         parameter=name,
         seed=seed,

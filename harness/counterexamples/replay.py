@@ -92,7 +92,7 @@ def view_of(replayed: Replayed, command: str, word: Word = NOT_ASKED) -> Counter
 
 def report_of(replayed: Replayed, subject: str, command: str, word: Word = NOT_ASKED) -> ReportView:
     """The report on a replayed scenario."""
-    from ... import __version__
+    from ..runtime.version import package_version
 
     tally = Tally()
     verdicts = replayed.judgement.verdicts
@@ -100,7 +100,7 @@ def report_of(replayed: Replayed, subject: str, command: str, word: Word = NOT_A
     tally.add_word(word.unasked, () if word.disagreements else by_both(verdicts, word.unasked))
     oracle = OracleCounts(engine=word.engine, disagreements=len(word.disagreements))
     summary = msgspec.structs.replace(
-        tally.summary(), version=__version__, subject=subject, oracle=tally.with_words(oracle)
+        tally.summary(), version=package_version(), subject=subject, oracle=tally.with_words(oracle)
     )
     shown = (view_of(replayed, command, word),) if replayed.judgement.violated else ()
     return ReportView(summary=summary, counterexamples=shown, samples=tally.samples())

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ... import __version__
 from ...properties.model.verdict import Verdict, Violated
 from ...reports.example_report import ExampleView, Figures, Judged, Picture, Statement, render_example
 from ..counterexamples.words import verdict_in_words
+from ..runtime.version import package_version
 from ..scenario.files import write_whole
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def view_of(run: ExampleRun, measured: Measured, *, replay: str = "") -> Example
         tables=measured.tables,
         charts=measured.charts,
         times=measured.times,
-        version=__version__,
+        version=package_version(),
     )
 
 

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from random import Random
+from struct import unpack
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from ..runtime.exit_codes import HarnessFailed
@@ -73,7 +74,7 @@ class FromBytes(Choices):
     def packed(self, least: int, most: int) -> list[int]:
         count = self.between(least, most)
         source = Random(self.between(0, (1 << SEED_BITS) - 1)).randbytes(4 * count)
-        return list(memoryview(source).cast("I"))
+        return list(unpack(f"<{count}I", source))
 
 
 class ByHypothesis(Choices):

@@ -141,7 +141,7 @@ def campaign_of(request: Request) -> Campaign:
     """The campaign for a request; raises UsageError for a workload with an unknown function."""
     if request.workload is not None:
         user_functions.demand(request.workload.workload)
-    from ... import __version__
+    from ..runtime.version import package_version
 
     profile = profile_called(request.profile, real_time=request.real_time)
     default = profile.scenarios if request.seconds is None else UNBOUNDED
@@ -152,7 +152,7 @@ def campaign_of(request: Request) -> Campaign:
         plan=plan_of(request),
         budget=budget,
         profile=profile,
-        version=__version__,
+        version=package_version(),
         workers=request.workers,
         master=request.master,
     )

@@ -1,9 +1,10 @@
 """Shrinking: delta debugging on the scenario value, until it reads as a story.
 
-Ever smaller scenarios are tried, and kept as long as they fail in the same way.  First whole things are dropped
-(faults, commands, perturbations, operators, splits, chunks of records), then the rest gets plainer (parallelism,
-engine, operators, values, times).  Shrinking does not need to know how the scenario was drawn, so it works on files and
-recorded failures too.  It is deterministic, and bounded in runs, and in real time also in seconds.
+Ever smaller scenarios are tried, and kept as long as they fail in the same way.  First the job gets smaller: whole
+things are dropped (faults, commands, perturbations, operators, splits), parallelism falls, and large chunks of records
+go.  Then single records are dropped, and the rest gets plainer (engine, operators, values, times).  Shrinking does not
+need to know how the scenario was drawn, so it works on files and recorded failures too.  It is deterministic, and
+bounded in runs, and in real time also in seconds.
 """
 
 from __future__ import annotations

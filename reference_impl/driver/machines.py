@@ -101,11 +101,11 @@ class Machines:
     def _machine(
         self, task: TaskId, attempt: AttemptId, job: int, begins: Callable[[int], int], channels_of: AttemptId | None
     ) -> Task:
-        spec, subtask = self._specs[task]
+        spec, _ = self._specs[task]
         if task not in self._described:
             self._described[task] = self._describe(task, job, attempt)
         described = msgspec.structs.replace(self._described[task], job=job, attempt=attempt, channels_of=channels_of)
-        return self._of_role(spec, subtask, described, begins)
+        return self._of_role(spec, described, begins)
 
     def _describe(self, task: TaskId, job: int, attempt: AttemptId) -> TaskSpec:
         """What all attempts of a task share."""
@@ -133,7 +133,7 @@ class Machines:
         overtaken = self._overtaken(self._specs[out[0].receiver][0])
         return (Output(partitioning=out[0].partitioning, channels=tuple(range(len(out))), overtaken=overtaken),)
 
-    def _of_role(self, spec: OperatorSpec, subtask: int, described: TaskSpec, begins: Callable[[int], int]) -> Task:
+    def _of_role(self, spec: OperatorSpec, described: TaskSpec, begins: Callable[[int], int]) -> Task:
         build = self._build
         if spec.role == "source":
             splits = spec.splits if spec.enumerated else described.splits

@@ -52,8 +52,6 @@ from .world import CRASHED, ProcessWorld, live
 
 CODEC: Codec[ControlFrame] = Codec(ControlFrame)
 
-"""Why an attempt is lost, as the coordinator sees it; others know what ended the process."""
-
 
 class Guest:
     """A node's connection."""

@@ -87,7 +87,6 @@ class DiskDeterminants(DurableDeterminants):
         self.restored: dict[int, int] = {}
         """by input, how many elements its first attempt put back"""
         self._folder = folder
-        self._top = top
         self._attempt = attempt
         self._file = -1
         self._length = 0

@@ -77,7 +77,7 @@ class SqliteReader:
             if self._store is None:
                 self._store = connect(self._folder, WAIT_S)
             return self._store.execute(query).fetchall()
-        except sqlite3.OperationalError as error:
+        except sqlite3.DatabaseError as error:
             raise Unreachable(str(error)) from error
 
     def seen(self) -> list[str]:
@@ -131,6 +131,6 @@ def expire(folder: Path, name: str) -> bool:
                     store.executemany(f"DELETE FROM {table} WHERE {column} = ?", found)
         finally:
             store.close()
-    except sqlite3.OperationalError as error:
+    except sqlite3.DatabaseError as error:
         raise Unreachable(str(error)) from error
     return bool(found)

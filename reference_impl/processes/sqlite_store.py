@@ -280,7 +280,7 @@ class SqliteStore:
             return Denied(reason=f"{request.writer} has been fenced by a newer attempt")
         except OverflowError as error:
             return Denied(reason=str(error))
-        except sqlite3.OperationalError as error:
+        except sqlite3.DatabaseError as error:  # locked, a full disk, or no database
             return self._later(session, request, str(error))
         session.queue.clear()
         if isinstance(request, Fence):
@@ -317,7 +317,7 @@ class SqliteStore:
             if len(session.queue) >= LONGEST_QUEUE:
                 return Denied(reason=f"{LONGEST_QUEUE} requests wait for a store that is locked")
             session.queue.append(request)
-        return Done() if isinstance(request, Write) else NoAnswer(reason=reason)
+        return NoAnswer(reason=reason)
 
     def _forget_older(self, fence: Fence) -> None:
         for key in [key for key in self._sessions if key[0] == fence.writer and key[1] < fence.attempt]:

@@ -157,6 +157,10 @@ IMPORT_EACH_OTHER: list[dict[str, str]] = [
         "properties/c.py": "from .a import a",
     },
     {"reference_impl/core/a.py": "from .b import b", "reference_impl/core/b.py": "from .a import a"},
+    {
+        "__init__.py": "if TYPE_CHECKING:\n    from .harness.a import A",
+        "harness/a.py": "def f():\n    from .. import __version__",
+    },
 ]
 
 

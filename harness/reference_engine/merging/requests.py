@@ -191,22 +191,27 @@ class _Asker:
             self._doubts.append(Doubt(sent.placed if sent is not None else placed, request, entry.applied))
             return
         self._doubts = [doubt for doubt in self._doubts if not _same(doubt.request, request)]
-        if entry.answer == "done" and isinstance(request, Single | t.Flush):
+        if entry.answer == "done":
             self._written(placed, request)
 
     def _written(self, placed: Placed, request: t.AnyRequest) -> None:
-        """The store takes the single rows of a writer in order, so this answer implies those of the earlier ones."""
-        mine = [
-            doubt
-            for doubt in self._doubts
-            if isinstance(doubt.request, Single)
-            and (doubt.request.writer, doubt.request.attempt) == (request.writer, request.attempt)
-        ]
+        """The store takes the rows of a writer in order, so this answer implies those of the earlier ones."""
+        mine = [doubt for doubt in self._doubts if _implies(request, doubt.request)]
         self._doubts = [doubt for doubt in self._doubts if doubt not in mine]
         for number, doubt in enumerate(mine):
             shift = (number + 1) / (len(mine) + 1) - 1
             # `where_sent` may have put the answer a quarter behind its request, at whose place the request stands
             self.implied.append(placed.with_event(_done(doubt.request, doubt.applied), shift / 4))
+
+
+def _implies(done: t.AnyRequest, earlier: t.AnyRequest) -> bool:
+    """Whether an executed request shows that an earlier one, which wrote rows, was executed too.
+
+    These are single rows of the same attempt, or rows of the same transaction.
+    """
+    if isinstance(done, Single | t.Flush):
+        return isinstance(earlier, Single) and (earlier.writer, earlier.attempt) == (done.writer, done.attempt)
+    return isinstance(done, t.Write | t.PreCommit) and isinstance(earlier, t.Write) and earlier.name == done.name
 
 
 def _same(asked: t.AnyRequest, answered: t.AnyRequest) -> bool:

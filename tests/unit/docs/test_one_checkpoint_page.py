@@ -27,7 +27,7 @@ from cutproof.reference_impl.core.vocabulary.events import (
 from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval
 
 PAGE = Path(__file__).parents[3] / "docs" / "one-checkpoint.md"
-CORE = Path(core.__file__).resolve().parent
+CORE = Path(core.__file__).parent
 VALUES = ("vocabulary", "job")
 """folders of values: what machines exchange, and what a job is"""
 FILES_AT_MOST = 8
@@ -127,6 +127,15 @@ def test_what_these_files_ask_is_named(walk: Walk, text: str) -> None:
     files = {file for file, _ in walk.called if file.split("/")[0] not in (*VALUES, "protocol")}
     named = {file for folder in ("decisions", "operators", "lifecycle", "extensions") for file in linked(text, folder)}
     assert files == named - {"decisions/parts.py"}
+
+
+def test_how_many_files_take_part_is_said(walk: Walk, text: str) -> None:
+    others, everything = re.search(
+        r"ask (\d+) other files.*values, (\d+)\s+files of the core", text, flags=re.S
+    ).groups()  # type: ignore[union-attr]
+    files = {file for file, _ in walk.called}
+    assert int(everything) == len(files)
+    assert int(others) == len([file for file in files if file.split("/")[0] not in (*VALUES, "protocol")])
 
 
 def test_each_method_is_called_in_this_order(walk: Walk, text: str) -> None:

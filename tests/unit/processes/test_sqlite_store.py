@@ -315,7 +315,7 @@ def test_a_process_that_is_stopped_with_the_lock_fails_nobody_and_loses_nothing(
     waits: list[float] = []
     for number in range(100):
         began = time.monotonic()
-        done(sink(Write, "a", rows=((number, 0, 0, 0),)))
+        unanswered(sink(Write, "a", rows=((number, 0, 0, 0),)))
         waits.append(time.monotonic() - began)
     assert sorted(waits)[50] < sqlite_store.WAIT_S / 10  # only the first request waits
     unanswered(other(Append, row=(5, 5, 5, 5), writer="sink-1"))
@@ -350,7 +350,7 @@ def test_a_queue_has_an_end(sink: Asker, stopped: int, monkeypatch: pytest.Monke
 
 
 def test_a_kept_request_that_is_denied_denies_what_follows(world: Processes, sink: Asker, stopped: int) -> None:
-    done(sink(Write, "never begun", rows=ROWS))
+    unanswered(sink(Write, "never begun", rows=ROWS))
     kill(stopped)
     assert "knows no" in denied(sink(Append, row=(5, 5, 5, 5)))
 
@@ -363,13 +363,22 @@ def test_a_disk_that_is_full_is_no_answer_and_loses_nothing(
     (pages,) = store.execute("PRAGMA page_count").fetchone()
     store.execute(f"PRAGMA max_page_count = {pages}")
     rows = tuple((number, 0, 0, 0) for number in range(1000))
-    done(sink(Write, "a", rows=rows))
+    unanswered(sink(Write, "a", rows=rows))
     assert "full" in unanswered(sink(PreCommit, "a", checkpoint=1))
     assert world.unfinished() == [("a", "open", None)]
     store.execute("PRAGMA max_page_count = 100000")
     done(sink(PreCommit, "a", checkpoint=1))
     done(sink(Commit, "a"))
     assert world.rows() == list(rows)
+
+
+def test_what_is_no_database_is_no_answer_and_cannot_be_read(world: Processes, sink: Asker) -> None:
+    done(sink(Begin, "a"))
+    sink.store.close()
+    file_of(world.folder).write_bytes(b"no database" * 1_000)
+    assert "not a database" in unanswered(world.process()(Flush))
+    with pytest.raises(Unreachable):
+        world.reader.seen()
 
 
 def test_purge_leaves_nothing_and_zombies_are_told_that_it_is_gone(world: Processes, sink: Asker) -> None:

@@ -35,6 +35,27 @@ def statuses(history: h.History) -> dict[str, str]:
     return {one.name: one.status for one in history.transactions}
 
 
+AWAY = t.NoAnswer(reason="the server is away")
+
+
+def test_rows_that_no_answer_confirmed_are_in_a_transaction_that_was_sealed(script: Script) -> None:
+    opened, first = begun("x", 1, ROW)
+    script.asks(opened, first, answer=AWAY)
+    script.asks(t.Write(**asking(), name="x", rows=(OTHER,)), answer=AWAY)
+    script.asks(sealing("x"), committing("x"))
+
+    (transaction,) = script.history(("x", ROW), ("x", OTHER)).transactions
+
+    assert [tuple(row) for row in transaction.rows] == [ROW, OTHER]
+    assert transaction.status == "committed"
+
+
+def test_a_transaction_of_which_nothing_was_confirmed_never_began(script: Script) -> None:
+    script.asks(*begun("x"), answer=AWAY)
+
+    assert script.history().transactions == []
+
+
 def test_answers_that_were_received_are_taken_as_they_are(script: Script) -> None:
     script.asks(*begun("x"), sealing("x"), committing("x"))
     script.asks(*begun("y"), aborting("y"))
