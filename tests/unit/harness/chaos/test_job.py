@@ -112,7 +112,9 @@ def test_a_failure_is_new_once_then_fixed_then_back(tmp_path: Path, monkeypatch:
             assert failure.replay == f"cutproof replay failures/{failure.id}/scenario.json --subject {DEFECTIVE}"
 
 
-def test_a_replay_that_fails_in_another_way_is_a_failure_too(tmp_path: Path) -> None:
+def test_a_replay_that_fails_in_another_way_is_a_failure_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # to the end: the same failure is to be shrunk to the same scenario from wherever shrinking begins
+    monkeypatch.setattr(worker, "shrink_on", functools.partial(shrink_on, max_runs=300))
     first = night(tmp_path / "1", scenarios=1)
     shown = next(iter(first.failures.values()))
     with Bank(tmp_path / "1") as found, Bank(tmp_path / "2") as bank:
