@@ -201,6 +201,8 @@ def where(error: BaseException) -> str:
     return f"{type(error).__name__}: {text} ({last.name}, line {last.lineno} of {Path(last.filename).name})"
 
 
+GARBAGE = 10_000
+"""objects that are made until garbage is collected (Python: 700): about those of four runs"""
 _worker: Worker | None = None
 _unready = ""
 """why there is no worker in this process: the environment failed at the start"""
@@ -221,6 +223,7 @@ def start(plan: Plan) -> None:
     # What exists now stays for good. Runs leave garbage in cycles, and each collection would visit all modules as well.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(GARBAGE, 20, 20)
 
 
 def _die_with_the_parent() -> None:

@@ -102,7 +102,7 @@ def reach_coordinator(
     """A task's control message arrives at the coordinator, if there is one."""
     if coordinator is None or not coordinator.alive:
         return
-    acknowledges = type(message) is Ack
+    acknowledges = type(message) is Ack and "ack-received" in world.points.watched
     if acknowledges and not world.points.reach("ack-received", task, "before", coordinator):
         return
     if world.detailed:

@@ -92,7 +92,11 @@ class CoordinatorRunner:
         for effect in effects:
             if not self.alive:
                 return
-            self.handlers[type(effect)](self, effect)
+            kind = type(effect)
+            if kind is SendToTask:
+                self.world.control.to_task(effect.task, effect.message)  # type: ignore[attr-defined]
+            else:
+                self.handlers[kind](self, effect)
 
     def later(self, cost: int, action: Callable[[CoordinatorRunner, Any], None], what: object) -> None:
         """Make a durable write when those before it are done; drop it if the coordinator is dead by then."""
@@ -104,15 +108,15 @@ class CoordinatorRunner:
             action(self, what)
 
     def _note(self, effect: Note) -> None:
-        if effect.what in NOTED and not self.world.points.reach(effect.what, None, "before", self):
+        is_point = effect.what in NOTED
+        if is_point and not self.world.points.reach(effect.what, None, "before", self):
             return
         job = self.machine.job
         self.world.noted(effect.what, effect.checkpoint, effect.attempt, job, effect.detail, effect.tasks)
-        if effect.what in NOTED:
+        if is_point:
             self.world.points.reach(effect.what, None, "after", self)
 
     handlers: ClassVar[Mapping[type, Callable[[Any, Any], None]]] = {
-        SendToTask: lambda self, effect: self.world.control.to_task(effect.task, effect.message),
         SaveJob: lambda self, effect: self.world.records.save_job(self, effect),
         Store: lambda self, effect: self.world.records.store(self, effect),
         Discard: lambda self, effect: self.world.records.discard(effect),
@@ -125,6 +129,7 @@ class CoordinatorRunner:
         Return: lambda self, effect: self.world.command_returned(effect),
         EndJob: lambda self, effect: self.world.job_ended(effect),
     }
+    """The effects, except `SendToTask`."""
 
     def _due(self, event: TimerFired) -> None:
         """A timer has run out; near the end of a run no checkpoint is triggered any more."""

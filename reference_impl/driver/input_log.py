@@ -26,13 +26,17 @@ class InputLog:
         reported = self._reported
         self.coming = NEVER
         for number, channel in enumerate(self._inputs):
+            queue = channel.queue
+            if not queue:
+                continue
             place = reported[number] - channel.taken
-            while place < len(channel.queue):
+            while place < len(queue):
                 arrival = arrival_at(channel, place)
                 if arrival > now:
-                    self.coming = min(arrival, self.coming)
+                    if arrival < self.coming:
+                        self.coming = arrival
                     break
-                element = channel.queue[place][1]
+                element = queue[place][1]
                 place += 1
                 reported[number] += 1
                 yield Came(number, element)

@@ -38,8 +38,9 @@ def most_urgent(inputs: Sequence[Inbound]) -> tuple[int, int, int]:
         if not channel.timed_barriers:
             continue
         for index, (arrival, element) in enumerate(channel.queue):
-            if isinstance(element, Barrier) and element.alignment_timeout_us is not None:
-                due = max(arrival, channel.stalled_until) + element.alignment_timeout_us
+            if type(element) is Barrier and element.alignment_timeout_us is not None:
+                stalled = channel.stalled_until
+                due = (arrival if arrival > stalled else stalled) + element.alignment_timeout_us
                 if due < first:
                     first, chosen, place = due, number, index
                 break  # barriers behind it came later, and have the same timeout

@@ -49,7 +49,7 @@ from ..core.vocabulary.effects import (
     WakeAt,
 )
 from ..core.vocabulary.events import Arrived, BarrierOvertook, Event, Mailed, OutputsOvertaken, Poll, Ticked
-from ..core.vocabulary.messages import Barrier, Element, EndOfData, EndOfPartition, Record, kind_of
+from ..core.vocabulary.messages import Ack, Barrier, Element, EndOfData, EndOfPartition, Record, Running
 from ..core.vocabulary.state import text
 from ..trace import TaskLog
 from .asking import ask
@@ -62,8 +62,10 @@ from .stores import Stores
 from .timeline import show_taken
 from .timers import Timers
 
-REPORTED_AT = {"ack": "ack-sent", "running": "task-running"}
-"""By kind of message to the coordinator, the protocol point at which it is sent; the other kinds have none."""
+REPORTED_AT: dict[type, str] = {Ack: "ack-sent", Running: "task-running"}
+"""By type of message to the coordinator, the protocol point at which it is sent; the others have none."""
+ANNOUNCED = (Barrier, EndOfData, EndOfPartition)
+"""The elements that reach a protocol point when they are sent."""
 POLL = Poll()
 WAKE_UP = Mailed("ring")
 """A tick in a task's mailbox; its time is the time at which it is opened, not that at which it was set."""
@@ -231,10 +233,11 @@ class TaskRunner:
             self._take_record(chosen, channel, element)
         else:
             self._take_other(chosen, channel, element)
-        for channel in self.inputs:
-            if channel.queue:
-                self.schedule(self._busy_until)
-                return
+        if self._wake_at > self._busy_until:
+            for channel in self.inputs:
+                if channel.queue:
+                    self.schedule(self._busy_until)
+                    return
 
     def deliver(self, event: Event) -> None:
         """Feed a control message, a timer or an answer: at once, unless the task stands still."""
@@ -320,8 +323,11 @@ class TaskRunner:
             channel.timed_barriers -= element.alignment_timeout_us is not None
             if self._detailed:
                 show_taken(self.world.observer, self, "barrier-received", channel, element)
-            if self._reaches("barrier-received", "before"):
-                self.feed(Arrived(number, element))
+            watched = "barrier-received" in self._points.watched
+            if watched and not self._reaches("barrier-received", "before"):
+                return
+            self.feed(Arrived(number, element))
+            if watched:
                 self._reaches("barrier-received", "after")
             return
         if type(element) is EndOfData:
@@ -422,20 +428,20 @@ class TaskRunner:
         kind = type(element)
         if kind is Record:
             self.sent[number] += 1
-        elif not self._announce(element):
+        elif kind in ANNOUNCED and not self._announce(element):
             return
         if self._outbox or channel.is_full:
             self._outbox.append((channel, element))
         else:
             channel.push(element)
-        if kind is Barrier:
+        if kind is Barrier and "barrier-sent" in self._points.watched:
             self._reaches("barrier-sent", "after")
 
     def _announce(self, element: Element) -> bool:
         """Reach the protocol point of an element about to be sent; False if the task dies there."""
         kind = type(element)
         if kind is Barrier:
-            return self._reaches("barrier-sent", "before")
+            return "barrier-sent" not in self._points.watched or self._reaches("barrier-sent", "before")
         if kind is EndOfData:
             if not self._reaches("end-of-data-sent", "before"):
                 return False
@@ -498,10 +504,13 @@ class TaskRunner:
         self._timers.set(effect)
 
     def _taken(self, effect: Taken) -> None:
-        if self._reaches("snapshot-taken", "before"):
-            mark = o.Marked(self.log.run, effect.checkpoint, tuple(self.received), tuple(self.sent))
-            self.world.observer.saw(mark)
-            self.newest_mark = (effect.checkpoint, self.done)
+        watched = "snapshot-taken" in self._points.watched
+        if watched and not self._reaches("snapshot-taken", "before"):
+            return
+        mark = o.Marked(self.log.run, effect.checkpoint, tuple(self.received), tuple(self.sent))
+        self.world.observer.saw(mark)
+        self.newest_mark = (effect.checkpoint, self.done)
+        if watched:
             self._reaches("snapshot-taken", "after")
 
     def _restored(self, effect: Restored) -> None:
@@ -510,12 +519,13 @@ class TaskRunner:
             self._reaches("state-loaded", "after")
 
     def _report(self, effect: Report) -> None:
-        point = REPORTED_AT.get(kind_of(effect.message), "")
-        if point and not self._reaches(point, "before"):
-            return
-        self.world.control.to_coordinator(self.name, effect.message)
-        if point:
-            self._reaches(point, "after")
+        message = effect.message
+        point = REPORTED_AT.get(type(message))
+        if point not in self._points.watched:
+            self.world.control.to_coordinator(self.name, message)
+        elif self._points.reach(point, self.name, "before", self):
+            self.world.control.to_coordinator(self.name, message)
+            self._points.reach(point, self.name, "after", self)
 
     def _persist(self, effect: Persist) -> None:
         self.frozen = effect.synchronous

@@ -65,10 +65,11 @@ class Stores:
 
     def persist(self, runner: Attempt, effect: Persist) -> None:
         write = Write(runner, effect)
-        late = self.world.decisions.late(f"write {runner.name}")
+        world = self.world
+        late = world.decisions.late(f"write {runner.name}") if world.decisions.any else 0
         self.writing.append(write)
         write.torn_by = self.arms.take("tear-write", runner.name)
-        self.world.loop.after(self.world.settings.snapshot_write_us // 2 + late, self._written, write)
+        world.loop.after(world.settings.snapshot_write_us // 2 + late, self._written, write)
 
     def _written(self, write: Write, _: None) -> None:
         """The bytes have left the process, and are not yet synced."""

@@ -34,20 +34,22 @@ class ControlPlane:
         self.world = world
         self.meddlings = Meddlings()
         self._reach_task = partial(reach_task, world)
+        self._latency_us = world.settings.control_latency_us
 
     def to_task(self, task: TaskId, message: ToTask) -> None:
-        self._send(task, message, to_task=True)
+        self._send(self._reach_task, task, message)
 
     def to_coordinator(self, task: TaskId, message: ToCoordinator) -> None:
-        self._send(task, message, to_task=False)
+        self._send(self._reach_coordinator, task, message)
 
-    def _send(self, task: TaskId, message: AnyControl, *, to_task: bool) -> None:
-        world, kind = self.world, kind_of(message)
-        delay = world.settings.control_latency_us
-        if world.decisions.any:
-            delay += world.decisions.late(f"control {kind} {task}")
-        meddling = self.meddlings.take(kind, task) if self.meddlings.waiting else None
-        deliver: Callable[[Any, Any], None] = self._reach_task if to_task else self._reach_coordinator
+    def _send(self, deliver: Callable[[Any, Any], None], task: TaskId, message: AnyControl) -> None:
+        world = self.world
+        if not (world.decisions.any or self.meddlings.waiting):
+            world.loop.after(self._latency_us, deliver, task, message)
+            return
+        kind = kind_of(message)
+        delay = self._latency_us + world.decisions.late(f"control {kind} {task}")
+        meddling = self.meddlings.take(kind, task)
         if meddling is not None:
             world.busy_until = max(world.busy_until, world.loop.now + delay + meddling.by_us)
             world.fired(meddling.fault, f"{kind} of {task}: {meddling.how}", message.attempt)

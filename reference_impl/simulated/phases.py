@@ -38,11 +38,12 @@ def phase_of(world: Phased) -> str:
     if coordinator is None or not coordinator.alive:
         return "recovering"
     machine = coordinator.machine
-    if isinstance(machine.stage, _RECOVERING):
+    stage = machine.stage
+    if isinstance(stage, _RECOVERING):
         return "recovering"
-    if not isinstance(machine.stage, _UP):
+    if not isinstance(stage, _UP):
         return "deploying" if world.attempts <= 1 and world.job_number == 1 else "recovering"
-    if isinstance(machine.stage, Terminating) or machine.checkpoints.is_ending:
+    if isinstance(stage, Terminating) or machine.checkpoints.is_ending:
         return "finishing"
     live = world.live()
     for runner in live:

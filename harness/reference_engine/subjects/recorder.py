@@ -93,6 +93,8 @@ class Recorder:
         self.now = now
         self._kinds = kinds
         self._order = 0
+        self._alive: dict[int, h.TaskRun] = {}
+        self._events_of_ended = 0
         self._transactions: dict[str, h.Transaction] = {}
         self._logs: dict[str, h.PersistentLog] = {}
         self._lasting: dict[int, None] = {}
@@ -134,8 +136,8 @@ class Recorder:
 
     def events(self) -> int:
         """Records read and applied so far, by all tasks together."""
-        events = 0
-        for run in self.history.runs:
+        events = self._events_of_ended
+        for run in self._alive.values():
             events += len(run.reads) + len(run.applies)
         return events
 
@@ -167,9 +169,11 @@ class Recorder:
             ticks=[],
             assigned=[],
         )
+        number = len(self.history.runs)
         self.history.runs.append(run)
+        self._alive[number] = run
         self.show("task-deployed", run, None)
-        return RunLog(self, len(self.history.runs) - 1)
+        return RunLog(self, number)
 
     def channel_opened(self, name: str, attempt: AttemptId) -> ChannelLog:
         channel = h.Channel(name=name, attempt=attempt, sent=[], barriers=[], watermarks=[], repeated=[])
@@ -225,6 +229,8 @@ class Recorder:
     def _ended(self, event: o.RunEnded) -> None:
         run = self.history.runs[event.run]
         run.ended, run.how = self.order(), event.how
+        if self._alive.pop(event.run, None) is not None:
+            self._events_of_ended += len(run.reads) + len(run.applies)
         self.show("ended", run, None, event.how)
 
     # -- the coordinator -----------------------------------------------------------------

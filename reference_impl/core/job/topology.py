@@ -103,7 +103,12 @@ class JobGraph:
             for edge in spec.inputs:
                 if edge.partitioning == "forward" and self._by_name[edge.sender].parallelism != spec.parallelism:
                     raise InvalidGraph(f"the forward edge {edge.sender} → {spec.name} joins unequal parallelisms")
-        self._wires = tuple(self.wires())
+        self._tasks = tuple(
+            (task_id(spec.name, subtask), spec, subtask)
+            for spec in self.operators
+            for subtask in range(spec.parallelism)
+        )
+        self._wires = tuple(self._joined())
 
     @cached_property
     def parallelism(self) -> dict[str, int]:
@@ -149,14 +154,15 @@ class JobGraph:
     def spec(self, name: str) -> OperatorSpec:
         return self._by_name[name]
 
-    def tasks(self) -> Iterator[tuple[TaskId, OperatorSpec, int]]:
+    def tasks(self) -> tuple[tuple[TaskId, OperatorSpec, int], ...]:
         """(task, its operator, its subtask number), in topological order."""
-        for spec in self.operators:
-            for subtask in range(spec.parallelism):
-                yield task_id(spec.name, subtask), spec, subtask
+        return self._tasks
 
-    def wires(self) -> Iterator[Wire]:
+    def wires(self) -> tuple[Wire, ...]:
         """Every channel, by receiver in topological order."""
+        return self._wires
+
+    def _joined(self) -> Iterator[Wire]:
         for spec in self.operators:
             for subtask in range(spec.parallelism):
                 for gate, edge in enumerate(spec.inputs):

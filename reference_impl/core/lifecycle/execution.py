@@ -96,12 +96,8 @@ class Execution:
     @property
     def stage(self) -> Stage:
         """That of the part which restarts, or of the end, if there is one; else that of all tasks."""
-        return self._part or self._ending.stage or self._stage
-
-    @property
-    def _part(self) -> PartialFailover | None:
-        """The partial failover that is under way."""
-        return self._regional.stage if self._regional is not None else None
+        part = self._regional.stage if self._regional is not None else None
+        return part or self._ending.stage or self._stage
 
     def _enter(self, stage: StageOfAttempt) -> None:
         """All tasks are in this stage: no part restarts, and the job does not end."""
@@ -115,12 +111,12 @@ class Execution:
 
     @property
     def is_running(self) -> bool:
-        return isinstance(self.stage, Working)
+        return type(self.stage) is Working
 
     @property
     def is_working(self) -> bool:
         """All tasks run, or all but those of a partial failover."""
-        return isinstance(self.stage, Working | PartialFailover)
+        return type(self.stage) in (Working, PartialFailover)
 
     # -- taking over ---------------------------------------------------------------
 

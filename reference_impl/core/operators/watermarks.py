@@ -28,7 +28,7 @@ class InputTimes:
     @property
     def is_known(self) -> bool:
         """Whether any watermark or idle mark was received."""
-        return bool(self.idle) or self.time > BEGINNING or any(time > BEGINNING for time in self.times)
+        return bool(self.idle) or self.time > BEGINNING or max(self.times, default=BEGINNING) > BEGINNING
 
     @property
     def is_idle(self) -> bool:

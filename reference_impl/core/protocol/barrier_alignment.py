@@ -190,7 +190,7 @@ class Alignment:
 
     def relation(self, state: State, checkpoint: CheckpointId) -> Relation:
         """The relation of a signal's checkpoint to the state."""
-        if isinstance(state, Aligning) and checkpoint == state.checkpoint:
+        if type(state) is Aligning and checkpoint == state.checkpoint:
             return Relation.current
         if self.is_obsolete(state, checkpoint):
             return Relation.obsolete
@@ -198,9 +198,9 @@ class Alignment:
 
     def is_obsolete(self, state: State, checkpoint: CheckpointId) -> bool:
         """The checkpoint was begun or given up here: late signals of it change nothing."""
-        if isinstance(state, Counting) and checkpoint in state.given_up:
+        if type(state) is Counting and checkpoint in state.given_up:
             return True
-        begun = state.checkpoint if isinstance(state, Aligning) else state.last
+        begun = state.checkpoint if type(state) is Aligning else state.last
         return checkpoint <= begun
 
     def skip(self, checkpoint: CheckpointId) -> list[Action]:

@@ -224,8 +224,9 @@ class Checkpoints:
     @property
     def is_ending(self) -> bool:
         """A stop, a drain or the final checkpoint is under way."""
-        storing = (one.pending for one in self.storing)
-        return any(one.ending is not None for one in (*self.pending.values(), *storing))
+        if self.pending and any(one.ending is not None for one in self.pending.values()):
+            return True
+        return bool(self.storing) and any(one.pending.ending is not None for one in self.storing)
 
     @property
     def being_stored(self) -> tuple[CompletedSnapshot, ...]:

@@ -35,7 +35,6 @@ from ..vocabulary.state import Entry, Sealed, Snapshot, TaskState
 from ..vocabulary.timeouts import AlignmentTimeout, RetryRequest
 from .barrier_alignment import (
     AbortCame,
-    Action,
     Aligning,
     BarrierCame,
     Begin,
@@ -47,6 +46,7 @@ from .barrier_alignment import (
     Signal,
     State,
     TriggerCame,
+    UnblockChannels,
     WaitedEnough,
 )
 from .task import NO_CHECKPOINT, Gone, InTransit, Reading, Task, TaskSpec
@@ -299,18 +299,18 @@ class InputTask(Task):
         self.alignment, actions = self.parts.alignment.step(self.alignment, signal, len(self._open))
         effects: list[Effect] = []
         for action in actions:
-            effects += self._perform(action)
+            match action:
+                case Begin():
+                    effects += self._begin(action)
+                case BlockChannel(channel):
+                    effects.append(Block(channel))
+                case UnblockChannels(channels):
+                    effects += [Unblock(channel) for channel in channels]
+                case GiveUp(checkpoint, declined):
+                    effects += self.broadcast(CancelBarrier(checkpoint))
+                    if declined:
+                        effects.append(self.decline(checkpoint, "given up upstream"))
         return effects
-
-    def _perform(self, action: Action) -> list[Effect]:
-        if isinstance(action, Begin):
-            return self._begin(action)
-        if isinstance(action, BlockChannel):
-            return [Block(action.channel)]
-        if isinstance(action, GiveUp):
-            effects = self.broadcast(CancelBarrier(action.checkpoint))
-            return [*effects, self.decline(action.checkpoint, "given up upstream")] if action.declined else effects
-        return [Unblock(channel) for channel in action.channels]
 
     def _begin(self, begin: Begin) -> list[Effect]:
         """Take the snapshot and send the barrier on, in one step."""

@@ -27,7 +27,7 @@ from ..job.routing import Route, routes_of
 from ..job.task_spec import TaskSpec as TaskSpec
 from ..vocabulary.causes import SnapshotUnreadable
 from ..vocabulary.effects import Effect, Fail, Open, Persist, Report, Restored, Send, SetTimer, Ship, Taken
-from ..vocabulary.errors import Handlers, ProtocolViolated, require
+from ..vocabulary.errors import Handlers, ProtocolViolated
 from ..vocabulary.events import (
     Came,
     Event,
@@ -236,7 +236,7 @@ class Task:
     @property
     def running(self) -> bool:
         """It has been restored, and took or takes input."""
-        return not isinstance(self.life, Created | Restoring)
+        return type(self.life) not in (Created, Restoring)
 
     @property
     def input_ended(self) -> bool:
@@ -244,7 +244,7 @@ class Task:
 
     @property
     def finished(self) -> bool:
-        return isinstance(self.life, Gone)
+        return type(self.life) is Gone
 
     @property
     def is_terminating(self) -> bool:
@@ -276,8 +276,8 @@ class Task:
 
     def _on_received(self, event: Received) -> list[Effect]:
         message, spec = event.message, self.spec
-        require(message.job == spec.job, "a message of another job reached a task")
-        require(message.attempt == spec.attempt, "a message of another attempt reached a task")
+        if message.job != spec.job or message.attempt != spec.attempt:
+            raise ProtocolViolated("a message of another job or attempt reached a task")
         if type(self.life) is Gone:
             answer = self.parts.finishing.answer(message, self._finished_report())
             return [Report(answer)] if answer is not None else []

@@ -127,7 +127,7 @@ class TaskEnds:
 
     @property
     def all_input_has_ended(self) -> bool:
-        return not any(isinstance(life, Running) for life in self._lives.values())
+        return Running not in map(type, self._lives.values())
 
     @property
     def some_input_has_ended(self) -> bool:
