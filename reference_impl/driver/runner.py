@@ -64,8 +64,7 @@ from .timers import Timers
 
 REPORTED_AT: dict[type, str] = {Ack: "ack-sent", Running: "task-running"}
 """By type of message to the coordinator, the protocol point at which it is sent; the others have none."""
-ANNOUNCED = (Barrier, EndOfData, EndOfPartition)
-"""The elements that reach a protocol point when they are sent."""
+ANNOUNCED = (Barrier, EndOfData, EndOfPartition)  # they reach a protocol point when they are sent
 POLL = Poll()
 WAKE_UP = Mailed("ring")
 """A tick in a task's mailbox; its time is the time at which it is opened, not that at which it was set."""
@@ -115,9 +114,7 @@ class TaskRunner:
         self.received = [0] * len(inputs)
         self.sent = [0] * len(outputs)
         self.alive = True
-        self.paused = False
-        self.frozen = False
-        self.opened = False
+        self.paused = self.frozen = self.opened = False
         self.polling = isinstance(task, SourceTask)
         self.applied = 0
         self.how = "alive"
@@ -189,12 +186,11 @@ class TaskRunner:
         if now < self._busy_until:
             self.schedule(self._busy_until)
             return
-        if self._late is not None:
-            late = self._late.next()
-            if late:
-                self._busy_until = now + late
-                self.schedule(self._busy_until)
-                return
+        late = self._late.next() if self._late is not None else 0
+        if late:
+            self._busy_until = now + late
+            self.schedule(self._busy_until)
+            return
         if self._overtaken and self.opened:
             for channel in self.inputs:
                 if channel.timed_barriers:
@@ -323,11 +319,8 @@ class TaskRunner:
             channel.timed_barriers -= element.alignment_timeout_us is not None
             if self._detailed:
                 show_taken(self.world.observer, self, "barrier-received", channel, element)
-            watched = "barrier-received" in self._points.watched
-            if watched and not self._reaches("barrier-received", "before"):
-                return
-            self.feed(Arrived(number, element))
-            if watched:
+            if self._reaches("barrier-received", "before"):
+                self.feed(Arrived(number, element))
                 self._reaches("barrier-received", "after")
             return
         if type(element) is EndOfData:
@@ -504,13 +497,10 @@ class TaskRunner:
         self._timers.set(effect)
 
     def _taken(self, effect: Taken) -> None:
-        watched = "snapshot-taken" in self._points.watched
-        if watched and not self._reaches("snapshot-taken", "before"):
-            return
-        mark = o.Marked(self.log.run, effect.checkpoint, tuple(self.received), tuple(self.sent))
-        self.world.observer.saw(mark)
-        self.newest_mark = (effect.checkpoint, self.done)
-        if watched:
+        if self._reaches("snapshot-taken", "before"):
+            mark = o.Marked(self.log.run, effect.checkpoint, tuple(self.received), tuple(self.sent))
+            self.world.observer.saw(mark)
+            self.newest_mark = (effect.checkpoint, self.done)
             self._reaches("snapshot-taken", "after")
 
     def _restored(self, effect: Restored) -> None:
@@ -591,6 +581,13 @@ class TaskRunner:
             self.feed(self._inbox.popleft())
         self.drain()
         self._schedule_when_free()
+
+    def let_go(self) -> None:
+        """Drop what refers back to it; it is done with."""
+        self.inputs = self.outputs = ()
+        self._input_log = self._timers = None
+        self._outbox.clear()
+        self.task.let_go()
 
     def end(self, how: str) -> None:
         """The attempt has ended, and its unwritten snapshots are lost."""

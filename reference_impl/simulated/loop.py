@@ -29,6 +29,10 @@ class Loop:
         self._sequence += 1
         heappush(self._heap, (self.now + delay, self._sequence, action, first, second))
 
+    def clear(self) -> None:
+        """Drop all actions."""
+        self._heap.clear()
+
     def run(self, until: int, watch: Callable[[], bool] | None = None, steps: int = UNBOUNDED) -> bool:
         """Carry out everything due until nothing is left or `stopped` is set (True), or until a time has come or so
         many steps have been made (False); `watch` is called after each action, for as long as it returns True."""

@@ -6,8 +6,8 @@ also record times, for inputs whose splits can become idle after a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
@@ -99,36 +99,9 @@ class Recorder:
         self._logs: dict[str, h.PersistentLog] = {}
         self._lasting: dict[int, None] = {}
         self._healed: set[int] = set()
-        self._record: dict[type[o.Observed], Callable[[Any], None]] = {
-            o.Marked: self._marked,
-            o.TimeAdvanced: self._advanced,
-            o.Ticked: self._ticked,
-            o.SplitsAssigned: self._assigned,
-            o.StateRestored: self._restored,
-            o.InputEnded: self._input_ended,
-            o.RunEnded: self._ended,
-            o.Noted: self._noted,
-            o.TaskFailed: self._task_failed,
-            o.CoordinatorChanged: self._coordinator_changed,
-            o.CommandIssued: self._command_issued,
-            o.CommandReturned: self._command_returned,
-            o.JobEnded: self._job_ended,
-            o.SnapshotStored: self._snapshot_stored,
-            o.CheckpointCompleted: self._checkpoint_completed,
-            o.SnapshotsDeleted: self._deleted,
-            o.LogOpened: self._log_opened,
-            o.LogTrimmed: self._log_trimmed,
-            o.LogsCleared: self._logs_cleared,
-            o.CommitRequested: self._commit_requested,
-            o.Transacted: self._transacted,
-            o.Looked: self._looked,
-            o.FaultFired: self._fault_fired,
-            o.FaultHealed: self._fault_healed,
-            o.Timed: self._timed,
-        }
 
     def saw(self, event: o.Observed) -> None:
-        self._record[type(event)](event)
+        self._record[type(event)](self, event)
 
     def order(self) -> int:
         self._order += 1
@@ -535,6 +508,34 @@ class Recorder:
                 origin=event.origin,
             )
         )
+
+    _record: ClassVar[Mapping[type[o.Observed], Callable[[Any, Any], None]]] = {
+        o.Marked: _marked,
+        o.TimeAdvanced: _advanced,
+        o.Ticked: _ticked,
+        o.SplitsAssigned: _assigned,
+        o.StateRestored: _restored,
+        o.InputEnded: _input_ended,
+        o.RunEnded: _ended,
+        o.Noted: _noted,
+        o.TaskFailed: _task_failed,
+        o.CoordinatorChanged: _coordinator_changed,
+        o.CommandIssued: _command_issued,
+        o.CommandReturned: _command_returned,
+        o.JobEnded: _job_ended,
+        o.SnapshotStored: _snapshot_stored,
+        o.CheckpointCompleted: _checkpoint_completed,
+        o.SnapshotsDeleted: _deleted,
+        o.LogOpened: _log_opened,
+        o.LogTrimmed: _log_trimmed,
+        o.LogsCleared: _logs_cleared,
+        o.CommitRequested: _commit_requested,
+        o.Transacted: _transacted,
+        o.Looked: _looked,
+        o.FaultFired: _fault_fired,
+        o.FaultHealed: _fault_healed,
+        o.Timed: _timed,
+    }
 
 
 class RunLog:

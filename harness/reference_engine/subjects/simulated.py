@@ -96,6 +96,7 @@ class SimulatedSubject:
         history = run.history()
         self.events = run.world.loop.steps
         self._transitions = taken_by(run.parts.alignment)
+        run.let_go()
         return history
 
 
@@ -230,6 +231,11 @@ class Run:
         if world.quiet:
             world.read_sink()
         return history
+
+    def let_go(self) -> None:
+        """Take it apart; see `World.let_go`."""
+        self.world.let_go()
+        vars(self).clear()
 
     def _stop(self) -> None:
         self.world.loop.stopped = True

@@ -206,6 +206,9 @@ class InputTask(Task):
     def holds_end(self) -> bool:
         return self.work.holds_end
 
+    def let_go(self) -> None:
+        del self.work.task
+
     # -- input ---------------------------------------------------------------------
 
     def on_arrived(self, event: Arrived) -> list[Effect]:

@@ -267,6 +267,9 @@ class Task:
         """A timer in processing time is pending."""
         return False
 
+    def let_go(self) -> None:
+        """Drop what refers back to it; it is done with."""
+
     def step(self, event: Event) -> list[Effect]:
         """The effects of an event, in order."""
         effects: list[Effect] = self._handlers[type(event)](self, event)
@@ -276,8 +279,10 @@ class Task:
 
     def _on_received(self, event: Received) -> list[Effect]:
         message, spec = event.message, self.spec
-        if message.job != spec.job or message.attempt != spec.attempt:
-            raise ProtocolViolated("a message of another job or attempt reached a task")
+        if message.job != spec.job:
+            raise ProtocolViolated("a message of another job reached a task")
+        if message.attempt != spec.attempt:
+            raise ProtocolViolated("a message of another attempt reached a task")
         if type(self.life) is Gone:
             answer = self.parts.finishing.answer(message, self._finished_report())
             return [Report(answer)] if answer is not None else []
