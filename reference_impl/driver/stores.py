@@ -164,6 +164,8 @@ class Stores:
 
     def lose(self, lost: Callable[[Write], bool]) -> int:
         """Lose these writes under way; returns how many there were."""
+        if not self.writing:
+            return 0
         lost_writes = [write for write in self.writing if lost(write)]
         self.writing = [write for write in self.writing if write not in lost_writes]
         for write in lost_writes:

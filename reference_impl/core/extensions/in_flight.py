@@ -298,7 +298,8 @@ class InFlight:
                 refs = self.ledger.refs(one.spilled) if self.ledger is not None else {}
                 snapshot = one.snapshot.with_in_flight(one.queued, one.unsent or {}, refs)
                 done.append((checkpoint, snapshot.with_replays(one.replays) if one.replays else snapshot))
-        self._changed()
+        if done:
+            self._changed()
         return done
 
     def _is_safe(self, recording: Recording) -> bool:

@@ -319,8 +319,9 @@ class InputTask(Task):
         """Take the snapshot and send the barrier on, in one step."""
         checkpoint = begin.checkpoint
         if self.in_flight is not None:
-            delivered = self._open if begin.delivered is None else begin.delivered
-            self.in_flight.cut(checkpoint, tuple(channel for channel in self._open if channel not in delivered))
+            delivered = begin.delivered
+            missing = () if delivered is None else tuple(one for one in self._open if one not in delivered)
+            self.in_flight.cut(checkpoint, missing)
         before = self.work.before_barrier()
         try:
             return [*before, Taken(checkpoint), *self.work.snapshot(checkpoint), *self.barrier(checkpoint)]
