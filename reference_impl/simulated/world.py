@@ -202,7 +202,7 @@ class World:
 
     def let_go(self) -> None:
         """Take the world apart once it is done with.  Its parts refer to each other, so that else only the collector of
-        garbage could free them, which costs a search 5 % of its time."""
+        garbage could free them."""
         for runner in self._runners.values():
             runner.let_go()
         self.loop.clear()

@@ -439,7 +439,7 @@ class Task:
         if routes is None:
             routes = self._routes = routes_of(self.spec.outputs, self.spec.key_groups, self.rotations)
         sent: list[Effect] = []
-        for row in rows:  # a comprehension is a function of its own, and made for each record: 5 % of a long job
+        for row in rows:  # a comprehension would be a function of its own, made for each record
             for route in routes:
                 sent.append(Send(route(row), row))
         return sent
