@@ -122,9 +122,8 @@ def _windows(
 ) -> Iterator[tuple[str, list[tuple[int, int | None, int]], list[tuple[int, int | None, int | None, int]]]]:
     """(task, timers, panes) of each subtask of the window in a job's last snapshot."""
     if ended.checkpoint in case.lineages.completed and ended.checkpoint is not None:
-        for task, state in case.states(ended.checkpoint).items():
-            if task.rpartition("-")[0] == window.name:
-                yield task, [*state.timers, *state.alarms], state.entries
+        for task, state in case.states_of(window.name, ended.checkpoint).items():
+            yield task, [*state.timers, *state.alarms], state.entries
 
 
 def _shown(case: Case, ended: JobEnded) -> Violated | None:

@@ -30,7 +30,6 @@ from ..model.words import LIMIT, journal_until, plural, row_in_words
 from ..model.workload import Row
 from ..quick_checker.case import Case
 from ..reconstruct.lineage import INFINITE
-from ..reconstruct.replay import is_determined
 
 
 def check(case: Case) -> Verdict:
@@ -141,7 +140,7 @@ def _commit_covered(case: Case, bounds: _Bounds, transaction: Transaction) -> Vi
 
 def _reads_within(case: Case) -> Violated | None:
     """A reader that saw rows before a completed snapshot covered them."""
-    if case.expected.follows_applies and not is_determined(case.workload, case.topology, every_attempt=case.by_applies):
+    if case.expected.follows_applies and not case.is_determined(every_attempt=case.by_applies):
         return None
     orders, newest_after = _newest(case)
     early = _Early(case)

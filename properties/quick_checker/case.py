@@ -6,6 +6,7 @@ Each value is computed when a checker first asks for it, and only once.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from functools import cached_property
 
 import msgspec
@@ -59,6 +60,9 @@ class Case:
         self.submitted = topology
         """the topology of the first job"""
         self.history = history
+        self._positions: dict[int | None, dict[int, int]] = {}
+        self._determined: dict[tuple[bool, bool], bool] = {}
+        self._barriers: dict[tuple[str, int], dict[int, int]] = {}
 
     @cached_property
     def layouts(self) -> dict[int, Topology]:
@@ -81,10 +85,17 @@ class Case:
 
     def rescaled(self, attempt: int, checkpoint: int) -> bool:
         """Whether an attempt's job has another topology than the job that took a checkpoint."""
+        if not self._rescales:
+            return False
         start, completed = self.lineages.starts.get(attempt), self.lineages.completed.get(checkpoint)
         if start is None or completed is None or start.job == completed.job:
             return False
         return self.layouts[start.job] != self.layouts.get(completed.job, self.submitted)
+
+    @cached_property
+    def _rescales(self) -> bool:
+        """Whether any job has another topology than the first."""
+        return any(layout != self.submitted for layout in self.layouts.values())
 
     @cached_property
     def lineages(self) -> Lineages:
@@ -129,6 +140,18 @@ class Case:
         if log is not None:
             return len(log.recovered)
         return None if self._restored_in_flight(run.attempt) else 0
+
+    def barriers(self, channel: str, run: TaskRun) -> Mapping[int, int]:
+        """By checkpoint, the place of its barrier in one of a run's inputs; empty if the network has no log of it."""
+        log = self.content(channel, run)
+        if log is None:
+            return {}
+        key = (channel, log.attempt)
+        known = self._barriers.get(key)
+        if known is None:
+            restored = len(log.recovered)
+            known = self._barriers[key] = {number: restored + before for number, before in reversed(log.barriers)}
+        return known
 
     def _restored_in_flight(self, attempt: int) -> bool:
         """Whether an attempt began with records in flight."""
@@ -342,16 +365,32 @@ class Case:
         if not self.expected.follows_applies:
             return True
         strict = self.by_applies or self.history.sink != "transactional"
-        return is_determined(self.workload, self.topology, every_attempt=strict)
+        return self.is_determined(every_attempt=strict)
+
+    def is_determined(self, *, every_attempt: bool = False, at_sink: bool = True) -> bool:
+        """Whether a replay of this case knows which rows were applied: see `replay.is_determined`."""
+        asked = (every_attempt, at_sink)
+        if asked not in self._determined:
+            self._determined[asked] = is_determined(
+                self.workload, self.topology, every_attempt=every_attempt, at_sink=at_sink
+            )
+        return self._determined[asked]
 
     def states(self, checkpoint: int) -> dict[str, StoredState]:
         """The decoded snapshots of a completed checkpoint, by task."""
         return self.lineages.states(checkpoint)
 
+    def states_of(self, operator: str, checkpoint: int) -> Mapping[str, StoredState]:
+        """The decoded snapshots of an operator's tasks in a completed checkpoint, by task."""
+        return self.lineages.states_of(operator, checkpoint)
+
     def positions(self, checkpoint: int | None) -> dict[int, int]:
         """The next offset of every split at a completed checkpoint; 0 where the checkpoint has none."""
-        stored = {} if checkpoint is None else self.lineages.positions(checkpoint)
-        return {split: stored.get(split, 0) for split, _, _ in self.workload.splits()}
+        known = self._positions.get(checkpoint)
+        if known is None:
+            stored = {} if checkpoint is None else self.lineages.positions(checkpoint)
+            known = self._positions[checkpoint] = {split: stored.get(split, 0) for split in self._ends}
+        return known
 
     @cached_property
     def closing(self) -> ClosingCut:
@@ -360,8 +399,7 @@ class Case:
         ended = self.ended
         status = ended.status if ended else ""
         if status == "finished":
-            ends = {split: len(records) for split, _, records in self.workload.splits()}
-            return ClosingCut(kind="end", checkpoint=newest, positions=ends, epoch=INFINITE)
+            return ClosingCut(kind="end", checkpoint=newest, positions=self._ends, epoch=INFINITE)
         kind = {"drained": "drain", "stopped": "stop"}.get(status, "newest")
         cut = newest
         if kind != "newest" and ended is not None and ended.checkpoint in self.lineage.checkpoints:

@@ -22,8 +22,10 @@ part of one attempt of a task that lies on a lineage is a `Segment`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate, chain
 
 import msgspec
 
@@ -118,13 +120,12 @@ class Lineage(msgspec.Struct, frozen=True, kw_only=True):
     attempts: tuple[int, ...]
     checkpoints: tuple[int, ...]
     segments: dict[str, tuple[Segment, ...]]
+    by_operator: dict[str, list[Segment]]
+    """the same segments"""
 
-    def of_operator(self, operator: str) -> Iterator[Segment]:
+    def of_operator(self, operator: str) -> Sequence[Segment]:
         """The segments of all subtasks of an input, node or sink."""
-        for segments in self.segments.values():
-            for segment in segments:
-                if segment.run.operator == operator:
-                    yield segment
+        return self.by_operator.get(operator, ())
 
     def applied(self, operator: str) -> Iterator[Applied]:
         """The records that the operator took on the lineage, by subtask and in program order."""
@@ -147,15 +148,15 @@ class Lineage(msgspec.Struct, frozen=True, kw_only=True):
                 return segment
         return None
 
-    def epoch_of_apply(self, task: str, attempt: int, taken: int) -> int | None:
-        """The epoch of the `taken`-th record (from 1) of a task's attempt; None when the record is off the lineage."""
+    def epochs_of(self, task: str, attempt: int, taken: Sequence[int]) -> list[int | None]:
+        """The epoch of the n-th record (from 1) of a task's attempt, for each n of `taken`; None when the record is off
+        the lineage."""
         segment = self.segment(task, attempt)
-        if segment is None or taken > segment.applies:
-            return None
-        for mark in segment.marks:
-            if taken <= mark.applies:
-                return mark.checkpoint
-        return INFINITE
+        if segment is None:
+            return [None] * len(taken)
+        ends = list(accumulate((mark.applies for mark in segment.marks), max))
+        epochs = [*(mark.checkpoint for mark in segment.marks), INFINITE]
+        return [epochs[bisect_left(ends, one)] if one <= segment.applies else None for one in taken]
 
 
 class Lineages:
@@ -187,7 +188,10 @@ class Lineages:
         self._decoded: dict[str, StoredState | None] = {}
         self._finished: dict[int, frozenset[str]] = {}
         self._serving_runs: dict[int, list[TaskRun]] = {}
+        self._marked: dict[int, dict[str, tuple[TaskRun, Mark]]] = {}
         self._states: dict[int, dict[str, StoredState]] = {}
+        self._states_of: dict[int, dict[str, dict[str, StoredState]]] = {}
+        self._positions: dict[int, dict[int, int]] = {}
         self._in_flight: dict[int, dict[str, InFlight]] = {}
 
     @cached_property
@@ -295,11 +299,12 @@ class Lineages:
 
     def finished(self, task: str, checkpoint: int) -> bool:
         """Whether a completed checkpoint counts a task as finished."""
-        if checkpoint not in self._finished:
+        finished = self._finished.get(checkpoint)
+        if finished is None:
             completed = self.completed[checkpoint]
             last = (task for task in self.stored(checkpoint) if task not in completed.handles)
-            self._finished[checkpoint] = frozenset([*completed.finished, *last])
-        return task in self._finished[checkpoint]
+            finished = self._finished[checkpoint] = frozenset([*completed.finished, *last])
+        return task in finished
 
     def decoded(self, text: str) -> StoredState | None:
         """`decode_state`, once for each text: what a task loads is mostly the text that the store has."""
@@ -313,10 +318,20 @@ class Lineages:
 
     def states(self, checkpoint: int) -> dict[str, StoredState]:
         """The decoded snapshots of a completed checkpoint, by task; those that are not valid JSON are left out."""
-        if checkpoint not in self._states:
+        known = self._states.get(checkpoint)
+        if known is None:
             decoded = {task: self.decoded(entry.state) for task, entry in self.stored(checkpoint).items()}
-            self._states[checkpoint] = {task: state for task, state in decoded.items() if state is not None}
-        return self._states[checkpoint]
+            known = self._states[checkpoint] = {task: state for task, state in decoded.items() if state is not None}
+        return known
+
+    def states_of(self, operator: str, checkpoint: int) -> Mapping[str, StoredState]:
+        """Those of `states` that are of an operator's tasks."""
+        known = self._states_of.get(checkpoint)
+        if known is None:
+            known = self._states_of[checkpoint] = {}
+            for task, state in self.states(checkpoint).items():
+                known.setdefault(_operator(task), {})[task] = state
+        return known.get(operator, _NO_STATES)
 
     def in_flight(self, checkpoint: int) -> dict[str, InFlight]:
         """By channel, the in-flight data of a completed checkpoint; an empty channel has no entry."""
@@ -326,11 +341,14 @@ class Lineages:
 
     def positions(self, checkpoint: int) -> dict[int, int]:
         """The next offset of each split according to the snapshots of a completed checkpoint."""
-        merged: dict[int, int] = {}
-        for enumerated in self.completed[checkpoint].enumerators.values():
-            merged.update(enumerated.unassigned)
-        for state in self.states(checkpoint).values():
-            merged.update(state.positions)
+        merged = self._positions.get(checkpoint)
+        if merged is None:
+            merged = self._positions[checkpoint] = {}
+            for enumerated in self.completed[checkpoint].enumerators.values():
+                merged.update(enumerated.unassigned)
+            for state in self.states(checkpoint).values():
+                if state.positions:
+                    merged.update(state.positions)
         return merged
 
     def mark(self, task: str, attempt: int, checkpoint: int) -> Mark | None:
@@ -341,6 +359,18 @@ class Lineages:
         if checkpoint in self.completed and self.finished(task, checkpoint):
             return self._last_mark(task, attempt)
         return self._marks.get((task, attempt), {}).get(checkpoint)
+
+    def marked(self, checkpoint: int) -> dict[str, tuple[TaskRun, Mark]]:
+        """By task, the run that stored a snapshot of a completed checkpoint, and its mark; without tasks that lack
+        one of the two."""
+        known = self._marked.get(checkpoint)
+        if known is None:
+            known = self._marked[checkpoint] = {}
+            for task, stored in self.stored(checkpoint).items():
+                run, mark = self.runs.get((task, stored.attempt)), self.mark(task, stored.attempt, checkpoint)
+                if run is not None and mark is not None:
+                    known[task] = run, mark
+        return known
 
     def _last_mark(self, task: str, attempt: int) -> Mark | None:
         """The mark of the last snapshot that an attempt of a task stored."""
@@ -371,8 +401,8 @@ class Lineages:
         pieces = {task: list(self._chain(task, tip)) for task in self.tasks}
         kept = {
             (task, run.attempt, mark.checkpoint)
-            for task, chain in pieces.items()
-            for run, cut in chain
+            for task, parts in pieces.items()
+            for run, cut in parts
             for mark in self._marks_up_to(run, cut)
         }
         checkpoints = tuple(
@@ -382,26 +412,35 @@ class Lineages:
         )
         wanted = frozenset(checkpoints)
         segments = {
-            task: tuple(self._segment(run, cut, wanted) for run, cut in chain) for task, chain in pieces.items()
+            task: tuple(self._segment(run, cut, wanted) for run, cut in parts) for task, parts in pieces.items()
         }
-        attempts = sorted({run.attempt for chain in pieces.values() for run, _ in chain} | {tip})
-        return Lineage(tip=tip, attempts=tuple(attempts), checkpoints=checkpoints, segments=segments)
+        attempts = sorted({run.attempt for parts in pieces.values() for run, _ in parts} | {tip})
+        by_operator: dict[str, list[Segment]] = {}
+        for segment in chain.from_iterable(segments.values()):
+            by_operator.setdefault(segment.run.operator, []).append(segment)
+        return Lineage(
+            tip=tip,
+            attempts=tuple(attempts),
+            checkpoints=checkpoints,
+            segments=segments,
+            by_operator=by_operator,
+        )
 
     def _chain(self, task: str, tip: int) -> list[tuple[TaskRun, int | None]]:
         """(run, checkpoint that cuts it) of the attempts that led to the end of `tip`, oldest first."""
-        chain: list[tuple[TaskRun, int | None]] = []
+        parts: list[tuple[TaskRun, int | None]] = []
         attempt = self._furthest(task, self.serving(task, tip))
         cut: int | None = None
         while True:
             run = self.runs.get((task, attempt))
             if run is not None:
-                chain.append((run, cut))
+                parts.append((run, cut))
             before = self.parent(task, attempt)
             if before is None:
                 break
             attempt, cut = before
-        chain.reverse()
-        return chain
+        parts.reverse()
+        return parts
 
     def _furthest(self, task: str, attempt: int) -> int:
         """The attempt that got furthest with a task's work by the end of `attempt`.
@@ -480,6 +519,8 @@ def _newest(stored: Sequence[Stored]) -> Stored:
 def _operator(task: str) -> str:
     return task.rpartition("-")[0]
 
+
+_NO_STATES: Mapping[str, StoredState] = {}
 
 _ALL = (INFINITE,)
 """For one channel: all sends of an uncut segment are on its lineage."""

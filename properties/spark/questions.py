@@ -14,7 +14,6 @@ import msgspec
 from ..model.workload import SINK, STATEFUL, is_clocked, window_of
 from ..quick_checker.case import Case
 from ..reconstruct.lineage import INFINITE
-from ..reconstruct.replay import is_determined
 from ..semantics.broadcast import with_rules
 from ..semantics.classes import FOLLOWING
 from .senders import Senders
@@ -108,7 +107,7 @@ def _at_sink(case: Case) -> bool:
     If data was in flight at a cut, the rows may have different epochs, and must be known one by one.
     """
     strict = case.by_applies and case.history.guarantee == "exactly-once"
-    return is_determined(case.workload, case.topology, every_attempt=strict)
+    return case.is_determined(every_attempt=strict)
 
 
 def _by_positions(case: Case, name: str, *, rows: bool) -> Question:
@@ -186,7 +185,7 @@ def _cuts(case: Case) -> tuple[Cut, ...]:
 
 
 def _cut(case: Case, number: int) -> Cut:
-    positions = tuple(case.positions(number)[split] for split, _, _ in case.workload.splits())
+    positions = tuple(case.positions(number).values())
     return Cut(name=number, positions=positions, drained=number in case.drained)
 
 

@@ -18,7 +18,6 @@ from ..model.verdict import Holds, Verdict, Violated
 from ..model.workload import User, window_of
 from ..quick_checker.case import Case
 from ..reconstruct.buffered_rows import batches
-from ..reconstruct.replay import is_determined
 from ..semantics.broadcast import with_rules
 from ..semantics.classes import FOLLOWING
 from ..semantics.user_functions import user_nodes
@@ -133,7 +132,7 @@ def applied_unasked(case: Case) -> str:
         return RESCALED
     if case.lineages.persistent is not None:
         return LOCAL_RECOVERY
-    return "" if is_determined(case.workload, case.topology) else HIDDEN
+    return "" if case.is_determined() else HIDDEN
 
 
 def _is_rescaled(case: Case) -> bool:

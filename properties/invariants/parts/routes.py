@@ -186,9 +186,8 @@ def _but_waiting(case: Case, batch: str, passed: list[int]) -> list[int]:
     """The origins of a batch's records, without those that it buffers in the closing cut's snapshot."""
     remaining = Counter(passed)
     if case.closing.kind not in ("end", "drain") and case.closing.checkpoint is not None:
-        for task, state in case.states(case.closing.checkpoint).items():
-            if task.rpartition("-")[0] == batch:
-                remaining.subtract(Counter(origin for _, origin in waiting(state)))
+        for state in case.states_of(batch, case.closing.checkpoint).values():
+            remaining.subtract(Counter(origin for _, origin in waiting(state)))
     return list(remaining.elements())
 
 
