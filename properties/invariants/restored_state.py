@@ -215,12 +215,14 @@ def _passing(what: str, stored: dict[int, list[Passing]], loaded: dict[int, list
 def _items(case: Case, run: TaskRun, kept: StoredState, held: StoredState) -> tuple[str, ...]:
     """The items of lists and unions that were wrongly loaded, or wrongly not loaded, as phrases."""
     checkpoint = run.loaded.checkpoint if run.loaded is not None else 0
-    union = union_of(case, run.operator, checkpoint)
+    union, rescaled = union_of(case, run.operator, checkpoint), case.rescaled(run.attempt, checkpoint)
+    if kept is held and not union and not held.shared and not rescaled:
+        return ()
     mine = kept_of_union(case, run, checkpoint)
     phrases = [f"{name} {text} loaded, and in no union" for name, text in held.shared if (name, text) not in union]
     phrases += _differing("item", held.shared if mine is None else mine, held.shared)
     phrases += _differing("broadcast item", kept.broadcast, held.broadcast)
-    if case.rescaled(run.attempt, checkpoint):
+    if rescaled:
         return (*phrases, *wrongly_redistributed(case, run.operator, run.attempt, checkpoint))
     return (*phrases, *_differing("item", kept.listed, held.listed))
 
@@ -234,6 +236,8 @@ def _differing(what: str, stored: Sequence[object], loaded: Sequence[object]) ->
 
 
 def _positions(case: Case, run: TaskRun, held: StoredState) -> Violated | None:
+    if not held.positions:
+        return None
     first: dict[int, int] = {}
     for split, offset in run.reads:
         first.setdefault(split, offset)

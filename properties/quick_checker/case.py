@@ -23,10 +23,10 @@ from ..model.history import (
     Transaction,
 )
 from ..model.verdict import Unknown
-from ..model.workload import END_OF_TIME, Input, Row, Topology, Workload, window_of
+from ..model.workload import END_OF_TIME, Input, Node, Row, Topology, Workload, window_of
 from ..reconstruct.commands import Commands
 from ..reconstruct.layouts import layouts, widest
-from ..reconstruct.lineage import INFINITE, Lineage, Lineages
+from ..reconstruct.lineage import INFINITE, Lineage, Lineages, Segment, by_channel
 from ..reconstruct.replay import is_determined
 from ..semantics.classes import FOLLOWING, classes, promised
 from ..semantics.user_functions import has_user_timers
@@ -63,6 +63,7 @@ class Case:
         self._positions: dict[int | None, dict[int, int]] = {}
         self._determined: dict[tuple[bool, bool], bool] = {}
         self._barriers: dict[tuple[str, int], dict[int, int]] = {}
+        self._taken: dict[tuple[str, int], list[list[int]]] = {}
 
     @cached_property
     def layouts(self) -> dict[int, Topology]:
@@ -104,6 +105,14 @@ class Case:
     @cached_property
     def lineage(self) -> Lineage:
         return self.lineages.end
+
+    def taken(self, segment: Segment) -> list[list[int]]:
+        """By input channel, the origins of the records that a segment of the run's lineage took, in order."""
+        run = segment.run
+        known = self._taken.get((run.task, run.attempt))
+        if known is None:
+            known = self._taken[run.task, run.attempt] = by_channel(run, segment.applies)
+        return known
 
     @property
     def runs(self) -> dict[tuple[str, int], TaskRun]:
@@ -211,14 +220,15 @@ class Case:
         source = self._sources.get(task.rpartition("-")[0])
         if source is None:
             return False
-        return not source.bounded or any(offset < self._ends[split] for split, offset in state.positions.items())
+        return not source.bounded or any(offset < self.ends[split] for split, offset in state.positions.items())
 
     @cached_property
     def _sources(self) -> dict[str, Input]:
         return {source.name: source for source in self.workload.inputs}
 
     @cached_property
-    def _ends(self) -> dict[int, int]:
+    def ends(self) -> dict[int, int]:
+        """By split, how many records it has."""
         return {split: len(records) for split, _, records in self.workload.splits()}
 
     @cached_property
@@ -231,6 +241,11 @@ class Case:
         return self.history.guarantee != "exactly-once" or any(
             self.lineages.in_flight(number) for number in self.lineages.completed
         )
+
+    @cached_property
+    def window(self) -> Node | None:
+        """The workload's window, if it has one."""
+        return window_of(self.workload)
 
     @cached_property
     def class_(self) -> str:
@@ -323,7 +338,7 @@ class Case:
     def promised(self) -> frozenset[str]:
         """The names of the invariants that a correct engine keeps in this case."""
         found = promised(self.history.guarantee, self.history.sink)
-        if window_of(self.workload) and self.went_on_drained:
+        if self.window and self.went_on_drained:
             found &= {"progress", "no-leaks", "at-most-once"}
         if self.late_for_timers:
             found &= {"progress", "no-leaks"}
@@ -389,7 +404,7 @@ class Case:
         known = self._positions.get(checkpoint)
         if known is None:
             stored = {} if checkpoint is None else self.lineages.positions(checkpoint)
-            known = self._positions[checkpoint] = {split: stored.get(split, 0) for split in self._ends}
+            known = self._positions[checkpoint] = {split: stored.get(split, 0) for split in self.ends}
         return known
 
     @cached_property
@@ -399,7 +414,7 @@ class Case:
         ended = self.ended
         status = ended.status if ended else ""
         if status == "finished":
-            return ClosingCut(kind="end", checkpoint=newest, positions=self._ends, epoch=INFINITE)
+            return ClosingCut(kind="end", checkpoint=newest, positions=self.ends, epoch=INFINITE)
         kind = {"drained": "drain", "stopped": "stop"}.get(status, "newest")
         cut = newest
         if kind != "newest" and ended is not None and ended.checkpoint in self.lineage.checkpoints:

@@ -187,6 +187,7 @@ class Lineages:
         self._lineages: dict[int, Lineage] = {}
         self._decoded: dict[str, StoredState | None] = {}
         self._finished: dict[int, frozenset[str]] = {}
+        self._parents: dict[tuple[str, int], tuple[int, int] | None] = {}
         self._serving_runs: dict[int, list[TaskRun]] = {}
         self._marked: dict[int, dict[str, tuple[TaskRun, Mark]]] = {}
         self._states: dict[int, dict[str, StoredState]] = {}
@@ -246,12 +247,13 @@ class Lineages:
 
         A task that had finished has the last snapshot that it took, whether or not the checkpoint still refers to it.
         """
-        if checkpoint not in self._stored:
+        known = self._stored.get(checkpoint)
+        if known is None:
             completed = self.completed[checkpoint]
             found = {task: self.handles.get(handle) for task, handle in completed.handles.items()}
             found |= self._last_of_finished(completed)
-            self._stored[checkpoint] = {task: entry for task, entry in found.items() if entry is not None}
-        return self._stored[checkpoint]
+            known = self._stored[checkpoint] = {task: entry for task, entry in found.items() if entry is not None}
+        return known
 
     def _last_of_finished(self, completed: Completed) -> dict[str, Stored | None]:
         """The last snapshots of the finished tasks for which a checkpoint has no handle.
@@ -335,9 +337,11 @@ class Lineages:
 
     def in_flight(self, checkpoint: int) -> dict[str, InFlight]:
         """By channel, the in-flight data of a completed checkpoint; an empty channel has no entry."""
-        if checkpoint not in self._in_flight:
-            self._in_flight[checkpoint] = channels_of(self.stored(checkpoint), self.states(checkpoint), self.runs)
-        return self._in_flight[checkpoint]
+        known = self._in_flight.get(checkpoint)
+        if known is None:
+            known = channels_of(self.stored(checkpoint), self.states(checkpoint), self.runs)
+            self._in_flight[checkpoint] = known
+        return known
 
     def positions(self, checkpoint: int) -> dict[int, int]:
         """The next offset of each split according to the snapshots of a completed checkpoint."""
@@ -390,6 +394,12 @@ class Lineages:
 
         None when the attempt began empty, or restored no completed checkpoint of an earlier attempt.
         """
+        key = (task, attempt)
+        if key not in self._parents:
+            self._parents[key] = self._parent(task, attempt)
+        return self._parents[key]
+
+    def _parent(self, task: str, attempt: int) -> tuple[int, int] | None:
         checkpoint = self.restored(task, attempt)
         if checkpoint is None or checkpoint not in self.completed:
             return None
@@ -501,6 +511,14 @@ def decode_state(text: str) -> StoredState | None:
         return _state_decoder.decode(text)
     except msgspec.DecodeError:
         return None
+
+
+def by_channel(run: TaskRun, applies: int) -> list[list[int]]:
+    """By input channel, the origins of the first records that a run took, in order."""
+    taken: list[list[int]] = [[] for _ in run.inputs]
+    for channel, origin in run.applies[:applies]:
+        taken[channel].append(origin)
+    return taken
 
 
 def mark_of(run: TaskRun, checkpoint: int) -> Mark | None:

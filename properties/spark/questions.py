@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ..model.workload import SINK, STATEFUL, is_clocked, window_of
+from ..model.workload import SINK, STATEFUL, is_clocked
 from ..quick_checker.case import Case
 from ..reconstruct.lineage import INFINITE
 from ..semantics.broadcast import with_rules
@@ -90,14 +90,14 @@ def _asked(case: Case) -> tuple[int, ...]:
     With windows these are the cuts up to the first drain, at which all windows were emitted.
     """
     cuts = (*case.lineage.checkpoints, INFINITE)
-    drained = case.drained if window_of(case.workload) is not None else ()
+    drained = case.drained if case.window is not None else ()
     return cuts[: next((index + 1 for index, cut in enumerate(cuts) if cut in drained), len(cuts))]
 
 
 def _checkpoints_off_lineage(case: Case) -> tuple[int, ...]:
     """The completed checkpoints off the run's lineage; with windows, up to the job `Case.last_with_windows`."""
     found = [number for number in sorted(case.lineages.completed) if number not in case.lineage.checkpoints]
-    last = case.last_with_windows if window_of(case.workload) is not None else None
+    last = case.last_with_windows if case.window is not None else None
     return tuple(number for number in found if last is None or case.lineages.completed[number].job <= last)
 
 
@@ -111,9 +111,10 @@ def _at_sink(case: Case) -> bool:
 
 
 def _by_positions(case: Case, name: str, *, rows: bool) -> Question:
-    cuts = tuple(cut for cut in _cuts(case) if cut.name in _asked(case))
+    asked = _asked(case)
+    cuts = tuple(cut for cut in _cuts(case) if cut.name in asked)
     found = {cut.name: case.expected.rows_through().get(cut.name, []) for cut in cuts} if rows else {}
-    states = {number: _states(case, number, applied=False) for number in _asked(case) if number != INFINITE}
+    states = {number: _states(case, number, applied=False) for number in asked if number != INFINITE}
     return Question(
         job=OracleJob(id=name, workload=case.workload, cuts=cuts), quick=QuickResult(rows=found, states=states)
     )
@@ -125,7 +126,7 @@ def _by_applies(case: Case, name: str, *, rows: bool) -> Question:
     readers = [node.name for node in case.workload.nodes if isinstance(node.operator, STATEFUL)] + [SINK]
     senders = Senders(case)
     applies = {reader: tuple(_applies(case, reader, numbers, senders)) for reader in readers}
-    window = window_of(case.workload)
+    window = case.window
     advances = {window.name: tuple(advances_of(case, window.name, numbers))} if window else {}
     job = OracleJob(
         id=name, workload=case.workload, cuts=cuts, applies=applies, tip=case.lineage.tip, advances=advances
@@ -137,7 +138,7 @@ def _by_applies(case: Case, name: str, *, rows: bool) -> Question:
 
 def _applies(case: Case, reader: str, numbers: dict[int, int], senders: Senders) -> Iterator[Apply]:
     """The applications of a node or the sink, on the lineages of all attempts through which the run's lineage goes."""
-    window = window_of(case.workload)
+    window = case.window
     for attempt in case.lineage.attempts:
         lineage = case.lineages.of_attempt(attempt)
         received = watermarks(case, lineage, reader) if window is not None and window.name == reader else {}

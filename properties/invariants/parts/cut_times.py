@@ -9,7 +9,7 @@ from collections import Counter
 
 from ...model.verdict import Violated
 from ...model.words import LIMIT
-from ...model.workload import BEGINNING, END_OF_TIME, Burst, Node, Window, is_clocked, window_of
+from ...model.workload import BEGINNING, END_OF_TIME, Burst, Node, Window, is_clocked
 from ...quick_checker.case import Case
 from ...semantics.classes import FOLLOWING
 from ...semantics.event_time import Clock, splits_before
@@ -18,7 +18,7 @@ from ...semantics.windows import Timer
 
 def stored_times(case: Case, checkpoint: int) -> Violated | None:
     """A difference in event time, or in timers of either kind, as decoded from the store's bytes."""
-    window = window_of(case.workload)
+    window = case.window
     if window is not None and isinstance(window.operator, Burst):
         found = _timers(case, checkpoint, window)
         if found is not None:
