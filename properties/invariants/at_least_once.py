@@ -33,7 +33,7 @@ def check(case: Case) -> Verdict:
         return Unknown(
             reason="not observable", detail="the history does not show which row was applied at which subtask"
         )
-    visible = case.committed + case.pending
+    visible = case.settled
     expected = case.expected.rows_up_to(case.closing.epoch)
     yielded = case.expected.replay.yielded()
     lost = expected - visible

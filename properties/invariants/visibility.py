@@ -209,10 +209,12 @@ class _Early:
         return self._excess
 
     def _shift(self, rows: Iterable[Row], by: int) -> None:
+        balance = self._balance
         for row in rows:
-            before = self._balance[row]
-            self._balance[row] = before + by
-            self._excess += max(before + by, 0) - max(before, 0)
+            before = balance.get(row, 0)
+            balance[row] = before + by
+            if before >= 0 if by > 0 else before > 0:
+                self._excess += by
 
     def rows(self) -> list[Row]:
         return list((+self._balance).elements())

@@ -460,3 +460,8 @@ class Case:
     def pending(self) -> Counter[Row]:
         """P: the rows of the pending transactions."""
         return Counter(row for transaction in self.pending_transactions for row in transaction.rows)
+
+    @cached_property
+    def settled(self) -> Counter[Row]:
+        """K plus P."""
+        return self.committed + self.pending

@@ -180,9 +180,7 @@ class Lineages:
         self._completions = history.completed
         self._partial = any(start.tasks for start in self.starts.values())
         self._marks = {key: {mark.checkpoint: mark for mark in run.marks} for key, run in self.runs.items()}
-        self._stored_of: dict[tuple[str, int], list[Stored]] = {}
-        for entry in sorted(history.stored, key=lambda entry: entry.checkpoint):  # they may be stored out of order
-            self._stored_of.setdefault((entry.task, entry.attempt), []).append(entry)
+        self._entries = history.stored
         self._stored: dict[int, dict[str, Stored]] = {}
         self._lineages: dict[int, Lineage] = {}
         self._decoded: dict[str, StoredState | None] = {}
@@ -213,6 +211,19 @@ class Lineages:
             runs = self.runs.values()
             self._serving_runs[attempt] = [run for run in runs if run.attempt == self.serving(run.task, attempt)]
         return self._serving_runs[attempt]
+
+    @cached_property
+    def _stored_of(self) -> dict[tuple[str, int], list[Stored]]:
+        """By task and attempt, its stored snapshots."""
+        found: dict[tuple[str, int], list[Stored]] = {}
+        for entry in sorted(self._entries, key=lambda entry: entry.checkpoint):  # they may be stored out of order
+            found.setdefault((entry.task, entry.attempt), []).append(entry)
+        return found
+
+    @cached_property
+    def operator_of(self) -> dict[str, str]:
+        """The operator of each task that ran."""
+        return {run.task: run.operator for run in self.runs.values()}
 
     @cached_property
     def operators(self) -> dict[int, dict[str, str]]:
@@ -301,12 +312,15 @@ class Lineages:
 
     def finished(self, task: str, checkpoint: int) -> bool:
         """Whether a completed checkpoint counts a task as finished."""
-        finished = self._finished.get(checkpoint)
-        if finished is None:
+        return task in self._finished_at(checkpoint)
+
+    def _finished_at(self, checkpoint: int) -> frozenset[str]:
+        known = self._finished.get(checkpoint)
+        if known is None:
             completed = self.completed[checkpoint]
             last = (task for task in self.stored(checkpoint) if task not in completed.handles)
-            finished = self._finished[checkpoint] = frozenset([*completed.finished, *last])
-        return task in finished
+            known = self._finished[checkpoint] = frozenset([*completed.finished, *last])
+        return known
 
     def decoded(self, text: str) -> StoredState | None:
         """`decode_state`, once for each text: what a task loads is mostly the text that the store has."""
@@ -360,7 +374,7 @@ class Lineages:
 
         If the checkpoint counts the task as finished, it is the mark of the attempt's last snapshot.
         """
-        if checkpoint in self.completed and self.finished(task, checkpoint):
+        if checkpoint in self.completed and task in self._finished_at(checkpoint):
             return self._last_mark(task, attempt)
         return self._marks.get((task, attempt), {}).get(checkpoint)
 
@@ -370,9 +384,14 @@ class Lineages:
         known = self._marked.get(checkpoint)
         if known is None:
             known = self._marked[checkpoint] = {}
+            finished = self._finished_at(checkpoint)
             for task, stored in self.stored(checkpoint).items():
-                run, mark = self.runs.get((task, stored.attempt)), self.mark(task, stored.attempt, checkpoint)
-                if run is not None and mark is not None:
+                key = (task, stored.attempt)
+                run = self.runs.get(key)
+                if run is None:
+                    continue
+                mark = self._last_mark(*key) if task in finished else self._marks[key].get(checkpoint)
+                if mark is not None:
                     known[task] = run, mark
         return known
 

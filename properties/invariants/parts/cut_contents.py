@@ -12,7 +12,7 @@ from ...model.verdict import Violated
 from ...model.words import LIMIT, plural, row_in_words
 from ...model.workload import SINK, STATEFUL, AnyOperator, Batch, Row, Rules, Tally, User, Workload
 from ...quick_checker.case import Case
-from ...quick_checker.compare import transaction_in_words, violated_rows
+from ...quick_checker.compare import same, transaction_in_words, violated_rows
 from ...reconstruct.buffered_rows import batches, counts_in, still_to_come
 from ...reconstruct.lineage import INFINITE, Lineage
 from ...semantics.broadcast import odd_one_out, rules_in, with_rules
@@ -66,7 +66,7 @@ def stored_state(case: Case, checkpoint: int) -> Violated | None:
             for entry in _entries_in(node.operator, state)
         ]
         wanted = expected[node.name]
-        if (stored or wanted) and Counter(stored) != wanted:
+        if (stored or wanted) and not same(Counter(stored), wanted):
             return _wrong_state(case, checkpoint, node.name, wanted, Counter(stored))
     return None
 
@@ -152,11 +152,11 @@ def transactions(case: Case, lineage: Lineage, checkpoint: int) -> Violated | No
     if case.history.sink != "transactional":
         return None
     listed = {name for state in case.states(checkpoint).values() for name, _ in state.transactions}
-    sinks, committers = _tasks_of((SINK,), case, checkpoint), _tasks_of(COMMITTERS, case, checkpoint)
+    committers = _tasks_of(COMMITTERS, case, checkpoint)
     for segment in lineage.of_operator(SINK):
         run = segment.run
         within = segment.applies_up_to(checkpoint)
-        marked = _settled_until(case, run, checkpoint, sinks, committers)
+        marked = _settled_until(case, run, checkpoint, committers)
         written = 0
         for one in case.transactions_of(run.task, run.attempt):
             inside = bisect_right(one.applied, within)
@@ -175,10 +175,11 @@ def transactions(case: Case, lineage: Lineage, checkpoint: int) -> Violated | No
 
 def _tasks_of(operators: Sequence[str], case: Case, checkpoint: int) -> list[str]:
     """The tasks of some operators of which a checkpoint has a snapshot."""
-    return [task for task in case.lineages.stored(checkpoint) if task.rpartition("-")[0] in operators]
+    operator_of = case.lineages.operator_of
+    return [task for task in case.lineages.stored(checkpoint) if operator_of.get(task) in operators]
 
 
-def _settled_until(case: Case, run: TaskRun, checkpoint: int, sinks: list[str], committers: list[str]) -> int | None:
+def _settled_until(case: Case, run: TaskRun, checkpoint: int, committers: list[str]) -> int | None:
     """The order until which a sink's rows were committed; rows that were not are in the checkpoint.
 
     It is the latest order of the marks of the task and of the committers.  If the job was rescaled since, the marks of
@@ -187,9 +188,9 @@ def _settled_until(case: Case, run: TaskRun, checkpoint: int, sinks: list[str], 
     completed = case.lineages.completed[checkpoint]
     rescaled = run.job != completed.job and case.layouts[run.job] != case.layouts[completed.job]
     lineages, attempt = case.lineages, completed.attempt
-    tasks = [*(sinks if rescaled else [run.task]), *committers]
+    tasks = [*(_tasks_of((SINK,), case, checkpoint) if rescaled else [run.task]), *committers]
     marks = [lineages.mark(task, lineages.serving(task, attempt), checkpoint) for task in tasks]
-    return max((mark.order for mark in marks if mark is not None), default=None)
+    return max([mark.order for mark in marks if mark is not None], default=None)
 
 
 def _wrong_transaction(checkpoint: int, one: Transaction, rows: list[Row], phrases: str) -> Violated:
@@ -228,7 +229,7 @@ def rows_by_epoch(case: Case) -> Violated | None:
         if due == there:
             continue
         expected, rows = Counter(due), Counter(there)
-        if rows != expected:
+        if not same(rows, expected):
             return violated_rows(
                 case,
                 lost=expected - rows,
