@@ -427,12 +427,15 @@ class Lineages:
         return (earlier, checkpoint) if earlier < attempt else None
 
     def _draw(self, tip: int) -> Lineage:
-        pieces = {task: list(self._chain(task, tip)) for task in self.tasks}
+        pieces = {
+            task: [(run, cut, self._marks_up_to(run, cut)) for run, cut in self._chain(task, tip)]
+            for task in self.tasks
+        }
         kept = {
             (task, run.attempt, mark.checkpoint)
             for task, parts in pieces.items()
-            for run, cut in parts
-            for mark in self._marks_up_to(run, cut)
+            for run, _, marks in parts
+            for mark in marks
         }
         checkpoints = tuple(
             number
@@ -441,9 +444,10 @@ class Lineages:
         )
         wanted = frozenset(checkpoints)
         segments = {
-            task: tuple(self._segment(run, cut, wanted) for run, cut in parts) for task, parts in pieces.items()
+            task: tuple([self._segment(run, cut, marks, wanted) for run, cut, marks in parts])
+            for task, parts in pieces.items()
         }
-        attempts = sorted({run.attempt for parts in pieces.values() for run, _ in parts} | {tip})
+        attempts = sorted({run.attempt for parts in pieces.values() for run, _, _ in parts} | {tip})
         by_operator: dict[str, list[Segment]] = {}
         for segment in chain.from_iterable(segments.values()):
             by_operator.setdefault(segment.run.operator, []).append(segment)
@@ -506,8 +510,8 @@ class Lineages:
                 return run.marks[: index + 1]
         return []
 
-    def _segment(self, run: TaskRun, cut: int | None, completed: frozenset[int]) -> Segment:
-        marks = tuple(mark for mark in self._marks_up_to(run, cut) if mark.checkpoint in completed)
+    def _segment(self, run: TaskRun, cut: int | None, until: Sequence[Mark], completed: frozenset[int]) -> Segment:
+        marks = tuple([mark for mark in until if mark.checkpoint in completed])
         if cut is None or self.finished(run.task, cut):
             everything = _ALL * len(run.outputs)
             return Segment(

@@ -144,18 +144,22 @@ def _applies(case: Case, reader: str, numbers: dict[int, int], senders: Senders)
         received = watermarks(case, lineage, reader) if window is not None and window.name == reader else {}
         by_subtask = bool(received) or reader in with_rules(case.workload)
         clocked = bool(received) and window is not None and is_clocked(window.operator)
+        is_the_runs = lineage.tip == case.lineage.tip
         for segment in by_attempt(lineage, reader):
-            taken = zip(segment.run.applies, segment.apply_epochs(), senders.of(segment.run), strict=False)
+            run = segment.run
+            times = received[run.task, run.attempt] if received and segment.applies else []
+            lane = run.subtask if by_subtask else 0
+            taken = zip(run.applies, segment.apply_epochs(), senders.of(run), strict=False)
             for count, ((_, origin), epoch, made_by) in enumerate(taken):
                 yield Apply(
                     origin=origin,
-                    epoch=numbers[epoch] if lineage.tip == case.lineage.tip else 0,
-                    attempt=segment.run.attempt,
+                    epoch=numbers[epoch] if is_the_runs else 0,
+                    attempt=run.attempt,
                     lineage=attempt,
-                    lane=segment.run.subtask if by_subtask else 0,
-                    watermark=received[segment.run.task, segment.run.attempt][count] if received else 0,
-                    moment=received[segment.run.task, segment.run.attempt][count] + 1 if clocked else None,
-                    made_by=made_by if made_by != segment.run.attempt else None,
+                    lane=lane,
+                    watermark=times[count] if received else 0,
+                    moment=times[count] + 1 if clocked else None,
+                    made_by=made_by if made_by != run.attempt else None,
                 )
 
 
