@@ -20,7 +20,6 @@ from ..model.verdict import Holds, Unknown, Verdict
 from ..quick_checker.case import Case
 from ..quick_checker.compare import loss_by_expiry, violated_rows
 from ..quick_checker.idempotent_table import missing
-from ..reconstruct.replay import is_determined
 from .parts.routes import unapplied, unread
 
 
@@ -30,11 +29,11 @@ def check(case: Case) -> Verdict:
     found = unread(case) or unapplied(case)
     if found is not None:
         return found
-    if not is_determined(case.workload, case.topology, every_attempt=True):
+    if not case.is_determined(every_attempt=True):
         return Unknown(
             reason="not observable", detail="the history does not show which row was applied at which subtask"
         )
-    visible = case.committed + case.pending
+    visible = case.settled
     expected = case.expected.rows_up_to(case.closing.epoch)
     yielded = case.expected.replay.yielded()
     lost = expected - visible

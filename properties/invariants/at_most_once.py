@@ -16,7 +16,6 @@ from ..model.words import LIMIT, journal_until, record_in_words
 from ..model.workload import origin_of
 from ..quick_checker.case import Case
 from ..quick_checker.compare import violated_rows
-from ..reconstruct.replay import is_determined
 from .parts.hazards import restores
 
 
@@ -26,7 +25,7 @@ def check(case: Case) -> Verdict:
     found = _read_twice(case) or _applied_twice(case)
     if found is not None:
         return found
-    if not is_determined(case.workload, case.topology, every_attempt=True):
+    if not case.is_determined(every_attempt=True):
         return Unknown(
             reason="not observable", detail="the history does not show which row was applied at which subtask"
         )
@@ -59,7 +58,7 @@ def _applied_twice(case: Case) -> Violated | None:
             attempt = seen.setdefault((run.operator, origin), run.attempt)
             if attempt != run.attempt:
                 return _twice(case, run.task, origin, f"{run.operator} applied in attempts {attempt} and {run.attempt}")
-    if not is_determined(case.workload, case.topology):
+    if not case.is_determined():
         return None  # the replay may have confused rows of one origin
     for run in case.history.runs:
         case.expected.replay.run(run.task, run.attempt)

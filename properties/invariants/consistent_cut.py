@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
 
 import msgspec
@@ -43,7 +43,7 @@ from ..model.words import LIMIT, plural, record_in_words
 from ..model.workload import COPY_BITS, SINK, is_pane, origin_of
 from ..quick_checker.case import Case
 from ..reconstruct.buffered_rows import behind_batches
-from ..reconstruct.in_flight import NOTHING, InFlight, origins
+from ..reconstruct.in_flight import origins
 from ..reconstruct.lineage import INFINITE, Lineage
 from .parts.assignments import in_one_place, two_owners
 from .parts.cut_contents import copies, held_rows, missing_snapshots, rows_by_epoch, stored_state, transactions
@@ -61,14 +61,14 @@ def check(case: Case) -> Verdict:
     found = two_owners(case)
     if found is not None:
         return found
-    exercised = 0
+    inputs, exercised = _Inputs(case), 0
     for checkpoint, lineage in lineages.items():
         found = (
             missing_snapshots(case, checkpoint)
             or in_one_place(case, checkpoint)
             or not_durable(case, checkpoint)
             or _positions(case, reads[lineage.tip], checkpoint)
-            or _channels(case, checkpoint)
+            or _channels(case, inputs, checkpoint)
             or copies(case, checkpoint)
             or stored_state(case, checkpoint)
             or stored_times(case, checkpoint)
@@ -173,44 +173,81 @@ def _span(offsets: list[int]) -> str:
     return ", ".join(map(str, offsets[:LIMIT]))
 
 
-def _channels(case: Case, checkpoint: int) -> Violated | None:
+class _Input(msgspec.Struct, frozen=True, kw_only=True):
+    """One input channel of a run, as its two ends and the network count its records.
+
+    A count of an end begins at a place in the channel: where the attempt of that end began.
+    """
+
+    channel: str
+    first_taken: int
+    sender: TaskRun | None
+    output: int
+    """the channel's number among the sender's outputs"""
+    first_sent: int | None
+    barriers: Mapping[int, int]
+
+
+class _Inputs:
+    """The inputs of each run, put together once for all checkpoints."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._known: dict[tuple[str, int, int | None], list[_Input]] = {}
+
+    def of(self, run: TaskRun, checkpoint: int) -> list[_Input]:
+        """The inputs of a run when a checkpoint was taken: where tasks recover locally, their senders change."""
+        key = (run.task, run.attempt, checkpoint if self._case.lineages.persistent else None)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = [self._input(run, channel, checkpoint) for channel in run.inputs]
+        return known
+
+    def _input(self, run: TaskRun, channel: str, checkpoint: int) -> _Input:
+        case = self._case
+        sender = case.sender(channel, run, checkpoint)
+        if sender is not None and channel not in sender.outputs:
+            sender = None
+        return _Input(
+            channel=channel,
+            first_taken=case.first_taken(run, channel),
+            sender=sender,
+            output=sender.outputs.index(channel) if sender is not None else 0,
+            first_sent=case.first_sent(sender, channel) if sender is not None else None,
+            barriers=case.barriers(channel, run),
+        )
+
+
+def _channels(case: Case, inputs: _Inputs, checkpoint: int) -> Violated | None:
     """A channel whose marks at both ends and barrier disagree, or whose in-flight data differs."""
     in_flight = case.lineages.in_flight(checkpoint)
-    for task, stored in case.lineages.stored(checkpoint).items():
-        run = case.runs.get((task, stored.attempt))
-        mark = case.lineages.mark(task, stored.attempt, checkpoint)
-        if run is None or mark is None:
-            continue
-        for index, channel in enumerate(run.inputs):
-            held = in_flight.get(channel, NOTHING)
-            received = case.first_taken(run, channel) + mark.received[index]
-            sent = _sent(case, channel, run, checkpoint, held)
-            passed = _barrier(case, channel, run, checkpoint, held)
+    marked = case.lineages.marked(checkpoint)
+    for run, mark in marked.values():
+        for index, one in enumerate(inputs.of(run, checkpoint)):
+            received = one.first_taken + mark.received[index]
+            sent, passed = _sent(case, one, marked, checkpoint), one.barriers.get(checkpoint)
+            held = in_flight.get(one.channel)
+            if held is not None:
+                queued = _records_in(held.queued)
+                sent = None if sent is None else sent - queued - _records_in(held.unsent)
+                passed = None if passed is None else passed - queued
             if (sent is not None and sent != received) or (passed is not None and passed != received):
-                return _uneven(case, checkpoint, channel, run, received, sent, passed)
-            found = wrongly_in_flight(case, channel, run, checkpoint, received) if channel in in_flight else None
-            if found is not None:
-                return found
+                return _uneven(case, checkpoint, one.channel, run, received, sent, passed)
+            if held is not None:
+                found = wrongly_in_flight(case, one.channel, run, checkpoint, received)
+                if found is not None:
+                    return found
     return None
 
 
-def _sent(case: Case, channel: str, run: TaskRun, checkpoint: int, held: InFlight) -> int | None:
-    sender = case.sender(channel, run, checkpoint)
-    mark = case.lineages.mark(sender.task, sender.attempt, checkpoint) if sender else None
-    if sender is None or mark is None or channel not in sender.outputs:
+def _sent(case: Case, one: _Input, marked: Mapping[str, tuple[TaskRun, Mark]], checkpoint: int) -> int | None:
+    """The place up to which the sender had sent at its own mark; None if that is unknown."""
+    sender = one.sender
+    if sender is None or one.first_sent is None:
         return None
-    first = case.first_sent(sender, channel)
-    if first is None:
-        return None
-    return first + mark.sent[sender.outputs.index(channel)] - _records_in(held.queued) - _records_in(held.unsent)
-
-
-def _barrier(case: Case, channel: str, run: TaskRun, checkpoint: int, held: InFlight) -> int | None:
-    log = case.content(channel, run)
-    for number, before in log.barriers if log is not None else ():
-        if number == checkpoint and log is not None:
-            return len(log.recovered) + before - _records_in(held.queued)
-    return None
+    there = marked.get(sender.task)
+    mark = there[1] if there and there[0] is sender else case.lineages.mark(sender.task, sender.attempt, checkpoint)
+    return one.first_sent + mark.sent[one.output] if mark is not None else None
 
 
 def _records_in(passing: list[Passing]) -> int:
@@ -253,8 +290,9 @@ def _closure(case: Case, lineage: Lineage, reads: dict[int, Reads]) -> Violated 
     """A record that was not applied in the epoch in which it was read, nor in flight until it was applied."""
     read: dict[int, int] = {}
     for split, seen in reads.items():
+        first = origin_of(split, 0) >> COPY_BITS
         for offset, epoch in zip(seen.offsets, seen.epochs, strict=True):
-            read[origin_of(split, offset) >> COPY_BITS] = epoch
+            read[first | offset] = epoch
     late = behind_batches(case.workload)
     passing = {
         number: {origin >> COPY_BITS for one in case.lineages.in_flight(number).values() for origin in one.origins}
@@ -307,16 +345,11 @@ def _is_exercised(case: Case, checkpoint: int) -> bool:
     states = case.states(checkpoint).values()
     if not any(state.holds_something for state in states):
         return False
-    marks = [
-        (run, mark)
-        for task, stored in case.lineages.stored(checkpoint).items()
-        if (run := case.runs.get((task, stored.attempt)))
-        and (mark := case.lineages.mark(task, stored.attempt, checkpoint))
-    ]
-    counted = [mark.events for _, mark in marks if mark.events >= 0]
+    marked = case.lineages.marked(checkpoint).values()
+    counted = [mark.events for _, mark in marked if mark.events >= 0]
     if counted:
         return max(counted) > min(counted)
-    return any(_is_amid(run, mark) for run, mark in marks)
+    return any(_is_amid(run, mark) for run, mark in marked)
 
 
 def _is_amid(run: TaskRun, mark: Mark) -> bool:

@@ -19,7 +19,7 @@ from functools import partial
 from ..model.history import JobEnded, TaskRun
 from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..model.words import LIMIT, journal_until, plural, row_in_words
-from ..model.workload import END_OF_TIME, Batch, Input, Node, Row, Window, is_clocked, window_of
+from ..model.workload import END_OF_TIME, Batch, Input, Node, Row, Window, is_clocked
 from ..quick_checker.case import Case
 from ..reconstruct.buffered_rows import batches, still_to_come, waiting
 from ..reconstruct.layouts import splits_of_task
@@ -76,8 +76,7 @@ def _is_read(case: Case, run: TaskRun, source: Input) -> bool:
     mine = splits_of_task(case.workload, case.layout_of(run), source.name, run.subtask)
     if source.is_enumerated:
         mine = tuple(split for _, split, _ in run.assigned)
-    lengths = {split: len(records) for split, _, records in case.workload.splits()}
-    return all(positions.get(split, 0) >= lengths[split] for split in mine)
+    return all(positions.get(split, 0) >= case.ends[split] for split in mine)
 
 
 # what remains although everything should be flushed
@@ -93,7 +92,7 @@ def _left_behind(case: Case, ended: JobEnded) -> Violated | None:
         return _violated(
             case, ended, "transaction pending", f"transaction {pending[0].name} is still to be committed", ()
         )
-    window = window_of(case.workload)
+    window = case.window
     for task, timers, panes in _windows(case, ended, window) if window else ():
         if timers or panes:
             message = (
@@ -122,9 +121,8 @@ def _windows(
 ) -> Iterator[tuple[str, list[tuple[int, int | None, int]], list[tuple[int, int | None, int | None, int]]]]:
     """(task, timers, panes) of each subtask of the window in a job's last snapshot."""
     if ended.checkpoint in case.lineages.completed and ended.checkpoint is not None:
-        for task, state in case.states(ended.checkpoint).items():
-            if task.rpartition("-")[0] == window.name:
-                yield task, [*state.timers, *state.alarms], state.entries
+        for task, state in case.states_of(window.name, ended.checkpoint).items():
+            yield task, [*state.timers, *state.alarms], state.entries
 
 
 def _shown(case: Case, ended: JobEnded) -> Violated | None:
@@ -142,7 +140,7 @@ def _shown(case: Case, ended: JobEnded) -> Violated | None:
                     f"the sink shows ({row_in_words(row)}), which a batch still buffers",
                     (),
                 )
-    window = window_of(case.workload)
+    window = case.window
     if window is None or window.name != case.workload.output:
         return None
     for task, timers, panes in _windows(case, ended, window):
@@ -168,7 +166,7 @@ def keeps_back(case: Case, ended: JobEnded) -> bool:
     """
     if ended.status != "stopped" or any(start.job > ended.job for start in case.lineages.starts.values()):
         return False
-    window = window_of(case.workload)
+    window = case.window
     clocked = window is not None and is_clocked(window.operator)
     return case.history.sink == "transactional" or (len(case.lineages.starts) == 1 and not clocked)
 
@@ -202,7 +200,7 @@ def _emitted_by_batches(case: Case, ended: JobEnded) -> int:
 
 def _fired(case: Case, ended: JobEnded) -> int:
     """How many rows of windows only the end of the data emitted."""
-    window = window_of(case.workload)
+    window = case.window
     if ended.status not in ("finished", "drained") or window is None:
         return 0
     found = 0
@@ -219,7 +217,7 @@ def _left_at_stop(case: Case, ended: JobEnded) -> int:
     """How many windows were open, and how many rows were buffered, at a stop."""
     if ended.status != "stopped":
         return 0
-    window = window_of(case.workload)
+    window = case.window
     panes = sum(len(panes) for _, _, panes in _windows(case, ended, window)) if window is not None else 0
     return panes + sum(len(rows) for _, rows in _waiting(case, ended))
 

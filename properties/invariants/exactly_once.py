@@ -21,7 +21,7 @@ from collections import Counter
 
 from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..quick_checker.case import Case
-from ..quick_checker.compare import loss_by_expiry, violated_rows
+from ..quick_checker.compare import loss_by_expiry, same, violated_rows
 from ..quick_checker.idempotent_table import differences, ever_made, expected_table
 from .parts.clocks import misclocked
 from .parts.hazards import disturbed_commits, restores
@@ -53,8 +53,8 @@ def check(case: Case) -> Verdict:
 
 def _output(case: Case) -> Verdict | None:
     expected = case.expected.rows_up_to(case.closing.epoch)
-    found = case.committed + case.pending
-    if found == expected:
+    found = case.settled
+    if same(found, expected):
         return None
     lost, extra = expected - found, found - expected
     if not extra:

@@ -33,7 +33,7 @@ def check(case: Case) -> Verdict:
             reason="not observable", detail="the history does not show which row was applied at which subtask"
         )
     expected = case.expected.rows_up_to(case.closing.epoch)
-    lost = missing(case, expected) if case.history.sink == "idempotent" else expected - (case.committed + case.pending)
+    lost = missing(case, expected) if case.history.sink == "idempotent" else expected - case.settled
     if lost:
         return loss_by_expiry(case, lost) or violated_rows(
             case,

@@ -32,25 +32,17 @@ def check(case: Case) -> Verdict:
         return Unknown(reason="not observable", detail="the sends were not recorded")
     exercised = 0
     for task, segments in case.lineage.segments.items():
-        taken = [_by_channel(segment) for segment in segments]
+        taken = [dict(zip(segment.run.inputs, case.taken(segment), strict=True)) for segment in segments]
         for channel in dict.fromkeys(name for segment in segments for name in segment.run.inputs):
             found = _compare(case, task, channel, [of.get(channel, []) for of in taken])
             if found is not None:
                 return found
-        exercised += _restores_between(taken) + sum(_alignments_between(segment) for segment in segments)
+        exercised += _restores_between(taken) + sum(_alignments_between(case, segment) for segment in segments)
     return _offsets_increase(case) or (
         Holds(exercised=exercised)
         if exercised
         else Unknown(reason="not exercised", detail="no restore or alignment lay between two records of a channel")
     )
-
-
-def _by_channel(segment: Segment) -> dict[str, list[int]]:
-    """The origins that a segment took, by channel."""
-    taken: list[list[int]] = [[] for _ in segment.run.inputs]
-    for channel, origin in segment.run.applies[: segment.applies]:
-        taken[channel].append(origin)
-    return dict(zip(segment.run.inputs, taken, strict=True))
 
 
 def _sends(case: Case, channel: str) -> list[int] | None:
@@ -85,12 +77,14 @@ def put_in(case: Case, segment: Segment, channel: str, log: Channel, end: int | 
     origin = case.lineages.parent(run.task, run.attempt)
     rescaled = origin is not None and case.rescaled(run.attempt, origin[1])
     again = case.lineages.in_flight(origin[1]).get(channel, NOTHING) if origin is not None and not rescaled else NOTHING
-    sent = (log.repeated + log.sent)[:end]
+    sent = (log.repeated + log.sent if log.repeated else log.sent)[:end]
     in_flight = case.lineages.in_flight(segment.cut).get(channel, NOTHING) if segment.cut is not None else NOTHING
     if len(sent) < end < INFINITE:  # the attempt failed before it could send the unsent records of its snapshot
         sent = sent + origins(in_flight.unsent)[len(sent) - end :]
+    if again.unsent:
+        sent = sent[len(origins(again.unsent)) :]
     content = case.content(channel, run) if rescaled else None
-    return [*(content.recovered if content is not None else []), *sent[len(origins(again.unsent)) :]]
+    return content.recovered + sent if content is not None else sent
 
 
 def _rescaled_unobserved(case: Case, segment: Segment) -> bool:
@@ -161,7 +155,7 @@ def _restores_between(taken: list[dict[str, list[int]]]) -> int:
     return found
 
 
-def _alignments_between(segment: Segment) -> int:
+def _alignments_between(case: Case, segment: Segment) -> int:
     """How many pairs of neighbouring records of a channel have an alignment between them that blocked the channel.
 
     An alignment blocks all channels but the one whose barrier came last.
@@ -170,9 +164,7 @@ def _alignments_between(segment: Segment) -> int:
     if inputs < 2:
         return 0
     found = 0
-    totals = [0] * inputs
-    for channel, _ in segment.run.applies[: segment.applies]:
-        totals[channel] += 1
+    totals = list(map(len, case.taken(segment)))
     for mark in segment.run.marks:
         if mark.applies <= segment.applies:
             around = sum(0 < before < total for before, total in zip(mark.received, totals, strict=True))
@@ -210,8 +202,23 @@ _Lane = tuple[int, int | None, int]
 """split, key, and of a broadcast edge the subtask that takes a copy (else -1)"""
 
 
+class _Places:
+    """The split, key and offset of each record that an origin names."""
+
+    def __init__(self, case: Case) -> None:
+        self._keys = {split: [record[0] for record in records] for split, _, records in case.workload.splits()}
+        self.known: dict[int, tuple[_Lane, int]] = {}
+        """by origin, (lane, offset) on an edge that is not broadcast"""
+
+    def of(self, origin: int) -> tuple[_Lane, int]:
+        split, offset = split_of(origin), offset_of(origin)
+        keys = self._keys.get(split, [])
+        self.known[origin] = (split, keys[offset] if offset < len(keys) else None, -1), offset
+        return self.known[origin]
+
+
 def _offsets_increase(case: Case) -> Violated | None:
-    keys = {split: [record[0] for record in records] for split, _, records in case.workload.splits()}
+    places = _Places(case)
     copied = broadcasters(case.workload)
     for operator, way in _ways(case).items():
         if not way.fifo:
@@ -219,7 +226,7 @@ def _offsets_increase(case: Case) -> Violated | None:
         last: dict[_Lane, int] = {}
         segments = sorted(case.lineage.of_operator(operator), key=lambda segment: segment.run.attempt)
         for segment in segments:
-            found = _increasing(case, segment, keys, 1 if way.single else 0, last, copied.get(operator))
+            found = _increasing(case, segment, places, 1 if way.single else 0, last, copied.get(operator))
             if found is not None:
                 return found
     return None
@@ -228,7 +235,7 @@ def _offsets_increase(case: Case) -> Violated | None:
 def _increasing(
     case: Case,
     segment: Segment,
-    keys: dict[int, list[int | None]],
+    places: _Places,
     step: int,
     last: dict[_Lane, int],
     broadcaster: str | None,
@@ -238,10 +245,11 @@ def _increasing(
     The last one is that of all subtasks; on a broadcast edge it is that of this subtask.
     """
     own = [channel.partition(">")[0].rpartition("-")[0] == broadcaster for channel in segment.run.inputs]
+    known = places.known
     for channel, origin in segment.run.applies[: segment.applies]:
-        split, offset = split_of(origin), offset_of(origin)
-        of = keys.get(split, [])
-        lane = (split, of[offset] if offset < len(of) else None, segment.run.subtask if own[channel] else -1)
+        lane, offset = known.get(origin) or places.of(origin)
+        if own[channel]:
+            lane = (lane[0], lane[1], segment.run.subtask)
         if offset < last.get(lane, -1) + step:
             return Violated(
                 difference="offsets do not increase",

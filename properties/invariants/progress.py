@@ -89,9 +89,9 @@ def _is_silence(case: Case, entry: JournalEntry) -> bool:
 
 def _unexplained_failure(case: Case) -> Violated | None:
     for entry in case.history.journal:
-        if _is_silence(case, entry):
-            continue
         if isinstance(entry, TaskFailed) and entry.fault is None:
+            if _is_silence(case, entry):
+                continue
             message = (
                 f"{entry.task} of attempt {entry.attempt} failed, and no injected fault explains it: {entry.reason}"
             )

@@ -121,26 +121,32 @@ def _loads(run: TaskRun) -> bool:
 
 def _choice(case: Case, run: TaskRun, allowed: Completed | None, running: bool) -> Violated | None:
     """A task that loaded another snapshot than its attempt had to begin with, or took input before."""
-    names = f"checkpoint {allowed.checkpoint}" if allowed is not None else "nothing"
-    who = f"{run.task} of attempt {run.attempt}"
     if run.loaded is None or not _loads(run):
         worked = bool(run.reads or run.applies or run.marks)
         had_finished = allowed is not None and _had_finished(case, run, allowed)
         if had_finished and worked:
-            message = f"{who} had finished before {names}, and processed records again"
+            message = f"{_who(run)} had finished before {_named_as(allowed)}, and processed records again"
             return _violated(case, run.started, "finished task worked", message, run)
         took = worked or (running and not had_finished)
         if allowed is not None and took:
-            message = f"{who} restored nothing, although {names} was complete"
+            message = f"{_who(run)} restored nothing, although {_named_as(allowed)} was complete"
             return _violated(case, run.started, "nothing restored", message, run)
         return None
     if allowed is None or run.loaded.checkpoint != allowed.checkpoint:
-        message = f"{who} restored checkpoint {run.loaded.checkpoint} instead of {names}"
+        message = f"{_who(run)} restored checkpoint {run.loaded.checkpoint} instead of {_named_as(allowed)}"
         return _violated(case, run.loaded.order, "another snapshot restored", message, run)
     if run.loaded.applies_before:
-        message = f"{who} took {plural(run.loaded.applies_before, 'record')} before it had loaded its state"
+        message = f"{_who(run)} took {plural(run.loaded.applies_before, 'record')} before it had loaded its state"
         return _violated(case, run.loaded.order, "input before state", message, run)
     return None
+
+
+def _who(run: TaskRun) -> str:
+    return f"{run.task} of attempt {run.attempt}"
+
+
+def _named_as(snapshot: Completed | None) -> str:
+    return f"checkpoint {snapshot.checkpoint}" if snapshot is not None else "nothing"
 
 
 def _had_finished(case: Case, run: TaskRun, allowed: Completed) -> bool:
@@ -215,12 +221,14 @@ def _passing(what: str, stored: dict[int, list[Passing]], loaded: dict[int, list
 def _items(case: Case, run: TaskRun, kept: StoredState, held: StoredState) -> tuple[str, ...]:
     """The items of lists and unions that were wrongly loaded, or wrongly not loaded, as phrases."""
     checkpoint = run.loaded.checkpoint if run.loaded is not None else 0
-    union = union_of(case, run.operator, checkpoint)
+    union, rescaled = union_of(case, run.operator, checkpoint), case.rescaled(run.attempt, checkpoint)
+    if kept is held and not union and not held.shared and not rescaled:
+        return ()
     mine = kept_of_union(case, run, checkpoint)
     phrases = [f"{name} {text} loaded, and in no union" for name, text in held.shared if (name, text) not in union]
     phrases += _differing("item", held.shared if mine is None else mine, held.shared)
     phrases += _differing("broadcast item", kept.broadcast, held.broadcast)
-    if case.rescaled(run.attempt, checkpoint):
+    if rescaled:
         return (*phrases, *wrongly_redistributed(case, run.operator, run.attempt, checkpoint))
     return (*phrases, *_differing("item", kept.listed, held.listed))
 
@@ -234,6 +242,8 @@ def _differing(what: str, stored: Sequence[object], loaded: Sequence[object]) ->
 
 
 def _positions(case: Case, run: TaskRun, held: StoredState) -> Violated | None:
+    if not held.positions:
+        return None
     first: dict[int, int] = {}
     for split, offset in run.reads:
         first.setdefault(split, offset)

@@ -30,7 +30,6 @@ from ..model.words import LIMIT, journal_until, plural, row_in_words
 from ..model.workload import Row
 from ..quick_checker.case import Case
 from ..reconstruct.lineage import INFINITE
-from ..reconstruct.replay import is_determined
 
 
 def check(case: Case) -> Verdict:
@@ -141,7 +140,7 @@ def _commit_covered(case: Case, bounds: _Bounds, transaction: Transaction) -> Vi
 
 def _reads_within(case: Case) -> Violated | None:
     """A reader that saw rows before a completed snapshot covered them."""
-    if case.expected.follows_applies and not is_determined(case.workload, case.topology, every_attempt=case.by_applies):
+    if case.expected.follows_applies and not case.is_determined(every_attempt=case.by_applies):
         return None
     orders, newest_after = _newest(case)
     early = _Early(case)
@@ -210,10 +209,12 @@ class _Early:
         return self._excess
 
     def _shift(self, rows: Iterable[Row], by: int) -> None:
+        balance = self._balance
         for row in rows:
-            before = self._balance[row]
-            self._balance[row] = before + by
-            self._excess += max(before + by, 0) - max(before, 0)
+            before = balance.get(row, 0)
+            balance[row] = before + by
+            if before >= 0 if by > 0 else before > 0:
+                self._excess += by
 
     def rows(self) -> list[Row]:
         return list((+self._balance).elements())

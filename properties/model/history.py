@@ -119,7 +119,7 @@ class Channel(msgspec.Struct, kw_only=True, omit_defaults=True):
     @property
     def content(self) -> list[int]:
         """The origins of all records that its receiver could take, in order."""
-        return self.recovered + self.sent
+        return self.recovered + self.sent if self.recovered else self.sent
 
     @property
     def times(self) -> list[tuple[int | None, int]]:

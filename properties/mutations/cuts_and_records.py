@@ -16,7 +16,6 @@ import msgspec
 from ..model.history import History, Stored, TaskRun
 from ..model.workload import Row
 from ..quick_checker.case import Case
-from ..reconstruct.replay import is_determined
 
 T = TypeVar("T")
 Alteration = Callable[[History], None]
@@ -39,7 +38,7 @@ def knows_rows_read(case: Case) -> bool:
     It is unknown if rows follow the applied records, and a row may be any of several.
     """
     follows = case.expected.follows_applies
-    return not follows or is_determined(case.workload, case.topology, every_attempt=case.by_applies)
+    return not follows or case.is_determined(every_attempt=case.by_applies)
 
 
 def show_one(rows: Sequence[Row]) -> Mutation | None:
@@ -125,7 +124,7 @@ def move_cut(case: Case) -> Mutation | None:
 
 def edit_stored(case: Case) -> Mutation | None:
     """Stored keyed state has another value; only if the replay determines that value."""
-    if case.follows_order and not is_determined(case.workload, case.topology, at_sink=False):
+    if case.follows_order and not case.is_determined(at_sink=False):
         return None
     return in_store(case, _has_entry, _edit_entry)
 

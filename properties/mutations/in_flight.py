@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from ..quick_checker.case import Case
-from ..reconstruct.replay import is_determined
 from .cuts_and_records import Mutation, in_store, middle, out_of_range
 
 Passing = list[Any]
@@ -101,6 +100,6 @@ def move_in_flight(case: Case) -> Mutation | None:
 
 def change_in_flight(case: Case) -> Mutation | None:
     """A row in flight has another value; only if the replay determines that value."""
-    if not is_determined(case.workload, case.topology, at_sink=False):
+    if not case.is_determined(at_sink=False):
         return None
     return in_store(case, _where(_places), _change)

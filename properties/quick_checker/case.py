@@ -6,6 +6,7 @@ Each value is computed when a checker first asks for it, and only once.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from functools import cached_property
 
 import msgspec
@@ -22,10 +23,10 @@ from ..model.history import (
     Transaction,
 )
 from ..model.verdict import Unknown
-from ..model.workload import END_OF_TIME, Input, Row, Topology, Workload, window_of
+from ..model.workload import END_OF_TIME, Input, Node, Row, Topology, Workload, window_of
 from ..reconstruct.commands import Commands
 from ..reconstruct.layouts import layouts, widest
-from ..reconstruct.lineage import INFINITE, Lineage, Lineages
+from ..reconstruct.lineage import INFINITE, Lineage, Lineages, Segment, by_channel
 from ..reconstruct.replay import is_determined
 from ..semantics.classes import FOLLOWING, classes, promised
 from ..semantics.user_functions import has_user_timers
@@ -59,6 +60,10 @@ class Case:
         self.submitted = topology
         """the topology of the first job"""
         self.history = history
+        self._positions: dict[int | None, dict[int, int]] = {}
+        self._determined: dict[tuple[bool, bool], bool] = {}
+        self._barriers: dict[tuple[str, int], dict[int, int]] = {}
+        self._taken: dict[tuple[str, int], list[list[int]]] = {}
 
     @cached_property
     def layouts(self) -> dict[int, Topology]:
@@ -81,10 +86,17 @@ class Case:
 
     def rescaled(self, attempt: int, checkpoint: int) -> bool:
         """Whether an attempt's job has another topology than the job that took a checkpoint."""
+        if not self._rescales:
+            return False
         start, completed = self.lineages.starts.get(attempt), self.lineages.completed.get(checkpoint)
         if start is None or completed is None or start.job == completed.job:
             return False
         return self.layouts[start.job] != self.layouts.get(completed.job, self.submitted)
+
+    @cached_property
+    def _rescales(self) -> bool:
+        """Whether any job has another topology than the first."""
+        return any(layout != self.submitted for layout in self.layouts.values())
 
     @cached_property
     def lineages(self) -> Lineages:
@@ -93,6 +105,14 @@ class Case:
     @cached_property
     def lineage(self) -> Lineage:
         return self.lineages.end
+
+    def taken(self, segment: Segment) -> list[list[int]]:
+        """By input channel, the origins of the records that a segment of the run's lineage took, in order."""
+        run = segment.run
+        known = self._taken.get((run.task, run.attempt))
+        if known is None:
+            known = self._taken[run.task, run.attempt] = by_channel(run, segment.applies)
+        return known
 
     @property
     def runs(self) -> dict[tuple[str, int], TaskRun]:
@@ -129,6 +149,18 @@ class Case:
         if log is not None:
             return len(log.recovered)
         return None if self._restored_in_flight(run.attempt) else 0
+
+    def barriers(self, channel: str, run: TaskRun) -> Mapping[int, int]:
+        """By checkpoint, the place of its barrier in one of a run's inputs; empty if the network has no log of it."""
+        log = self.content(channel, run)
+        if log is None:
+            return {}
+        key = (channel, log.attempt)
+        known = self._barriers.get(key)
+        if known is None:
+            restored = len(log.recovered)
+            known = self._barriers[key] = {number: restored + before for number, before in reversed(log.barriers)}
+        return known
 
     def _restored_in_flight(self, attempt: int) -> bool:
         """Whether an attempt began with records in flight."""
@@ -188,14 +220,15 @@ class Case:
         source = self._sources.get(task.rpartition("-")[0])
         if source is None:
             return False
-        return not source.bounded or any(offset < self._ends[split] for split, offset in state.positions.items())
+        return not source.bounded or any(offset < self.ends[split] for split, offset in state.positions.items())
 
     @cached_property
     def _sources(self) -> dict[str, Input]:
         return {source.name: source for source in self.workload.inputs}
 
     @cached_property
-    def _ends(self) -> dict[int, int]:
+    def ends(self) -> dict[int, int]:
+        """By split, how many records it has."""
         return {split: len(records) for split, _, records in self.workload.splits()}
 
     @cached_property
@@ -208,6 +241,11 @@ class Case:
         return self.history.guarantee != "exactly-once" or any(
             self.lineages.in_flight(number) for number in self.lineages.completed
         )
+
+    @cached_property
+    def window(self) -> Node | None:
+        """The workload's window, if it has one."""
+        return window_of(self.workload)
 
     @cached_property
     def class_(self) -> str:
@@ -300,7 +338,7 @@ class Case:
     def promised(self) -> frozenset[str]:
         """The names of the invariants that a correct engine keeps in this case."""
         found = promised(self.history.guarantee, self.history.sink)
-        if window_of(self.workload) and self.went_on_drained:
+        if self.window and self.went_on_drained:
             found &= {"progress", "no-leaks", "at-most-once"}
         if self.late_for_timers:
             found &= {"progress", "no-leaks"}
@@ -342,16 +380,32 @@ class Case:
         if not self.expected.follows_applies:
             return True
         strict = self.by_applies or self.history.sink != "transactional"
-        return is_determined(self.workload, self.topology, every_attempt=strict)
+        return self.is_determined(every_attempt=strict)
+
+    def is_determined(self, *, every_attempt: bool = False, at_sink: bool = True) -> bool:
+        """Whether a replay of this case knows which rows were applied: see `replay.is_determined`."""
+        asked = (every_attempt, at_sink)
+        if asked not in self._determined:
+            self._determined[asked] = is_determined(
+                self.workload, self.topology, every_attempt=every_attempt, at_sink=at_sink
+            )
+        return self._determined[asked]
 
     def states(self, checkpoint: int) -> dict[str, StoredState]:
         """The decoded snapshots of a completed checkpoint, by task."""
         return self.lineages.states(checkpoint)
 
+    def states_of(self, operator: str, checkpoint: int) -> Mapping[str, StoredState]:
+        """The decoded snapshots of an operator's tasks in a completed checkpoint, by task."""
+        return self.lineages.states_of(operator, checkpoint)
+
     def positions(self, checkpoint: int | None) -> dict[int, int]:
         """The next offset of every split at a completed checkpoint; 0 where the checkpoint has none."""
-        stored = {} if checkpoint is None else self.lineages.positions(checkpoint)
-        return {split: stored.get(split, 0) for split, _, _ in self.workload.splits()}
+        known = self._positions.get(checkpoint)
+        if known is None:
+            stored = {} if checkpoint is None else self.lineages.positions(checkpoint)
+            known = self._positions[checkpoint] = {split: stored.get(split, 0) for split in self.ends}
+        return known
 
     @cached_property
     def closing(self) -> ClosingCut:
@@ -360,8 +414,7 @@ class Case:
         ended = self.ended
         status = ended.status if ended else ""
         if status == "finished":
-            ends = {split: len(records) for split, _, records in self.workload.splits()}
-            return ClosingCut(kind="end", checkpoint=newest, positions=ends, epoch=INFINITE)
+            return ClosingCut(kind="end", checkpoint=newest, positions=self.ends, epoch=INFINITE)
         kind = {"drained": "drain", "stopped": "stop"}.get(status, "newest")
         cut = newest
         if kind != "newest" and ended is not None and ended.checkpoint in self.lineage.checkpoints:
@@ -407,3 +460,8 @@ class Case:
     def pending(self) -> Counter[Row]:
         """P: the rows of the pending transactions."""
         return Counter(row for transaction in self.pending_transactions for row in transaction.rows)
+
+    @cached_property
+    def settled(self) -> Counter[Row]:
+        """K plus P."""
+        return self.committed + self.pending

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 from ..model.history import AttemptStarted, CheckpointTriggered, FaultFired, JobEnded, TaskFailed, Transaction
 from ..model.verdict import Unknown, Violated
 from ..model.words import LIMIT, change_in_words, columns_of, journal_until, plural, row_in_words
 from ..model.workload import Row
 from .case import Case
+
+
+def same(one: Counter[Any], other: Counter[Any]) -> bool:
+    """Whether two counters are equal that count nothing as 0: `Counter` compares them key by key, in Python."""
+    return dict.__eq__(one, other)
 
 
 def difference_of(lost: Counter[Row], extra: Counter[Row], expected: Counter[Row]) -> str:

@@ -62,6 +62,7 @@ class Expected:
         self._computation: Computation | None = None
         self._rows: dict[int, list[Row]] | None = None
         self._filled: list[tuple[int, list[Row]]] | None = None
+        self._up_to: dict[int, Counter[Row]] = {}
         self._states: dict[int, dict[str, Counter[Entry]]] = {}
 
     @property
@@ -101,7 +102,10 @@ class Expected:
         """Out(c): the rows of all epochs up to this one; `INFINITE` gives all."""
         if self._filled is None:
             self._filled = [(at, rows) for at, rows in self.rows().items() if rows]
-        return Counter(row for at, rows in self._filled if at <= epoch for row in rows)
+        known = self._up_to.get(epoch)
+        if known is None:
+            known = self._up_to[epoch] = Counter([row for at, rows in self._filled if at <= epoch for row in rows])
+        return known
 
     def yielded(self) -> Counter[Row]:
         """Every row that any attempt may bring to the sink, on the lineage or off it.

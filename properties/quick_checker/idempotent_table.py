@@ -43,7 +43,7 @@ def ever_made(case: Case) -> Counter[Row]:
     """
     found = case.expected.yielded()
     if any(one.issued.drain for one in case.commands.asked):
-        found |= case.expected.replay.yielded()
+        found = found | case.expected.replay.yielded()
     return found
 
 

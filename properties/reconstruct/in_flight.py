@@ -55,6 +55,8 @@ def channels_of(
     """By channel, the in-flight data of a checkpoint; an empty channel has no entry."""
     found: dict[str, InFlight] = {}
     for task, state in states.items():
+        if not state.queued and not state.unsent:
+            continue
         run = runs.get((task, stored[task].attempt))
         if run is None:
             continue

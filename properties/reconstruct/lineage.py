@@ -22,8 +22,10 @@ part of one attempt of a task that lies on a lineage is a `Segment`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate, chain
 
 import msgspec
 
@@ -118,13 +120,12 @@ class Lineage(msgspec.Struct, frozen=True, kw_only=True):
     attempts: tuple[int, ...]
     checkpoints: tuple[int, ...]
     segments: dict[str, tuple[Segment, ...]]
+    by_operator: dict[str, list[Segment]]
+    """the same segments"""
 
-    def of_operator(self, operator: str) -> Iterator[Segment]:
+    def of_operator(self, operator: str) -> Sequence[Segment]:
         """The segments of all subtasks of an input, node or sink."""
-        for segments in self.segments.values():
-            for segment in segments:
-                if segment.run.operator == operator:
-                    yield segment
+        return self.by_operator.get(operator, ())
 
     def applied(self, operator: str) -> Iterator[Applied]:
         """The records that the operator took on the lineage, by subtask and in program order."""
@@ -147,15 +148,15 @@ class Lineage(msgspec.Struct, frozen=True, kw_only=True):
                 return segment
         return None
 
-    def epoch_of_apply(self, task: str, attempt: int, taken: int) -> int | None:
-        """The epoch of the `taken`-th record (from 1) of a task's attempt; None when the record is off the lineage."""
+    def epochs_of(self, task: str, attempt: int, taken: Sequence[int]) -> list[int | None]:
+        """The epoch of the n-th record (from 1) of a task's attempt, for each n of `taken`; None when the record is off
+        the lineage."""
         segment = self.segment(task, attempt)
-        if segment is None or taken > segment.applies:
-            return None
-        for mark in segment.marks:
-            if taken <= mark.applies:
-                return mark.checkpoint
-        return INFINITE
+        if segment is None:
+            return [None] * len(taken)
+        ends = list(accumulate((mark.applies for mark in segment.marks), max))
+        epochs = [*(mark.checkpoint for mark in segment.marks), INFINITE]
+        return [epochs[bisect_left(ends, one)] if one <= segment.applies else None for one in taken]
 
 
 class Lineages:
@@ -179,15 +180,17 @@ class Lineages:
         self._completions = history.completed
         self._partial = any(start.tasks for start in self.starts.values())
         self._marks = {key: {mark.checkpoint: mark for mark in run.marks} for key, run in self.runs.items()}
-        self._stored_of: dict[tuple[str, int], list[Stored]] = {}
-        for entry in sorted(history.stored, key=lambda entry: entry.checkpoint):  # they may be stored out of order
-            self._stored_of.setdefault((entry.task, entry.attempt), []).append(entry)
+        self._entries = history.stored
         self._stored: dict[int, dict[str, Stored]] = {}
         self._lineages: dict[int, Lineage] = {}
         self._decoded: dict[str, StoredState | None] = {}
         self._finished: dict[int, frozenset[str]] = {}
+        self._parents: dict[tuple[str, int], tuple[int, int] | None] = {}
         self._serving_runs: dict[int, list[TaskRun]] = {}
+        self._marked: dict[int, dict[str, tuple[TaskRun, Mark]]] = {}
         self._states: dict[int, dict[str, StoredState]] = {}
+        self._states_of: dict[int, dict[str, dict[str, StoredState]]] = {}
+        self._positions: dict[int, dict[int, int]] = {}
         self._in_flight: dict[int, dict[str, InFlight]] = {}
 
     @cached_property
@@ -208,6 +211,19 @@ class Lineages:
             runs = self.runs.values()
             self._serving_runs[attempt] = [run for run in runs if run.attempt == self.serving(run.task, attempt)]
         return self._serving_runs[attempt]
+
+    @cached_property
+    def _stored_of(self) -> dict[tuple[str, int], list[Stored]]:
+        """By task and attempt, its stored snapshots."""
+        found: dict[tuple[str, int], list[Stored]] = {}
+        for entry in sorted(self._entries, key=lambda entry: entry.checkpoint):  # they may be stored out of order
+            found.setdefault((entry.task, entry.attempt), []).append(entry)
+        return found
+
+    @cached_property
+    def operator_of(self) -> dict[str, str]:
+        """The operator of each task that ran."""
+        return {run.task: run.operator for run in self.runs.values()}
 
     @cached_property
     def operators(self) -> dict[int, dict[str, str]]:
@@ -242,12 +258,13 @@ class Lineages:
 
         A task that had finished has the last snapshot that it took, whether or not the checkpoint still refers to it.
         """
-        if checkpoint not in self._stored:
+        known = self._stored.get(checkpoint)
+        if known is None:
             completed = self.completed[checkpoint]
             found = {task: self.handles.get(handle) for task, handle in completed.handles.items()}
             found |= self._last_of_finished(completed)
-            self._stored[checkpoint] = {task: entry for task, entry in found.items() if entry is not None}
-        return self._stored[checkpoint]
+            known = self._stored[checkpoint] = {task: entry for task, entry in found.items() if entry is not None}
+        return known
 
     def _last_of_finished(self, completed: Completed) -> dict[str, Stored | None]:
         """The last snapshots of the finished tasks for which a checkpoint has no handle.
@@ -295,11 +312,15 @@ class Lineages:
 
     def finished(self, task: str, checkpoint: int) -> bool:
         """Whether a completed checkpoint counts a task as finished."""
-        if checkpoint not in self._finished:
+        return task in self._finished_at(checkpoint)
+
+    def _finished_at(self, checkpoint: int) -> frozenset[str]:
+        known = self._finished.get(checkpoint)
+        if known is None:
             completed = self.completed[checkpoint]
             last = (task for task in self.stored(checkpoint) if task not in completed.handles)
-            self._finished[checkpoint] = frozenset([*completed.finished, *last])
-        return task in self._finished[checkpoint]
+            known = self._finished[checkpoint] = frozenset([*completed.finished, *last])
+        return known
 
     def decoded(self, text: str) -> StoredState | None:
         """`decode_state`, once for each text: what a task loads is mostly the text that the store has."""
@@ -313,24 +334,39 @@ class Lineages:
 
     def states(self, checkpoint: int) -> dict[str, StoredState]:
         """The decoded snapshots of a completed checkpoint, by task; those that are not valid JSON are left out."""
-        if checkpoint not in self._states:
+        known = self._states.get(checkpoint)
+        if known is None:
             decoded = {task: self.decoded(entry.state) for task, entry in self.stored(checkpoint).items()}
-            self._states[checkpoint] = {task: state for task, state in decoded.items() if state is not None}
-        return self._states[checkpoint]
+            known = self._states[checkpoint] = {task: state for task, state in decoded.items() if state is not None}
+        return known
+
+    def states_of(self, operator: str, checkpoint: int) -> Mapping[str, StoredState]:
+        """Those of `states` that are of an operator's tasks."""
+        known = self._states_of.get(checkpoint)
+        if known is None:
+            known = self._states_of[checkpoint] = {}
+            for task, state in self.states(checkpoint).items():
+                known.setdefault(_operator(task), {})[task] = state
+        return known.get(operator, _NO_STATES)
 
     def in_flight(self, checkpoint: int) -> dict[str, InFlight]:
         """By channel, the in-flight data of a completed checkpoint; an empty channel has no entry."""
-        if checkpoint not in self._in_flight:
-            self._in_flight[checkpoint] = channels_of(self.stored(checkpoint), self.states(checkpoint), self.runs)
-        return self._in_flight[checkpoint]
+        known = self._in_flight.get(checkpoint)
+        if known is None:
+            known = channels_of(self.stored(checkpoint), self.states(checkpoint), self.runs)
+            self._in_flight[checkpoint] = known
+        return known
 
     def positions(self, checkpoint: int) -> dict[int, int]:
         """The next offset of each split according to the snapshots of a completed checkpoint."""
-        merged: dict[int, int] = {}
-        for enumerated in self.completed[checkpoint].enumerators.values():
-            merged.update(enumerated.unassigned)
-        for state in self.states(checkpoint).values():
-            merged.update(state.positions)
+        merged = self._positions.get(checkpoint)
+        if merged is None:
+            merged = self._positions[checkpoint] = {}
+            for enumerated in self.completed[checkpoint].enumerators.values():
+                merged.update(enumerated.unassigned)
+            for state in self.states(checkpoint).values():
+                if state.positions:
+                    merged.update(state.positions)
         return merged
 
     def mark(self, task: str, attempt: int, checkpoint: int) -> Mark | None:
@@ -338,9 +374,26 @@ class Lineages:
 
         If the checkpoint counts the task as finished, it is the mark of the attempt's last snapshot.
         """
-        if checkpoint in self.completed and self.finished(task, checkpoint):
+        if checkpoint in self.completed and task in self._finished_at(checkpoint):
             return self._last_mark(task, attempt)
         return self._marks.get((task, attempt), {}).get(checkpoint)
+
+    def marked(self, checkpoint: int) -> dict[str, tuple[TaskRun, Mark]]:
+        """By task, the run that stored a snapshot of a completed checkpoint, and its mark; without tasks that lack
+        one of the two."""
+        known = self._marked.get(checkpoint)
+        if known is None:
+            known = self._marked[checkpoint] = {}
+            finished = self._finished_at(checkpoint)
+            for task, stored in self.stored(checkpoint).items():
+                key = (task, stored.attempt)
+                run = self.runs.get(key)
+                if run is None:
+                    continue
+                mark = self._last_mark(*key) if task in finished else self._marks[key].get(checkpoint)
+                if mark is not None:
+                    known[task] = run, mark
+        return known
 
     def _last_mark(self, task: str, attempt: int) -> Mark | None:
         """The mark of the last snapshot that an attempt of a task stored."""
@@ -360,6 +413,12 @@ class Lineages:
 
         None when the attempt began empty, or restored no completed checkpoint of an earlier attempt.
         """
+        key = (task, attempt)
+        if key not in self._parents:
+            self._parents[key] = self._parent(task, attempt)
+        return self._parents[key]
+
+    def _parent(self, task: str, attempt: int) -> tuple[int, int] | None:
         checkpoint = self.restored(task, attempt)
         if checkpoint is None or checkpoint not in self.completed:
             return None
@@ -368,12 +427,15 @@ class Lineages:
         return (earlier, checkpoint) if earlier < attempt else None
 
     def _draw(self, tip: int) -> Lineage:
-        pieces = {task: list(self._chain(task, tip)) for task in self.tasks}
+        pieces = {
+            task: [(run, cut, self._marks_up_to(run, cut)) for run, cut in self._chain(task, tip)]
+            for task in self.tasks
+        }
         kept = {
             (task, run.attempt, mark.checkpoint)
-            for task, chain in pieces.items()
-            for run, cut in chain
-            for mark in self._marks_up_to(run, cut)
+            for task, parts in pieces.items()
+            for run, _, marks in parts
+            for mark in marks
         }
         checkpoints = tuple(
             number
@@ -382,26 +444,36 @@ class Lineages:
         )
         wanted = frozenset(checkpoints)
         segments = {
-            task: tuple(self._segment(run, cut, wanted) for run, cut in chain) for task, chain in pieces.items()
+            task: tuple([self._segment(run, cut, marks, wanted) for run, cut, marks in parts])
+            for task, parts in pieces.items()
         }
-        attempts = sorted({run.attempt for chain in pieces.values() for run, _ in chain} | {tip})
-        return Lineage(tip=tip, attempts=tuple(attempts), checkpoints=checkpoints, segments=segments)
+        attempts = sorted({run.attempt for parts in pieces.values() for run, _, _ in parts} | {tip})
+        by_operator: dict[str, list[Segment]] = {}
+        for segment in chain.from_iterable(segments.values()):
+            by_operator.setdefault(segment.run.operator, []).append(segment)
+        return Lineage(
+            tip=tip,
+            attempts=tuple(attempts),
+            checkpoints=checkpoints,
+            segments=segments,
+            by_operator=by_operator,
+        )
 
     def _chain(self, task: str, tip: int) -> list[tuple[TaskRun, int | None]]:
         """(run, checkpoint that cuts it) of the attempts that led to the end of `tip`, oldest first."""
-        chain: list[tuple[TaskRun, int | None]] = []
+        parts: list[tuple[TaskRun, int | None]] = []
         attempt = self._furthest(task, self.serving(task, tip))
         cut: int | None = None
         while True:
             run = self.runs.get((task, attempt))
             if run is not None:
-                chain.append((run, cut))
+                parts.append((run, cut))
             before = self.parent(task, attempt)
             if before is None:
                 break
             attempt, cut = before
-        chain.reverse()
-        return chain
+        parts.reverse()
+        return parts
 
     def _furthest(self, task: str, attempt: int) -> int:
         """The attempt that got furthest with a task's work by the end of `attempt`.
@@ -438,8 +510,8 @@ class Lineages:
                 return run.marks[: index + 1]
         return []
 
-    def _segment(self, run: TaskRun, cut: int | None, completed: frozenset[int]) -> Segment:
-        marks = tuple(mark for mark in self._marks_up_to(run, cut) if mark.checkpoint in completed)
+    def _segment(self, run: TaskRun, cut: int | None, until: Sequence[Mark], completed: frozenset[int]) -> Segment:
+        marks = tuple([mark for mark in until if mark.checkpoint in completed])
         if cut is None or self.finished(run.task, cut):
             everything = _ALL * len(run.outputs)
             return Segment(
@@ -464,6 +536,14 @@ def decode_state(text: str) -> StoredState | None:
         return None
 
 
+def by_channel(run: TaskRun, applies: int) -> list[list[int]]:
+    """By input channel, the origins of the first records that a run took, in order."""
+    taken: list[list[int]] = [[] for _ in run.inputs]
+    for channel, origin in run.applies[:applies]:
+        taken[channel].append(origin)
+    return taken
+
+
 def mark_of(run: TaskRun, checkpoint: int) -> Mark | None:
     """The mark of a run's snapshot of a checkpoint; None when the run took none."""
     for mark in run.marks:
@@ -480,6 +560,8 @@ def _newest(stored: Sequence[Stored]) -> Stored:
 def _operator(task: str) -> str:
     return task.rpartition("-")[0]
 
+
+_NO_STATES: Mapping[str, StoredState] = {}
 
 _ALL = (INFINITE,)
 """For one channel: all sends of an uncut segment are on its lineage."""

@@ -338,6 +338,7 @@ class _Sender:
         self._run = run
         self._from, self.side, is_rebalanced = replay.sender(run, channel)
         self._counts = self._from.rebalanced if is_rebalanced else {}
+        self._sent = self._from.by_origin
         self._restored = replay.restored_rows(run, channel)
         """the receiver takes these before all that was sent"""
         if replay.streams is not None:
@@ -345,10 +346,10 @@ class _Sender:
 
     def next(self, origin: int, sequence: int) -> Row | None:
         """The next row with an origin."""
-        waiting = self._restored.get(origin)
+        waiting = self._restored.get(origin) if self._restored else None
         if waiting:
             return waiting.pop(0)
-        rows = self._from.by_origin.get(origin, [])
+        rows = self._sent.get(origin, ())
         count = self._counts.get(origin, 0)
         self._counts[origin] = count + 1
         if count < len(rows):

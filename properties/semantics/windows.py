@@ -118,7 +118,9 @@ class WindowMachine(Machine):
         if self._is_over(end):
             return None
         whole = Pane(key=key, start=start, end=end, rows=[row for pane in same for row in pane.rows])
-        self.panes = [pane for pane in self.panes if not any(pane is other for other in same)]
+        if same:
+            replaced = {id(pane) for pane in same}
+            self.panes = [pane for pane in self.panes if id(pane) not in replaced]
         self.panes.append(whole)
         return whole
 

@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ..model.workload import SINK, STATEFUL, is_clocked, window_of
+from ..model.workload import SINK, STATEFUL, is_clocked
 from ..quick_checker.case import Case
 from ..reconstruct.lineage import INFINITE
-from ..reconstruct.replay import is_determined
 from ..semantics.broadcast import with_rules
 from ..semantics.classes import FOLLOWING
 from .senders import Senders
@@ -91,14 +90,14 @@ def _asked(case: Case) -> tuple[int, ...]:
     With windows these are the cuts up to the first drain, at which all windows were emitted.
     """
     cuts = (*case.lineage.checkpoints, INFINITE)
-    drained = case.drained if window_of(case.workload) is not None else ()
+    drained = case.drained if case.window is not None else ()
     return cuts[: next((index + 1 for index, cut in enumerate(cuts) if cut in drained), len(cuts))]
 
 
 def _checkpoints_off_lineage(case: Case) -> tuple[int, ...]:
     """The completed checkpoints off the run's lineage; with windows, up to the job `Case.last_with_windows`."""
     found = [number for number in sorted(case.lineages.completed) if number not in case.lineage.checkpoints]
-    last = case.last_with_windows if window_of(case.workload) is not None else None
+    last = case.last_with_windows if case.window is not None else None
     return tuple(number for number in found if last is None or case.lineages.completed[number].job <= last)
 
 
@@ -108,13 +107,14 @@ def _at_sink(case: Case) -> bool:
     If data was in flight at a cut, the rows may have different epochs, and must be known one by one.
     """
     strict = case.by_applies and case.history.guarantee == "exactly-once"
-    return is_determined(case.workload, case.topology, every_attempt=strict)
+    return case.is_determined(every_attempt=strict)
 
 
 def _by_positions(case: Case, name: str, *, rows: bool) -> Question:
-    cuts = tuple(cut for cut in _cuts(case) if cut.name in _asked(case))
+    asked = _asked(case)
+    cuts = tuple(cut for cut in _cuts(case) if cut.name in asked)
     found = {cut.name: case.expected.rows_through().get(cut.name, []) for cut in cuts} if rows else {}
-    states = {number: _states(case, number, applied=False) for number in _asked(case) if number != INFINITE}
+    states = {number: _states(case, number, applied=False) for number in asked if number != INFINITE}
     return Question(
         job=OracleJob(id=name, workload=case.workload, cuts=cuts), quick=QuickResult(rows=found, states=states)
     )
@@ -126,7 +126,7 @@ def _by_applies(case: Case, name: str, *, rows: bool) -> Question:
     readers = [node.name for node in case.workload.nodes if isinstance(node.operator, STATEFUL)] + [SINK]
     senders = Senders(case)
     applies = {reader: tuple(_applies(case, reader, numbers, senders)) for reader in readers}
-    window = window_of(case.workload)
+    window = case.window
     advances = {window.name: tuple(advances_of(case, window.name, numbers))} if window else {}
     job = OracleJob(
         id=name, workload=case.workload, cuts=cuts, applies=applies, tip=case.lineage.tip, advances=advances
@@ -138,24 +138,28 @@ def _by_applies(case: Case, name: str, *, rows: bool) -> Question:
 
 def _applies(case: Case, reader: str, numbers: dict[int, int], senders: Senders) -> Iterator[Apply]:
     """The applications of a node or the sink, on the lineages of all attempts through which the run's lineage goes."""
-    window = window_of(case.workload)
+    window = case.window
     for attempt in case.lineage.attempts:
         lineage = case.lineages.of_attempt(attempt)
         received = watermarks(case, lineage, reader) if window is not None and window.name == reader else {}
         by_subtask = bool(received) or reader in with_rules(case.workload)
         clocked = bool(received) and window is not None and is_clocked(window.operator)
+        is_the_runs = lineage.tip == case.lineage.tip
         for segment in by_attempt(lineage, reader):
-            taken = zip(segment.run.applies, segment.apply_epochs(), senders.of(segment.run), strict=False)
+            run = segment.run
+            times = received[run.task, run.attempt] if received and segment.applies else []
+            lane = run.subtask if by_subtask else 0
+            taken = zip(run.applies, segment.apply_epochs(), senders.of(run), strict=False)
             for count, ((_, origin), epoch, made_by) in enumerate(taken):
                 yield Apply(
                     origin=origin,
-                    epoch=numbers[epoch] if lineage.tip == case.lineage.tip else 0,
-                    attempt=segment.run.attempt,
+                    epoch=numbers[epoch] if is_the_runs else 0,
+                    attempt=run.attempt,
                     lineage=attempt,
-                    lane=segment.run.subtask if by_subtask else 0,
-                    watermark=received[segment.run.task, segment.run.attempt][count] if received else 0,
-                    moment=received[segment.run.task, segment.run.attempt][count] + 1 if clocked else None,
-                    made_by=made_by if made_by != segment.run.attempt else None,
+                    lane=lane,
+                    watermark=times[count] if received else 0,
+                    moment=times[count] + 1 if clocked else None,
+                    made_by=made_by if made_by != run.attempt else None,
                 )
 
 
@@ -186,7 +190,7 @@ def _cuts(case: Case) -> tuple[Cut, ...]:
 
 
 def _cut(case: Case, number: int) -> Cut:
-    positions = tuple(case.positions(number)[split] for split, _, _ in case.workload.splits())
+    positions = tuple(case.positions(number).values())
     return Cut(name=number, positions=positions, drained=number in case.drained)
 
 

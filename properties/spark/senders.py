@@ -25,7 +25,6 @@ from ..model.history import StoredState, TaskRun
 from ..model.workload import STATEFUL
 from ..quick_checker.case import Case
 from ..reconstruct.in_flight import origins
-from ..reconstruct.lineage import decode_state
 
 Attempts = dict[int, list[int]]
 """By origin, for each record with this origin, in order, the attempt that made it."""
@@ -112,9 +111,10 @@ class Senders:
     def _restored(self, run: TaskRun, channel: str) -> Attempts:
         """The queued records that a run was restored with in one of its inputs."""
         checkpoint, state = self._loaded(run)
-        queued = Counter(origins(state.queued.get(run.inputs.index(channel), ())))
-        if not queued:
+        passing = state.queued.get(run.inputs.index(channel)) if state.queued else None
+        if not passing:
             return {}
+        queued = Counter(origins(passing))
         rescaled = self._case.rescaled(run.attempt, checkpoint)
         held = self._held_between(checkpoint, channel) if rescaled else self._held_of(checkpoint, channel)
         return {origin: held.get(origin, [])[:count] for origin, count in queued.items()}
@@ -133,8 +133,8 @@ class Senders:
     def _loaded(self, run: TaskRun) -> tuple[int, StoredState]:
         """(checkpoint, state) that a run loaded; an empty state if it loaded no completed checkpoint."""
         if run.loaded is None or run.loaded.checkpoint not in self._lineages.completed:
-            return 0, StoredState()
-        return run.loaded.checkpoint, decode_state(run.loaded.state) or StoredState()
+            return 0, _EMPTY
+        return run.loaded.checkpoint, self._lineages.loaded(run) or _EMPTY
 
     def _held_of(self, checkpoint: int, channel: str) -> Attempts:
         """The in-flight records that a completed checkpoint holds of a channel."""
@@ -172,6 +172,9 @@ class Senders:
         number = run.inputs.index(channel)
         taken = run.applies[: mark.applies] if mark is not None else []
         return Counter(origin for at, origin in taken if at == number)
+
+
+_EMPTY = StoredState()
 
 
 def _operators(channel: str) -> tuple[str, ...]:

@@ -15,10 +15,9 @@ import msgspec
 
 from ..invariants.parts.incompatible import undescribed
 from ..model.verdict import Holds, Verdict, Violated
-from ..model.workload import User, window_of
+from ..model.workload import User
 from ..quick_checker.case import Case
 from ..reconstruct.buffered_rows import batches
-from ..reconstruct.replay import is_determined
 from ..semantics.broadcast import with_rules
 from ..semantics.classes import FOLLOWING
 from ..semantics.user_functions import user_nodes
@@ -104,7 +103,7 @@ def nothing_asked(case: Case) -> str:
         return UNDESCRIBED
     if not _numbers_rise(case):
         return OUT_OF_ORDER
-    window = window_of(case.workload)
+    window = case.window
     return CLOCKED if window is not None and isinstance(window.operator, User) and window.operator.clocked else ""
 
 
@@ -133,7 +132,7 @@ def applied_unasked(case: Case) -> str:
         return RESCALED
     if case.lineages.persistent is not None:
         return LOCAL_RECOVERY
-    return "" if is_determined(case.workload, case.topology) else HIDDEN
+    return "" if case.is_determined() else HIDDEN
 
 
 def _is_rescaled(case: Case) -> bool:
@@ -143,7 +142,7 @@ def _is_rescaled(case: Case) -> bool:
     its copy of broadcast state from one old subtask.  The oracle's questions have neither.
     """
     layouts = list(case.layouts.values())
-    by_subtask = window_of(case.workload) is not None or bool(with_rules(case.workload))
+    by_subtask = case.window is not None or bool(with_rules(case.workload))
     return by_subtask and any(layout != layouts[0] for layout in layouts)
 
 
@@ -151,20 +150,20 @@ def unasked(case: Case, rows: Sequence[int], states: Sequence[tuple[int, str]]) 
     """What the questions leave out; `rows` are the cuts, `states` the (checkpoint, node), that some question has."""
     if case.is_black_box:
         return Unasked(rows="" if rows else nothing_asked(case), state=NO_STATE)
-    return Unasked(rows=_rows_unasked(case, rows), state=_state_unasked(case, frozenset(states)))
+    nothing = "" if rows or states else nothing_asked(case)
+    return Unasked(rows=_rows_unasked(case, rows, nothing), state=_state_unasked(case, frozenset(states), nothing))
 
 
-def _rows_unasked(case: Case, asked: Sequence[int]) -> str:
+def _rows_unasked(case: Case, asked: Sequence[int], nothing: str) -> str:
     closing_epoch = case.closing.epoch
     if asked and (closing_epoch in asked or closing_epoch < 0):
         return ""
     if asked:
         return DRAINED
-    return nothing_asked(case) or (applied_unasked(case) if case.expected.follows_applies else "") or HIDDEN
+    return nothing or (applied_unasked(case) if case.expected.follows_applies else "") or HIDDEN
 
 
-def _state_unasked(case: Case, asked: frozenset[tuple[int, str]]) -> str:
-    nothing = nothing_asked(case)
+def _state_unasked(case: Case, asked: frozenset[tuple[int, str]], nothing: str) -> str:
     if nothing:
         return nothing
     expected = list(_keyed_state(case))
@@ -194,7 +193,7 @@ def _why(case: Case, checkpoint: int, node: str) -> str:
 
 
 def _is_behind_a_drain(case: Case, checkpoint: int) -> bool:
-    return any(drain < checkpoint for drain in case.drained) and window_of(case.workload) is not None
+    return any(drain < checkpoint for drain in case.drained) and case.window is not None
 
 
 ROWS_DIFFER = frozenset({"lost row", "repeated row", "wrong row", "unexpected row"})

@@ -55,9 +55,7 @@ def in_one_place(case: Case, checkpoint: int) -> Violated | None:
         if enumerated is None:
             continue
         held: dict[int, str] = {}
-        for task, state in case.states(checkpoint).items():
-            if task.rpartition("-")[0] != name:
-                continue
+        for task, state in case.states_of(name, checkpoint).items():
             for split in state.positions:
                 if split in held or split in enumerated.unassigned:
                     other = held.get(split, "the enumerator")

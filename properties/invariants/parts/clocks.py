@@ -18,7 +18,7 @@ from __future__ import annotations
 from ...model.history import TaskRun
 from ...model.verdict import Violated
 from ...model.words import journal_until, plural
-from ...model.workload import BEGINNING, END_OF_TIME, Burst, is_clocked, window_of
+from ...model.workload import BEGINNING, END_OF_TIME, Burst, is_clocked
 from ...quick_checker.case import Case
 
 OVERDUE_US = 100_000
@@ -27,7 +27,7 @@ OVERDUE_US = 100_000
 
 def misclocked(case: Case) -> Violated | None:
     """A tick on the lineage that contradicts the world's record."""
-    node = window_of(case.workload)
+    node = case.window
     if node is None or not is_clocked(node.operator):
         return None
     for segment in case.lineage.of_operator(node.name):
@@ -60,7 +60,7 @@ def _ended_early(case: Case, run: TaskRun) -> Violated | None:
 
 def overdue(case: Case) -> Violated | None:
     """A timer that a living task still held in a snapshot, long after it was due."""
-    node, healed = window_of(case.workload), case.history.healed
+    node, healed = case.window, case.history.healed
     if node is None or not isinstance(node.operator, Burst) or case.history.lasting or not case.history.one_clock:
         return None
     for segment in case.lineage.of_operator(node.name):

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...model.history import StoredState, TaskRun, Transaction
 from ...model.stages import COMMITTERS
 from ...model.verdict import Violated
 from ...model.words import LIMIT, plural, row_in_words
-from ...model.workload import SINK, STATEFUL, Batch, Row, User
+from ...model.workload import SINK, STATEFUL, AnyOperator, Batch, Row, Rules, Tally, User, Workload
 from ...quick_checker.case import Case
-from ...quick_checker.compare import transaction_in_words, violated_rows
-from ...reconstruct.buffered_rows import batches, counts_in, is_tally, still_to_come
+from ...quick_checker.compare import same, transaction_in_words, violated_rows
+from ...reconstruct.buffered_rows import batches, counts_in, still_to_come
 from ...reconstruct.lineage import INFINITE, Lineage
-from ...reconstruct.replay import is_determined
 from ...semantics.broadcast import odd_one_out, rules_in, with_rules
 from ...semantics.semantics import Entry
 
@@ -24,21 +23,19 @@ def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
     """A task with state whose snapshot is missing from a completed checkpoint, or cannot be read."""
     completed = case.lineages.completed[checkpoint]
     stored, states = case.lineages.stored(checkpoint), case.states(checkpoint)
-    keeping = {source.name for source in case.workload.inputs} | {SINK, *COMMITTERS}
-    keeping |= {node.name for node in case.workload.nodes if isinstance(node.operator, (Batch, *STATEFUL))}
-    operators = case.lineages.operators.get(completed.job, {})
-    going_on = {operator for task, operator in operators.items() if task not in completed.finished}
+    operators = case.lineages.operators.get(completed.job, {}).items()
+    going_on = {operator for task, operator in operators if task not in completed.finished}
     for run in case.lineages.serving_runs(completed.attempt):
-        if run.operator not in keeping or run.operator not in going_on:
+        if run.task in states and run.task in completed.handles:
+            continue
+        if run.operator not in _keeping(case.workload) or run.operator not in going_on:
             continue
         if run.task not in completed.handles:
             phrases = f"checkpoint {checkpoint} was completed without a snapshot of {run.task}"
         elif run.task not in stored:
             phrases = f"checkpoint {checkpoint} points to {completed.handles[run.task]}, which was never stored"
-        elif run.task not in states:
-            phrases = f"the snapshot of {run.task} in checkpoint {checkpoint} cannot be read"
         else:
-            continue
+            phrases = f"the snapshot of {run.task} in checkpoint {checkpoint} cannot be read"
         return Violated(
             difference="snapshot missing",
             message=phrases,
@@ -49,34 +46,41 @@ def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
     return None
 
 
+def _keeping(workload: Workload) -> set[str]:
+    """The inputs, nodes and stages whose tasks always have a snapshot."""
+    keeping = {source.name for source in workload.inputs} | {SINK, *COMMITTERS}
+    return keeping | {node.name for node in workload.nodes if isinstance(node.operator, (Batch, *STATEFUL))}
+
+
 def stored_state(case: Case, checkpoint: int) -> Violated | None:
     """Keyed state, decoded from the store, that differs from State(c)."""
     nodes = [node for node in case.workload.nodes if not isinstance(node.operator, User)]  # users know theirs
-    keyed = [node.name for node in nodes if isinstance(node.operator, STATEFUL)]
-    if not keyed or (case.follows_order and not is_determined(case.workload, case.topology, at_sink=False)):
+    keyed = [node for node in nodes if isinstance(node.operator, STATEFUL)]
+    if not keyed or (case.follows_order and not case.is_determined(at_sink=False)):
         return None
     expected = case.expected.states(checkpoint)
-    held: dict[str, Counter[Entry]] = {name: Counter() for name in keyed}
-    for task, state in case.states(checkpoint).items():
-        operator = task.rpartition("-")[0]
-        if operator in held:
-            held[operator].update(_entries_in(case, operator, state))
-    for name in keyed:
-        if held[name] != expected[name]:
-            return _wrong_state(case, checkpoint, name, expected[name], held[name])
+    for node in keyed:
+        stored = [
+            entry
+            for state in case.states_of(node.name, checkpoint).values()
+            for entry in _entries_in(node.operator, state)
+        ]
+        wanted = expected[node.name]
+        if (stored or wanted) and not same(Counter(stored), wanted):
+            return _wrong_state(case, checkpoint, node.name, wanted, Counter(stored))
     return None
 
 
-def _entries_in(case: Case, operator: str, state: StoredState) -> list[Entry]:
-    if is_tally(case.workload, operator):
+def _entries_in(operator: AnyOperator, state: StoredState) -> list[Entry]:
+    if isinstance(operator, Tally):
         return counts_in(state)
-    return rules_in(state) if operator in with_rules(case.workload) else state.entries
+    return rules_in(state) if isinstance(operator, Rules) else state.entries
 
 
 def copies(case: Case, checkpoint: int) -> Violated | None:
     """Broadcast state that is not the same at all subtasks."""
     for name in with_rules(case.workload):
-        held = {task: one for task, one in case.states(checkpoint).items() if task.rpartition("-")[0] == name}
+        held = case.states_of(name, checkpoint)
         odd = odd_one_out(held)
         if odd is None:
             continue
@@ -148,12 +152,11 @@ def transactions(case: Case, lineage: Lineage, checkpoint: int) -> Violated | No
     if case.history.sink != "transactional":
         return None
     listed = {name for state in case.states(checkpoint).values() for name, _ in state.transactions}
-    sinks = [task for task in case.lineages.stored(checkpoint) if task.rpartition("-")[0] == SINK]
-    committers = [task for task in case.lineages.stored(checkpoint) if task.rpartition("-")[0] in COMMITTERS]
+    committers = _tasks_of(COMMITTERS, case, checkpoint)
     for segment in lineage.of_operator(SINK):
         run = segment.run
         within = segment.applies_up_to(checkpoint)
-        marked = _settled_until(case, run, checkpoint, sinks, committers)
+        marked = _settled_until(case, run, checkpoint, committers)
         written = 0
         for one in case.transactions_of(run.task, run.attempt):
             inside = bisect_right(one.applied, within)
@@ -170,7 +173,13 @@ def transactions(case: Case, lineage: Lineage, checkpoint: int) -> Violated | No
     return None
 
 
-def _settled_until(case: Case, run: TaskRun, checkpoint: int, sinks: list[str], committers: list[str]) -> int | None:
+def _tasks_of(operators: Sequence[str], case: Case, checkpoint: int) -> list[str]:
+    """The tasks of some operators of which a checkpoint has a snapshot."""
+    operator_of = case.lineages.operator_of
+    return [task for task in case.lineages.stored(checkpoint) if operator_of.get(task) in operators]
+
+
+def _settled_until(case: Case, run: TaskRun, checkpoint: int, committers: list[str]) -> int | None:
     """The order until which a sink's rows were committed; rows that were not are in the checkpoint.
 
     It is the latest order of the marks of the task and of the committers.  If the job was rescaled since, the marks of
@@ -179,9 +188,9 @@ def _settled_until(case: Case, run: TaskRun, checkpoint: int, sinks: list[str], 
     completed = case.lineages.completed[checkpoint]
     rescaled = run.job != completed.job and case.layouts[run.job] != case.layouts[completed.job]
     lineages, attempt = case.lineages, completed.attempt
-    tasks = [*(sinks if rescaled else [run.task]), *committers]
+    tasks = [*(_tasks_of((SINK,), case, checkpoint) if rescaled else [run.task]), *committers]
     marks = [lineages.mark(task, lineages.serving(task, attempt), checkpoint) for task in tasks]
-    return max((mark.order for mark in marks if mark is not None), default=None)
+    return max([mark.order for mark in marks if mark is not None], default=None)
 
 
 def _wrong_transaction(checkpoint: int, one: Transaction, rows: list[Row], phrases: str) -> Violated:
@@ -208,17 +217,19 @@ def _unwritten(checkpoint: int, task: str, taken: int, written: int) -> Violated
 
 def rows_by_epoch(case: Case) -> Violated | None:
     """An epoch of the lineage in which the sinks wrote other rows than those expected."""
-    if case.follows_order and not is_determined(case.workload, case.topology, every_attempt=case.by_applies):
+    if case.follows_order and not case.is_determined(every_attempt=case.by_applies):
         return None
-    found: dict[int, Counter[Row]] = {}
-    for task, attempt, applied, row in _written(case):
-        epoch = case.lineage.epoch_of_apply(task, attempt, applied)
-        if epoch is not None and epoch < INFINITE:
-            found.setdefault(epoch, Counter())[row] += 1
+    found: dict[int, list[Row]] = {}
+    for task, attempt, applied, written in _written(case):
+        for epoch, row in zip(case.lineage.epochs_of(task, attempt, applied), written, strict=True):
+            if epoch is not None and epoch < INFINITE:
+                found.setdefault(epoch, []).append(row)
     for checkpoint in case.lineage.checkpoints:
-        expected = Counter(case.expected.rows().get(checkpoint, ()))
-        rows = found.get(checkpoint, Counter())
-        if rows != expected:
+        due, there = case.expected.rows().get(checkpoint, []), found.get(checkpoint, [])
+        if due == there:
+            continue
+        expected, rows = Counter(due), Counter(there)
+        if not same(rows, expected):
             return violated_rows(
                 case,
                 lost=expected - rows,
@@ -230,10 +241,15 @@ def rows_by_epoch(case: Case) -> Violated | None:
     return None
 
 
-def _written(case: Case) -> Iterator[tuple[str, int, int, Row]]:
-    """(task, attempt, records applied by then, row) of every row that a sink wrote."""
+def _written(case: Case) -> Iterator[tuple[str, int, list[int], list[Row]]]:
+    """(task, attempt, records applied by then, rows) of all rows that the sinks wrote."""
     for one in case.history.transactions:
-        for row, applied in zip(one.rows, one.applied, strict=True):
-            yield one.task, one.attempt, applied, row
+        if one.rows or one.applied:
+            yield one.task, one.attempt, one.applied, one.rows
+    of_runs: dict[tuple[str, int], tuple[list[int], list[Row]]] = {}
     for written in case.history.written:
-        yield written.task, written.attempt, written.applied, written.row
+        applied, rows = of_runs.setdefault((written.task, written.attempt), ([], []))
+        applied.append(written.applied)
+        rows.append(written.row)
+    for (task, attempt), (applied, rows) in of_runs.items():
+        yield task, attempt, applied, rows

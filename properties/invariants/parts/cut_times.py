@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ...model.history import StoredState
 from ...model.verdict import Violated
 from ...model.words import LIMIT
-from ...model.workload import BEGINNING, END_OF_TIME, Burst, Node, Window, is_clocked, window_of
+from ...model.workload import BEGINNING, END_OF_TIME, Burst, Node, Window, is_clocked
 from ...quick_checker.case import Case
-from ...reconstruct.replay import is_determined
 from ...semantics.classes import FOLLOWING
 from ...semantics.event_time import Clock, splits_before
 from ...semantics.windows import Timer
@@ -20,7 +18,7 @@ from ...semantics.windows import Timer
 
 def stored_times(case: Case, checkpoint: int) -> Violated | None:
     """A difference in event time, or in timers of either kind, as decoded from the store's bytes."""
-    window = window_of(case.workload)
+    window = case.window
     if window is not None and isinstance(window.operator, Burst):
         found = _timers(case, checkpoint, window)
         if found is not None:
@@ -40,7 +38,7 @@ def _sources(case: Case, checkpoint: int) -> Violated | None:
     for source in case.workload.inputs:
         if not source.times:
             continue
-        for task, state in _of_operator(case, checkpoint, source.name):
+        for task, state in case.states_of(source.name, checkpoint).items():
             greatest = {split: clock.greatest(split, position) for split, position in state.positions.items()}
             expected = {split: time for split, time in greatest.items() if time is not None}
             if state.maxima != expected:
@@ -71,7 +69,7 @@ def _watermarks(case: Case, checkpoint: int, window: Node) -> Violated | None:
     time = clock.watermark(splits_before(case.workload, window.name), positions)
     if checkpoint in case.drained:
         time = END_OF_TIME
-    for task, state in _of_operator(case, checkpoint, window.name):
+    for task, state in case.states_of(window.name, checkpoint).items():
         if state.watermark != time:
             return _wrong(checkpoint, task, f"watermark {_moment(state.watermark)}", _moment(time), "watermark differs")
         received = [one for channel, one in enumerate(state.times) if channel not in state.idle]
@@ -82,10 +80,10 @@ def _watermarks(case: Case, checkpoint: int, window: Node) -> Violated | None:
 
 
 def _timers(case: Case, checkpoint: int, window: Node) -> Violated | None:
-    if case.follows_order and not is_determined(case.workload, case.topology, at_sink=False):
+    if case.follows_order and not case.is_determined(at_sink=False):
         return None
     held: Counter[Timer] = Counter()
-    for _, state in _of_operator(case, checkpoint, window.name):
+    for state in case.states_of(window.name, checkpoint).values():
         held.update(state.alarms if is_clocked(window.operator) else state.timers)
     expected = case.expected.timers(checkpoint)
     if held == expected:
@@ -104,11 +102,6 @@ def _moment(time: int) -> str:
 def _in_words(timers: list[Timer]) -> str:
     phrases = [f"{time} of key {key} from {start}" for time, key, start in timers[:LIMIT]]
     return "; ".join(phrases) or "nothing"
-
-
-def _of_operator(case: Case, checkpoint: int, name: str) -> list[tuple[str, StoredState]]:
-    states = case.states(checkpoint).items()
-    return [(task, state) for task, state in states if task.rpartition("-")[0] == name]
 
 
 def _wrong(checkpoint: int, task: str, stored: str, expected: str, difference: str) -> Violated:

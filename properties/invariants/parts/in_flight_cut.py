@@ -10,7 +10,6 @@ from ...model.words import LIMIT, record_in_words, row_in_words
 from ...model.workload import Row
 from ...quick_checker.case import Case
 from ...reconstruct.in_flight import NOTHING, records
-from ...reconstruct.replay import is_determined
 
 
 def wrongly_in_flight(case: Case, channel: str, run: TaskRun, checkpoint: int, received: int) -> Violated | None:
@@ -31,7 +30,7 @@ def wrongly_in_flight(case: Case, channel: str, run: TaskRun, checkpoint: int, r
         return _differs(
             case, channel, checkpoint, wrong, "differ from those that were in flight, or are in another order"
         )
-    if not is_determined(case.workload, case.topology, at_sink=False):
+    if not case.is_determined(at_sink=False):
         return None  # several rows of one origin: which went where is unknown
     changed = [(origin, row) for origin, row in rows if not _was_emitted(case, channel, run, origin, row)]
     if changed:

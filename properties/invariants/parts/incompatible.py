@@ -35,7 +35,7 @@ def begun_before_finished(case: Case) -> Violated | None:
 
 def undescribed(case: Case) -> Unknown | None:
     """Unknown if a job of the run began with operators that the workload does not describe."""
-    if not any(one.issued.inserted for one in case.commands.asked):
+    if not case.commands.asked or not any(one.issued.inserted for one in case.commands.asked):
         return None
     for start in case.lineages.starts.values():
         if brought := _brought(case, start.job):

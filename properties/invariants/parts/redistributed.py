@@ -38,7 +38,7 @@ def redistributed_state(case: Case, run: TaskRun, checkpoint: int) -> StoredStat
     """A task's part of a snapshot that a job of another topology took."""
     topology = case.layout_of(run)
     wide, subtask = width(topology, run.operator), run.subtask
-    old = {task: one for task, one in case.states(checkpoint).items() if task.rpartition("-")[0] == run.operator}
+    old = case.states_of(run.operator, checkpoint)
     states = list(old.values())
 
     def is_mine(key: int | None) -> bool:
@@ -96,8 +96,7 @@ def kept_of_union(case: Case, run: TaskRun, checkpoint: int) -> list[tuple[str, 
 
 def union_of(case: Case, operator: str, checkpoint: int) -> list[tuple[str, str]]:
     """The union of an operator in a snapshot: the items of all its subtasks."""
-    states = case.states(checkpoint).items()
-    return [item for task, state in states if task.rpartition("-")[0] == operator for item in state.shared]
+    return [item for state in case.states_of(operator, checkpoint).values() for item in state.shared]
 
 
 def wrongly_redistributed(case: Case, operator: str, attempt: int, checkpoint: int) -> tuple[str, ...]:
@@ -105,8 +104,7 @@ def wrongly_redistributed(case: Case, operator: str, attempt: int, checkpoint: i
 
     The lists are redistributed as one multiset; it does not matter which subtask has which item.
     """
-    states = case.states(checkpoint).items()
-    stored = Counter(item for task, state in states if task.rpartition("-")[0] == operator for item in state.listed)
+    stored = Counter(item for state in case.states_of(operator, checkpoint).values() for item in state.listed)
     runs = [run for run in case.history.runs if run.operator == operator and run.attempt == attempt]
     loads = [run.loaded.state for run in runs if run.loaded is not None and run.loaded.checkpoint == checkpoint]
     held = [decode_state(text) for text in loads if text]

@@ -11,7 +11,7 @@ from ...model.workload import SINK, is_clocked, origin_of
 from ...quick_checker.case import Case
 from ...reconstruct.buffered_rows import batches, waiting
 from ...reconstruct.in_flight import NOTHING
-from ...reconstruct.lineage import INFINITE, Segment
+from ...reconstruct.lineage import INFINITE, Segment, by_channel
 from ...semantics.broadcast import broadcasters, taken_by_all
 from ..order import is_rescaled_behind, put_in
 
@@ -51,7 +51,7 @@ def unapplied(case: Case) -> Violated | None:
         return _unapplied_along(case, epoch)
     for task, segments in case.lineage.segments.items():
         for segment in segments:
-            taken = _taken_up_to(segment, epoch)
+            taken = _taken_up_to(case, segment, epoch)
             for channel, origins in zip(segment.run.inputs, taken, strict=True):
                 sent = _sent_up_to(case, channel, segment.run.attempt, epoch)
                 if origins[: len(sent)] == sent:
@@ -70,7 +70,7 @@ def _unapplied_along(case: Case, epoch: int) -> Violated | None:
     for task, segments in case.lineage.segments.items():
         found: dict[str, Counter[int]] = {}
         for segment in segments:
-            for channel, origins in zip(segment.run.inputs, _taken_up_to(segment, epoch), strict=True):
+            for channel, origins in zip(segment.run.inputs, _taken_up_to(case, segment, epoch), strict=True):
                 found.setdefault(channel, Counter()).update(origins)
         for channel, taken in found.items():
             missing = Counter(_sent_along(case, channel, epoch)) - taken
@@ -114,12 +114,10 @@ def _sent_up_to(case: Case, channel: str, attempt: int, epoch: int) -> list[int]
     return log.content[: sent - len(in_flight.origins)]
 
 
-def _taken_up_to(segment: Segment, epoch: int) -> list[list[int]]:
+def _taken_up_to(case: Case, segment: Segment, epoch: int) -> list[list[int]]:
     """By input channel, the messages that a segment took whose epoch is at most `epoch`."""
-    taken: list[list[int]] = [[] for _ in segment.run.inputs]
-    for channel, origin in segment.run.applies[: segment.applies_up_to(epoch)]:
-        taken[channel].append(origin)
-    return taken
+    applies = segment.applies_up_to(epoch)
+    return case.taken(segment) if applies == segment.applies else by_channel(segment.run, applies)
 
 
 def _never_applied(case: Case, task: str, channel: str, attempt: int, missing: Counter[int]) -> Violated:
@@ -186,9 +184,8 @@ def _but_waiting(case: Case, batch: str, passed: list[int]) -> list[int]:
     """The origins of a batch's records, without those that it buffers in the closing cut's snapshot."""
     remaining = Counter(passed)
     if case.closing.kind not in ("end", "drain") and case.closing.checkpoint is not None:
-        for task, state in case.states(case.closing.checkpoint).items():
-            if task.rpartition("-")[0] == batch:
-                remaining.subtract(Counter(origin for _, origin in waiting(state)))
+        for state in case.states_of(batch, case.closing.checkpoint).values():
+            remaining.subtract(Counter(origin for _, origin in waiting(state)))
     return list(remaining.elements())
 
 

@@ -13,7 +13,9 @@ Each task's own program order has the advances, the network's log the channels' 
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 
 from ...model.history import TaskRun
 from ...model.verdict import Violated
@@ -69,9 +71,7 @@ def _of_source(case: Case, run: TaskRun, source: Input) -> Iterator[Violated]:
 def _is_awake(case: Case, run: TaskRun, source: Input, count: int) -> bool:
     """Whether a split was certainly not idle after `count` reads: the one read last, unless it was read to its end."""
     split, offset = run.reads[count - 1]
-    ended = (
-        source.bounded and offset + 1 == {number: len(records) for number, _, records in case.workload.splits()}[split]
-    )
+    ended = source.bounded and offset + 1 == case.ends[split]
     return not source.idle_after_us or not ended
 
 
@@ -118,16 +118,19 @@ class _ReceivedWatermarks:
 
     def __init__(self, case: Case, run: TaskRun, index: int) -> None:
         log = case.inbound(run, run.inputs[index])
-        self._marks = [(time, before) for time, before in (log.times if log else ()) if time is not None]
-        times = before(case, run).times
-        self._start = times[index] if index < len(times) else BEGINNING
+        restored, marks = before(case, run), log.times if log is not None else []
+        times = restored.times
+        moments = sorted((place, time) for time, place in marks if time is not None)
+        self._places = [place for place, _ in moments]
+        start = times[index] if index < len(times) else BEGINNING
+        self._greatest = list(accumulate((time for _, time in moments), max, initial=start))
+        """the watermark before each of these places, and after the last"""
         self._known = log is not None
-        self._idle = [before for time, before in (log.times if log else ()) if time is None]
-        self._idle += [0] if index in before(case, run).idle else []
+        self._idle = {place for time, place in marks if time is None} | ({0} if index in restored.idle else set())
 
     def before(self, received: int) -> int:
         """The watermark that was received before the last of `received` records."""
-        return max([self._start, *(time for time, before in self._marks if before < received)])
+        return self._greatest[bisect_left(self._places, received)]
 
     def may_be_idle(self, received: int) -> bool:
         """Whether the channel became idle after exactly `received` records; the next record ends the idleness."""
@@ -137,7 +140,7 @@ class _ReceivedWatermarks:
         """The greatest watermark that may have been received before the next record."""
         if not self._known:
             return END_OF_TIME
-        return max([self._start, *(time for time, before in self._marks if before <= received)])
+        return self._greatest[bisect_right(self._places, received)]
 
 
 def _belied(case: Case, run: TaskRun, count: int, what: str, time: int, least: int, most: int) -> Violated:

@@ -152,10 +152,8 @@ def test_applied_records_carry_origin_and_epoch() -> None:
         for event in lineages.end.applied("sink")
     ]
     assert changed == [(0, 1, 0, 256, 1), (0, 1, 1, 512, INFINITE)]
-    assert lineages.end.epoch_of_apply("sink-0", 1, 1) == 1
-    assert lineages.end.epoch_of_apply("sink-0", 1, 2) == INFINITE
-    assert lineages.end.epoch_of_apply("sink-0", 1, 3) is None
-    assert lineages.end.epoch_of_apply("sink-0", 9, 1) is None
+    assert lineages.end.epochs_of("sink-0", 1, [1, 2, 3]) == [1, INFINITE, None]
+    assert lineages.end.epochs_of("sink-0", 9, [1]) == [None]
     assert [segment.applies_up_to(1) for segment in lineages.end.of_operator("sink")] == [1]
 
 
