@@ -75,10 +75,10 @@ class Redistribution(Part):
         next_subtask = itertools.cycle(range(share.parallelism))
         return [[one for one in lane if is_record(one) and next(next_subtask) == share.subtask] for lane in lanes]
 
-    def redistributes_in_flight(self, receivers: States) -> bool:
-        """Whether an operator's in-flight data is redistributed: yes, even if its old subtasks had no state of their
-        own."""
-        return True
+    def with_in_flight(self, receivers: States) -> States:
+        """Of an operator's old subtasks, those whose in-flight data is redistributed: all, even if none of them had any
+        state of its own."""
+        return receivers
 
     def in_order(self, queued: Sequence[Passing], unsent: Sequence[Passing]) -> list[Passing]:
         """The in-flight data of one old channel in order: the receiver's part came before the sender's."""

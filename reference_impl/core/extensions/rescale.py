@@ -91,8 +91,7 @@ class Gathering:
         """By channel: its share of the operator's data in flight, and how often each element was put back before."""
         queued: dict[int, list[Passing]] = {}
         replays: dict[int, list[int]] = {}
-        if not redistribution.redistributes_in_flight(receivers):
-            return queued, replays
+        receivers = redistribution.with_in_flight(receivers)
         remaining = iter(senders)
         for gate, wide in enumerate(self._senders):
             before = Before(gate, receivers, list(itertools.islice(remaining, wide)))

@@ -78,7 +78,7 @@ class OperatorWork(Work):
     def on_end(self) -> list[Effect]:
         restored = bool(self._restored) and self.operator.listed() == self._restored
         try:
-            last = list(self.operator.on_end()) if self.task.parts.held_output.at_end(restored) else []
+            last = self.task.parts.held_output.at_end(self.operator.on_end, restored)
         except Exception as error:
             raise WorkFailed(self.blamed(error)) from error
         ended = self._time_ends() if self.clocked else []
