@@ -127,8 +127,8 @@ class OperatorWork(Work):
         return [WakeAt(time)]
 
     def opened(self) -> list[Effect]:
-        first = self.task.parts.processing_time.wakes(self.operator.alarms.earliest())
-        return [*self.task.open_inputs(), *self._ask(first)]
+        """Take input; a restored task needs its first tick at the time of its earliest timer."""
+        return [*self.task.open_inputs(), *self._ask(self.operator.alarms.earliest())]
 
     def blamed(self, error: Exception) -> AnyCause:
         task = self.task.spec.task
