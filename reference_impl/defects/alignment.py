@@ -30,9 +30,9 @@ class SecondEmitter(HeldOutput):
 class OpenTooEarly(Startup):
     """A05: the task takes input as soon as it is deployed, and is restored afterwards."""
 
-    def on_deploy(self) -> list[Effect]:
+    def on_deploy(self, restoring: list[Effect]) -> list[Effect]:
         self.reached = True
-        return [Open()]
+        return [Open(), *restoring]
 
 
 class ReleasedByTheNextRecord(HeldOutput):

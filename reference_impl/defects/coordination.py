@@ -148,9 +148,10 @@ class StopsTheNext(Fencing):
 class RefusesRepeats(Completion):
     """I32: an acknowledgement that is sent again is not recognised, and its state is discarded."""
 
-    def counts(self, ack: Ack, acknowledged: Mapping[TaskId, Handle]) -> bool:
-        self.reached = self.reached or ack.task in acknowledged
-        return ack.task not in acknowledged
+    def counts(self, ack: Ack, finished: Sequence[TaskId], acknowledged: Mapping[TaskId, Handle]) -> bool:
+        counts = super().counts(ack, finished, acknowledged)
+        self.reached = self.reached or (counts and ack.task in acknowledged)
+        return counts and ack.task not in acknowledged
 
 
 DEFECTS = (

@@ -20,9 +20,9 @@ class OpenValve(Enumerating):
 class ReadAndReturned(Enumerating):
     """K04: a restored reader goes on reading the splits that it hands back, and another reader is assigned them too."""
 
-    def stops_reading(self, split: int) -> bool:
-        self.reached = True
-        return False
+    def read_on(self, restored: Mapping[int, int], returned: Mapping[int, int]) -> dict[int, int]:
+        self.reached = self.reached or bool(returned)
+        return dict(restored)
 
 
 class WithoutOffsets(Enumerating):

@@ -70,9 +70,9 @@ class TakesGreatest(Watermarks):
 class ForgetsActivity(Watermarks):
     """L09: only the end of idleness counts as activity, not each record of a split."""
 
-    def is_activity(self, was_idle: bool) -> bool:
-        self.reached = self.reached or not was_idle
-        return was_idle
+    def active(self, before: tuple[int, ...], split: int, idle: tuple[int, ...]) -> tuple[int, ...]:
+        self.reached = self.reached or split not in idle
+        return super().active(before, split, idle) if split in idle else before
 
 
 class ForgetsMaxima(Watermarks):

@@ -92,9 +92,9 @@ class OutputsNotAwaited(Capture):
 class ReplayedIsNotNew(Capture):
     """C01: a checkpoint during the restore leaves out the in-flight data with which the task was restored."""
 
-    def recorded(self, checkpoint: CheckpointId, element: Element, *, replayed: bool) -> bool:
-        self.reached = self.reached or replayed
-        return not replayed
+    def taken(self, elements: Sequence[Element], replayed: int) -> Sequence[Element]:
+        self.reached = self.reached or replayed > 0
+        return elements[replayed:]
 
     def overtaken(self, checkpoint: CheckpointId, passed: Sequence[Element], replayed: int) -> Sequence[Element]:
         self.reached = self.reached or replayed > 0
@@ -128,9 +128,9 @@ class NothingPutBack(Capture):
 class EndedWaitsForNothing(Capture):
     """J09: a task whose input has ended is assumed to have no data in flight."""
 
-    def awaited(self, snapshot: Snapshot) -> bool:
+    def awaited(self, snapshot: Snapshot, recording: Recording) -> Recording | None:
         self.reached = self.reached or snapshot.ended
-        return not snapshot.ended
+        return recording if not snapshot.ended else None
 
 
 DEFECTS = (

@@ -26,17 +26,18 @@ class SkipsUnreadable(RestoreChoice):
 class IgnoresSavepoints(RestoreChoice):
     """F03: the completion of a savepoint commits transactions, but no recovery restores it."""
 
-    def eligible(self, snapshot: CompletedSnapshot) -> bool:
-        self.reached = self.reached or snapshot.savepoint
-        return not snapshot.savepoint
+    def choose(self, retained: Sequence[CompletedSnapshot]) -> CompletedSnapshot | None:
+        own = [snapshot for snapshot in retained if not snapshot.savepoint]
+        self.reached = self.reached or len(own) < len(retained)
+        return super().choose(own)
 
 
 class CleansUpOnFailure(Cleanup):
     """F07: a failed attempt looks like the end of the job, and its snapshots are deleted."""
 
-    def on_failure(self) -> list[Effect]:
-        self.reached = True
-        return [Sweep(())]
+    def needed_after_failure(self, referred_to: tuple[Handle, ...]) -> tuple[Handle, ...]:
+        self.reached = self.reached or bool(referred_to)
+        return ()
 
 
 class StartedFromIncompatible(RestoreChoice):

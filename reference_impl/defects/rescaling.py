@@ -22,10 +22,10 @@ class UnsentFirst(Redistribution):
 class OnlyWithOwnState(Redistribution):
     """D01: an operator without state receives none of its in-flight data."""
 
-    def redistributes_in_flight(self, receivers: States) -> bool:
+    def with_in_flight(self, receivers: States) -> States:
         stateful = any(state.entries or state.transactions or state.held or state.listed for _, state in receivers)
         self.reached = self.reached or not stateful
-        return stateful
+        return receivers if stateful else ()
 
 
 class ShiftedByEmpty(Redistribution):

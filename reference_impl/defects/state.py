@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..core.decisions.tasks import Copying, HeldOutput
+from ..core.vocabulary.messages import Record
 from .registry import Defect
 
 
@@ -27,9 +29,9 @@ class ShallowCopy(Copying):
 class StuckAsRestored(HeldOutput):
     """H06: only the arrival of a row makes sure that a list is flushed at the end; a restored list is never flushed."""
 
-    def at_end(self, restored: bool) -> bool:
+    def at_end(self, flush: Callable[[], Iterable[Record]], restored: bool) -> list[Record]:
         self.reached = self.reached or restored
-        return not restored
+        return [] if restored else super().at_end(flush, restored)
 
 
 DEFECTS = (

@@ -66,10 +66,10 @@ class Triggering(Part):
 class Completion(Part):
     """When a checkpoint is complete, and what happens to acknowledgements that come too late."""
 
-    def counts(self, ack: Ack, acknowledged: Mapping[TaskId, Handle]) -> bool:
-        """Whether an acknowledgement of a pending checkpoint counts.  It does also if the same task has acknowledged
-        before: the state is the same."""
-        return True
+    def counts(self, ack: Ack, finished: Sequence[TaskId], acknowledged: Mapping[TaskId, Handle]) -> bool:
+        """Whether an acknowledgement of a pending checkpoint counts: unless its task has `finished` since it wrote the
+        state, which then nobody needs.  A repeat counts too: the state is the same."""
+        return ack.task not in finished
 
     def completes(
         self, checkpoint: CheckpointId, acknowledged: Mapping[CheckpointId, bool]
@@ -94,14 +94,9 @@ class RestoreChoice(Part):
         """The complete checkpoints without whose records none can be chosen: each of them may be the newest."""
         return tuple(unreadable)
 
-    def eligible(self, snapshot: CompletedSnapshot) -> bool:
-        """Whether the snapshot may be restored: savepoints too, since they commit side effects."""
-        return True
-
     def choose(self, retained: Sequence[CompletedSnapshot]) -> CompletedSnapshot | None:
-        """The latest completed snapshot, checkpoint or savepoint."""
-        candidates = [snapshot for snapshot in retained if self.eligible(snapshot)]
-        return max(candidates, key=lambda snapshot: snapshot.checkpoint, default=None)
+        """The latest completed snapshot, checkpoint or savepoint: both commit side effects."""
+        return max(retained, key=lambda snapshot: snapshot.checkpoint, default=None)
 
     def refusal(self, graph: JobGraph, snapshot: CompletedSnapshot) -> Incompatible | None:
         """Why the job cannot start from this snapshot; None if it can (FIN-2)."""
@@ -121,6 +116,7 @@ class Cleanup(Part):
         were listed (None)."""
         return [Sweep(referred_to)] if referred_to is not None else []
 
-    def on_failure(self) -> list[Effect]:
-        """What is deleted when an attempt fails: nothing, since the next attempt restores it."""
-        return []
+    def needed_after_failure(self, referred_to: tuple[Handle, ...]) -> tuple[Handle, ...]:
+        """Of the states in a complete snapshot, or in one whose record is being stored, those that outlast the failure
+        of an attempt: all, since the next attempt restores such a snapshot."""
+        return referred_to

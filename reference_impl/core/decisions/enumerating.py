@@ -24,9 +24,10 @@ class Enumerating(Part):
         """The enumerators' states in a checkpoint's record: those from before any reader was triggered."""
         return at_trigger
 
-    def stops_reading(self, split: int) -> bool:
-        """Whether a restored reader stops reading a split that it hands back; the split goes to a reader that asks."""
-        return True
+    def read_on(self, restored: Mapping[int, int], returned: Mapping[int, int]) -> dict[int, int]:
+        """Of its restored splits, each with its position, those that a reader reads on: none that it hands back
+        (`returned`), since such a split goes to a reader that asks."""
+        return {split: position for split, position in restored.items() if split not in returned}
 
     def taken_back(self, returned: Mapping[int, int]) -> dict[int, int]:
         """Of the splits that restored readers hand back, those to be assigned again, each with its position."""

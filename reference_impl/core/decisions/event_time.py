@@ -20,10 +20,10 @@ class Watermarks(Part):
         """A source's watermark, now at `time`, once its input has ended: it ends every window."""
         return END_OF_TIME
 
-    def is_activity(self, was_idle: bool) -> bool:
-        """Whether a record that was read keeps its split from becoming idle: each does, not only the first after an
-        idle time (`was_idle`)."""
-        return True
+    def active(self, before: tuple[int, ...], split: int, idle: tuple[int, ...]) -> tuple[int, ...]:
+        """The splits that do not become idle when the idle timeout is over, now that a record of `split` was read: it
+        and those `before` it, whether it was among the `idle` ones or not."""
+        return before if split in before else (*before, split)
 
     def still_idle(self, idle: tuple[int, ...], channel: int) -> tuple[int, ...]:
         """The idle channels once an element came from one of all: that one is not idle any more."""

@@ -60,10 +60,10 @@ class Capture(Part):
         """What a checkpoint records into: an empty recording of its own, whatever `others` there are."""
         return recording
 
-    def recorded(self, checkpoint: CheckpointId, element: Element, *, replayed: bool) -> bool:
-        """Whether an element is kept that is taken from a channel before its barrier.  With `replayed` the task was
-        restored with the element; it belongs to the next checkpoint as well."""
-        return True
+    def taken(self, elements: Sequence[Element], replayed: int) -> Sequence[Element]:
+        """Which of the elements that a task takes from a channel before its barrier are kept: all.  The first
+        `replayed` of them are elements with which it was restored; they belong to the next checkpoint as well."""
+        return elements
 
     def overtaken(self, checkpoint: CheckpointId, passed: Sequence[Element], replayed: int) -> Sequence[Element]:
         """Which of the elements that a barrier overtook in an input queue are kept: all.  The first `replayed` of them
@@ -74,9 +74,10 @@ class Capture(Part):
         """The outputs for which the snapshot waits, to hold what the barrier overtook in them: all."""
         return overtaken
 
-    def awaited(self, snapshot: Snapshot) -> bool:
-        """Whether a snapshot waits for its in-flight data: also that of a task whose input has ended."""
-        return True
+    def awaited(self, snapshot: Snapshot, recording: Recording) -> Recording | None:
+        """The in-flight data for which a snapshot waits: what its checkpoint records, even if the task's input has
+        ended."""
+        return recording
 
     def restored(self, queued: Mapping[int, Sequence[Passing]]) -> dict[int, tuple[Passing, ...]]:
         """What a restored task puts back into its inputs."""

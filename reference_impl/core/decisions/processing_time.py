@@ -19,7 +19,3 @@ class ProcessingTime(Part):
     def kept(self, pending: list[Timer]) -> list[Timer]:
         """The timers that a snapshot holds."""
         return pending
-
-    def wakes(self, earliest: int | None) -> int | None:
-        """The time of the first tick that a restored task needs: that of its earliest timer; None: it has none."""
-        return earliest

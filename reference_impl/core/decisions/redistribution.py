@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
 
-from ..job.key_groups import key_group, owner
+from ..job.key_groups import owner
 from ..operators.operator_state import Item as Held
 from ..operators.operator_state import Place
 from ..vocabulary.messages import Piece
@@ -68,28 +67,14 @@ class Redistribution(Part):
         every = [transaction for held in sealed for transaction in held]
         return [one for one in every if number_of(writer_in(one.name)) % share.parallelism == share.subtask]
 
-    def queued(self, lanes: Sequence[Sequence[Passing]], gate: int, share: Share) -> list[list[Passing]]:
-        """Of the records in flight over an edge, by old sender: those of its keys, or every n-th one."""
-        if share.partitioning[gate] == "hash":
-            return [owned(lane, share.subtask, share.parallelism, share.key_groups) for lane in lanes]
-        next_subtask = itertools.cycle(range(share.parallelism))
-        return [[one for one in lane if is_record(one) and next(next_subtask) == share.subtask] for lane in lanes]
-
-    def redistributes_in_flight(self, receivers: States) -> bool:
-        """Whether an operator's in-flight data is redistributed: yes, even if its old subtasks had no state of their
-        own."""
-        return True
+    def with_in_flight(self, receivers: States) -> States:
+        """Of an operator's old subtasks, those whose in-flight data is redistributed: all, even if none of them had any
+        state of its own."""
+        return receivers
 
     def in_order(self, queued: Sequence[Passing], unsent: Sequence[Passing]) -> list[Passing]:
         """The in-flight data of one old channel in order: the receiver's part came before the sender's."""
         return [*queued, *unsent]
-
-    def listed(self, lists: Sequence[Sequence[Held]], share: Share) -> list[Held]:
-        """Of the items of lists, given by old subtask: its own where there are as many subtasks as before, else
-        every n-th one."""
-        if len(lists) == share.parallelism:
-            return list(lists[share.subtask])
-        return [item for held in lists for item in held][share.subtask :: share.parallelism]
 
     def shared(self, unions: Sequence[Sequence[Held]], share: Share) -> list[Held]:
         """The share of the items of unions, given by old subtask: all; the operator decides which it keeps."""
@@ -98,13 +83,3 @@ class Redistribution(Part):
     def broadcast(self, copies: Sequence[Sequence[Held]], share: Share) -> list[Held]:
         """The share of broadcast state, given by old subtask: one whole copy; at a consistent cut all are equal."""
         return list(copies[share.subtask % len(copies)]) if copies else []
-
-
-def is_record(one: Passing) -> bool:
-    return len(one) > 1
-
-
-def owned(passing: Iterable[Passing], subtask: int, parallelism: int, key_groups: int) -> list[Passing]:
-    """Of records in flight over a hash edge: those whose keys a subtask owns."""
-    records = (one for one in passing if is_record(one))
-    return [one for one in records if owner(key_group(one[0], key_groups), key_groups, parallelism) == subtask]

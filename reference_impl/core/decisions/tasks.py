@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -16,9 +16,9 @@ from .part import Part
 class Startup(Part):
     """When a task that starts takes input."""
 
-    def on_deploy(self) -> list[Effect]:
-        """What it does before its state is restored: nothing; it takes input when it is."""
-        return []
+    def on_deploy(self, restoring: list[Effect]) -> list[Effect]:
+        """The effects of a deployment: those that restore the task's state.  It takes input once that is restored."""
+        return restoring
 
 
 class CutStep(Enum):
@@ -65,10 +65,10 @@ class HeldOutput(Part):
         """Whether the task sends itself a mail, so that held rows are emitted even if nothing else happens."""
         return bool(held)
 
-    def at_end(self, restored: bool) -> bool:
-        """Whether the end of the data emits the rows in an operator's list; `restored`: they come from a snapshot, and
-        no row came since."""
-        return True
+    def at_end(self, flush: Callable[[], Iterable[Record]], restored: bool) -> list[Record]:
+        """The rows that an operator emits at the end of the data: all that its list has (`flush` takes them out), even
+        if they come from a snapshot and no row came since (`restored`)."""
+        return list(flush())
 
 
 class Copying(Part):

@@ -39,7 +39,7 @@ class TaskBuilder:
     def split_reader(self, spec: TaskSpec, logs: Sequence[SplitLog], bounded: bool = True) -> SourceTask:
         """A source to which an enumerator assigns its splits."""
         reading, in_flight = Reading(spec, self._parts), self._in_flight(spec)
-        splits = SplitReader(self._parts.enumerating.stops_reading, logs)
+        splits = SplitReader(self._parts.enumerating, logs)
         return SourceTask(spec, self._config, self._parts, (), bounded, None, reading, in_flight, splits)
 
     # -- tasks with inputs -----------------------------------------------------------

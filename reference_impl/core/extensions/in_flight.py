@@ -190,9 +190,12 @@ class InFlight:
         replayed = channel in self._replayed
         times = (self._replayed[channel][0],) if replayed else ()
         entry = self.ledger.took(channel, element) if self.ledger is not None else None
-        for checkpoint, recording in self._recordings.items():
-            if channel in recording.missing and self._capture.recorded(checkpoint, element, replayed=replayed):
-                self._keep(recording, channel, (element,), (entry,), times)
+        for recording in self._recordings.values():
+            if channel not in recording.missing:
+                continue
+            kept = self._capture.taken((element,), len(times))
+            if kept:
+                self._keep(recording, channel, kept, (entry,), times)
         if replayed:
             self._replayed[channel].popleft()
             if not self._replayed[channel]:
@@ -262,11 +265,12 @@ class InFlight:
         recording = self._recordings.get(checkpoint)
         if recording is None:
             return False
-        if not self._capture.awaited(snapshot):
+        awaited = self._capture.awaited(snapshot, recording)
+        if awaited is None:
             del self._recordings[checkpoint]
             self._changed()
             return False
-        recording.snapshot = snapshot
+        awaited.snapshot = snapshot
         return True
 
     def drop(self, checkpoint: CheckpointId) -> None:

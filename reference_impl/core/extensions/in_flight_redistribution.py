@@ -17,9 +17,10 @@ the least of the old senders' last watermarks; no record redistributed here is l
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ..decisions.redistribution import States
+from ..decisions.redistribution import Share, States
+from ..job.key_groups import key_group, owner
 from ..vocabulary.messages import Piece
 from ..vocabulary.state import BEGINNING, Passing
 
@@ -85,3 +86,21 @@ class Before:
         """An old receiver's number for its channel from an old sender."""
         of_gate = (channel for channel, gate in enumerate(piece.gates) if gate == self._gate)
         return next(itertools.islice(of_gate, sender, None))
+
+
+def shared_out(lanes: Sequence[Sequence[Passing]], gate: int, share: Share) -> list[list[Passing]]:
+    """A new subtask's share of the records in flight on one input, by old sender."""
+    if share.partitioning[gate] == "hash":
+        return [owned(lane, share.subtask, share.parallelism, share.key_groups) for lane in lanes]
+    next_subtask = itertools.cycle(range(share.parallelism))
+    return [[one for one in lane if is_record(one) and next(next_subtask) == share.subtask] for lane in lanes]
+
+
+def is_record(one: Passing) -> bool:
+    return len(one) > 1
+
+
+def owned(passing: Iterable[Passing], subtask: int, parallelism: int, key_groups: int) -> list[Passing]:
+    """Of records in flight over a hash edge: those whose keys a subtask owns."""
+    records = (one for one in passing if is_record(one))
+    return [one for one in records if owner(key_group(one[0], key_groups), key_groups, parallelism) == subtask]

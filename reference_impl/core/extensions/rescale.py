@@ -22,12 +22,13 @@ import msgspec
 
 from ..decisions.redistribution import Redistribution, Share, States
 from ..job.topology import key_group
+from ..operators.operator_state import Item
 from ..operators.timers import Timer
 from ..vocabulary.ids import Handle
 from ..vocabulary.messages import Element, Piece
 from ..vocabulary.state import BEGINNING, Entry, Passing, Ref, TaskState
 from .in_flight import with_rows
-from .in_flight_redistribution import Before
+from .in_flight_redistribution import Before, shared_out
 from .persistent import referred_to
 
 
@@ -91,8 +92,7 @@ class Gathering:
         """By channel: its share of the operator's data in flight, and how often each element was put back before."""
         queued: dict[int, list[Passing]] = {}
         replays: dict[int, list[int]] = {}
-        if not redistribution.redistributes_in_flight(receivers):
-            return queued, replays
+        receivers = redistribution.with_in_flight(receivers)
         remaining = iter(senders)
         for gate, wide in enumerate(self._senders):
             before = Before(gate, receivers, list(itertools.islice(remaining, wide)))
@@ -101,7 +101,7 @@ class Gathering:
             channels = [channel for channel, of in enumerate(self._share.gates) if of == gate]
             for times in before.replayed():
                 lanes = before.lanes(redistribution.in_order, times)
-                for number, lane in enumerate(redistribution.queued(lanes, gate, self._share)):
+                for number, lane in enumerate(shared_out(lanes, gate, self._share)):
                     channel = channels[number % len(channels)]
                     queued.setdefault(channel, []).extend(lane)
                     replays.setdefault(channel, []).extend([times] * len(lane) if times else ())
@@ -140,7 +140,7 @@ def redistributed(states: Sequence[tuple[Piece, TaskState]], share: Share, redis
         held=redistribution.entries(held, share),
         declared={name: what for state in old for name, what in state.declared.items()},
         transactions=redistribution.transactions([state.transactions for state in old], share),
-        listed=redistribution.listed([state.listed for state in old], share),
+        listed=listed([state.listed for state in old], share),
         shared=redistribution.shared([state.shared for state in old], share),
         broadcast=redistribution.broadcast([state.broadcast for state in old], share),
         watermark=min((state.watermark for state in old), default=BEGINNING),
@@ -149,6 +149,14 @@ def redistributed(states: Sequence[tuple[Piece, TaskState]], share: Share, redis
         maxima={split: maxima[split] for split in share.splits if split in maxima},
         serial=max((state.serial for state in old), default=0),
     )
+
+
+def listed(lists: Sequence[Sequence[Item]], share: Share) -> list[Item]:
+    """The share of the items of lists, given by old subtask: its own where there are as many subtasks as before, else
+    every n-th one."""
+    if len(lists) == share.parallelism:
+        return list(lists[share.subtask])
+    return [item for held in lists for item in held][share.subtask :: share.parallelism]
 
 
 def _merged(maps: Iterable[Mapping[int, int]]) -> dict[int, int]:

@@ -7,8 +7,9 @@ assigns them again, with their positions, to the readers that ask.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
+from ..decisions.enumerating import Enumerating
 from ..protocol.source import SourceTask, SplitLog
 from ..vocabulary.effects import Effect, Fail, PollAgain, Report, SetTimer
 from ..vocabulary.messages import Ask, Assign, Assigned
@@ -18,9 +19,8 @@ from ..vocabulary.timeouts import RetryAsk
 class SplitReader:
     """How one source comes to its splits; each is one of `logs`."""
 
-    def __init__(self, stops_reading: Callable[[int], bool], logs: Sequence[SplitLog]) -> None:
-        """`stops_reading`: of a restored split, as `Enumerating` decides."""
-        self._stops_reading = stops_reading
+    def __init__(self, enumerating: Enumerating, logs: Sequence[SplitLog]) -> None:
+        self._enumerating = enumerating
         self._known = {log.split: log for log in logs}
         self.returned: dict[int, int] = {}
         self.more_may_come = True
@@ -31,8 +31,7 @@ class SplitReader:
     def hand_back(self, positions: Mapping[int, int], source: SourceTask) -> None:
         """The source has restored these positions: it hands its splits back, and reads none until it gets some."""
         self.returned = dict(positions)
-        kept = {split: position for split, position in positions.items() if not self._stops_reading(split)}
-        source.take_splits(kept, self._known)
+        source.take_splits(self._enumerating.read_on(positions, self.returned), self._known)
 
     def ask(self, source: SourceTask) -> list[Effect]:
         """Every split that the source has is read: ask for more, once."""

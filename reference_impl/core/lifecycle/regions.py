@@ -5,7 +5,7 @@ another, so that a region can go back to the latest complete checkpoint on its o
 get a new attempt number, and with it a fence of their own.  The other tasks keep their
 number, their state and their open transactions.  No checkpoint is taken meanwhile, since a
 part of it would be missing.  The end of the job concerns all tasks; a failure amid it
-restarts all of them (`parts.Failover.lost_with`).
+restarts all of them (`decisions.failover`).
 
 With local recovery only the lost tasks restart (UNA-4; `local_recovery`).
 """

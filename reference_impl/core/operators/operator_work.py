@@ -78,7 +78,7 @@ class OperatorWork(Work):
     def on_end(self) -> list[Effect]:
         restored = bool(self._restored) and self.operator.listed() == self._restored
         try:
-            last = list(self.operator.on_end()) if self.task.parts.held_output.at_end(restored) else []
+            last = self.task.parts.held_output.at_end(self.operator.on_end, restored)
         except Exception as error:
             raise WorkFailed(self.blamed(error)) from error
         ended = self._time_ends() if self.clocked else []
@@ -127,8 +127,8 @@ class OperatorWork(Work):
         return [WakeAt(time)]
 
     def opened(self) -> list[Effect]:
-        first = self.task.parts.processing_time.wakes(self.operator.alarms.earliest())
-        return [*self.task.open_inputs(), *self._ask(first)]
+        """Take input; a restored task needs its first tick at the time of its earliest timer."""
+        return [*self.task.open_inputs(), *self._ask(self.operator.alarms.earliest())]
 
     def blamed(self, error: Exception) -> AnyCause:
         task = self.task.spec.task

@@ -58,30 +58,30 @@ class InputTimes:
 class SplitTimes:
     """A source's event time by split, and its idle splits.
 
-    `lively` are the splits from which a record was read since the idle timeout was last set.
+    `active` are the splits from which a record was read since the idle timeout was last set.
     """
 
-    def __init__(self, splits: Sequence[int], delay: int) -> None:
+    def __init__(self, delay: int) -> None:
         self.delay = delay
         self.maxima: dict[int, int] = {}
         self.idle: tuple[int, ...] = ()
         self.time = BEGINNING
         """the last watermark sent"""
-        self.lively = dict.fromkeys(splits, False)
+        self.active: tuple[int, ...] = ()
 
     def read(self, split: int, time: int) -> None:
         """A record of a split was read."""
         self.maxima[split] = max(self.maxima.get(split, BEGINNING), time)
 
-    def wakes(self, split: int) -> None:
-        self.lively[split] = True
+    def wakes(self, split: int, active: tuple[int, ...]) -> None:
+        self.active = active
         self.idle = tuple(other for other in self.idle if other != split)
 
     def rest(self, unread: Sequence[int]) -> None:
         """The idle timeout is over: those of the `unread` splits from which nothing was read since are
         idle."""
-        self.idle = tuple(split for split in unread if not self.lively[split])
-        self.lively = dict.fromkeys(self.lively, False)
+        self.idle = tuple(split for split in unread if split not in self.active)
+        self.active = ()
 
     def of(self, splits: Sequence[int]) -> list[int]:
         """The watermarks of splits."""

@@ -1,7 +1,9 @@
 """The protocol of the papers: a coordinator, tasks with aligned barriers, sources, and two-phase commit.
 
 Chandy and Lamport, "Distributed Snapshots" (1985); Carbone et al., "Lightweight Asynchronous Snapshots for Distributed
-Dataflows" (arXiv:1506.08603); the two-phase commit is that of Flink's documentation.  Where each rule stands:
+Dataflows" (arXiv:1506.08603); Gray, "Notes on Data Base Operating Systems" (1978), whose two-phase commit the sinks use
+as Flink's do, by its documentation: a barrier is the request to prepare, and a complete checkpoint the decision.  Where
+each rule stands:
 
 ABS-1  trigger, position, barrier   coordinator.py: Coordinator._trigger, Coordinator._begin
                                     source.py: SourceTask.on_trigger, SourceTask._cut

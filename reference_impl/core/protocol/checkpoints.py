@@ -352,9 +352,8 @@ class Checkpoints:
             return None
         if self._attempts.within(pending.attempt, ack.task) != ack.attempt:
             return None
-        if ack.task in pending.finished:
-            return None  # it was written before its task finished, and is not needed any more
-        return pending if self._parts.completion.counts(ack, pending.acknowledged) else None
+        counts = self._parts.completion.counts(ack, pending.finished, pending.acknowledged)
+        return pending if counts else None
 
     def _complete_what_is_ready(self, pending: Pending) -> list[Effect]:
         if not pending.is_acknowledged:

@@ -1,8 +1,9 @@
 """Sinks: where rows leave the engine.
 
 A transactional sink is a two-phase commit (ABS-11; Gray, "Notes on Data Base Operating
-Systems", 1978).  Rows go into a transaction.  A barrier seals it (pre-commit), and the
-completed checkpoint commits it.  A restored sink commits the transactions in its snapshot
+Systems", 1978), used as Flink's sinks use it, by its documentation.  Rows go into a
+transaction.  A barrier is the request to prepare: it seals the transaction (pre-commit).  A
+complete checkpoint is the decision, and commits it.  A restored sink commits the transactions in its snapshot
 and aborts the rest.  An idempotent sink replaces rows by identity.  A plain sink appends
 them, so that a replay is visible twice (ABS-17).
 

@@ -104,7 +104,7 @@ class SourceTask(Task):
         self._aborted: tuple[CheckpointId, ...] = ()
         self._suspended = False
         self._event_time = event_time
-        self._times = SplitTimes([log.split for log in logs], event_time.delay if event_time else 0)
+        self._times = SplitTimes(event_time.delay if event_time else 0)
         self._timer_set = False
         self._cuts: dict[CheckpointId, dict[int, int]] = {}
         """by checkpoint that may still be restored: the positions"""
@@ -152,8 +152,7 @@ class SourceTask(Task):
     def _read_at(self, log: SplitLog, time: int) -> list[Effect]:
         was_idle = bool(self._times.idle)
         self._times.read(log.split, time)
-        if self.parts.watermarks.is_activity(log.split in self._times.idle):
-            self._times.wakes(log.split)
+        self._times.wakes(log.split, self.parts.watermarks.active(self._times.active, log.split, self._times.idle))
         awake = self.broadcast(Watermark(self._times.time)) if was_idle else []
         return [*self._watch(), *awake, *self._advance()]
 

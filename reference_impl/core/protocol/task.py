@@ -297,8 +297,8 @@ class Task:
             return [*called_off, *self.stay_finished()]
         self.life = Restoring(message)
         self.restored_checkpoint = message.checkpoint or NO_CHECKPOINT
-        early = self.parts.startup.on_deploy()
-        return [*called_off, *early, *self._read_on(self._reading.begin(message))]
+        restoring = self._read_on(self._reading.begin(message))
+        return [*called_off, *self.parts.startup.on_deploy(restoring)]
 
     def _call_off(self, message: Deploy) -> list[Effect]:
         """A task that recovers alone begins behind the checkpoints that were given up.  It sends a cancel barrier for

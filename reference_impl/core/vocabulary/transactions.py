@@ -143,7 +143,7 @@ class NoAnswer(Outcome, kw_only=True):
 
 
 def writer_in(name: str) -> TaskId:
-    """The task that began a transaction, according to its name (see `parts.Naming`); "" if the name has none."""
+    """The task that began a transaction, according to its name (see `decisions.naming`); "" if the name has none."""
     parts = name.split("/")
     return TaskId(parts[1]) if len(parts) == 3 else TaskId("")
 

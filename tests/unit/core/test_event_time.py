@@ -178,8 +178,8 @@ def test_without_event_time_a_state_reports_nothing_of_it() -> None:
 
 
 def test_a_split_that_was_never_read_is_idle_after_one_time_out() -> None:
-    times = SplitTimes((0, 1), 5)
-    times.wakes(0)
+    times = SplitTimes(5)
+    times.wakes(0, (0,))
     times.rest((0, 1))
     assert times.idle == (1,)
     times.rest((0, 1))

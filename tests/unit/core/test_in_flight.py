@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cutproof.reference_impl.core.decisions.in_flight import Capture
 from cutproof.reference_impl.core.extensions.in_flight import InFlight, pack, unpack
 from cutproof.reference_impl.core.vocabulary.effects import Refill
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
-from cutproof.reference_impl.core.vocabulary.messages import Barrier, CancelBarrier, EndOfData, Idle, Watermark
+from cutproof.reference_impl.core.vocabulary.messages import Barrier, CancelBarrier, Element, EndOfData, Idle, Watermark
 from cutproof.reference_impl.core.vocabulary.state import Passing, Snapshot, TaskState
 from unit.core.machines import row
 
@@ -127,9 +129,9 @@ class Noting(Capture):
     def __init__(self) -> None:
         self.elements: list[object] = []
 
-    def recorded(self, checkpoint: CheckpointId, element: object, *, replayed: bool) -> bool:
-        self.elements.append((element, replayed))
-        return True
+    def taken(self, elements: Sequence[Element], replayed: int) -> Sequence[Element]:
+        self.elements.append((*elements, replayed))
+        return elements
 
     def overtaken(self, checkpoint: CheckpointId, passed: object, replayed: int) -> tuple[()]:
         self.elements.append(replayed)
@@ -149,7 +151,7 @@ def test_what_is_put_back_is_distinguished_until_it_has_been_taken() -> None:
     book.took(0, B)
     book.took(0, C)
     book.delivered(ONE, 1, (C, A))
-    assert capture.elements == [(B, True), (C, False), 1]
+    assert capture.elements == [(B, 1), (C, 0), 1]
 
 
 def test_what_is_put_back_is_held_by_a_checkpoint_that_is_taken_amid_it() -> None:

@@ -67,7 +67,7 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Raising(Startup):
-    def on_deploy(self) -> list[Effect]:
+    def on_deploy(self, restoring: list[Effect]) -> list[Effect]:
         raise RuntimeError("of its own")
 
 

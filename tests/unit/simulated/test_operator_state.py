@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 import pytest
@@ -20,6 +20,7 @@ from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.reconstruct.buffered_rows import waiting
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.decisions.redistribution import Redistribution, Share
+from cutproof.reference_impl.core.extensions import rescale
 from cutproof.reference_impl.core.operators.operator_state import Item, Place
 from cutproof.reference_impl.core.operators.operators import Operator
 from cutproof.reference_impl.driver.injected_exceptions import Raising
@@ -163,18 +164,14 @@ def test_a_list_of_which_some_subtasks_have_finished() -> None:
 # -- what must be seen -----------------------------------------------------------------------------------------------
 
 
-class LosesOne(Redistribution):
+def loses_one(lists: list[list[Item]], share: Share) -> list[Item]:
     """The last item of all lists is nobody's."""
-
-    def listed(self, lists: list[list[Item]], share: Share) -> list[Item]:  # type: ignore[override]
-        return [item for one in lists for item in one][:-1][share.subtask :: share.parallelism]
+    return [item for one in lists for item in one][:-1][share.subtask :: share.parallelism]
 
 
-class ToEverybody(Redistribution):
+def to_everybody(lists: list[list[Item]], share: Share) -> list[Item]:
     """Each subtask is given all items of lists."""
-
-    def listed(self, lists: list[list[Item]], share: Share) -> list[Item]:  # type: ignore[override]
-        return [item for one in lists for item in one]
+    return [item for one in lists for item in one]
 
 
 class HalfAUnion(Redistribution):
@@ -184,12 +181,23 @@ class HalfAUnion(Redistribution):
         return [item for one in unions[1:] for item in one]
 
 
-@pytest.mark.parametrize("wrong", [LosesOne(), ToEverybody(), HalfAUnion()], ids=lambda wrong: type(wrong).__name__)
-def test_what_is_wrongly_redistributed_is_seen_at_once_and_in_the_output(wrong: Redistribution) -> None:
+def assert_is_seen_at_once_and_in_the_output(parts: Parts) -> None:
     scenario = counting(2, STOP, resume(3))
-    history = Run(scenario, Parts(redistribution=wrong), False).history()
+    history = Run(scenario, parts, False).history()
     violated = judge(scenario.workload, scenario.topology, history).violated
     assert {"restored-state", "exactly-once", "consistent-cut"} <= set(violated)
+
+
+@pytest.mark.parametrize("wrong", [loses_one, to_everybody])
+def test_a_list_that_is_wrongly_redistributed_is_seen(
+    wrong: Callable[..., list[Item]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rescale, "listed", wrong)
+    assert_is_seen_at_once_and_in_the_output(Parts())
+
+
+def test_a_union_that_is_wrongly_redistributed_is_seen() -> None:
+    assert_is_seen_at_once_and_in_the_output(Parts(redistribution=HalfAUnion()))
 
 
 def test_half_a_union_is_seen_in_the_old_layout_too() -> None:

@@ -21,8 +21,7 @@ from cutproof.properties.model.workload import END_OF_TIME, Burst, Edge, Input, 
 from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.semantics.bursts import BurstMachine
 from cutproof.properties.semantics.timed import redistributed
-from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.decisions.processing_time import ProcessingTime
+from cutproof.reference_impl.core.operators.operator_work import OperatorWork
 
 WAITING = Scenario(
     workload=Workload(
@@ -127,17 +126,10 @@ def test_a_clock_that_is_not_kept_is_seen(waited: Result, mutation: Callable[[Ta
     assert words in found.message
 
 
-class WakesNobody(ProcessingTime):
-    """A timer is in the restored state, and the task does not register for its time."""
-
-    def wakes(self, earliest: int | None) -> int | None:
-        return None
-
-
 @pytest.fixture
 def stuck(monkeypatch: pytest.MonkeyPatch) -> Result:
-    wrong = Parts(processing_time=WakesNobody())
-    monkeypatch.setattr("cutproof.harness.reference_engine.subjects.simulated.parts_for", lambda _: wrong)
+    """A timer is in the restored state, and the task does not register for its time."""
+    monkeypatch.setattr(OperatorWork, "opened", lambda self: self.task.open_inputs())
     return run(SimulatedSubject(), WAITING)
 
 
