@@ -12,6 +12,7 @@ from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated, require
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
+from cutproof.reference_impl.defects import DEFECTS
 from unit.core.machines import barrier, deliver, row, sent, source, take, transactional, trigger, up, work
 
 
@@ -47,6 +48,25 @@ def test_the_engine_as_it_stands_reaches_no_wrong_code() -> None:
     task = up(source(3))
     deliver(task, trigger(1))
     assert not task.parts.reached
+
+
+def methods(part: type) -> set[str]:
+    return {name for name, value in vars(part).items() if callable(value) and not name.startswith("_")}
+
+
+def test_each_decision_is_replaced_by_a_defect_but_one() -> None:
+    """What no defect replaces belongs to the code that uses it; only names stand together."""
+    decisions = {
+        (name, one) for name, part in vars(Parts()).items() if name != "alignment" for one in methods(type(part))
+    }
+    replaced = {
+        (name, one)
+        for defect in DEFECTS.values()
+        for name, part in defect.replacements().items()
+        for one in methods(type(part))
+    }
+    assert len(replaced) > 60
+    assert decisions - replaced == {("naming", "pooled")}
 
 
 def test_two_runs_share_no_decision() -> None:
