@@ -205,6 +205,19 @@ def test_the_same_by_cron_which_is_silent_unless_something_is_new(
     assert ("a line of the log" in done.stdout, "## what to do" in done.stdout) == (bool(job_code), bool(job_code))
 
 
+def test_a_night_of_cron_leaves_alone_the_log_of_one_that_still_runs(folder: Path) -> None:
+    """Another night is started from within the first, and ends before it."""
+    played = folder / "bin/cutproof"
+    script = folder / SCRIPT
+    script.write_text(schedule("cron", job(folder)).files[SCRIPT], encoding="utf-8")
+    inner = f'[ -n "$AGAIN" ] || AGAIN=1 CODE=0 NEW= /bin/sh {shlex.quote(str(script))}'
+    played.write_text(f'#!/bin/sh\necho "night $CODE begins"\n{inner}\necho "night $CODE ends"\nexit $CODE\n')
+    done = shell(f"/bin/sh {shlex.quote(str(script))}", folder, 4)
+    assert done.returncode == 4
+    assert done.stdout.splitlines()[:2] == ["night 4 begins", "night 4 ends"]
+    assert [path.name for path in (folder / "out/nights").glob("log*")] == ["log.txt"]
+
+
 def test_the_steps_of_github_run_a_night(folder: Path) -> None:
     """The same steps with the real command, which asks only the quick checker."""
     program = TESTS / "end_to_end/one_judge.py"
