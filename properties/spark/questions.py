@@ -104,10 +104,10 @@ def _checkpoints_off_lineage(case: Case) -> tuple[int, ...]:
 def _at_sink(case: Case) -> bool:
     """Whether it is known which of several rows of one origin each sink subtask took.
 
-    If data was in flight at a cut, the rows may have different epochs, and must be known one by one.
+    If barriers do not keep the rows of one origin on the same side of each cut, the rows may have different epochs, and
+    must be known one by one.  So it is with data in flight at a cut, and in the modes other than exactly-once.
     """
-    strict = case.by_applies and case.history.guarantee == "exactly-once"
-    return case.is_determined(every_attempt=strict)
+    return case.is_determined(every_attempt=case.by_applies)
 
 
 def _by_positions(case: Case, name: str, *, rows: bool) -> Question:

@@ -20,6 +20,7 @@ from cutproof.properties.quick_checker.case import Case
 from cutproof.properties.reconstruct.lineage import INFINITE
 from cutproof.properties.spark.oracle import Oracle
 from cutproof.properties.spark.questions import Question, decode, encode, questions_of, unasked_by
+from cutproof.properties.spark.unasked import HIDDEN
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "properties"))
 
@@ -185,3 +186,22 @@ def test_of_a_job_that_was_stopped_both_judges_know_which_windows_were_open() ->
         asked += [question, replace(question, job=replace(question.job, id=f"{status}, short"), quick=short)]
     answers = Oracle().judge_batch([one.job for one in asked], {one.job.id: one.quick for one in asked})
     assert [(answer.problem, len(answer.disagreements)) for answer in answers] == [("", 0), ("", 1)] * 2
+
+
+@pytest.mark.usefixtures("spark")
+def test_pairs_of_one_record_that_a_cut_without_alignment_may_part_are_not_asked_about() -> None:
+    """The two sinks took them in different epochs, and the history does not show which sink took which pair."""
+    case = run_scenario(SimulatedSubject(), read_scenario(REGRESSIONS / "pairs-apart-at-a-cut.json")).case
+    taken: dict[int, set[int]] = {}
+    for segment in case.lineage.of_operator(SINK):
+        for (_, origin), epoch in zip(segment.run.applies, segment.apply_epochs(), strict=False):
+            taken.setdefault(origin, set()).add(epoch)
+    assert any(len(epochs) > 1 for epochs in taken.values())
+
+    asked = questions_of(case, "pairs")
+
+    assert [one for one in asked if any(one.quick.rows.values())] == []
+    assert any(any(one.quick.states.values()) for one in asked), "the state of the join is known"
+    assert unasked_by(case, asked).rows == HIDDEN
+    answers = Oracle().judge_batch([one.job for one in asked], {one.job.id: one.quick for one in asked})
+    assert [(answer.problem, answer.disagreements) for answer in answers] == [("", ())] * len(asked)
