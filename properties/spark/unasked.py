@@ -33,6 +33,7 @@ USERS = "a user's function took its records in an order of the run's own"
 BATCHES = "which attempt made the rows that batches buffered is not followed"
 RESCALED = "a job with windows or rules was rescaled"
 LOCAL_RECOVERY = "a task recovered locally"
+NOT_RESTORED = "a channel was not restored with the in-flight data of its checkpoint"
 HIDDEN = "the history does not show which row was applied at which subtask"
 DRAINED = "windows continued after a drain"
 OFF_LINEAGE = "a checkpoint with keyed state lies off the run's lineage"
@@ -54,6 +55,7 @@ REASONS = (
     BATCHES,
     RESCALED,
     LOCAL_RECOVERY,
+    NOT_RESTORED,
     HIDDEN,
     DRAINED,
     OFF_LINEAGE,
@@ -132,7 +134,27 @@ def applied_unasked(case: Case) -> str:
         return RESCALED
     if case.lineages.persistent is not None:
         return LOCAL_RECOVERY
+    if not _is_restored_in_flight(case):
+        return NOT_RESTORED
     return "" if case.is_determined() else HIDDEN
+
+
+def _is_restored_in_flight(case: Case) -> bool:
+    """Whether each channel of the lineage went on with the in-flight data of the checkpoint that was restored.
+
+    PySpark takes the n-th application of an origin for the n-th row of it that an attempt made.  If a broken engine
+    loses a row in flight, the later ones move up, and it is not known which of them was lost.
+    """
+    for attempt in case.lineage.attempts:
+        start = case.lineages.starts.get(attempt)
+        if start is None or start.restores is None or case.rescaled(attempt, start.restores):
+            continue
+        for name, held in case.lineages.in_flight(start.restores).items():
+            log = case.channels.get((name, attempt))
+            both = zip(log.content, held.origins, strict=False) if log is not None else ()
+            if any(came != kept for came, kept in both):
+                return False
+    return True
 
 
 def _is_rescaled(case: Case) -> bool:

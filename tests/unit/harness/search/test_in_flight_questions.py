@@ -11,7 +11,8 @@ from cutproof.harness.scenario.model import Engine, Scenario
 from cutproof.harness.scenario.topologies import lay_out
 from cutproof.harness.subject.run import run
 from cutproof.harness.workloads.library import GENERAL
-from cutproof.properties.spark.questions import questions_of
+from cutproof.properties.spark.questions import questions_of, unasked_by
+from cutproof.properties.spark.unasked import NOT_RESTORED
 
 CROWDED = Engine(
     alignment="unaligned",
@@ -65,3 +66,19 @@ def test_rows_that_follow_what_was_applied_are_not_asked_about_where_a_task_reco
     assert case.by_applies, "data was in flight at some checkpoint"
     assert case.lineages.persistent is not None, "a task recovered locally"
     assert [one.job.applies for one in questions_of(case, "it") if one.job.applies] == []
+
+
+def test_rows_are_not_asked_about_where_a_broken_engine_lost_what_was_in_flight() -> None:
+    """Of several rows of one record, it is not known which one was lost: the two judges could guess differently."""
+    orders = GENERAL["orders"][1]()
+    asked = Scenario(
+        workload=orders,
+        topology=lay_out(orders, {"orders": 2}),
+        engine=CROWDED,
+        faults=(KillTask(trigger=AtPoint(point="checkpoint-completed", occurrence=2), task="count-0"),),
+    )
+
+    lost, kept = (run(SimulatedSubject(defect), asked).case for defect in ("C08", None))
+
+    assert unasked_by(lost, questions_of(lost, "it")).rows == NOT_RESTORED
+    assert unasked_by(kept, questions_of(kept, "it")).rows == ""
