@@ -10,7 +10,9 @@ from ..generate.situations.templates import SHARES
 HINTS: dict[str, tuple[str, ...]] = {
     "A05": ("slow-restore",),
     "A14": ("late-acknowledgement",),
-    **dict.fromkeys(("B02", "B10", "B15", "C01", "C04", "C08"), ("S3",)),
+    "A16": ("crash-after-reuse",),
+    "B10": ("S5",),
+    **dict.fromkeys(("B02", "B15", "C01", "C04", "C08"), ("S3",)),
     "B04": ("declined-upstream",),
     "B09": ("given-up-meanwhile",),
     "B07": ("overlapping",),
