@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -306,8 +306,7 @@ class CoordinatorWorld(ProcessWorld):
         self._retained = self.runner_now.machine.snapshots.all
         self.observer.saw(o.job_ended(self.job_number, effect.status, effect.checkpoint, effect.cause))
         self._nodes.announce_end(self.job_number)
-        retained = tuple(int(snapshot.checkpoint) for snapshot in self._retained)
-        self.supervision.send(Ended(self.clock.tick(), self.job_number, effect.status, retained))
+        self.supervision.send(Ended(self.clock.tick(), self.job_number, effect.status, _numbers(self._retained)))
 
     def lose(self, task: TaskId, attempt: AttemptId, cause: AnyCause) -> None:
         if self.runner_now is not None:
@@ -349,6 +348,7 @@ class CoordinatorWorld(ProcessWorld):
             machine.checkpoints.is_ending,
             bool(machine.checkpoints.pending or machine.checkpoints.storing),
             int(newest.checkpoint) if newest is not None else 0,
+            _numbers(machine.snapshots.all),
         )
         if facts != self._facts:
             self._facts = facts
@@ -376,6 +376,10 @@ class CoordinatorWorld(ProcessWorld):
     def _freeze(self, order: Freeze) -> None:
         if order.job >= self.job_number:  # the order to freeze a job may arrive before the one that submits it
             self._frozen_job = None if order.off else order.job
+
+
+def _numbers(snapshots: Sequence[CompletedSnapshot]) -> tuple[int, ...]:
+    return tuple(int(one.checkpoint) for one in snapshots)
 
 
 def main(config: bytes, sockets: dict[str, socket.socket]) -> None:

@@ -165,7 +165,7 @@ class TaskFacts(Frame):
 
 
 class JobFacts(Frame):
-    """What the phase of the job depends on, in the coordinator.
+    """What the phase of the job depends on, in the coordinator, and what it holds; sent again whenever it changes.
 
     `stage` is the name of its stage's type, in lower case (listing, deploying, working, restarting, terminating,
     closing, ended).
@@ -179,6 +179,8 @@ class JobFacts(Frame):
     """some checkpoint is pending or being stored"""
     newest: int
     """the newest complete checkpoint; 0: none"""
+    retained: tuple[int, ...]
+    """the checkpoints that the job, or its user, still holds"""
 
 
 class Completed(Frame):

@@ -243,6 +243,23 @@ def test_references_in_the_coordinator_s_memory(subject: Subject) -> None:
     assert put_back(result.history)
 
 
+@pytest.mark.parametrize("store", ["files", "memory"])
+def test_at_rest_the_job_holds_as_many_checkpoints_as_it_is_to_retain(subject: Subject, store: str) -> None:
+    """The logs to which the older one refers are there beside those of the newest, and none of them is left over."""
+    orders = GENERAL["orders"][1]()
+    endless = replace(orders, inputs=tuple(replace(source, bounded=False) for source in orders.inputs))
+    asked = of(
+        endless,
+        KillTask(trigger=AMID, task="count-0"),
+        spilling="continuous",
+        snapshot_store=store,
+        retained_checkpoints=2,
+    )
+    result = conforms(subject, asked, "exactly-once", "no-leaks", "progress")
+    assert result.history.quiet
+    assert result.history.residue.retained == [one.checkpoint for one in result.history.completed][-2:]
+
+
 def test_what_is_referred_to_is_redistributed(subject: Subject) -> None:
     """The job is cancelled with data in flight, and goes on with other widths: all read the logs, and deal."""
     commands = (Cancel(trigger=AMID), Resume(trigger=AtTime(at_us=1_000), parallelism={"count": 3, "sink": 3}))

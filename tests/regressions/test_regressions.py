@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from cutproof.harness.reference_engine.subjects.processes import ProcessesSubject
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.files import read_scenario
 from cutproof.harness.subject.run import Result, run
@@ -15,8 +17,19 @@ from cutproof.properties.model.verdict import Holds, Unknown
 HERE = Path(__file__).parent
 
 
+ON_PROCESSES = ["referred-to-by-the-older-of-two-in-memory"]
+"""Of these, only runs on processes showed the error."""
+
+
 def result_of(name: str) -> Result:
     return run(SimulatedSubject(), read_scenario(HERE / f"{name}.json"))
+
+
+@pytest.fixture(scope="module")
+def processes(toxiproxy_server: Path) -> Iterator[ProcessesSubject]:
+    subject = ProcessesSubject()
+    yield subject
+    subject.close()
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in HERE.glob("*.json")))
@@ -24,6 +37,11 @@ def test_it_holds(name: str) -> None:
     result = result_of(name)
     assert result.judgement.violated == {}
     assert isinstance(result.judgement.verdicts["progress"], Holds)
+
+
+@pytest.mark.parametrize("name", ON_PROCESSES)
+def test_it_holds_on_processes(processes: ProcessesSubject, name: str) -> None:
+    assert run(processes, read_scenario(HERE / f"{name}.json")).judgement.violated == {}
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (HERE / "failed").glob("*.json")))

@@ -67,6 +67,11 @@ class Facts:
         return self._job.job if self._job is not None else 0
 
     @property
+    def retained(self) -> tuple[int, ...]:
+        """The checkpoints in the coordinator's memory; none before its first report, and none while it is dead."""
+        return self._job.retained if self._job is not None else ()
+
+    @property
     def under_way(self) -> bool:
         """Whether a checkpoint is in progress."""
         return self._job is not None and self._job.under_way

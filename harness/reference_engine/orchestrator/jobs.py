@@ -87,12 +87,12 @@ class Jobs:
         self.submit(initial, recall=self._memory)
         journal.saw(o.CommandReturned(number, CheckpointId(newest) if newest is not None else None, ""))
 
-    def retained(self, newest: int) -> list[int]:
-        """The checkpoints that the last job or its user retains; `newest`: the last one in the coordinator's memory."""
+    def retained(self) -> list[int]:
+        """The checkpoints that the last job or its user retains."""
         if self.is_over:
             return list(self._retained)
         if self._memory:
-            return [newest] if newest else []
+            return list(self._context.facts.retained)
         return [int(one.checkpoint) for one in self._files.survey()[0]]
 
     def logs(self) -> list[str]:

@@ -325,7 +325,7 @@ class Orchestrator:
             prepared_transactions=[name for name, status, _ in unfinished if status == "prepared"],
             files=self._jobs.handles(),
             logs=self._jobs.logs(),
-            retained=self._jobs.retained(self._newest),
+            retained=self._jobs.retained(),
             live_sinks=sum(facts.attempt_of(sink) > 0 for sink in self._opened.placement.sinks),
         )
         return Evidence(

@@ -48,7 +48,7 @@ def laid_out(
 
 
 def job_facts(**changed: Any) -> f.JobFacts:
-    facts = f.JobFacts(0, 1, AttemptId(1), "working", False, False, 0)
+    facts = f.JobFacts(0, 1, AttemptId(1), "working", False, False, 0, ())
     return msgspec.structs.replace(facts, **changed)
 
 

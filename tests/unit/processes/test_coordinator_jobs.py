@@ -64,6 +64,22 @@ def test_a_checkpoint_that_all_have_acknowledged_is_complete_and_everybody_is_no
     assert (record.checkpoint, record.savepoint, unreadable) == (1, True, ())
 
 
+def test_all_checkpoints_that_it_retains_are_reported(tmp_path: Path) -> None:
+    job = JobOptions(config=msgspec.structs.replace(SLOW, retained_checkpoints=2, checkpoint_interval_us=10_000))
+    with CoordinatorProcess(tmp_path, job=job) as process:
+        submit(process)
+        node = FakeNode(process).runs()
+        working(process)
+        for checkpoint in (1, 2, 3):
+            node.peer.expect(
+                f.ForTask, message=Trigger(job=1, attempt=AttemptId(1), checkpoint=CheckpointId(checkpoint))
+            )
+            node.acknowledges(checkpoint)
+        process.harness.expect(f.JobFacts, newest=3)
+        reported = [(one.newest, one.retained) for one in process.harness.all(f.JobFacts)]
+        assert list(dict.fromkeys(reported)) == [(0, ()), (1, (1,)), (2, (1, 2)), (3, (2, 3))]
+
+
 def test_one_acknowledgement_too_few_is_no_checkpoint(tmp_path: Path) -> None:
     with CoordinatorProcess(tmp_path, processes=APART) as process:
         submit(process)

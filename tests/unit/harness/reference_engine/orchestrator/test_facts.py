@@ -41,6 +41,14 @@ def test_nobody_enters_a_phase_before_some_job_is_spoken_of(phases: Phases) -> N
     assert phases.entered == []
 
 
+def test_what_was_in_the_memory_of_a_dead_coordinator_is_gone(phases: Phases) -> None:
+    assert phases.facts.retained == ()
+    phases.works(newest=4, retained=(2, 4))
+    assert phases.facts.retained == (2, 4)
+    phases.facts.coordinator(False)
+    assert phases.facts.retained == ()
+
+
 @pytest.mark.parametrize(
     ("job", "phase"),
     [

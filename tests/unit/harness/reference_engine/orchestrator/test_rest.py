@@ -33,8 +33,8 @@ def endless(scenario: Scenario) -> Scenario:
 def begin(tmp_path: Path) -> Iterator[Callable[..., Run]]:
     runs: list[Run] = []
 
-    def make(*faults: plan.AnyFault, is_endless: bool = True) -> Run:
-        scenario = planned(chain(), *faults)
+    def make(*faults: plan.AnyFault, is_endless: bool = True, **engine: Any) -> Run:
+        scenario = planned(chain(), *faults, **engine)
         runs.append(Run(tmp_path, endless(scenario) if is_endless else scenario))
         return runs[-1]
 
@@ -253,3 +253,22 @@ def test_a_checkpoint_under_way_is_waited_for(begin: Callable[..., Run]) -> None
     run.run(script)
     assert freezes(run) == [True]
     assert run.orchestrator.evidence().quiet
+
+
+@pytest.mark.parametrize("store", ["memory", "files"])
+def test_the_checkpoints_in_the_coordinators_memory_are_those_that_it_reported_last(
+    begin: Callable[..., Run], store: str
+) -> None:
+    """A coordinator may retain more than its newest one.  If the store is not its memory, the store itself is read."""
+
+    def script(run: Run) -> Script:
+        yield from begins(run)
+        yield from works(run, newest=4, retained=(2, 4))
+        run.may_end()
+        yield from counts(run)
+
+    run = begin(snapshot_store=store)
+    run.run(script)
+    evidence = run.orchestrator.evidence()
+    assert evidence.quiet
+    assert evidence.residue.retained == ([2, 4] if store == "memory" else [])
