@@ -17,7 +17,7 @@ from cutproof.properties.model.verdict import Holds, Unknown
 HERE = Path(__file__).parent
 
 
-ON_PROCESSES = ["referred-to-by-the-older-of-two-in-memory"]
+ON_PROCESSES = ["fenced-before-it-was-cancelled", "referred-to-by-the-older-of-two-in-memory"]
 """Of these, only runs on processes showed the error."""
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ....reference_impl import observed as o
+from ....reference_impl.core.vocabulary import transactions as t
 from ....reference_impl.core.vocabulary.causes import (
     ConnectionBroke,
     HeartbeatMissed,
@@ -195,6 +196,11 @@ class _Judge:
             for task in self._parts.get(entry.attempt, (None,)):
                 self._newest[task] = max(self._newest.get(task, 0), entry.attempt)
             self._jobs[entry.attempt] = entry.job
+        elif isinstance(entry, o.Transacting) and isinstance(entry.request, t.Fence):
+            # A coordinator that closes a job gives up every attempt, and fences the sinks under a number of its own.
+            # It records the request before it sends it, so whoever was refused because of it failed later.
+            if self._sources[one.source].process == COORDINATOR:
+                self._newest[None] = max(self._newest.get(None, 0), entry.request.attempt)
         elif isinstance(entry, o.JobEnded):
             self._over.add(entry.job)
         elif isinstance(entry, o.Lagged) and entry.by_us >= LONG_LAG_US:

@@ -9,11 +9,13 @@ import pytest
 from cutproof.harness.reference_engine.merging.merging import as_seen
 from cutproof.properties.model import history as h
 from cutproof.reference_impl import observed as o
+from cutproof.reference_impl.core.vocabulary import transactions as t
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from unit.harness.journals import COORDINATOR as BY_FAULT
 from unit.harness.journals import CUT, DATABASE, KILL, PAUSE, PROXY, ROW, Script, entries, failures
 
 BROKE = "its connection from map-0 broke: it was closed"
+FENCED = "sink-0: the external store refused: sink-0 has been fenced by a newer attempt"
 REFUSED = "sink-0: the external store refused: it knows no transaction x"
 
 
@@ -219,6 +221,27 @@ def test_a_failure_of_a_superseded_attempt_is_nobody_s_concern(script: Script) -
     script.fails("a-0", "KeyError: 3")
 
     assert failures(script.history()) == []
+
+
+def test_what_fails_because_a_coordinator_that_closes_the_job_has_fenced_it_is_superseded(script: Script) -> None:
+    """The task has not heard yet that it is cancelled.  The fence took effect before its answer was recorded."""
+    script.attempt(1, "sink-0", "sink-1")
+    script.sends(t.Fence(writer=TaskId("sink-0"), attempt=AttemptId(2)), by="coordinator")
+    script.fails("sink-0", FENCED)
+    script.fails("sink-1", "KeyError: 3")
+
+    assert failures(script.history()) == []
+
+
+def test_before_that_fence_or_by_the_fence_of_another_task_nobody_is_superseded(script: Script) -> None:
+    script.attempt(1, "sink-0", "sink-1")
+    script.asks(t.Fence(writer=TaskId("sink-0"), attempt=AttemptId(1)))
+    script.asks(t.Fence(writer=TaskId("sink-0"), attempt=AttemptId(2)), by="sink-1")
+    script.fails("sink-0", FENCED)
+    script.fails("sink-1", "KeyError: 3")
+    script.asks(t.Fence(writer=TaskId("sink-0"), attempt=AttemptId(2)), by="coordinator")
+
+    assert failures(script.history()) == [("sink-0", 1, None), ("sink-1", 1, None)]
 
 
 def test_whoever_goes_on_outside_a_part_that_restarted_fails_as_before(script: Script) -> None:
