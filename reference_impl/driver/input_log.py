@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ..core.vocabulary.events import Came
-from .ports import Inbound
+from .ports import Inbound, Loop
 from .queues import NEVER, arrival_at
 
 
 class InputLog:
-    """Gives each element that has entered one task's input queues once, in order, from its opening on."""
+    """Gives each element that has entered one task's input queues once, in order, from its opening on.
 
-    def __init__(self, inputs: Sequence[Inbound]) -> None:
+    `look` is called when the next one arrives.
+    """
+
+    def __init__(self, inputs: Sequence[Inbound], loop: Loop, look: Callable[[], None]) -> None:
         self._inputs = inputs
+        self._loop = loop
+        self._look = look
+        self._due = NEVER
+        """when `look` is called"""
         self._reported: list[int] | None = None
         """by channel: how many of the elements that entered were given; None until the task is open"""
-        self.coming = NEVER
-        """when the next element arrives, as far as was known when `arrived` ended"""
 
-    def arrived(self, now: int) -> Iterator[Came]:
+    def arrived(self) -> Iterator[Came]:
         """The elements that have arrived by now."""
+        now, coming = self._loop.now, NEVER
         if self._reported is None:
             self._reported = [channel.taken for channel in self._inputs]
         reported = self._reported
-        self.coming = NEVER
         for number, channel in enumerate(self._inputs):
             queue = channel.queue
             if not queue:
@@ -33,13 +38,20 @@ class InputLog:
             while place < len(queue):
                 arrival = arrival_at(channel, place)
                 if arrival > now:
-                    if arrival < self.coming:
-                        self.coming = arrival
+                    if arrival < coming:
+                        coming = arrival
                     break
                 element = queue[place][1]
                 place += 1
                 reported[number] += 1
                 yield Came(number, element)
+        if coming < self._due:
+            self._due = coming
+            self._loop.at(coming, self._look_again)
+
+    def _look_again(self, *_: object) -> None:
+        self._due = NEVER
+        self._look()
 
     def overtook(self, channel: int) -> None:
         """A barrier was taken from the middle of a queue."""

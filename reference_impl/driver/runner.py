@@ -54,6 +54,7 @@ from ..core.vocabulary.state import text
 from ..trace import TaskLog
 from .asking import ask
 from .input_log import InputLog
+from .mailbox import Mailbox, WakeUp
 from .ports import Faults, Inbound, Outbound, Reports, Site
 from .queues import NEVER, first_to_arrive, most_urgent
 from .sessions import Sessions
@@ -66,8 +67,6 @@ REPORTED_AT: dict[type, str] = {Ack: "ack-sent", Running: "task-running"}
 """By type of message to the coordinator, the protocol point at which it is sent; the others have none."""
 ANNOUNCED = (Barrier, EndOfData, EndOfPartition)  # they reach a protocol point when they are sent
 POLL = Poll()
-WAKE_UP = Mailed("ring")
-"""A tick in a task's mailbox; its time is the time at which it is opened, not that at which it was set."""
 
 
 class TaskWorld(Site, Faults, Protocol):
@@ -88,8 +87,8 @@ class TaskRunner:
     """One attempt of one task, alive until it is killed, cancelled or fails."""
 
     # CPython does not give objects with more than 30 attributes one layout per class; each step would cost 6 % more.
-    __slots__ = ("_apply_cost", "_arrivals_due", "_busy_until", "_carry_out", "_clocked", "_detailed", "_inbox",
-                 "_input_log", "_late", "_loop", "_mail", "_next_poll", "_outbox", "_overtaken", "_points",
+    __slots__ = ("_apply_cost", "_busy_until", "_carry_out", "_clocked", "_detailed", "_inbox",
+                 "_input_log", "_late", "_loop", "_mailbox", "_next_poll", "_outbox", "_overtaken", "_points",
                  "_read_interval", "_rings", "_timers", "_wake_at", "_watched", "alive", "applied", "attempt",
                  "blame", "blocked", "frozen", "how", "inputs", "log", "name", "newest_mark", "opened",
                  "outputs", "paused", "polling", "received", "sent", "task", "world")  # fmt: skip
@@ -127,7 +126,7 @@ class TaskRunner:
         self._detailed = world.detailed
         self._outbox: deque[tuple[Outbound, Element]] = deque()
         self._inbox: deque[Event] = deque()
-        self._mail: deque[Mailed] = deque()
+        self._mailbox = Mailbox(world.loop, settings.mailbox_us, self._schedule_when_free)
         self._rings = 0
         """how often a timer in processing time has woken it"""
         self._timers: Timers | None = None
@@ -137,9 +136,7 @@ class TaskRunner:
         self._read_interval = settings.read_interval_us
         self._apply_cost = settings.apply_cost_us
         self._late = world.decisions.of(f"step {self.name}")
-        self._input_log = InputLog(inputs) if task.keeps_logs else None
-        self._arrivals_due = NEVER
-        """when it looks again for elements that have arrived in persistent channels"""
+        self._input_log = InputLog(inputs, world.loop, self._look_for_arrivals) if task.keeps_logs else None
         self._overtaken = spec.overtaken
         self._watched = "record-applied" in watched or "record-read" in watched
         self._carry_out = self.handlers
@@ -153,7 +150,7 @@ class TaskRunner:
     @property
     def has_work(self) -> bool:
         """It may go on working without another event."""
-        waiting = self._outbox or self._mail or self._inbox or any(channel.queue for channel in self.inputs)
+        waiting = self._outbox or self._mailbox.waiting or self._inbox or any(channel.queue for channel in self.inputs)
         return bool(waiting) or self.awaits_more
 
     @property
@@ -181,8 +178,8 @@ class TaskRunner:
         if not self.alive or self.paused or self.frozen:
             return
         now = self._loop.now
-        if self._input_log is not None and self.opened:
-            self._report_arrivals(self._input_log, now)
+        if self._input_log is not None:
+            self._report_arrivals(self._input_log)
         if now < self._busy_until:
             self.schedule(self._busy_until)
             return
@@ -197,9 +194,9 @@ class TaskRunner:
                     if self._take_overtaking(now):
                         return
                     break
-        if self._mail:
+        if self._mailbox.waiting:
             self._busy_until = now + self._apply_cost
-            self._open_mail(self._mail.popleft())
+            self._open_mail(self._mailbox.waiting.popleft())
             self.schedule(self._busy_until)
         elif self.opened and not self._outbox:
             self._work(now)
@@ -329,20 +326,17 @@ class TaskRunner:
             show_taken(self.world.observer, self, "control-received", channel, element)
         self.feed(Arrived(number, element))
 
-    def _report_arrivals(self, log: InputLog, now: int) -> None:
-        """Report the elements that have arrived in persistent channels, and look again when the next one arrives."""
-        for came in log.arrived(now):
-            self.feed(came)
-            if not self.alive:
-                return
-        if log.coming < self._arrivals_due:
-            self._arrivals_due = log.coming
-            self._loop.at(log.coming, self._look_for_arrivals)
+    def _report_arrivals(self, log: InputLog) -> None:
+        """Report the elements that have arrived in persistent channels."""
+        if self.opened:
+            for came in log.arrived():
+                self.feed(came)
+                if not self.alive:
+                    return
 
-    def _look_for_arrivals(self, *_: object) -> None:
-        self._arrivals_due = NEVER
-        if self._input_log is not None and self.opened and self.alive and not self.paused and not self.frozen:
-            self._report_arrivals(self._input_log, self._loop.now)
+    def _look_for_arrivals(self) -> None:
+        if self._input_log is not None and self.alive and not self.paused and not self.frozen:
+            self._report_arrivals(self._input_log)
 
     def _take_overtaking(self, now: int) -> bool:
         """Take a barrier whose alignment timeout is over, also when an output is full (FLIP-76).
@@ -373,24 +367,9 @@ class TaskRunner:
 
     # -- its mailbox, and ticks of processing time ---------------------------------------
 
-    def _post(self, effect: Mail) -> None:
-        """It sends a mail to itself, which is in the mailbox a moment later."""
-        self._loop.after(self.world.settings.mailbox_us, self._mail_came, Mailed(effect.mail))
-
-    def _mail_came(self, mail: Mailed, _: None) -> None:
-        self._mail.append(mail)
-        self._schedule_when_free()
-
-    def _set_wake_up(self, effect: WakeAt) -> None:
-        self._loop.at(max(effect.time, self._loop.now), self._ring)
-
-    def _ring(self, *_: object) -> None:
-        if self.alive:
-            self._mail_came(WAKE_UP, None)
-
-    def _open_mail(self, mail: Mailed) -> None:
-        """Open a mail; once all its input has ended, the task gets no tick any more."""
-        if mail is not WAKE_UP:
+    def _open_mail(self, mail: Mailed | WakeUp) -> None:
+        """Once all its input has ended, the task gets no tick any more."""
+        if not isinstance(mail, WakeUp):
             self.feed(mail)
         elif not self.task.input_ended:
             self._rings += 1
@@ -533,8 +512,8 @@ class TaskRunner:
         Open: _open,
         Rest: _rest,
         PollAgain: _poll_again,
-        Mail: _post,
-        WakeAt: _set_wake_up,
+        Mail: lambda self, effect: self._mailbox.post(effect),
+        WakeAt: lambda self, effect: self._mailbox.wake_at(effect),
         SetTimer: _set_timer,
         Taken: _taken,
         Restored: _restored,
@@ -563,9 +542,10 @@ class TaskRunner:
         that come faster than they are written would leave no time for records."""
         self.frozen = False
         now = self._loop.now
-        if self._input_log is not None and self.opened:
-            self._report_arrivals(self._input_log, now)
-        if self.opened and not self.paused and not self._outbox and not self._mail and now >= self._busy_until:
+        if self._input_log is not None:
+            self._report_arrivals(self._input_log)
+        is_free = not self._outbox and not self._mailbox.waiting and now >= self._busy_until
+        if self.opened and not self.paused and is_free:
             self._work(now)
         self._go_on()
 
@@ -586,6 +566,7 @@ class TaskRunner:
         """Drop what refers back to it; it is done with."""
         self.inputs = self.outputs = ()
         self._input_log = self._timers = None
+        del self._mailbox
         self._outbox.clear()
         self.task.let_go()
 
