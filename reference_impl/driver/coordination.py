@@ -71,7 +71,6 @@ class CoordinatorRunner:
         self.name = TaskId("coordinator")
         self.attempt = AttemptId(0)
         self.applied = 0
-        self.blame: int | None = None
         self._clear_at = 0
         self._timers = Timers(world.loop, self._due)
 
@@ -86,7 +85,9 @@ class CoordinatorRunner:
             return
         self.perform(effects)
 
-    deliver = feed
+    def deliver(self, event: Event, owed_to: int | None = None) -> None:
+        """Feed an answer; the store owes none that a coordinator gets to a fault."""
+        self.feed(event)
 
     def perform(self, effects: list[Effect]) -> None:
         for effect in effects:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from ..core.operators.operator_state import Item, Place
 from ..core.operators.operator_work import OperatorWork
@@ -10,9 +11,10 @@ from ..core.operators.operators import Operator
 from ..core.operators.timers import Timer, Timers
 from ..core.protocol.input_task import InputTask
 from ..core.protocol.task import Task
-from ..core.vocabulary.ids import TaskId
 from ..core.vocabulary.messages import Record
 from ..core.vocabulary.state import TaskState
+from .ports import Faults
+from .runner import TaskRunner
 
 
 class Injected(Exception):
@@ -114,24 +116,23 @@ class Raising(Operator):
 class ExceptionInjection:
     """Makes a task's user function raise on its next record: once, or each time that this record comes."""
 
-    def __init__(self, blame: Callable[[TaskId, int], None], fault: int, task: TaskId, always: bool) -> None:
-        """`blame(task, fault)` is called when it raises."""
-        self._blame = blame
+    def __init__(self, world: Faults, fault: int, always: bool) -> None:
+        self._world = world
         self._fault = fault
-        self._task = task
         self._always = always
         self._origin: int | None = None
         self._done = False
 
-    def into(self, task: Task) -> None:
-        work = operator_work(task)
+    def into(self, runner: TaskRunner) -> None:
+        work = operator_work(runner.task)
         if work is not None and not self._done:
-            work.operator = Raising(work.operator, self._raises)
+            work.operator = Raising(work.operator, partial(self._raises, runner))
 
-    def _raises(self, record: Record) -> bool:
+    def _raises(self, runner: TaskRunner, record: Record) -> bool:
         if self._done or (self._origin is not None and record.origin != self._origin):
             return False
         self._origin = record.origin
         self._done = not self._always
-        self._blame(self._task, self._fault)
+        runner.owe(self._fault)
+        self._world.fired(self._fault, f"the user function of {runner.name} raises", runner.attempt)
         return True

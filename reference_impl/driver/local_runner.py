@@ -201,8 +201,8 @@ class LocalRunner(TaskRunner):
         self.frozen = effect.synchronous
         self._when_durable(lambda: self.world.stores.ship(self, effect))
 
-    def deliver(self, event: Event) -> None:
-        super().deliver(event)
+    def deliver(self, event: Event, owed_to: int | None = None) -> None:
+        super().deliver(event, owed_to)
         if isinstance(event, Received) and isinstance(event.message, Complete) and event.message.oldest is not None:
             place = self._order.trim(event.message.oldest)
             for inlet, taken in zip(self._inlets, place.taken if place is not None else (), strict=False):

@@ -18,7 +18,7 @@ from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..core.vocabulary.messages import Element, ToCoordinator, ToTask
 from ..core.vocabulary.state import Ref, TaskState
 from ..core.vocabulary.transactions import AnyRequest, Outcome
-from ..trace import Observer, TaskLog
+from ..trace import Observer
 from .decisions import Decisions
 from .inputs import HandOver
 from .points import Points
@@ -196,28 +196,32 @@ class Orders(Protocol):
 class Actor(Protocol):
     """A task's attempt, or a coordinator, as stores see it: it asks, and takes the answer."""
 
-    alive: bool
-    applied: int
-    blame: int | None
-    """the fault that explains its next failure"""
-
     @property
     def name(self) -> TaskId: ...
 
     @property
     def attempt(self) -> AttemptId: ...
 
-    def deliver(self, event: Event) -> None:
-        """Take an answer: at once, or as soon as it does not stand still."""
+    @property
+    def alive(self) -> bool: ...
+
+    @property
+    def applied(self) -> int:
+        """How many records it has applied."""
+
+    def deliver(self, event: Event, owed_to: int | None = None) -> None:
+        """Take an answer: at once, or as soon as it does not stand still.  `owed_to`: the fault without which it would
+        be another answer; if the actor fails of it, the failure is owed to that fault."""
 
 
 class Attempt(Actor, Protocol):
     """A task's attempt, as stores see it: it can stand still, and it can fail."""
 
-    paused: bool
-
     @property
-    def log(self) -> TaskLog: ...
+    def paused(self) -> bool: ...
+
+    def unread(self) -> None:
+        """The record that it read last does not count."""
 
     def perform(self, effects: list[Effect] | tuple[Effect, ...]) -> None:
         """Carry out what it made wait for a durable write."""

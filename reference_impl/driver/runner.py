@@ -87,10 +87,10 @@ class TaskRunner:
     """One attempt of one task, alive until it is killed, cancelled or fails."""
 
     # CPython does not give objects with more than 30 attributes one layout per class; each step would cost 6 % more.
-    __slots__ = ("_apply_cost", "_busy_until", "_carry_out", "_clocked", "_detailed", "_inbox",
-                 "_input_log", "_late", "_loop", "_mailbox", "_next_poll", "_outbox", "_overtaken", "_points",
+    __slots__ = ("_apply_cost", "_busy_until", "_carry_out", "_clocked", "_detailed", "_inbox", "_input_log",
+                 "_late", "_loop", "_mailbox", "_next_poll", "_outbox", "_overtaken", "_owed_to", "_points",
                  "_read_interval", "_rings", "_timers", "_wake_at", "_watched", "alive", "applied", "attempt",
-                 "blame", "blocked", "frozen", "how", "inputs", "log", "name", "newest_mark", "opened",
+                 "blocked", "frozen", "how", "inputs", "log", "name", "newest_mark", "opened",
                  "outputs", "paused", "polling", "received", "sent", "task", "world")  # fmt: skip
 
     def __init__(
@@ -119,13 +119,13 @@ class TaskRunner:
         self.how = "alive"
         self.newest_mark = (NO_CHECKPOINT, 0)
         """the checkpoint of its last snapshot, and how much work it had done by then"""
-        self.blame: int | None = None
-        """the fault that explains its next failure"""
+        self._owed_to: int | None = None
+        """the fault to which it is owed if the attempt fails now"""
         self._loop = world.loop
         self._points = world.points
         self._detailed = world.detailed
         self._outbox: deque[tuple[Outbound, Element]] = deque()
-        self._inbox: deque[Event] = deque()
+        self._inbox: deque[tuple[Event, int | None]] = deque()
         self._mailbox = Mailbox(world.loop, settings.mailbox_us, self._schedule_when_free)
         self._rings = 0
         """how often a timer in processing time has woken it"""
@@ -232,14 +232,23 @@ class TaskRunner:
                     self.schedule(self._busy_until)
                     return
 
-    def deliver(self, event: Event) -> None:
-        """Feed a control message, a timer or an answer: at once, unless the task stands still."""
+    def deliver(self, event: Event, owed_to: int | None = None) -> None:
+        """Feed a control message, a timer or an answer: at once, unless the task stands still.  `owed_to`: see
+        `ports.Actor`."""
         if not self.alive:
             return
         if self.paused or self.frozen:
-            self._inbox.append(event)
-        else:
+            self._inbox.append((event, owed_to))
+        elif owed_to is None:
             self.feed(event)
+        else:
+            self._feed_owed(event, owed_to)
+
+    def _feed_owed(self, event: Event, owed_to: int | None) -> None:
+        """If the attempt fails of this event, its failure is owed to a fault."""
+        self._owed_to = owed_to
+        self.feed(event)
+        self._owed_to = None
 
     def feed(self, event: Event) -> None:
         """The machine takes an event; an exception in it is a failure of the engine, and shows like any other."""
@@ -252,7 +261,11 @@ class TaskRunner:
             self.perform(effects)
 
     def fail(self, cause: AnyCause) -> None:
-        self.world.task_failed(self, cause, None)
+        self.world.task_failed(self, cause, self._owed_to)
+
+    def owe(self, fault: int) -> None:
+        """A fault makes its user function raise, of which the attempt fails."""
+        self._owed_to = fault
 
     def _reaches(self, point: str, side: str) -> bool:
         """A protocol point is reached; returns whether the task survives it."""
@@ -281,6 +294,10 @@ class TaskRunner:
         if self._watched:
             self._reaches("record-read", "after")
         self.schedule(self._next_poll)
+
+    def unread(self) -> None:
+        """The record that it read last does not count: a newer attempt reads the split."""
+        self.log.reads.pop()
 
     def _note_read(self, record: Record) -> None:
         self.log.reads.append(place_of(record.origin))
@@ -558,7 +575,7 @@ class TaskRunner:
 
     def _go_on(self) -> None:
         while self._inbox and self.alive and not self.paused and not self.frozen:
-            self.feed(self._inbox.popleft())
+            self._feed_owed(*self._inbox.popleft())
         self.drain()
         self._schedule_when_free()
 
@@ -566,9 +583,9 @@ class TaskRunner:
         """Drop what refers back to it; it is done with."""
         self.inputs = self.outputs = ()
         self._input_log = self._timers = None
-        del self._mailbox
         self._outbox.clear()
         self.task.let_go()
+        del self._mailbox, self.task
 
     def end(self, how: str) -> None:
         """The attempt has ended, and its unwritten snapshots are lost."""

@@ -78,20 +78,25 @@ class Sessions:
 
     def _arrive(self, sender: tuple[Actor, int, int], request: AnyRequest) -> None:
         asker, number, applied = sender
-        outcome = self._commit(asker, request) if isinstance(request, CommitRequest) else self._done(request, applied)
+        owed_to: int | None = None
+        if isinstance(request, CommitRequest):
+            outcome, owed_to = self._commit(asker, request)
+        else:
+            outcome = self._done(request, applied)
         if isinstance(request, QUIET) and not isinstance(outcome, Denied):
             return
         silent = isinstance(outcome, NoAnswer) and not outcome.at_once
         delay_us = self.world.settings.transaction_timeout_us if silent else self.world.settings.transaction_us
-        self.world.loop.after(delay_us, self._answer, (asker, number), (request, outcome))
+        self.world.loop.after(delay_us, self._answer, (asker, number), (request, outcome, owed_to))
 
     def _done(self, request: AnyRequest, applied: int) -> Outcome:
         outcome = self.store.handle(request)
         self.world.observer.saw(o.Transacted.of(request, outcome, applied))
         return outcome
 
-    def _commit(self, asker: Actor, request: CommitRequest) -> Outcome:
-        """Commit, with the faults for commits: refused, not answered, or done and not answered."""
+    def _commit(self, asker: Actor, request: CommitRequest) -> tuple[Outcome, int | None]:
+        """Commit, with the faults for commits: refused, not answered, or done and not answered.  Besides the outcome it
+        returns the fault to which a refusal is owed."""
         for how in ("refused", "unavailable", "lost-response"):
             for target in (asker.name, None):
                 fault = self.arms.take(how, target)
@@ -100,12 +105,10 @@ class Sessions:
                 self.world.fired(fault, f"the commit of {', '.join(names_of(request))}: {how}", asker.attempt)
                 if how == "lost-response":
                     self._done(request, 0)
-                return NoAnswer(reason=how, at_once=how == "refused")
+                return NoAnswer(reason=how, at_once=how == "refused"), None
         outcome = self._expired_or_done(asker, request)
         known = [name for name in names_of(request) if name in self._expired]
-        if isinstance(outcome, Denied) and known:
-            asker.blame = self._expired[known[0]]
-        return outcome
+        return outcome, self._expired[known[0]] if isinstance(outcome, Denied) and known else None
 
     def _expired_or_done(self, asker: Actor, request: CommitRequest) -> Outcome:
         """Commit, unless a fault makes the store's timeout abort the transaction just before."""
@@ -122,12 +125,12 @@ class Sessions:
             break
         return self._done(request, 0)
 
-    def _answer(self, asked: tuple[Actor, int], answer: tuple[AnyRequest, Outcome]) -> None:
-        (asker, number), (request, outcome) = asked, answer
+    def _answer(self, asked: tuple[Actor, int], answer: tuple[AnyRequest, Outcome, int | None]) -> None:
+        (asker, number), (request, outcome, owed_to) = asked, answer
         answered = isinstance(request, CommitRequest)
         if answered and not self.world.points.reach("commit-answered", asker.name, "before", asker):
             return
-        asker.deliver(Answered(number, outcome))
+        asker.deliver(Answered(number, outcome), owed_to)
         if answered:
             self.world.read_sink()
             self.world.points.reach("commit-answered", asker.name, "after", asker)

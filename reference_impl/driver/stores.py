@@ -181,8 +181,7 @@ class Stores:
         failing = self.arms.take("fail-read", runner.name) if runner.alive else None
         if failing is not None:
             self.world.fired(failing, f"{handle} is not read", runner.attempt)
-            runner.blame = failing
-            runner.deliver(LoadFailed("the store reported an error"))
+            runner.deliver(LoadFailed("the store reported an error"), failing)
             return
         try:
             runner.deliver(SnapshotLoaded(self.files.read(handle)))
@@ -193,7 +192,7 @@ class Stores:
         if self.jobs.save_position(effect.split, effect.position, runner.attempt):
             runner.perform(effect.then)
         else:
-            runner.log.reads.pop()
+            runner.unread()
             runner.fail(SplitTaken())
 
     def trim(self, effect: Trim) -> None:

@@ -93,9 +93,9 @@ class DiskRunner(LocalRunner):
         except UNUSABLE as error:
             self.fail(unusable(error))
 
-    def deliver(self, event: Event) -> None:
+    def deliver(self, event: Event, owed_to: int | None = None) -> None:
         try:
-            super().deliver(event)
+            super().deliver(event, owed_to)
         except UNUSABLE as error:
             self.fail(unusable(error))
 

@@ -196,7 +196,7 @@ class NodeWorld(ProcessWorld):
             return
         self._slots[(task, attempt)] = self._latest[task] = slot
         for injection in self._injections.get(task, ()):
-            injection.into(slot.runner.task)
+            injection.into(slot.runner)
         self.supervision.send(Up(self.clock.tick(), task, attempt))
 
     def _slot(self, task: TaskId, attempt: AttemptId) -> Slot:
@@ -310,9 +310,7 @@ class NodeWorld(ProcessWorld):
         if not runner.alive:
             return
         runner.end("failed")
-        self.observer.saw(
-            o.task_failed(runner.name, runner.attempt, cause, fault if fault is not None else runner.blame)
-        )
+        self.observer.saw(o.task_failed(runner.name, runner.attempt, cause, fault))
         self._coordination.failed(runner.name, runner.attempt, cause)
 
     def enter(self, job: int) -> None:
@@ -378,17 +376,11 @@ class NodeWorld(ProcessWorld):
                 )
 
     def _inject_exception(self, order: RaiseException) -> None:
-        injection = ExceptionInjection(self._exception_raised, order.fault, order.task, order.always)
+        injection = ExceptionInjection(self, order.fault, order.always)
         self._injections.setdefault(order.task, []).append(injection)
         slot = self._latest.get(order.task)
         if slot is not None:
-            injection.into(slot.runner.task)
-
-    def _exception_raised(self, task: TaskId, fault: int) -> None:
-        slot = self._latest.get(task)
-        if slot is not None:
-            slot.runner.blame = fault
-            self.fired(fault, f"the user function of {task} raises", slot.runner.attempt)
+            injection.into(slot.runner)
 
 
 def main(config: bytes, sockets: dict[str, socket.socket]) -> None:

@@ -94,16 +94,10 @@ class Disturbances:
         runner = self.world.latest(task)
         if runner is None or operator_work(runner.task) is None:
             return False
-        injection = ExceptionInjection(self._blame, fault, TaskId(task), always)
+        injection = ExceptionInjection(self.world, fault, always)
         self.world.inject_exception(TaskId(task), injection.into)
-        injection.into(runner.task)
+        injection.into(runner)
         return True
-
-    def _blame(self, task: TaskId, fault: int) -> None:
-        runner = self.world.latest(task)
-        if runner is not None:
-            runner.blame = fault
-            self.world.fired(fault, f"the user function of {task} raises", runner.attempt)
 
     # -- channels --------------------------------------------------------------------
 

@@ -15,7 +15,6 @@ from ..core.job.topology import JobGraph
 from ..core.protocol.coordinator import Coordinator
 from ..core.protocol.sink import Identity
 from ..core.protocol.source import SplitLog
-from ..core.protocol.task import Task
 from ..core.vocabulary.causes import AnyCause
 from ..core.vocabulary.effects import EndJob, Return
 from ..core.vocabulary.events import Commanded, CompletedSnapshot, CoordinatorStarted, TaskLost
@@ -116,7 +115,7 @@ class World:
         self._attempts = 0
         self._submission: tuple[AttemptId, CheckpointId, tuple[CompletedSnapshot, ...]] = FIRST
         self._commands: dict[int, int] = {}
-        self._injections: dict[TaskId, Callable[[Task], None]] = {}
+        self._injections: dict[TaskId, Callable[[TaskRunner], None]] = {}
 
     # -- running ---------------------------------------------------------------------
 
@@ -258,7 +257,7 @@ class World:
         self._latest[task] = runner
         inject_exception = self._injections.get(task)
         if inject_exception is not None:
-            inject_exception(runner.task)
+            inject_exception(runner)
 
     # -- failures ----------------------------------------------------------------------
 
@@ -266,7 +265,6 @@ class World:
         """An attempt of a task failed by itself; the end of a superseded one does not matter."""
         if not runner.alive:
             return
-        fault = fault if fault is not None else runner.blame
         runner.end("failed")
         if self.runner(runner.name, runner.attempt) is self._latest.get(runner.name) and not self.is_superseded(runner):
             self.observer.saw(o.task_failed(runner.name, runner.attempt, cause, fault))
@@ -310,8 +308,8 @@ class World:
             self.observer.saw(o.CommandReturned(command, None, "the coordinator died"))
         self.loop.after(down_us, lambda *_: self.take_over())
 
-    def inject_exception(self, task: TaskId, inject: Callable[[Task], None]) -> None:
-        """Do something to this task's state machine now, and whenever a new attempt of it starts."""
+    def inject_exception(self, task: TaskId, inject: Callable[[TaskRunner], None]) -> None:
+        """Do something to each attempt of this task that starts from now on."""
         self._injections[task] = inject
 
     # -- observation ---------------------------------------------------------------------
