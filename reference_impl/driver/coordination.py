@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol
 
 from ..core.job.config import Config
-from ..core.protocol.coordinator import Coordinator
 from ..core.vocabulary.effects import (
     ClearLogs,
     Discard,
@@ -22,8 +21,9 @@ from ..core.vocabulary.effects import (
     Sweep,
     Transact,
 )
-from ..core.vocabulary.events import Event, TimerFired
+from ..core.vocabulary.events import CompletedSnapshot, Event, TimerFired
 from ..core.vocabulary.ids import AttemptId, TaskId, Tasks
+from ..core.vocabulary.stages import Stage
 from ..core.vocabulary.timeouts import CheckpointInterval
 from .ports import Orders
 from .records import Records, RecordsWorld
@@ -33,6 +33,35 @@ from .timers import Timers
 
 NOTED = ("checkpoint-triggered", "checkpoint-acknowledged", "checkpoint-aborted")
 """Notes that are also protocol points."""
+
+
+class JobMachine(Protocol):
+    """A coordinator's machine, `core.protocol.coordinator`, as drivers see it."""
+
+    @property
+    def job(self) -> int: ...
+
+    @property
+    def stage(self) -> Stage: ...
+
+    @property
+    def newest_attempt(self) -> AttemptId: ...
+
+    @property
+    def is_ending(self) -> bool: ...
+
+    @property
+    def takes_checkpoint(self) -> bool: ...
+
+    @property
+    def retained(self) -> tuple[CompletedSnapshot, ...]: ...
+
+    @property
+    def newest(self) -> CompletedSnapshot | None: ...
+
+    def attempt_of(self, task: TaskId) -> AttemptId: ...
+
+    def step(self, event: Event) -> list[Effect]: ...
 
 
 class CoordinatorWorld(RecordsWorld, Protocol):
@@ -64,7 +93,7 @@ class CoordinatorWorld(RecordsWorld, Protocol):
 class CoordinatorRunner:
     """One coordinator until it dies; it makes durable writes one after the other."""
 
-    def __init__(self, world: CoordinatorWorld, machine: Coordinator) -> None:
+    def __init__(self, world: CoordinatorWorld, machine: JobMachine) -> None:
         self.world = world
         self.machine = machine
         self.alive = True

@@ -126,7 +126,7 @@ class ExceptionInjection:
     def into(self, runner: TaskRunner) -> None:
         work = operator_work(runner.task)
         if work is not None and not self._done:
-            work.operator = Raising(work.operator, partial(self._raises, runner))
+            work.wrap(lambda inner: Raising(inner, partial(self._raises, runner)))
 
     def _raises(self, runner: TaskRunner, record: Record) -> bool:
         if self._done or (self._origin is not None and record.origin != self._origin):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from .. import observed as o
-from ..core.protocol.coordinator import Coordinator
 from ..core.vocabulary.effects import Discard, SaveJob, Store, Sweep
 from ..core.vocabulary.events import CompletedSnapshot, Event, JobSaved, SnapshotsListed, SnapshotStored, StoreFailed
-from ..core.vocabulary.ids import AttemptId, TaskId
 from ..core.vocabulary.state import text
 from .arms import Arms
 from .ports import Actor, Files, Jobs, Site
@@ -38,20 +36,10 @@ class RecordsWorld(Site, Protocol):
 class Writer(Actor, Protocol):
     """The coordinator for which records are written."""
 
-    @property
-    def machine(self) -> Coordinator: ...
-
     def feed(self, event: Event) -> None: ...
 
     def later(self, cost: int, action: Callable[[Any, Any], None], what: object) -> None:
         """Make a durable write when those before it are done."""
-
-
-class _Storing(NamedTuple):
-    """A record being stored, and the attempts that took part: all tasks may have new ones when it is durable."""
-
-    snapshot: CompletedSnapshot
-    attempts: dict[TaskId, AttemptId]
 
 
 class Records:
@@ -73,13 +61,10 @@ class Records:
     def store(self, runner: Writer, effect: Store) -> None:
         settings = self.world.settings
         cost = 1 if settings.memory else settings.snapshot_write_us // 2
-        snapshot, within = effect.snapshot, runner.machine.attempts.within
-        attempts = {task: within(snapshot.attempt, task) for task in snapshot.handles}
-        storing = _Storing(snapshot, attempts)
-        runner.later(cost + self.world.decisions.late("write coordinator"), self._stored, storing)
+        runner.later(cost + self.world.decisions.late("write coordinator"), self._stored, effect)
 
-    def _stored(self, runner: Writer, storing: _Storing) -> None:
-        snapshot = storing.snapshot
+    def _stored(self, runner: Writer, effect: Store) -> None:
+        snapshot = effect.snapshot
         torn = self.arms.take("tear-write", None)
         if torn is not None:
             self.world.fired(
@@ -101,7 +86,7 @@ class Records:
                     continue  # stored with an earlier checkpoint
                 state = self.world.spills.resolved(text(snapshot.states[task]))
                 self.world.observer.saw(
-                    o.SnapshotStored(snapshot.checkpoint, task, storing.attempts[task], handle, state)
+                    o.SnapshotStored(snapshot.checkpoint, task, effect.attempts[task], handle, state)
                 )
         else:
             self.files.store(snapshot)

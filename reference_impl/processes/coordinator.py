@@ -303,7 +303,7 @@ class CoordinatorWorld(ProcessWorld):
     def job_ended(self, effect: EndJob) -> None:
         if self.runner_now is None:
             return
-        self._retained = self.runner_now.machine.snapshots.all
+        self._retained = self.runner_now.machine.retained
         self.observer.saw(o.job_ended(self.job_number, effect.status, effect.checkpoint, effect.cause))
         self._nodes.announce_end(self.job_number)
         self.supervision.send(Ended(self.clock.tick(), self.job_number, effect.status, _numbers(self._retained)))
@@ -339,14 +339,14 @@ class CoordinatorWorld(ProcessWorld):
         if self.runner_now is None:
             return
         machine = self.runner_now.machine
-        newest = machine.snapshots.newest()
+        newest = machine.newest
         facts = JobFacts(
             0,
             self.job_number,
-            machine.attempts.newest,
+            machine.newest_attempt,
             type(machine.stage).__name__.lower(),
-            machine.checkpoints.is_ending,
-            bool(machine.checkpoints.pending or machine.checkpoints.storing),
+            machine.is_ending,
+            machine.takes_checkpoint,
             int(newest.checkpoint) if newest is not None else 0,
             _numbers(machine.snapshots.all),
         )

@@ -43,7 +43,7 @@ def phase_of(world: Phased) -> str:
         return "recovering"
     if not isinstance(stage, _UP):
         return "deploying" if world.attempts <= 1 and world.job_number == 1 else "recovering"
-    if isinstance(stage, Terminating) or machine.checkpoints.is_ending:
+    if isinstance(stage, Terminating) or machine.is_ending:
         return "finishing"
     live = world.live()
     for runner in live:
@@ -52,7 +52,7 @@ def phase_of(world: Phased) -> str:
     newest = world.newest
     if newest is not None and _commits_are_due(live, newest.checkpoint):
         return "committing"
-    return "checkpointing" if machine.checkpoints.pending or machine.checkpoints.storing else "running"
+    return "checkpointing" if machine.takes_checkpoint else "running"
 
 
 def _commits_are_due(live: Sequence[TaskRunner], newest: CheckpointId) -> bool:

@@ -193,8 +193,8 @@ class World:
         for runner in self._runners.values():
             runner.end("cancelled")
         assert self.coordinator is not None
-        self.newest = self.coordinator.machine.snapshots.newest() or self.newest
-        self.retained = list(self.coordinator.machine.snapshots.all)
+        self.newest = self.coordinator.machine.newest or self.newest
+        self.retained = list(self.coordinator.machine.retained)
         self.observer.saw(o.job_ended(self.job_number, effect.status, effect.checkpoint, effect.cause))
         if self._director is not None:
             self._director.job_ended(self.job_number, effect.status)

@@ -270,7 +270,7 @@ class Run:
         accounts = world.external.accounts.values()
         retained = world.retained
         if not world.job_over and world.coordinator is not None:
-            retained = list(world.coordinator.machine.snapshots.all)
+            retained = list(world.coordinator.machine.retained)
         return Residue(
             open_transactions=[account.name for account in accounts if account.status == "open"],
             prepared_transactions=[account.name for account in accounts if account.status in ("prepared", "final")],

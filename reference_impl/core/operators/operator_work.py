@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -36,6 +36,10 @@ class OperatorWork(Work):
         self._held: list[Record] = []
         self._restored: list[Item] = []
         """the items of lists that the task restored"""
+
+    def wrap(self, wrapped: Callable[[Operator], Operator]) -> None:
+        """Work with the user function in a wrapper from now on."""
+        self.operator = wrapped(self.operator)
 
     # -- rows ----------------------------------------------------------------------
 

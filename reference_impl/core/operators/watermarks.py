@@ -48,6 +48,17 @@ class InputTimes:
         if channel not in self.idle:
             self.idle = tuple(sorted((*self.idle, channel)))
 
+    def wakes(self, still_idle: tuple[int, ...]) -> None:
+        """A channel is active again; these are idle still."""
+        self.idle = still_idle
+
+    def advance(self, time: int) -> bool:
+        """Advance the task's own watermark; False if it is as late already."""
+        if time <= self.time:
+            return False
+        self.time = time
+        return True
+
     def restore(self, time: int, times: Sequence[int], idle: Sequence[int]) -> None:
         """Go on from a snapshot; without event time in it, all watermarks are at the beginning."""
         self.time = time
@@ -86,6 +97,13 @@ class SplitTimes:
     def of(self, splits: Sequence[int]) -> list[int]:
         """The watermarks of splits."""
         return [self.maxima[split] - self.delay - 1 if split in self.maxima else BEGINNING for split in splits]
+
+    def advance(self, time: int) -> bool:
+        """Advance the source's watermark, which is sent; False if it is as late already."""
+        if time <= self.time:
+            return False
+        self.time = time
+        return True
 
     def restore(self, time: int, maxima: Mapping[int, int], idle: Sequence[int]) -> None:
         self.time = time

@@ -378,7 +378,8 @@ class Checkpoints:
         self.pending = {checkpoint: self.pending[checkpoint] for checkpoint in remaining}
         record = self._record_of(pending)
         self.storing = (*self.storing, BeingStored(pending, record))
-        return [Note("checkpoint-acknowledged", pending.checkpoint, pending.attempt), Store(record)]
+        attempts = {task: self._attempts.within(pending.attempt, task) for task in record.handles}
+        return [Note("checkpoint-acknowledged", pending.checkpoint, pending.attempt), Store(record, attempts)]
 
     def _record_of(self, pending: Pending) -> CompletedSnapshot:
         """The record: the acknowledged states, and the last states of tasks that had finished before."""

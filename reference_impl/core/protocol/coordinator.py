@@ -197,6 +197,29 @@ class Coordinator:
         """Of the job's life."""
         return self._execution.stage
 
+    @property
+    def newest_attempt(self) -> AttemptId:
+        return self.attempts.newest
+
+    @property
+    def is_ending(self) -> bool:
+        """A stop, a drain or the final checkpoint is under way."""
+        return self.checkpoints.is_ending
+
+    @property
+    def takes_checkpoint(self) -> bool:
+        return bool(self.checkpoints.pending or self.checkpoints.storing)
+
+    @property
+    def retained(self) -> tuple[CompletedSnapshot, ...]:
+        """The complete snapshots, oldest first."""
+        return self.snapshots.all
+
+    @property
+    def newest(self) -> CompletedSnapshot | None:
+        """The snapshot that a new attempt restores."""
+        return self.snapshots.newest()
+
     def step(self, event: Event) -> list[Effect]:
         """The effects of an event, in order."""
         effects: list[Effect] = self._handlers[type(event)](event)

@@ -348,14 +348,13 @@ class InputTask(Task):
         if not self.times.idle:
             return []
         was_idle = self.times.is_idle
-        self.times.idle = self.parts.watermarks.still_idle(self.times.idle, channel)
+        self.times.wakes(self.parts.watermarks.still_idle(self.times.idle, channel))
         return self.broadcast(Watermark(self.times.time)) if was_idle else []
 
     def _advance(self) -> list[Effect]:
         time = self.parts.watermarks.of_inputs(self.times.waited_for())
-        if time <= self.times.time:
+        if not self.times.advance(time):
             return []
-        self.times.time = time
         try:
             ended = self.work.on_time(time)
         except WorkFailed as failed:

@@ -170,9 +170,8 @@ class SourceTask(Task):
         return self._advance_to(min(self._times.of(waited_for)))
 
     def _advance_to(self, time: int) -> list[Effect]:
-        if time <= self._times.time:
+        if not self._times.advance(time):
             return []
-        self._times.time = time
         return [Advanced(time), *self.broadcast(Watermark(time))]
 
     def _watch(self) -> list[Effect]:

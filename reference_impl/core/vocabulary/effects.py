@@ -249,6 +249,8 @@ class Store(Effect):
     or `StoreFailed`."""
 
     snapshot: CompletedSnapshot
+    attempts: dict[TaskId, AttemptId]
+    """those that took part: all tasks may have newer ones when it is durable"""
 
 
 class Discard(Effect):

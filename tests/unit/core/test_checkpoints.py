@@ -138,7 +138,8 @@ def test_every_task_must_acknowledge() -> None:
     assert job.ack(1, SINK) == []
     assert job.ack(1, SINK) == []
     assert job.ack(1, SOURCE) == []
-    assert job.ack(1, OP) == [Note("checkpoint-acknowledged", 1, 1), Store(complete_snapshot(1))]
+    attempts = dict.fromkeys(TASKS, 1)
+    assert job.ack(1, OP) == [Note("checkpoint-acknowledged", 1, 1), Store(complete_snapshot(1), attempts)]
 
 
 def test_tasks_are_notified_only_once_the_record_is_durable() -> None:
