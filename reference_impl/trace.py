@@ -96,4 +96,21 @@ class Observer(Protocol):
         """The place of this moment among the events: the beginning of what is reported when it has ended."""
 
 
-__all__ = ["Appendable", "ChannelLog", "Observer", "TaskLog"]
+class SenderLog(ChannelLog, Protocol):
+    """The log of a channel's sending end; what its receiver is restored with is not in it."""
+
+    def continued(self, whole: AttemptId, first: int, expects: int) -> None:
+        """For a sender that recovered locally: see `observed.ChannelContinued`."""
+
+
+class ProcessObserver(Observer, Protocol):
+    """To whom the world of one process reports: the other end of a channel may be in another process."""
+
+    def channel_opened(self, name: str, attempt: AttemptId) -> SenderLog:
+        """The sending end."""
+
+    def channel_refilled(self, name: str, attempt: AttemptId) -> ChannelLog:
+        """The receiving end: elements in flight are about to be put back into the channel."""
+
+
+__all__ = ["Appendable", "ChannelLog", "Observer", "ProcessObserver", "SenderLog", "TaskLog"]

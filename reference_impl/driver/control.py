@@ -21,9 +21,11 @@ class ControlWorld(Protocol):
     """What it takes to bring a control message to its receiver."""
 
     parts: Parts
-    observer: Observer
     detailed: bool
     points: Points
+
+    @property
+    def observer(self) -> Observer: ...
 
     @property
     def job_number(self) -> int:

@@ -238,10 +238,12 @@ class Site(Protocol):
 
     settings: Settings
     decisions: Decisions
-    observer: Observer
     detailed: bool
     """the observer also wants the time line"""
     points: Points
+
+    @property
+    def observer(self) -> Observer: ...
 
     @property
     def loop(self) -> Loop: ...

@@ -81,7 +81,7 @@ class RunJournal:
 
 
 class ChannelJournal:
-    """Fulfils `trace.ChannelLog`; the receiver's has only the elements that are put back, the sender's only the
+    """Fulfils `trace.SenderLog`; the receiver's has only the elements that are put back, the sender's only the
     others."""
 
     def __init__(self, journal: Journal, channel: int) -> None:
@@ -108,7 +108,7 @@ def _never() -> None:
 
 
 class Journal:
-    """Fulfils `trace.Observer` by writing to a file that is its own; not for several threads."""
+    """Fulfils `trace.ProcessObserver` by writing to a file that is its own; not for several threads."""
 
     def __init__(self, path: Path, clock: Clock, *, detailed: bool = False) -> None:
         """The file's folder must exist; if the file exists, it is continued."""

@@ -15,7 +15,7 @@ from ..core.vocabulary.messages import Element
 from ..driver.local_runner import LocalRunner
 from ..driver.machines import Machines, Unmade
 from ..driver.runner import TaskWorld
-from ..trace import ChannelLog
+from ..trace import ChannelLog, ProcessObserver
 from .configuration import NodeConfiguration
 from .connections import Outbox
 from .determinants import ORDER, DiskDeterminants
@@ -39,6 +39,9 @@ class LocalWorld(TaskWorld, Protocol):
     node: NodeConfiguration
     outbox: Outbox
     job_number: int
+
+    @property
+    def observer(self) -> ProcessObserver: ...
 
     @property
     def machines(self) -> Machines: ...
@@ -143,7 +146,7 @@ class LocalSlot:
         world = self._world
 
         def opened() -> ChannelLog:
-            return world.journal.channel_refilled(name, self._attempt)
+            return world.observer.channel_refilled(name, self._attempt)
 
         def stored() -> dict[int, Element]:
             return world.logs.take_over(log, channel.flushed, lambda: self.order.is_fenced)
@@ -171,7 +174,7 @@ class LocalSlot:
             self._attempt,
             world.node.routes[name],
             world.outbox,
-            world.journal.channel_opened(name, self._attempt),
+            world.observer.channel_opened(name, self._attempt),
             world.decisions.of(f"message {name}"),
             whole=self._whole,
             capacity=world.settings.channel_capacity,

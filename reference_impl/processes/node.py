@@ -204,7 +204,7 @@ class NodeWorld(ProcessWorld):
         machine = self.machines.machine(task, attempt, self.job_number, self.jobs.begins)
         names = self.machines.inputs(task), self.machines.outputs(task)
         log = self.observer.task_started(task, operator, subtask, attempt, self.job_number, *names)
-        refilled = self.journal.channel_refilled
+        refilled = self.observer.channel_refilled
         inputs = [
             InputChannel(name, self.settings.channel_capacity, self.outbox, partial(refilled, name, attempt))
             for name in names[0]

@@ -28,10 +28,10 @@ from ..core.extensions.local_recovery import is_numbered
 from ..core.vocabulary.ids import AttemptId
 from ..core.vocabulary.messages import Element
 from ..driver.decisions import Lateness
+from ..trace import SenderLog
 from .channels import OutputChannel
 from .connections import Outbox
 from .frames import Bye, DataFrame, Durable, Numbered, Open, Refused, Taken, Welcome
-from .journal import ChannelJournal
 
 Kept = tuple[int, int, Element]
 """(place, number, element) of what was sent; the number of a barrier, a cancel barrier, an end is -1"""
@@ -46,7 +46,7 @@ class NumberedOutput(OutputChannel):
         attempt: AttemptId,
         port: int,
         outbox: Outbox,
-        log: ChannelJournal,
+        log: SenderLog,
         late: Lateness | None,
         *,
         whole: AttemptId,

@@ -21,7 +21,7 @@ from ..driver.points import Points
 from ..driver.ports import Attempt, External
 from ..driver.sessions import Sessions
 from ..driver.spills import Spills
-from ..trace import Observer
+from ..trace import ProcessObserver
 from .clock import Clock
 from .configuration import JOURNAL, SINK, STORE, Configuration, job_of
 from .connections import Outbox
@@ -84,7 +84,7 @@ class ProcessWorld(ABC):
         self.clock = Clock(monotonic_us)
         self.outbox = Outbox(self.loop, self.clock, configuration.secret)
         self.journal = Journal(self._path(JOURNAL) / self._own_name(), self.clock)
-        self.observer: Observer = self.journal
+        self.observer: ProcessObserver = self.journal
         self.supervision = Supervision(configuration.supervision, self.outbox, self._supervised)
         self.supervision.flush_all = self.flush
         self.decisions = Decisions(configuration.perturbations, self._happened)
