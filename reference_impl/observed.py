@@ -345,11 +345,37 @@ class Seen(Observed):
 # -- faults, and what only the harness knows -----------------------------------------------------------
 
 
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
+class Struck(msgspec.Struct, frozen=True, tag=True, gc=False):
+    """Base of what a fault can strike, for those on which a judgement depends."""
+
+
+class TornWrite(Struck):
+    """A write of which half is in the store: of this snapshot, or (None) of a log or a checkpoint's record."""
+
+    handle: Handle | None = None
+
+
+class StruckCommit(Struck):
+    transactions: tuple[str, ...]
+    how: str
+
+
+class StruckChannel(Struck):
+    channel: str
+
+
+AnyStruck = TornWrite | StruckCommit | StruckChannel
+
+
 class FaultFired(Observed):
     fault: int
     phase: str
     detail: str
+    """in words"""
     attempt: int | None
+    struck: AnyStruck | None = None
+    """None in journals of older runs too"""
 
 
 class FaultHealed(Observed):

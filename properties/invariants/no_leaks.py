@@ -37,6 +37,7 @@ from ..model.history import (
     TaskFailed,
     Transaction,
 )
+from ..model.struck import torn
 from ..model.verdict import Holds, Unknown, Verdict, Violated
 from ..model.words import LIMIT, entry_in_words, journal_until, row_in_words
 from ..quick_checker.case import Case
@@ -95,11 +96,11 @@ class _Leftovers:
         for name in self.residue.open_transactions:
             leftover = self.by_name.get(name)
             if leftover is None or self._abandoned(leftover):
-                return self._transaction(name, leftover, "open")
+                return self._transaction("transaction left", name, leftover, "open")
         for name in self.residue.prepared_transactions:
             leftover = self.by_name.get(name)
             if leftover is None or (self._abandoned(leftover) and not self._bound(leftover)):
-                return self._transaction(name, leftover, "sealed")
+                return self._transaction("transaction left", name, leftover, "sealed")
         return None
 
     def _abandoned(self, leftover: Transaction) -> bool:
@@ -135,7 +136,8 @@ class _Leftovers:
             leftover = self.by_name.get(name)
             if leftover is not None and self.status == "alive":
                 if leftover.task in seen:
-                    return self._transaction(name, leftover, "open while the same task has open " + seen[leftover.task])
+                    how = f"open while the same task has open {seen[leftover.task]}"
+                    return self._transaction("second open transaction", name, leftover, how)
                 seen[leftover.task] = name
         return None
 
@@ -257,7 +259,9 @@ class _Leftovers:
         if entry is not None:
             return entry.order, entry.attempt
         for event in self.case.history.journal:
-            if isinstance(event, FaultFired) and event.kind == "tear-write" and handle in event.detail.split():
+            if not isinstance(event, FaultFired) or event.kind != "tear-write":
+                continue
+            if torn(event.struck, event.detail, handle):
                 return (event.order, event.attempt) if event.attempt is not None else None
         return None
 
@@ -267,12 +271,12 @@ class _Leftovers:
             if isinstance(event, CheckpointAborted) and entry is not None and event.checkpoint == entry.checkpoint:
                 yield event.order
 
-    def _transaction(self, name: str, leftover: Transaction | None, how: str) -> Violated:
+    def _transaction(self, difference: str, name: str, leftover: Transaction | None, how: str) -> Violated:
         whose = (
             f" of attempt {leftover.attempt} of {leftover.task}" if leftover is not None else ", which no task began,"
         )
         return Violated(
-            difference="transaction left" if not how.startswith("open while") else "second open transaction",
+            difference=difference,
             message=f"transaction {name}{whose} remains {how}",
             records=tuple(row_in_words(row) for row in leftover.rows[:LIMIT]) if leftover is not None else (),
             checkpoint=leftover.checkpoint if leftover is not None else None,

@@ -26,6 +26,7 @@ from typing import dataclass_transform
 import msgspec
 
 from .causes import AnyCause, Why
+from .struck import AnyStruck
 from .workload import BEGINNING, Row
 
 Passing = tuple[int | None, ...]
@@ -410,6 +411,7 @@ class FaultFired(JournalEntry, kw_only=True, tag="fault-fired"):
     phase: str
     detail: str = ""
     attempt: int | None = None
+    struck: AnyStruck | None = None
 
 
 class CommandIssued(JournalEntry, kw_only=True, tag="command-issued"):

@@ -63,9 +63,10 @@ def why_unapplied(words: str) -> str:
 
 
 def entry_in_words(entry: JournalEntry) -> str:
-    """A journal entry as one short phrase without its empty fields, and without a cause that its sentence tells."""
+    """A journal entry as one short phrase without its empty fields, and without values that its sentence tells."""
     kind = str(type(entry).__struct_config__.tag).replace("-", " ")
-    told = ("cause",) if hasattr(entry, "reason") else ()
+    has_sentence = any(hasattr(entry, name) for name in ("reason", "error", "detail"))
+    told = ("cause", "struck") if has_sentence else ()
     fields = [
         f"{name} {getattr(entry, name)}"
         for name in entry.__struct_fields__

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..model.history import AttemptStarted, CheckpointTriggered, FaultFired, JobEnded, TaskFailed, Transaction
+from ..model.struck import expired
 from ..model.verdict import Unknown, Violated
 from ..model.words import LIMIT, change_in_words, columns_of, journal_until, plural, row_in_words
 from ..model.workload import Row
@@ -104,7 +105,9 @@ def loss_by_expiry(case: Case, lost: Iterable[Row]) -> Unknown | None:
 def _expired_at_the_end(case: Case, transaction: Transaction) -> bool:
     """Whether an injected fault let it expire, and the job has started no attempt and no checkpoint since."""
     for place, entry in enumerate(case.history.journal):
-        if isinstance(entry, FaultFired) and entry.detail.endswith(f" {transaction.name}: expired"):
+        if not isinstance(entry, FaultFired) or entry.kind != "fail-commit":
+            continue
+        if expired(entry.struck, entry.detail, transaction.name):
             since = case.history.journal[place:]
             return not any(isinstance(one, AttemptStarted | CheckpointTriggered) for one in since)
     return False

@@ -18,6 +18,7 @@ from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..core.vocabulary.messages import Element, ToCoordinator, ToTask
 from ..core.vocabulary.state import Ref, TaskState
 from ..core.vocabulary.transactions import AnyRequest, Outcome
+from ..observed import AnyStruck
 from ..trace import Observer
 from .decisions import Decisions
 from .inputs import HandOver
@@ -252,7 +253,7 @@ class Site(Protocol):
 class Faults(Protocol):
     """What becomes of a fault that waited in a store or a channel, once it strikes."""
 
-    def fired(self, fault: int, detail: str, attempt: int | None) -> None:
+    def fired(self, fault: int, detail: str, attempt: int | None, struck: AnyStruck | None = None) -> None:
         """It has changed something live."""
 
     def kill(self, attempt: Any, cause: AnyCause, fault: int) -> bool:

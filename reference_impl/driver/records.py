@@ -20,7 +20,7 @@ class RecordsWorld(Site, Protocol):
     @property
     def spills(self) -> Resolving: ...
 
-    def fired(self, fault: int, detail: str, attempt: int | None) -> None:
+    def fired(self, fault: int, detail: str, attempt: int | None, struck: o.AnyStruck | None = None) -> None:
         """A fault that waited here has changed something live."""
 
     def lose_coordinator(self, fault: int | None, down_us: int) -> None:
@@ -67,9 +67,8 @@ class Records:
         snapshot = effect.snapshot
         torn = self.arms.take("tear-write", None)
         if torn is not None:
-            self.world.fired(
-                torn, f"the record of checkpoint {snapshot.checkpoint} is torn off before its rename", None
-            )
+            detail = f"the record of checkpoint {snapshot.checkpoint} is torn off before its rename"
+            self.world.fired(torn, detail, None, o.TornWrite())
             self.world.lose_coordinator(torn, self.world.settings.takeover_us)
             return
         failing = self.arms.take("fail-write", None)

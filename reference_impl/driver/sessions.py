@@ -102,7 +102,9 @@ class Sessions:
                 fault = self.arms.take(how, target)
                 if fault is None:
                     continue
-                self.world.fired(fault, f"the commit of {', '.join(names_of(request))}: {how}", asker.attempt)
+                names = names_of(request)
+                detail = f"the commit of {', '.join(names)}: {how}"
+                self.world.fired(fault, detail, asker.attempt, o.StruckCommit(tuple(names), how))
                 if how == "lost-response":
                     self._done(request, 0)
                 return NoAnswer(reason=how, at_once=how == "refused"), None

@@ -120,7 +120,7 @@ class Spills:
             return False
         for log, mark in marks:
             self.store.tear(log, mark)
-        self.world.fired(fault, f"half of what {runner.name} flushes is written", runner.attempt)
+        self.world.fired(fault, f"half of what {runner.name} flushes is written", runner.attempt, o.TornWrite())
         self.world.kill(runner, Killed("it died while it flushed its logs"), fault)
         return True
 

@@ -86,7 +86,8 @@ class Stores:
         if write.torn_by is not None:
             self.writing.remove(write)
             self.files.tear(effect.handle, state)
-            self.world.fired(write.torn_by, f"half of {effect.handle} is written", runner.attempt)
+            detail = f"half of {effect.handle} is written"
+            self.world.fired(write.torn_by, detail, runner.attempt, o.TornWrite(effect.handle))
             self.world.kill(runner, Killed("it died while it wrote a snapshot"), write.torn_by)
             return
         try:

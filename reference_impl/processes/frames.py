@@ -11,6 +11,7 @@ from ..core.vocabulary.causes import AnyCause
 from ..core.vocabulary.events import CompletedSnapshot
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.messages import ToCoordinator, ToTask
+from ..observed import AnyStruck
 from .data_frames import Accepted as Accepted
 from .data_frames import Bye as Bye
 from .data_frames import Credit as Credit
@@ -117,6 +118,7 @@ class Fired(Frame):
     fault: int
     detail: str
     attempt: int | None
+    struck: AnyStruck | None = None
 
 
 class Felt(Frame):

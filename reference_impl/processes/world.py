@@ -157,8 +157,8 @@ class ProcessWorld(ABC):
         self.report_facts()
         self.supervision.announce(point, task, side)
 
-    def fired(self, fault: int, detail: str, attempt: int | None) -> None:
-        self.supervision.send(Fired(self.clock.tick(), fault, detail, AttemptId(attempt) if attempt else None))
+    def fired(self, fault: int, detail: str, attempt: int | None, struck: o.AnyStruck | None = None) -> None:
+        self.supervision.send(Fired(self.clock.tick(), fault, detail, AttemptId(attempt) if attempt else None, struck))
 
     def read_sink(self) -> None:
         """Record what an independent reader sees now; a reader that cannot read has seen nothing."""

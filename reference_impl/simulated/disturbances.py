@@ -126,7 +126,8 @@ class Disturbances:
         if channel is None or channel.receiver is None:
             return False
         lost = channel.cut()
-        self.world.fired(fault, f"{channel.name} breaks with {lost} messages in it", channel.receiver.attempt)
+        detail = f"{channel.name} breaks with {lost} messages in it"
+        self.world.fired(fault, detail, channel.receiver.attempt, o.StruckChannel(channel.name))
         self.world.task_failed(channel.receiver, ConnectionBroke(TaskId(sender), ""), fault)
         return True
 

@@ -9,6 +9,7 @@ from ..core.vocabulary.messages import Barrier, Element, Idle, Record, Watermark
 from ..driver.decisions import Lateness
 from ..driver.inputs import HandOver, InputQueue
 from ..driver.timeline import show_sent
+from ..observed import StruckChannel
 from ..trace import ChannelLog
 from .loop import Loop
 
@@ -139,9 +140,12 @@ class DataChannel(InputQueue):
     def _touch(self) -> None:
         if self.touched_by is not None and self.receiver is not None:
             fault, self.touched_by = self.touched_by, None
-            self.receiver.world.fired(fault, f"{self.name} delays what enters", self.receiver.attempt)
+            self._fired(fault, f"{self.name} delays what enters", self.receiver)
 
     def _hold(self) -> None:
         if self.held_by is not None and self.receiver is not None:
             fault, self.held_by = self.held_by, None
-            self.receiver.world.fired(fault, f"{self.name} holds what is in it", self.receiver.attempt)
+            self._fired(fault, f"{self.name} holds what is in it", self.receiver)
+
+    def _fired(self, fault: int, detail: str, receiver: TaskRunner) -> None:
+        receiver.world.fired(fault, detail, receiver.attempt, StruckChannel(self.name))

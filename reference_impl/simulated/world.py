@@ -329,8 +329,8 @@ class World:
             director.entered(phase)
         return True
 
-    def fired(self, fault: int, detail: str, attempt: int | None) -> None:
-        self.observer.saw(o.FaultFired(fault, self.phase, detail, attempt))
+    def fired(self, fault: int, detail: str, attempt: int | None, struck: o.AnyStruck | None = None) -> None:
+        self.observer.saw(o.FaultFired(fault, self.phase, detail, attempt, struck))
 
     def expire(self, fault: int, name: str, attempt: int | None) -> bool:
         if not self.external.expire(name):
@@ -338,7 +338,7 @@ class World:
         self.observer.saw(
             o.Transacted.of(AbortTransaction(writer=writer_in(name), attempt=AttemptId(0), name=name), Done(), 0)
         )
-        self.fired(fault, f"the commit of {name}: expired", attempt)
+        self.fired(fault, f"the commit of {name}: expired", attempt, o.StruckCommit((name,), "expired"))
         return True
 
     def noted(

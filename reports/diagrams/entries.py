@@ -28,6 +28,7 @@ from ...properties.model.history import (
     TaskRun,
     Timed,
 )
+from ...properties.model.struck import channel_of
 
 COORDINATOR = "coordinator"
 STORE = "snapshot store"
@@ -153,9 +154,9 @@ def _from_journal(event: AnyJournalEntry) -> Timed | None:
             return of_coordinator(what="checkpoint-triggered", checkpoint=checkpoint)
         case CheckpointAborted(checkpoint=checkpoint, reason=reason):
             return of_coordinator(what="checkpoint-aborted", checkpoint=checkpoint, detail=reason)
-        case FaultFired(kind=kind, phase=phase, detail=detail):
+        case FaultFired(kind=kind, phase=phase, detail=detail, struck=struck):
             words = f"{kind} while {phase}" + (f": {detail}" if detail else "")
-            return timed(what="fault-fired", task=FAULTS, peer=kind, channel=_channel_in(detail), detail=words)
+            return timed(what="fault-fired", task=FAULTS, peer=kind, channel=channel_of(struck, detail), detail=words)
         case CommandIssued(kind=kind, drain=drain):
             return of_coordinator(what="command-issued", detail=kind + (" with drain" if drain else ""))
         case JobEnded(status=status):
@@ -190,7 +191,3 @@ def _ends(history: History, found: list[Timed]) -> Iterator[Timed]:
 
 def _ending(run: TaskRun) -> str:
     return run.how if run.how in ("killed", "failed", "finished", "cancelled") else "ended"
-
-
-def _channel_in(detail: str) -> str:
-    return next((word.strip(",.;:") for word in detail.split() if ">" in word.strip("<>")), "")

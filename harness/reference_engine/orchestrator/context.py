@@ -70,12 +70,19 @@ class Context:
     # -- faults ----------------------------------------------------------------------
 
     def fired(
-        self, fault: int, detail: str, attempt: int | None, *, stamp: int | None = None, phase: str | None = None
+        self,
+        fault: int,
+        detail: str,
+        attempt: int | None,
+        struck: o.AnyStruck | None = None,
+        *,
+        stamp: int | None = None,
+        phase: str | None = None,
     ) -> None:
         """Record that a fault has changed something live.  By default it fired now, in the job's current phase."""
         self.fired_so_far[fault] = self.fired_so_far.get(fault, 0) + 1
         self.busy_us = monotonic_us()
-        event = o.FaultFired(fault, self.facts.phase if phase is None else phase, detail, attempt)
+        event = o.FaultFired(fault, self.facts.phase if phase is None else phase, detail, attempt, struck)
         self.journal.saw_at(self.journal.order() if stamp is None else stamp, event)
         for listener in list(self._on_fired):
             listener(fault)

@@ -213,7 +213,7 @@ class Orchestrator:
             member.blame = frame.fault
         if kind == "fail-commit":
             self._environment.orders.met_in(frame.fault, member)
-        self.context.fired(frame.fault, frame.detail, frame.attempt, stamp=frame.stamp)
+        self.context.fired(frame.fault, frame.detail, frame.attempt, frame.struck, stamp=frame.stamp)
 
     def _up(self, member: Member, frame: f.Up) -> None:
         member.attempts[frame.task] = frame.attempt

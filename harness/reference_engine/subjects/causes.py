@@ -1,8 +1,10 @@
-"""The engine's causes of failures, as a history names them."""
+"""The engine's causes of failures, and what its faults struck, as a history names them."""
 
 from __future__ import annotations
 
 from ....properties.model import causes as h
+from ....properties.model import struck as s
+from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary import causes as c
 
 
@@ -22,3 +24,14 @@ def translated(cause: c.AnyCause | None) -> h.AnyCause | None:
         case c.Incompatible(operators=operators):
             return h.IncompatibleJob(operators=operators)
     return h.OtherCause()
+
+
+def struck_by(struck: o.AnyStruck | None) -> s.AnyStruck | None:
+    match struck:
+        case o.TornWrite(handle=handle):
+            return s.TornWrite(handle=handle)
+        case o.StruckCommit(transactions=transactions, how=how):
+            return s.StruckCommit(transactions=transactions, how=how)
+        case o.StruckChannel(channel=channel):
+            return s.StruckChannel(channel=channel)
+    return None

@@ -19,7 +19,7 @@ from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary import transactions as t
 from ....reference_impl.core.vocabulary.ids import AttemptId, TaskId
 from ....reference_impl.trace import Appendable, ChannelLog
-from .causes import translated
+from .causes import struck_by, translated
 
 Item = TypeVar("Item")
 
@@ -463,6 +463,7 @@ class Recorder:
                 phase=event.phase,
                 detail=event.detail,
                 attempt=event.attempt,
+                struck=struck_by(event.struck),
             )
         )
         if self.detailed:

@@ -66,7 +66,7 @@ class ChannelFaults:
         for watch in list(self._watches):
             if watch.channel == frame.channel and watch.felt is not None and watch.felt(watch, frame):
                 self._watches.remove(watch)
-                self._context.fired(watch.fault, watch.detail, frame.attempt, stamp=frame.stamp)
+                self._fired(watch, frame)
         self._pieces[(frame.channel, frame.attempt)] = frame.pieces
 
     def broke(self, frame: Broke) -> None:
@@ -77,12 +77,16 @@ class ChannelFaults:
         for watch in list(self._watches):
             if watch.felt is None and watch.channel in (frame.channel, ANY) and frame.stamp > watch.since:
                 self._watches.remove(watch)
-                self._context.fired(watch.fault, watch.detail, frame.attempt, stamp=frame.stamp)
+                self._fired(watch, frame)
                 if watch.done is not None:
                     watch.done()
                 return
         # No planned fault explains this.  Perhaps another program has changed a proxy, which breaks its connections.
         self._context.services.check_proxies()
+
+    def _fired(self, watch: Watch, frame: Felt | Broke) -> None:
+        struck = o.StruckChannel(watch.channel) if watch.channel != ANY else None
+        self._context.fired(watch.fault, watch.detail, frame.attempt, struck, stamp=frame.stamp)
 
     # -- what passes late, or in pieces ------------------------------------------------
 

@@ -226,7 +226,7 @@ class Disturbances:
             return False
         context.journal.saw_at(stamp, o.Expired(fault, name))
         self.orders.met_in(fault, member)
-        context.fired(fault, f"the commit of {name}: expired", attempt)
+        context.fired(fault, f"the commit of {name}: expired", attempt, o.StruckCommit((name,), "expired"))
         return True
 
     # -- servers -----------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 from cutproof.harness.reference_engine.subjects.recorder import Recorder
 from cutproof.properties.model import history as h
 from cutproof.properties.model.causes import OtherCause
+from cutproof.properties.model.struck import StruckChannel, StruckCommit, TornWrite
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import transactions as t
 from cutproof.reference_impl.core.vocabulary.causes import Killed
@@ -148,6 +149,10 @@ def test_the_rest_of_the_journal(watched: Watched) -> None:
     recorder.saw(o.SnapshotsDeleted(None, (Handle("h"),)))
     recorder.saw(o.job_ended(1, "drained", CheckpointId(4), None))
     recorder.saw(o.FaultFired(1, "running", "a write failed", 2))
+    recorder.saw(o.FaultFired(1, "running", "half of h", 2, o.TornWrite(Handle("h"))))
+    recorder.saw(o.FaultFired(1, "running", "too late", 2, o.StruckCommit(("a-0/7",), "expired")))
+    recorder.saw(o.FaultFired(1, "running", "nothing passes", 2, o.StruckChannel("a-0>b-0")))
+    fault = {"fault": 1, "kind": "fail-write", "phase": "running", "attempt": 2}
     assert [(type(entry), without_order(entry)) for entry in watched.history.journal] == [
         (h.TaskFailed, {"task": "a-0", "attempt": 2, "reason": "it was killed", "fault": 0, "cause": OtherCause()}),
         (h.CoordinatorDown, {"fault": 1}),
@@ -165,10 +170,10 @@ def test_the_rest_of_the_journal(watched: Watched) -> None:
             {"job": 1, "status": "drained", "checkpoint": 4, "reason": "", "covers": None, "undisturbed": False}
             | {"cause": None},
         ),
-        (
-            h.FaultFired,
-            {"fault": 1, "kind": "fail-write", "phase": "running", "detail": "a write failed", "attempt": 2},
-        ),
+        (h.FaultFired, {**fault, "detail": "a write failed", "struck": None}),
+        (h.FaultFired, {**fault, "detail": "half of h", "struck": TornWrite(handle="h")}),
+        (h.FaultFired, {**fault, "detail": "too late", "struck": StruckCommit(transactions=("a-0/7",), how="expired")}),
+        (h.FaultFired, {**fault, "detail": "nothing passes", "struck": StruckChannel(channel="a-0>b-0")}),
     ]
     orders = [entry.order for entry in watched.history.journal]
     assert orders == sorted(set(orders))
