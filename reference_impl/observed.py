@@ -238,6 +238,14 @@ class CommandReturned(Observed):
     command: int
     checkpoint: CheckpointId | None
     error: str
+    """the cause in words"""
+    cause: AnyCause | None = None
+    """None for a command that was carried out, and in journals of older runs"""
+
+
+def command_returned(command: int, checkpoint: CheckpointId | None, cause: AnyCause | None) -> CommandReturned:
+    """The answer, with its cause put into words."""
+    return CommandReturned(command, checkpoint, str(cause) if cause is not None else "", cause)
 
 
 class JobEnded(Observed):
@@ -388,7 +396,15 @@ class Died(Observed):
     process: str
     incarnation: int
     reason: str
+    """the cause in words"""
     fault: int | None
+    cause: AnyCause | None = None
+    """None in journals of older runs"""
+
+
+def died(process: str, incarnation: int, cause: AnyCause, fault: int | None) -> Died:
+    """The death, with its cause put into words."""
+    return Died(process, incarnation, str(cause), fault, cause)
 
 
 class Stopped(Observed):

@@ -101,7 +101,7 @@ class _Watch:
         if entry.command not in self._kinds:
             return
         if entry.error:
-            self._refused(entry.command, Why(None, entry.error))
+            self._refused(entry.command, Why(entry.cause, entry.error))
             self._close(entry.command)
         elif self._kinds[entry.command] in _RESUMES:
             snapshot = entry.checkpoint

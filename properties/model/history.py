@@ -434,6 +434,7 @@ class CommandReturned(JournalEntry, kw_only=True, tag="command-returned"):
     command: int
     checkpoint: int | None = None
     error: str = ""
+    cause: AnyCause | None = None
 
 
 class JobEnded(JournalEntry, kw_only=True, tag="job-ended"):

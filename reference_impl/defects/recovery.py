@@ -8,7 +8,7 @@ from ..core.decisions.checkpointing import Cleanup, RestoreChoice
 from ..core.decisions.naming import Naming
 from ..core.decisions.tasks import StartPosition
 from ..core.job.topology import JobGraph
-from ..core.vocabulary.causes import Incompatible
+from ..core.vocabulary.causes import AnyIncompatible
 from ..core.vocabulary.effects import Effect, Sweep
 from ..core.vocabulary.events import CompletedSnapshot
 from ..core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
@@ -43,7 +43,7 @@ class CleansUpOnFailure(Cleanup):
 class StartedFromIncompatible(RestoreChoice):
     """P10: a job begins with any snapshot, even if its operators are not those of the snapshot."""
 
-    def refusal(self, graph: JobGraph, snapshot: CompletedSnapshot) -> Incompatible | None:
+    def refusal(self, graph: JobGraph, snapshot: CompletedSnapshot) -> AnyIncompatible | None:
         self.reached = self.reached or super().refusal(graph, snapshot) is not None
         return None
 

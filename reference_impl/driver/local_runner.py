@@ -25,7 +25,6 @@ from ..core.vocabulary.effects import (
     Taken,
     TrimLog,
 )
-from ..core.vocabulary.errors import PlaceUnknown
 from ..core.vocabulary.events import Came, Event, LogsFound, Received
 from ..core.vocabulary.ids import CheckpointId
 from ..core.vocabulary.messages import Barrier, Complete, Element, Record, Running
@@ -213,11 +212,10 @@ class LocalRunner(TaskRunner):
     def _place_at(self, checkpoint: CheckpointId) -> Place | None:
         """The place of the task's snapshot; None if it is unknown, and the task fails, since it cannot repeat its
         work."""
-        try:
-            return self._order.place(checkpoint)
-        except PlaceUnknown as error:
-            self.fail(PlaceForgotten(str(error)))
-            return None
+        place = self._order.place(checkpoint)
+        if place is None:
+            self.fail(PlaceForgotten(checkpoint or None))
+        return place
 
     def _restored(self, effect: Restored) -> None:
         unsent = effect.state.unsent

@@ -12,7 +12,7 @@ import msgspec
 
 from .. import observed as o
 from ..core.extensions.in_flight import pack
-from ..core.vocabulary.causes import Killed, LogUnusable
+from ..core.vocabulary.causes import FlushTorn, LogUnusable
 from ..core.vocabulary.effects import Append, ClearLogs, Fetch, Sync, TrimLog
 from ..core.vocabulary.errors import CorruptSnapshot, EngineError
 from ..core.vocabulary.events import Fetched, LoadFailed, Synced
@@ -121,7 +121,7 @@ class Spills:
         for log, mark in marks:
             self.store.tear(log, mark)
         self.world.fired(fault, f"half of what {runner.name} flushes is written", runner.attempt, o.TornWrite())
-        self.world.kill(runner, Killed("it died while it flushed its logs"), fault)
+        self.world.kill(runner, FlushTorn(), fault)
         return True
 
     def forget(self, runner: Attempt) -> None:

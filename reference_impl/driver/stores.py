@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from .. import observed as o
-from ..core.vocabulary.causes import Killed, SplitTaken
+from ..core.vocabulary.causes import SnapshotTorn, SplitTaken
 from ..core.vocabulary.effects import Persist, SavePosition, Ship, Trim
 from ..core.vocabulary.errors import CorruptSnapshot, EngineError
 from ..core.vocabulary.events import LoadFailed, PersistFailed, PositionsLoaded, SnapshotLoaded
@@ -88,7 +88,7 @@ class Stores:
             self.files.tear(effect.handle, state)
             detail = f"half of {effect.handle} is written"
             self.world.fired(write.torn_by, detail, runner.attempt, o.TornWrite(effect.handle))
-            self.world.kill(runner, Killed("it died while it wrote a snapshot"), write.torn_by)
+            self.world.kill(runner, SnapshotTorn(), write.torn_by)
             return
         try:
             write.draft = self.files.begin(effect.handle, state)

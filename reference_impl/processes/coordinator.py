@@ -15,7 +15,7 @@ import msgspec
 
 from .. import observed as o
 from ..core.protocol.coordinator import Coordinator
-from ..core.vocabulary.causes import AnyCause, HeartbeatMissed, ProcessGone
+from ..core.vocabulary.causes import AnyCause, HeartbeatMissed, JobHasEnded, ProcessGone
 from ..core.vocabulary.effects import EndJob, Return
 from ..core.vocabulary.events import Commanded, CompletedSnapshot, CoordinatorStarted, JobRecord, TaskLost
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId, Tasks
@@ -332,7 +332,7 @@ class CoordinatorWorld(ProcessWorld):
         self.supervision.send(Completed(self.clock.tick(), snapshot.checkpoint))
 
     def command_returned(self, effect: Return) -> None:
-        self.observer.saw(o.CommandReturned(effect.command, effect.checkpoint, effect.error))
+        self.observer.saw(o.command_returned(effect.command, effect.checkpoint, effect.cause))
         self.supervision.send(Returned(self.clock.tick(), effect.command))
 
     def report_facts(self) -> None:
@@ -362,7 +362,7 @@ class CoordinatorWorld(ProcessWorld):
     def _issue(self, order: Issue) -> None:
         self.observer.saw(o.CommandIssued(order.command, order.kind, order.drain))
         if order.job < self.job_number:
-            self.command_returned(Return(order.command, error="the job has ended"))
+            self.command_returned(Return(order.command, cause=JobHasEnded()))
         elif order.job > self.job_number or self.runner_now is None:
             return  # this process has just started, and does not know the job yet
         elif self.points.reach("savepoint-requested", None, "before", self.runner_now):

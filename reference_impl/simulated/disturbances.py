@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .. import observed as o
-from ..core.vocabulary.causes import ConnectionBroke, HeartbeatMissed, Killed
+from ..core.vocabulary.causes import ConnectionBroke, HeartbeatMissed, Killed, NodeLost, PowerLost
 from ..core.vocabulary.ids import TaskId
 from ..driver.control import Meddling
 from ..driver.injected_exceptions import ExceptionInjection, operator_work
@@ -40,7 +40,7 @@ class Disturbances:
         if runner is None or not runner.alive:
             return False
         self.world.fired(fault, f"{task} is killed", runner.attempt)
-        return self.world.kill(runner, Killed("it was killed"), fault)
+        return self.world.kill(runner, Killed(), fault)
 
     def kill_node(self, fault: int, node: int) -> bool:
         victims = self.world.on_node(node)
@@ -48,7 +48,7 @@ class Disturbances:
             return False
         self.world.fired(fault, f"node {node} is killed with {_names(victims)}", victims[0].attempt)
         for runner in victims:
-            self.world.kill(runner, Killed("its node was lost"), fault)
+            self.world.kill(runner, NodeLost(), fault)
         return True
 
     def lose_unsynced(self, fault: int, node: int) -> bool:
@@ -60,7 +60,7 @@ class Disturbances:
         attempt = victims[0].attempt if victims else None
         self.world.fired(fault, f"node {node} loses power and {unsynced} unsynced writes", attempt)
         for runner in victims:
-            self.world.kill(runner, Killed("its node lost power"), fault)
+            self.world.kill(runner, PowerLost(), fault)
         return True
 
     def kill_coordinator(self, fault: int, down_us: int) -> bool:

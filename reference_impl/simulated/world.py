@@ -15,7 +15,7 @@ from ..core.job.topology import JobGraph
 from ..core.protocol.coordinator import Coordinator
 from ..core.protocol.sink import Identity
 from ..core.protocol.source import SplitLog
-from ..core.vocabulary.causes import AnyCause
+from ..core.vocabulary.causes import AnyCause, CoordinatorDied, NoCoordinator
 from ..core.vocabulary.effects import EndJob, Return
 from ..core.vocabulary.events import Commanded, CompletedSnapshot, CoordinatorStarted, TaskLost
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId, Tasks
@@ -174,7 +174,7 @@ class World:
         """A user requests something of the coordinator; while there is none the request is refused."""
         self.observer.saw(o.CommandIssued(command, kind, drain))
         if self.coordinator is None or not self.coordinator.alive:
-            self.observer.saw(o.CommandReturned(command, None, "no coordinator answers"))
+            self.observer.saw(o.command_returned(command, None, NoCoordinator()))
             return
         self._commands[command] = self.job_number
         if self.points.reach("savepoint-requested", None, "before", self.coordinator):
@@ -183,7 +183,7 @@ class World:
 
     def command_returned(self, effect: Return) -> None:
         self._commands.pop(effect.command, None)
-        self.observer.saw(o.CommandReturned(effect.command, effect.checkpoint, effect.error))
+        self.observer.saw(o.command_returned(effect.command, effect.checkpoint, effect.cause))
 
     def job_ended(self, effect: EndJob) -> None:
         self.job_over = True
@@ -305,7 +305,7 @@ class World:
         self.observer.saw(o.CoordinatorChanged(False, fault))
         for command in list(self._commands):
             del self._commands[command]
-            self.observer.saw(o.CommandReturned(command, None, "the coordinator died"))
+            self.observer.saw(o.command_returned(command, None, CoordinatorDied()))
         self.loop.after(down_us, lambda *_: self.take_over())
 
     def inject_exception(self, task: TaskId, inject: Callable[[TaskRunner], None]) -> None:

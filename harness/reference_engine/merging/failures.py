@@ -14,6 +14,7 @@ from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary import transactions as t
 from ....reference_impl.core.vocabulary.causes import (
     ConnectionBroke,
+    CoordinatorDied,
     HeartbeatMissed,
     Killed,
     ProcessGone,
@@ -230,7 +231,7 @@ class _Judge:
         if isinstance(cause_of(entry), ProcessGone):
             died = self._faults.death(self._process_of.get(entry.task, ""), at)
             if died is not None:
-                return msgspec.structs.replace(entry, reason=died.reason, cause=Killed(died.reason))
+                return msgspec.structs.replace(entry, reason=died.reason, cause=died.cause or Killed())
         return entry
 
     def _follows(self, at: int, entry: o.TaskFailed) -> bool:
@@ -277,14 +278,15 @@ class _Judge:
             self.kept.append(Placed(one.stamp, run.source, one.position + shift, ended))
             if not self._is_superseded(run.task, run.attempt) and (run.task, run.attempt) not in self._failed:
                 self._failed.add((run.task, run.attempt))
-                failed = o.TaskFailed(run.task, run.attempt, entry.reason, entry.fault, Killed(entry.reason))
+                cause = entry.cause or Killed()
+                failed = o.TaskFailed(run.task, run.attempt, entry.reason, entry.fault, cause)
                 self.kept.append(one.with_event(failed, shift))
 
     def _lose_coordinator(self, one: Placed, entry: o.Died) -> None:
         self._change(one, o.CoordinatorChanged(False, entry.fault))
         for command, asked in self._asked.items():
             if command not in self._answered and asked.kind != "resume":
-                self._answer(one, o.CommandReturned(command, None, "the coordinator died"))
+                self._answer(one, o.command_returned(command, None, CoordinatorDied()))
 
     def _change(self, one: Placed, entry: o.CoordinatorChanged) -> None:
         """A death may be reported twice, by the killer and by a witness: it counts once."""
@@ -294,8 +296,15 @@ class _Judge:
 
     def _answer(self, one: Placed, entry: o.CommandReturned) -> None:
         before = self._answered.setdefault(entry.command, entry)
-        if before is entry or (before.checkpoint, before.error) != (entry.checkpoint, entry.error):
+        if before is entry or not _are_alike(before, entry):
             self.kept.append(one.with_event(entry))
+
+
+def _are_alike(one: o.CommandReturned, other: o.CommandReturned) -> bool:
+    """Whether they are the same answer; journals of older runs have the cause in words only."""
+    if one.cause is None or other.cause is None:
+        return (one.checkpoint, one.error) == (other.checkpoint, other.error)
+    return (one.checkpoint, one.cause) == (other.checkpoint, other.cause)
 
 
 def _parts(placed: Sequence[Placed]) -> dict[int, tuple[TaskId, ...]]:

@@ -85,7 +85,7 @@ class Jobs:
         journal = self._context.journal
         journal.saw(o.CommandIssued(number, "resume", False, dict(command.parallelism), dict(command.inserted)))
         self.submit(initial, recall=self._memory)
-        journal.saw(o.CommandReturned(number, CheckpointId(newest) if newest is not None else None, ""))
+        journal.saw(o.command_returned(number, CheckpointId(newest) if newest is not None else None, None))
 
     def retained(self) -> list[int]:
         """The checkpoints that the last job or its user retains."""

@@ -13,6 +13,7 @@ from typing import Any
 from ....faults.plan import kind_of as fault_kind
 from ....properties.model.history import Residue
 from ....reference_impl import observed as o
+from ....reference_impl.core.vocabulary.causes import AnyCause, ProcessEnded, SnapshotTorn
 from ....reference_impl.processes import frames as f
 from ....reference_impl.processes.loop import monotonic_us
 from ....reference_impl.processes.readers import Unreachable
@@ -263,11 +264,11 @@ class Orchestrator:
         if end.code == 0 and not self.context.processes.is_current(member):
             return  # the process was replaced, and ordered to end
         if member.blame is not None:
-            reason = "it died while it wrote a snapshot"
+            cause: AnyCause = SnapshotTorn()
         else:
             self._deaths += 1
-            reason = f"its process ended with {end.how}: {self.context.processes.last_words(member.name)}"
-        self.context.journal.saw(o.Died(member.name, member.incarnation, reason, member.blame))
+            cause = ProcessEnded(end.how, self.context.processes.last_words(member.name))
+        self.context.journal.saw(o.died(member.name, member.incarnation, cause, member.blame))
         down_us = self._opened.config.settings.takeover_us if member.name == COORDINATOR else 0
         self._replace(member, self.context.real(down_us))
 

@@ -290,6 +290,7 @@ class Recorder:
                 command=event.command,
                 checkpoint=event.checkpoint,
                 error=event.error,
+                cause=translated(event.cause),
             )
         )
 

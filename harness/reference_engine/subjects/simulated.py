@@ -213,7 +213,7 @@ class Run:
                 o.CommandIssued(number, "resume", False, dict(command.parallelism), dict(command.inserted))
             )
             world.submit(retained)
-            world.observer.saw(o.CommandReturned(number, snapshot.checkpoint if snapshot else None, ""))
+            world.observer.saw(o.command_returned(number, snapshot.checkpoint if snapshot else None, None))
 
         self.environment.at(self.world.loop.now + pause, act)
 

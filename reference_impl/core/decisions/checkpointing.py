@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ..job.topology import JobGraph
-from ..vocabulary.causes import Incompatible
+from ..vocabulary.causes import AnyIncompatible
 from ..vocabulary.effects import Effect, SetTimer, Sweep
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import CheckpointId, Handle, TaskId
@@ -98,7 +98,7 @@ class RestoreChoice(Part):
         """The latest completed snapshot, checkpoint or savepoint: both commit side effects."""
         return max(retained, key=lambda snapshot: snapshot.checkpoint, default=None)
 
-    def refusal(self, graph: JobGraph, snapshot: CompletedSnapshot) -> Incompatible | None:
+    def refusal(self, graph: JobGraph, snapshot: CompletedSnapshot) -> AnyIncompatible | None:
         """Why the job cannot start from this snapshot; None if it can (FIN-2)."""
         return refusal(graph, snapshot)
 

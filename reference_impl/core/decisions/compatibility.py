@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..job.topology import JobGraph
-from ..vocabulary.causes import Incompatible
+from ..vocabulary.causes import (
+    AnyIncompatible,
+    FinishedBehindUnfinished,
+    KeyGroupsChanged,
+    OperatorsAdded,
+    OperatorsRemoved,
+    StateMissing,
+)
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import task_id
 
@@ -17,7 +24,7 @@ def layout_of(graph: JobGraph, restores: CompletedSnapshot) -> JobGraph:
     return graph if all(there[name] == number for name, number in before.items()) else graph.laid_out(before)
 
 
-def refusal(graph: JobGraph, restores: CompletedSnapshot) -> Incompatible | None:
+def refusal(graph: JobGraph, restores: CompletedSnapshot) -> AnyIncompatible | None:
     """Why a job cannot start from a snapshot; None if it can (FIN-2; FLIP-147).
 
     As in Flink without `allowNonRestoredState`, a job is refused if it would drop state of the snapshot.  It is also
@@ -32,19 +39,15 @@ def refusal(graph: JobGraph, restores: CompletedSnapshot) -> Incompatible | None
         if before:
             return _before_a_finished(restores, name, before)
     tasks = [task for task, spec, _ in graph.tasks() if spec.name not in whole]
-    lost = ", ".join(task for task in tasks if task not in restores.handles)
-    return Incompatible((), f"checkpoint {restores.checkpoint} holds no state of {lost}") if lost else None
+    lost = tuple(task for task in tasks if task not in restores.handles)
+    return StateMissing((), restores.checkpoint, lost) if lost else None
 
 
-def _before_a_finished(restores: CompletedSnapshot, name: str, before: Sequence[str]) -> Incompatible:
-    detail = (
-        f"checkpoint {restores.checkpoint} counts {name} as finished, but not all that sends to it: rows of"
-        f" {', '.join(before)} would be lost"
-    )
-    return Incompatible((name, *before), detail)
+def _before_a_finished(restores: CompletedSnapshot, name: str, before: Sequence[str]) -> FinishedBehindUnfinished:
+    return FinishedBehindUnfinished((name, *before), restores.checkpoint)
 
 
-def _with_new_operators(graph: JobGraph, restores: CompletedSnapshot) -> Incompatible | None:
+def _with_new_operators(graph: JobGraph, restores: CompletedSnapshot) -> AnyIncompatible | None:
     """Why a job with operators that the snapshot does not have cannot start from it; None if it has none.
 
     This goes by the recorded parallelism, in which a new operator is missing.  A new operator in front of a finished
@@ -57,29 +60,17 @@ def _with_new_operators(graph: JobGraph, restores: CompletedSnapshot) -> Incompa
         subtasks = [task_id(spec.name, subtask) for subtask in range(old.get(spec.name, 0))]
         if before and subtasks and all(task in restores.finished for task in subtasks):
             return _before_a_finished(restores, spec.name, before)
-    if not new:
-        return None
-    names = ", ".join(new)
-    detail = f"checkpoint {restores.checkpoint} holds no state of {names}: its job had no such operator"
-    return Incompatible(tuple(new), detail)
+    return OperatorsAdded(tuple(new), restores.checkpoint) if new else None
 
 
-def _other_than_it_was(graph: JobGraph, restores: CompletedSnapshot) -> Incompatible | None:
+def _other_than_it_was(graph: JobGraph, restores: CompletedSnapshot) -> AnyIncompatible | None:
     """Whether the job lacks an operator that it had, or has another number of key groups."""
     tasks = (*restores.handles, *restores.finished)
     before = dict.fromkeys((*restores.parallelism, *(task.rpartition("-")[0] for task in tasks)))
     lacking = [name for name in before if name not in graph.parallelism]
     if lacking:
-        detail = (
-            f"checkpoint {restores.checkpoint} holds state of {', '.join(lacking)}, which the job no longer has:"
-            " nobody would take it"
-        )
-        return Incompatible(tuple(lacking), detail)
+        return OperatorsRemoved(tuple(lacking), restores.checkpoint)
     if restores.key_groups not in (0, graph.key_groups):
-        keyed = [spec.name for spec in graph.operators if spec.role == "operator"]
-        detail = (
-            f"checkpoint {restores.checkpoint} holds the state of {', '.join(keyed) or 'its operators'} by"
-            f" {restores.key_groups} key groups, and the job has {graph.key_groups}"
-        )
-        return Incompatible(tuple(keyed), detail)
+        keyed = tuple(spec.name for spec in graph.operators if spec.role == "operator")
+        return KeyGroupsChanged(keyed, restores.checkpoint, restores.key_groups, graph.key_groups)
     return None

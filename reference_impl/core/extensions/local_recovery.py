@@ -25,7 +25,7 @@ import msgspec
 from ..decisions.local_recovery import Determinant
 from ..job.config import Config
 from ..job.topology import JobGraph, OperatorSpec
-from ..vocabulary.errors import PlaceUnknown, Refused
+from ..vocabulary.errors import Refused
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Element, EndOfData, EndOfPartition
 from .persistent import IN_FLIGHT_KINDS
@@ -76,12 +76,9 @@ class DeterminantLog:
         """A snapshot was taken here; it must not be acknowledged before `place.determinants` are durable."""
         self._places[checkpoint] = place
 
-    def place(self, checkpoint: CheckpointId) -> Place:
-        """The place of the task's snapshot; raises PlaceUnknown where it took none, or the log was trimmed there."""
-        if checkpoint not in self._places:
-            where = f"its snapshot of checkpoint {checkpoint} was taken" if checkpoint else "it began"
-            raise PlaceUnknown(f"the place in its determinant log at which {where} is not known")
-        return self._places[checkpoint]
+    def place(self, checkpoint: CheckpointId) -> Place | None:
+        """The place of the task's snapshot; None where it took none, or the log was trimmed there."""
+        return self._places.get(checkpoint)
 
     def taken_at(self, last: CheckpointId) -> dict[CheckpointId, tuple[int, ...]]:
         """For each checkpoint up to `last`, by channel: the number of the element to be taken next."""

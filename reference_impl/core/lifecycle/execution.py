@@ -15,7 +15,16 @@ from ..job.config import Config
 from ..job.topology import JobGraph
 from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
 from ..protocol.task_lives import Attempts, TaskEnds
-from ..vocabulary.causes import AnyCause, NotUpInTime, RecordsUnreadable, RestartsUsedUp, SnapshotsLost, TaskFailed
+from ..vocabulary.causes import (
+    AnyCause,
+    AttemptFailed,
+    NotUpInTime,
+    PartRestarts,
+    RecordsUnreadable,
+    RestartsUsedUp,
+    SnapshotsLost,
+    TaskFailed,
+)
 from ..vocabulary.effects import Effect, ListSnapshots, Note, Return, SendToTask, SetTimer, Sweep
 from ..vocabulary.errors import expect
 from ..vocabulary.events import (
@@ -241,11 +250,11 @@ class Execution:
         """
         if self._regional is not None and self._regional.is_counted:
             self._restarts -= 1
-        reason, stops = f"the attempt failed: {cause}", self._checkpoints.commands
+        failed, stops = AttemptFailed(cause), self._checkpoints.commands
         effects = [
-            *self._checkpoints.abandon(reason),
+            *self._checkpoints.abandon(failed),
             *self._cancel(self._tasks),
-            *(Return(command, error=reason) for command in stops),
+            *(Return(command, cause=failed) for command in stops),
         ]
         self._restarts += 1
         if self._restarts > self._config.restart_attempts:
@@ -291,12 +300,12 @@ class Execution:
     def _fail_over_in_part(self, lost: tuple[TaskId, ...], cause: AnyCause) -> list[Effect]:
         """Give up the pending checkpoints, since a part is missing now, and restart that part after a delay."""
         regional = expect(self._regional, RegionalFailover)
-        reason, stops = f"{', '.join(lost)} restart: {cause}", self._checkpoints.commands
+        restart, stops = PartRestarts(lost, cause), self._checkpoints.commands
         pending = list(self._checkpoints.pending.values())
         effects = [
-            *(effect for one in pending for effect in self._checkpoints.abort(one, reason)),
+            *(effect for one in pending for effect in self._checkpoints.abort(one, restart)),
             *self._cancel(lost),
-            *(Return(command, error=reason) for command in stops),
+            *(Return(command, cause=restart) for command in stops),
         ]
         if regional.widen(lost):
             return effects

@@ -14,7 +14,7 @@ from ..job.config import Config
 from ..job.topology import JobGraph
 from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
 from ..protocol.task_lives import Attempts, TaskEnds
-from ..vocabulary.causes import AnyCause
+from ..vocabulary.causes import AnyCause, JobClosed
 from ..vocabulary.effects import Effect, EndJob, Return, Sweep
 from ..vocabulary.errors import expect
 from ..vocabulary.events import Answered, Commanded
@@ -117,11 +117,11 @@ class JobEnding:
 
     def close(self, closure: Closure, command: int | None = None) -> list[Effect]:
         """The job is cancelled or failed: fence every attempt, and abort what no complete checkpoint covers."""
-        reason = f"the job is {closure.status.value}"
+        closed = JobClosed(closure.status.value)
         cancel = Cancel(job=self._job, attempt=self._attempts.newest)
         effects = [
-            *(Return(one, error=reason) for one in self._checkpoints.commands),
-            *self._checkpoints.abandon(reason),
+            *(Return(one, cause=closed) for one in self._checkpoints.commands),
+            *self._checkpoints.abandon(closed),
             *(self._attempts.message_to(task, cancel) for task in self._tasks),
         ]
         self._attempts.begin()
@@ -162,7 +162,7 @@ class JobEnding:
 
     def _end(self, status: Status, cause: AnyCause | None = None) -> list[Effect]:
         newest, knows_all = self._snapshots.newest(), self._snapshots.knows_all
-        over = f"the job is {status.value}"
+        over = JobClosed(status.value)
         sweep: list[Effect] = [Sweep(self._snapshots.handles)] if self._records.took_over and knows_all else []
         unanswered = [*(event.command for event in self.waiting_commands()), *self._checkpoints.commands]
         self.stage = Ended()
@@ -171,7 +171,7 @@ class JobEnding:
             *self._checkpoints.settle(),
             *sweep,
             *(self._checkpoints.clear_logs(()) if knows_all else ()),
-            *(Return(command, error=over) for command in unanswered),
+            *(Return(command, cause=over) for command in unanswered),
             EndJob(status.value, newest.checkpoint if newest else None, cause),
         ]
 

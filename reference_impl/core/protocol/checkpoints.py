@@ -27,6 +27,7 @@ from ..decisions.enumerating import Cut
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
+from ..vocabulary.causes import AnyCause, Subsumed
 from ..vocabulary.effects import ClearLogs, Discard, Effect, Note, Store
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
@@ -412,7 +413,7 @@ class Checkpoints:
             for snapshot in self._snapshots.add(complete.record)
         ]
         for older in [one for one in self.pending.values() if one.checkpoint < checkpoint and not one.savepoint]:
-            effects.extend(self.abort(older, f"subsumed by checkpoint {checkpoint}"))
+            effects.extend(self.abort(older, Subsumed(checkpoint)))
         return complete.pending, [*effects, *self.settle()]
 
     def _store_answered(self, checkpoint: CheckpointId) -> BeingStored:
@@ -424,27 +425,27 @@ class Checkpoints:
 
     # -- giving up -----------------------------------------------------------------
 
-    def abort(self, pending: Pending, reason: str) -> list[Effect]:
+    def abort(self, pending: Pending, cause: AnyCause) -> list[Effect]:
         """Give a pending checkpoint up, discard its states, and remember which states may still be written."""
         if self.pending.pop(pending.checkpoint, None) is None:
             return []
         self._under_way -= not pending.savepoint
-        return [*self._give_up(pending, reason), *self._send_abort(pending)]
+        return [*self._give_up(pending, cause), *self._send_abort(pending)]
 
-    def store_failed(self, checkpoint: CheckpointId, reason: str) -> tuple[Pending, list[Effect]]:
+    def store_failed(self, checkpoint: CheckpointId, cause: AnyCause) -> tuple[Pending, list[Effect]]:
         pending = self._store_answered(checkpoint).pending
-        return pending, [*self._give_up(pending, reason), *self._send_abort(pending)]
+        return pending, [*self._give_up(pending, cause), *self._send_abort(pending)]
 
     def too_many_failed(self) -> bool:
         """One more checkpoint of the attempt has failed; whether that is more than is tolerated in a row (ABS-3)."""
         self._failed_in_a_row += 1
         return self._failed_in_a_row > self._config.tolerated_failures
 
-    def _give_up(self, pending: Pending, reason: str) -> list[Effect]:
+    def _give_up(self, pending: Pending, cause: AnyCause) -> list[Effect]:
         for task in pending.expected:
             if task not in pending.acknowledged:
                 self._unsettled[self._handle(pending, task)] = None
-        effects: list[Effect] = [Note("checkpoint-aborted", pending.checkpoint, pending.attempt, reason)]
+        effects: list[Effect] = [Note("checkpoint-aborted", pending.checkpoint, pending.attempt, str(cause))]
         if pending.acknowledged:
             effects.append(Discard(tuple(pending.acknowledged.values())))
         return effects
@@ -457,11 +458,11 @@ class Checkpoints:
         attempt = self._attempts.within(pending.attempt, task)
         return self._parts.naming.handle(self._job, pending.checkpoint, task, attempt)
 
-    def abandon(self, reason: str) -> list[Effect]:
+    def abandon(self, cause: AnyCause) -> list[Effect]:
         """The attempt has failed: none of its pending checkpoints can complete any more."""
         pending, self.pending = self.pending, {}
         self._failed_in_a_row = 0
-        effects = [effect for one in pending.values() for effect in self._give_up(one, reason)]
+        effects = [effect for one in pending.values() for effect in self._give_up(one, cause)]
         being_stored = sum(not one.pending.savepoint for one in self.storing)
         self._under_way = self._parts.failover.under_way(self._under_way, being_stored)
         self.next_id = self._parts.checkpoint_ids.first_of_attempt(self.next_id)

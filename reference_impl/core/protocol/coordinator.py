@@ -24,7 +24,19 @@ from ..job.topology import JobGraph
 from ..lifecycle.execution import Execution
 from ..lifecycle.job_ending import JobEnding
 from ..lifecycle.job_records import Begin, Close, Deploy, DeployPart, JobRecords, Perform
-from ..vocabulary.causes import CancelledByUser, CheckpointsFailed, StopFailed
+from ..vocabulary.causes import (
+    AnyCause,
+    CancelledByUser,
+    CheckpointsFailed,
+    Declined,
+    JobHasEnded,
+    JobIsEnding,
+    NoSnapshots,
+    NotStored,
+    SomeInputEnded,
+    StopFailed,
+    TimedOut,
+)
 from ..vocabulary.effects import Effect, Return, SetTimer
 from ..vocabulary.errors import Handlers
 from ..vocabulary.events import (
@@ -370,30 +382,31 @@ class Coordinator:
 
     def _on_decline(self, message: Decline) -> list[Effect]:
         pending = self.checkpoints.pending.get(message.checkpoint)
-        return self._abort(pending, f"{message.task} declined: {message.reason}") if pending else []
+        return self._abort(pending, Declined(message.task, message.reason)) if pending else []
 
     def _on_checkpoint_timeout(self, timeout: CheckpointTimeout) -> list[Effect]:
         pending = self.checkpoints.pending.get(timeout.checkpoint)
-        return self._abort(pending, "it timed out") if pending else []
+        return self._abort(pending, TimedOut()) if pending else []
 
     def _on_store_failed(self, event: StoreFailed) -> list[Effect]:
-        pending, effects = self.checkpoints.store_failed(event.checkpoint, event.reason)
+        cause = NotStored(event.reason)
+        pending, effects = self.checkpoints.store_failed(event.checkpoint, cause)
         effects.extend(self._execution.resume_restart())
-        return [*effects, *self._after_abort(pending, event.reason), *self._ending.end_if_settled()]
+        return [*effects, *self._after_abort(pending, cause), *self._ending.end_if_settled()]
 
-    def _abort(self, pending: Pending, reason: str) -> list[Effect]:
-        return [*self.checkpoints.abort(pending, reason), *self._after_abort(pending, reason)]
+    def _abort(self, pending: Pending, cause: AnyCause) -> list[Effect]:
+        return [*self.checkpoints.abort(pending, cause), *self._after_abort(pending, cause)]
 
-    def _after_abort(self, pending: Pending, reason: str) -> list[Effect]:
+    def _after_abort(self, pending: Pending, cause: AnyCause) -> list[Effect]:
         effects: list[Effect] = []
         if pending.command is not None:
-            effects.append(Return(pending.command, error=reason))
+            effects.append(Return(pending.command, cause=cause))
         if not self._execution.is_running or pending.attempt != self.attempts.newest:
             return effects
         is_too_much = self.checkpoints.too_many_failed()
         if pending.ending is not None and pending.ending.by_command:
-            return [*effects, *self._execution.fail_over(StopFailed(reason))]
-        return [*effects, *self._execution.fail_over(CheckpointsFailed(reason))] if is_too_much else effects
+            return [*effects, *self._execution.fail_over(StopFailed(str(cause)))]
+        return [*effects, *self._execution.fail_over(CheckpointsFailed(str(cause)))] if is_too_much else effects
 
     # -- tasks finish (FIN-1, FIN-3, FIN-8) ----------------------------------------------
 
@@ -430,14 +443,14 @@ class Coordinator:
             return self._ending.keep(event)
         if event.kind == "cancel":
             if isinstance(stage, Closing | Ended):
-                return [Return(event.command, error="the job has ended")]
+                return [Return(event.command, cause=JobHasEnded())]
             return self._execution.close(Closure(Status.CANCELLED, CancelledByUser()), event.command)
         if not self._config.rewinds:
-            return [Return(event.command, error="at-most-once takes no snapshots")]
+            return [Return(event.command, cause=NoSnapshots())]
         if not self._takes_checkpoints:
-            return [Return(event.command, error="some input has ended, and this job takes no snapshots after that")]
+            return [Return(event.command, cause=SomeInputEnded())]
         if isinstance(stage, Terminating | Closing | Ended) or self.checkpoints.is_ending:
-            return [Return(event.command, error="the job is ending already")]
+            return [Return(event.command, cause=JobIsEnding())]
         if not self._execution.is_running:
             return self._ending.keep(event)
         if event.kind == "savepoint":

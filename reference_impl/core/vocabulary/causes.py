@@ -28,7 +28,28 @@ class Cause(msgspec.Struct, frozen=True, tag=True, gc=False):
 class Killed(Cause):
     """A fault ended the task, or the process in which it ran."""
 
+
+class NodeLost(Cause):
+    """Its node ended, with all tasks on it."""
+
+
+class PowerLost(Cause):
+    """Its node lost power, and with it what was not synced."""
+
+
+class SnapshotTorn(Cause):
+    """It died amid the write of a snapshot."""
+
+
+class FlushTorn(Cause):
+    """It died while it flushed its logs."""
+
+
+class ProcessEnded(Cause):
+    """Its process ended by itself: `how`, and the last that it wrote."""
+
     how: str
+    last_words: str
 
 
 class HeartbeatMissed(Cause):
@@ -128,9 +149,10 @@ class FilesUnusable(Cause):
 
 
 class PlaceForgotten(Cause):
-    """The place of a snapshot among the determinants is not known, so the task cannot repeat its work."""
+    """The place of its snapshot of this checkpoint among the determinants, or (None) that of its beginning, is not
+    known, so the task cannot repeat its work."""
 
-    detail: str
+    checkpoint: CheckpointId | None
 
 
 class ElementGone(Cause):
@@ -182,18 +204,116 @@ class RecordsUnreadable(Cause):
 
 
 class Incompatible(Cause):
-    """The job cannot begin with the snapshot; `operators` are those in the way."""
+    """Base: the job cannot begin with the snapshot of this checkpoint; `operators` are those in the way."""
 
     operators: tuple[str, ...]
-    detail: str
+    checkpoint: CheckpointId
+
+
+class StateMissing(Incompatible):
+    """There is no state of these tasks."""
+
+    tasks: tuple[TaskId, ...]
+
+
+class FinishedBehindUnfinished(Incompatible):
+    """The first operator counts as finished, the others send to it and do not."""
+
+
+class OperatorsAdded(Incompatible):
+    """The job that took the snapshot did not have them."""
+
+
+class OperatorsRemoved(Incompatible):
+    """The job does not have them any more."""
+
+
+class KeyGroupsChanged(Incompatible):
+    before: int
+    now: int
+
+
+AnyIncompatible = StateMissing | FinishedBehindUnfinished | OperatorsAdded | OperatorsRemoved | KeyGroupsChanged
 
 
 class CancelledByUser(Cause):
     pass
 
 
+# -- of a checkpoint that is given up, and of a command that is refused --------------------------------
+
+
+class Declined(Cause):
+    """A task cannot take part in the checkpoint."""
+
+    task: TaskId
+    detail: str
+
+
+class TimedOut(Cause):
+    """Not all tasks acknowledged the checkpoint in time."""
+
+
+class NotStored(Cause):
+    """The checkpoint's record could not be written."""
+
+    detail: str
+
+
+class Subsumed(Cause):
+    """A later checkpoint is complete."""
+
+    by: CheckpointId
+
+
+class AttemptFailed(Cause):
+    cause: AnyCause
+
+
+class PartRestarts(Cause):
+    """Only these tasks restart."""
+
+    tasks: tuple[TaskId, ...]
+    cause: AnyCause
+
+
+class JobClosed(Cause):
+    """The job comes to an end: finished, drained, stopped, cancelled or failed."""
+
+    status: str
+
+
+class NoCoordinator(Cause):
+    """No coordinator was there to take the command."""
+
+
+class CoordinatorDied(Cause):
+    """The coordinator that took the command died before it answered."""
+
+
+class JobHasEnded(Cause):
+    pass
+
+
+class JobIsEnding(Cause):
+    pass
+
+
+class NoSnapshots(Cause):
+    """With its guarantee, at-most-once, the job takes no snapshots."""
+
+
+class SomeInputEnded(Cause):
+    """This job takes no snapshots any more once some input has ended."""
+
+
 AnyCause = (
     Killed
+    | NodeLost
+    | PowerLost
+    | SnapshotTorn
+    | FlushTorn
+    | ProcessEnded
     | HeartbeatMissed
     | ProcessGone
     | ConnectionBroke
@@ -218,8 +338,25 @@ AnyCause = (
     | RestartsUsedUp
     | SnapshotsLost
     | RecordsUnreadable
-    | Incompatible
+    | StateMissing
+    | FinishedBehindUnfinished
+    | OperatorsAdded
+    | OperatorsRemoved
+    | KeyGroupsChanged
     | CancelledByUser
+    | Declined
+    | TimedOut
+    | NotStored
+    | Subsumed
+    | AttemptFailed
+    | PartRestarts
+    | JobClosed
+    | NoCoordinator
+    | CoordinatorDied
+    | JobHasEnded
+    | JobIsEnding
+    | NoSnapshots
+    | SomeInputEnded
 )
 
 
@@ -230,8 +367,8 @@ def raised(error: Exception) -> EngineRaised:
 
 def root(cause: AnyCause) -> AnyCause:
     """What a chain of causes began with."""
-    while isinstance(cause, TaskFailed | RestartsUsedUp):
-        cause = cause.cause if isinstance(cause, TaskFailed) else cause.last
+    while isinstance(cause, TaskFailed | AttemptFailed | PartRestarts | RestartsUsedUp):
+        cause = cause.last if isinstance(cause, RestartsUsedUp) else cause.cause
     return cause
 
 
@@ -254,8 +391,34 @@ def _input_discarded(cause: InputDiscarded) -> str:
     return f"split {cause.split} has been discarded up to record {cause.begins}, and {what} record {cause.wanted}"
 
 
+def _place_forgotten(cause: PlaceForgotten) -> str:
+    where = f"its snapshot of checkpoint {cause.checkpoint} was taken" if cause.checkpoint is not None else "it began"
+    return f"the place in its determinant log at which {where} is not known"
+
+
+def _holds(cause: Incompatible) -> str:
+    return f"checkpoint {cause.checkpoint} holds"
+
+
+def _names(cause: Incompatible) -> str:
+    return ", ".join(cause.operators)
+
+
+def _finished_behind_unfinished(cause: FinishedBehindUnfinished) -> str:
+    finished, *senders = cause.operators
+    return (
+        f"checkpoint {cause.checkpoint} counts {finished} as finished, but not all that sends to it: rows of"
+        f" {', '.join(senders)} would be lost"
+    )
+
+
 _WORDS: dict[type, Callable[[Any], str]] = {
-    Killed: lambda one: one.how,
+    Killed: lambda one: "it was killed",
+    NodeLost: lambda one: "its node was lost",
+    PowerLost: lambda one: "its node lost power",
+    SnapshotTorn: lambda one: "it died while it wrote a snapshot",
+    FlushTorn: lambda one: "it died while it flushed its logs",
+    ProcessEnded: lambda one: f"its process ended with {one.how}: {one.last_words}",
     HeartbeatMissed: lambda one: "no heartbeat",
     ProcessGone: lambda one: "its process is gone",
     ConnectionBroke: _connection_broke,
@@ -271,7 +434,7 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     LogUnusable: lambda one: f"a log could not be {one.step}: {one.detail}",
     DeterminantsUnusable: lambda one: f"its determinants could not be {one.step}: {one.detail}",
     FilesUnusable: lambda one: f"its logs or its determinants cannot be used: {one.detail}",
-    PlaceForgotten: lambda one: one.detail,
+    PlaceForgotten: _place_forgotten,
     ElementGone: lambda one: f"{one.channel} has no element {one.number} any more",
     TaskFailed: lambda one: f"{one.task}: {one.cause}",
     NotUpInTime: lambda one: f"{', '.join(one.tasks)} did not come up in time",
@@ -280,6 +443,28 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     RestartsUsedUp: lambda one: f"{one.restarts} restarts are used up; the last cause was {one.last}",
     SnapshotsLost: lambda one: "its snapshots were in the memory of the coordinator that died (ABS-14)",
     RecordsUnreadable: lambda one: f"the record of checkpoint {', '.join(map(str, one.checkpoints))} cannot be read",
-    Incompatible: lambda one: one.detail,
+    StateMissing: lambda one: f"{_holds(one)} no state of {', '.join(one.tasks)}",
+    FinishedBehindUnfinished: _finished_behind_unfinished,
+    OperatorsAdded: lambda one: f"{_holds(one)} no state of {_names(one)}: its job had no such operator",
+    OperatorsRemoved: lambda one: (
+        f"{_holds(one)} state of {_names(one)}, which the job no longer has: nobody would take it"
+    ),
+    KeyGroupsChanged: lambda one: (
+        f"{_holds(one)} the state of {_names(one) or 'its operators'} by {one.before} key groups, and the job has"
+        f" {one.now}"
+    ),
     CancelledByUser: lambda one: "by its user",
+    Declined: lambda one: f"{one.task} declined: {one.detail}",
+    TimedOut: lambda one: "it timed out",
+    NotStored: lambda one: one.detail,
+    Subsumed: lambda one: f"subsumed by checkpoint {one.by}",
+    AttemptFailed: lambda one: f"the attempt failed: {one.cause}",
+    PartRestarts: lambda one: f"{', '.join(one.tasks)} restart: {one.cause}",
+    JobClosed: lambda one: f"the job is {one.status}",
+    NoCoordinator: lambda one: "no coordinator answers",
+    CoordinatorDied: lambda one: "the coordinator died",
+    JobHasEnded: lambda one: "the job has ended",
+    JobIsEnding: lambda one: "the job is ending already",
+    NoSnapshots: lambda one: "at-most-once takes no snapshots",
+    SomeInputEnded: lambda one: "some input has ended, and this job takes no snapshots after that",
 }

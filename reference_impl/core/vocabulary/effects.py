@@ -280,11 +280,11 @@ class Note(Effect):
 
 
 class Return(Effect):
-    """Answer a user's command."""
+    """Answer a user's command; with a cause it is refused."""
 
     command: int
     checkpoint: CheckpointId | None = None
-    error: str = ""
+    cause: AnyCause | None = None
 
 
 class EndJob(Effect):

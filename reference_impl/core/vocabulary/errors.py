@@ -24,10 +24,6 @@ class CorruptSnapshot(EngineError):
     """A snapshot whose bytes are torn or altered."""
 
 
-class PlaceUnknown(EngineError):
-    """The place of a checkpoint in a task's determinant log is not known, or not any more."""
-
-
 class ProtocolViolated(EngineError):
     """An event that the protocol does not allow in this state: a bug, here or in a driver."""
 

@@ -274,7 +274,7 @@ def timers(effects: list[Effect]) -> list[Timeout]:
 def answer(effects: list[Effect]) -> tuple[int, int | None, str]:
     """The one answer to a command: (command, checkpoint, error)."""
     (returned,) = of(Return, effects)
-    return returned.command, returned.checkpoint, returned.error
+    return returned.command, returned.checkpoint, str(returned.cause or "")
 
 
 def stored(effects: list[Effect]) -> list[CompletedSnapshot]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser
+from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser, JobClosed
 from cutproof.reference_impl.core.vocabulary.effects import (
     EndJob,
     Note,
@@ -243,5 +243,5 @@ def test_a_savepoint_that_is_under_way_when_the_job_ends_is_answered() -> None:
     job.ack(2)
     job.stored(2)
     effects = job.finished()
-    assert of(Return, effects) == [Return(9, error="the job is finished")]
+    assert of(Return, effects) == [Return(9, cause=JobClosed("finished"))]
     assert end(effects) == ("finished", 2, "")

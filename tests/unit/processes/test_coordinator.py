@@ -134,7 +134,7 @@ def test_what_an_older_incarnation_sends_counts_for_nothing(process: Coordinator
     newer.runs(2)
     working(process, 2)
     older.acknowledges(1)
-    older.peer.send(f.Failed(now(), TASKS[1], AttemptId(1), Killed("of old")))
+    older.peer.send(f.Failed(now(), TASKS[1], AttemptId(1), Killed()))
     process.answers()
     assert process.harness.all(f.Completed) == []
     assert process.harness.all(f.JobFacts)[-1].attempt == 2

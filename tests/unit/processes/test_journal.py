@@ -111,7 +111,7 @@ def everything(journal: Journal) -> None:
     refilled.recovered.append(8)
     refilled.recovered_watermarks.append((None, 1))
     journal.saw(o.Noted("attempt-started", None, 2, 1, "first"))
-    journal.saw(o.task_failed(TASK, ATTEMPT, Killed("it was killed"), 0))
+    journal.saw(o.task_failed(TASK, ATTEMPT, Killed(), 0))
     journal.saw(o.CoordinatorChanged(False, None))
     journal.saw(o.SnapshotStored(CHECKPOINT, TASK, ATTEMPT, HANDLE, "{}"))
     journal.saw(o.CheckpointCompleting(snapshot(3, attempt=2, handles={TASK: HANDLE})))

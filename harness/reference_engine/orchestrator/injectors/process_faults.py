@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .....reference_impl import observed as o
+from .....reference_impl.core.vocabulary.causes import AnyCause, Killed, NodeLost, PowerLost
 from .....reference_impl.driver.settings import Settings
 from .....reference_impl.processes.files import DiskFiles
 from .....reference_impl.processes.loop import monotonic_us
@@ -49,13 +50,13 @@ class Disturbances:
         member = self._home_of(task)
         if member is None or not member.attempts:
             return False
-        return self._kill([member], f"{task} is killed", "it was killed", fault)
+        return self._kill([member], f"{task} is killed", Killed(), fault)
 
     def kill_node(self, fault: int, node: int) -> bool:
         members = self._on_node(node)
         if not any(member.attempts for member in members):
             return False
-        return self._kill(members, f"node {node} is killed with {_names(members)}", "its node was lost", fault)
+        return self._kill(members, f"node {node} is killed with {_names(members)}", NodeLost(), fault)
 
     def lose_unsynced(self, fault: int, node: int) -> bool:
         """A node loses power.  The fault fires only if some write was not durable yet, whether its writer lives or not.
@@ -85,10 +86,12 @@ class Disturbances:
                 context.processes.go_on(member)
             return False
         detail = f"node {node} loses power and {unsynced} unsynced writes"
-        self._kill(members, detail, "its node lost power", fault, lose=context.placement.on_node(node))
+        self._kill(members, detail, PowerLost(), fault, lose=context.placement.on_node(node))
         return True
 
-    def _kill(self, members: Sequence[Member], detail: str, reason: str, fault: int, lose: Sequence[str] = ()) -> bool:
+    def _kill(
+        self, members: Sequence[Member], detail: str, cause: AnyCause, fault: int, lose: Sequence[str] = ()
+    ) -> bool:
         """Kill processes; whether this hit a live attempt, or lost the writes of one.  A process that had just ended by
         itself does not count as killed.
 
@@ -104,7 +107,7 @@ class Disturbances:
         if has_hit:
             context.fired(fault, detail, attempt, stamp=stamps[0], phase=phase)
         for member, stamp in zip(killed, stamps[1:], strict=False):
-            context.journal.saw_at(stamp, o.Died(member.name, member.incarnation, reason, fault))
+            context.journal.saw_at(stamp, o.died(member.name, member.incarnation, cause, fault))
         for member in killed:
             self._replaced(member, 0)
         return has_hit
@@ -118,7 +121,7 @@ class Disturbances:
         if not context.processes.kill([member]):
             return False
         context.fired(fault, "the coordinator is killed", None, stamp=fired, phase=phase)
-        context.journal.saw_at(died, o.Died(COORDINATOR, member.incarnation, "it was killed", fault))
+        context.journal.saw_at(died, o.died(COORDINATOR, member.incarnation, Killed(), fault))
         self._replaced(member, context.real(down_us))
         context.heal_after(context.real(down_us), fault, lambda: None)
         return True

@@ -8,6 +8,7 @@ from .....faults.injectors.environment import inject
 from .....faults.injectors.triggers import Triggers
 from .....faults.plan import kind_of as fault_kind
 from .....reference_impl import observed as o
+from .....reference_impl.core.vocabulary.causes import NoCoordinator
 from .....reference_impl.processes.frames import Issue
 from ....scenario.model import AnyCommand, Resume, Scenario, StopWithSavepoint, kind_of
 from ..context import Context
@@ -57,7 +58,7 @@ class Steering:
             context.journal.saw(o.CommandIssued(number, kind_of(command), drain))
             member = context.processes.current(COORDINATOR)
             if member is None or not context.facts.coordinator_lives:
-                context.journal.saw(o.CommandReturned(number, None, "no coordinator answers"))
+                context.journal.saw(o.command_returned(number, None, NoCoordinator()))
             else:
                 member.send(Issue(context.clock.tick(), self._jobs.number, number, kind_of(command), drain))
 

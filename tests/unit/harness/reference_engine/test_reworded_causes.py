@@ -1,73 +1,156 @@
-"""However the engine words the causes of failures, blame and verdicts stay the same."""
+"""However the engine words failures, their causes and what faults did, blame and verdicts stay the same."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import pytest
 
-from cutproof.faults.plan import AtPoint, KillNode
+from cutproof.faults.plan import AnyFault, AtPoint, AtTime, CutChannel, FailCommit, KillNode, PauseTask, TearWrite
 from cutproof.harness.generate.strategies import Drawing, scenario_of
-from cutproof.harness.reference_engine.merging import failures, merging
-from cutproof.harness.reference_engine.merging.order import Placed, Source
+from cutproof.harness.reference_engine.merging.merging import merged
+from cutproof.harness.reference_engine.merging.order import Journal
+from cutproof.harness.reference_engine.orchestrator import evidence
 from cutproof.harness.reference_engine.subjects.processes import ProcessesSubject
+from cutproof.harness.reference_engine.subjects.recorder import Recorder
+from cutproof.harness.scenario.model import Scenario
+from cutproof.harness.search.stops import stops_of
 from cutproof.harness.subject.names import subject_called
-from cutproof.harness.subject.run import Result, run
-from cutproof.properties.model.history import JobEnded, TaskFailed
+from cutproof.harness.subject.run import run
+from cutproof.properties.invariants.judge import judge
+from cutproof.properties.model.history import CommandReturned, FaultFired, History, JobEnded, TaskFailed
+from cutproof.properties.model.struck import StruckCommit, TornWrite
 from cutproof.properties.model.verdict import Unknown
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import causes
+from cutproof.reference_impl.processes.journal import Entry
 from unit.harness.scenarios import chain
 from unit.harness.stage import planned
 
 WORDINGS = {
     "nothing": "ceci n'est pas une cause",
     "misleading": "no heartbeat",
-    "another misleading one": "its connection from source-0 broke: transaction a of checkpoint 1 2 3 4 5 6 7 8 9",
+    "another misleading one": (
+        "its connection from source-0 broke: transaction a of checkpoint 1 2 3 4 5 6 7 8 9; half of 1/op0-0 is written,"
+        " the commit of sink-0/1/1: expired"
+    ),
 }
 SEEDS = [(1, index) for index in range(60)]
 
+SENTENCES: dict[type, str] = {
+    o.TaskFailed: "reason",
+    o.JobEnded: "reason",
+    o.Died: "reason",
+    o.CommandReturned: "error",
+    o.FaultFired: "detail",
+    o.Transacted: "reason",
+}
+"""By type of event, the field in which a sentence stands; "" in it says that there is none."""
+NOTES = ("attempt-started", "tasks-restarted", "tasks-recovered", "checkpoint-aborted")
+"""Notes whose detail is a sentence."""
+TEXTS = ("detail", "error", "how", "last_words")
+"""Fields of causes that hold what an exception or the operating system said."""
+Value = TypeVar("Value", bound=msgspec.Struct)
 
-def reworded(monkeypatch: pytest.MonkeyPatch, sentence: str) -> None:
-    """Put every cause into other words: `in_words` is the one place where they are made."""
 
-    def other(cause: causes.Cause) -> str:
-        return sentence
+def reworded(event: o.Observed, sentence: str) -> o.Observed:
+    """The event in other words, also inside its cause."""
+    if isinstance(event, o.Noted):
+        return msgspec.structs.replace(event, detail=sentence) if event.what in NOTES else event
+    field = SENTENCES.get(type(event))
+    if field is None or not getattr(event, field):
+        return event
+    changed: dict[str, Any] = {field: sentence}
+    cause = getattr(event, "cause", None)
+    if cause is not None:
+        changed["cause"] = reworded_inside(cause, sentence)
+    return msgspec.structs.replace(event, **changed)
 
-    monkeypatch.setattr(causes, "in_words", other)
+
+def reworded_inside(cause: Value, sentence: str) -> Value:
+    changed: dict[str, Any] = {}
+    for name in cause.__struct_fields__:
+        value = getattr(cause, name)
+        if isinstance(value, causes.Cause):
+            changed[name] = reworded_inside(value, sentence)
+        elif name in TEXTS:
+            changed[name] = sentence
+    return msgspec.structs.replace(cause, **changed)
 
 
-def judged(result: Result) -> list[object]:
+def judged(scenario: Scenario, history: History) -> list[object]:
     """Whatever a sentence could have changed: the blame, how jobs ended, and the verdicts but for their words."""
     verdicts = [
         (name, type(one), getattr(one, "difference", ""), one.reason if isinstance(one, Unknown) else "")
-        for name, one in result.judgement.verdicts.items()
+        for name, one in judge(scenario.workload, scenario.topology, history).verdicts.items()
     ]
-    journal = result.history.journal
+    journal = history.journal
     blame = [(one.task, one.attempt, one.fault, one.cause) for one in journal if isinstance(one, TaskFailed)]
-    return [verdicts, blame, [(one.status, one.cause) for one in journal if isinstance(one, JobEnded)]]
+    ends = [(one.status, one.cause) for one in journal if isinstance(one, JobEnded)]
+    return [verdicts, blame, ends, stops_of(scenario, history), history.starved]
 
 
 def test_every_cause_has_a_sentence_of_its_own_which_no_other_place_makes() -> None:
     kinds = {one for one in vars(causes).values() if isinstance(one, type) and issubclass(one, causes.Cause)}
-    assert set(causes._WORDS) == kinds - {causes.Cause}
+    assert set(causes._WORDS) == kinds - {causes.Cause, causes.Incompatible}
 
 
-@pytest.mark.parametrize("sentence", WORDINGS.values(), ids=WORDINGS)
-def test_in_virtual_time(sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_sentence_of_an_event_is_reworded_here() -> None:
+    """A field that is not must be an id, or a word of a fixed set."""
+    told = {
+        (event.__name__, field.name)
+        for event in o.Observed.__subclasses__()
+        for field in msgspec.structs.fields(event)
+        if field.type is str and field.name in ("reason", "error", "detail", "message")
+    }
+    assert told == {(event.__name__, field) for event, field in SENTENCES.items()} | {
+        ("Noted", "detail"),
+        ("Timed", "detail"),  # the time line, which nobody judges
+    }
+
+
+# -- in virtual time ------------------------------------------------------------------------------------------------
+
+
+def in_other_words(monkeypatch: pytest.MonkeyPatch, sentence: str) -> None:
+    """Put every cause into other words, `in_words` is the one place where they are made; and all that is recorded."""
+
+    def other(cause: causes.Cause) -> str:
+        return sentence
+
+    saw = Recorder.saw
+    monkeypatch.setattr(causes, "in_words", other)
+    monkeypatch.setattr(Recorder, "saw", lambda recorder, event: saw(recorder, reworded(event, sentence)))
+
+
+@pytest.fixture(scope="module")
+def drawn() -> list[tuple[Scenario, History]]:
+    """Drawn scenarios, and what happened in the engine's own words."""
     draw = scenario_of(Drawing())
     subject = subject_called("simulated", None)
     scenarios = [draw(seed, index) for seed, index in SEEDS]
-    before = [judged(run(subject, scenario)) for scenario in scenarios]
-    assert any(blame for _, blame, _ in before), "some of them fail"
-    reworded(monkeypatch, sentence)
-    for scenario, wanted in zip(scenarios, before, strict=True):
-        result = run(subject, scenario)
-        assert judged(result) == wanted
-        sentences = {one.reason for one in result.history.journal if isinstance(one, TaskFailed)}
-        assert sentences <= {sentence}
+    return [(scenario, run(subject, scenario).history) for scenario in scenarios]
+
+
+def test_there_is_enough_to_be_worded(drawn: list[tuple[Scenario, History]]) -> None:
+    entries = [entry for _, history in drawn for entry in history.journal]
+    assert any(isinstance(entry, TaskFailed) for entry in entries)
+    assert any(isinstance(entry, CommandReturned) and entry.error for entry in entries)
+    assert {type(entry.struck) for entry in entries if isinstance(entry, FaultFired)} >= {TornWrite, StruckCommit}
+
+
+@pytest.mark.parametrize("sentence", WORDINGS.values(), ids=WORDINGS)
+def test_in_virtual_time(sentence: str, drawn: list[tuple[Scenario, History]], monkeypatch: pytest.MonkeyPatch) -> None:
+    subject = subject_called("simulated", None)
+    in_other_words(monkeypatch, sentence)
+    for scenario, before in drawn:
+        history = run(subject, scenario).history
+        assert judged(scenario, history) == judged(scenario, before)
+        assert {one.reason for one in history.journal if isinstance(one, TaskFailed)} <= {sentence}
+        assert {one.detail for one in history.journal if isinstance(one, FaultFired)} <= {sentence}
 
 
 @pytest.mark.parametrize("defect", ["P10", "P02", "F08"])
@@ -75,15 +158,36 @@ def test_with_a_defect_it_is_as_wrong_as_before(defect: str, monkeypatch: pytest
     draw = scenario_of(Drawing())
     subject = subject_called("simulated", defect)
     scenarios = [draw(2, index) for index in range(20)]
-    before = [judged(run(subject, scenario)) for scenario in scenarios]
-    reworded(monkeypatch, WORDINGS["another misleading one"])
-    assert [judged(run(subject, scenario)) for scenario in scenarios] == before
+    before = [judged(scenario, run(subject, scenario).history) for scenario in scenarios]
+    in_other_words(monkeypatch, WORDINGS["another misleading one"])
+    assert [judged(scenario, run(subject, scenario).history) for scenario in scenarios] == before
 
 
 # -- on processes: the sentences in recorded journals are replaced, and the journals are merged again -----------------
 
 
-Merge = tuple[list[Placed], list[Source]]
+class Merge(NamedTuple):
+    """What a history was made from."""
+
+    head: History
+    kinds: list[str]
+    journals: list[Journal]
+    timeline: bool
+    more: dict[str, Any]
+
+    def history(self, sentence: str | None = None) -> History:
+        """The history, in these words."""
+        made = copy.deepcopy(self.head)
+        journals = [
+            (process, incarnation, [one if sentence is None else in_words(one, sentence) for one in written])
+            for process, incarnation, written in self.journals
+        ]
+        merged(made, self.kinds, journals, self.timeline, **self.more)
+        return made
+
+
+def in_words(entry: Entry, sentence: str) -> Entry:
+    return Entry(entry.stamp, reworded(entry.event, sentence))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -95,44 +199,46 @@ def processes() -> Iterator[ProcessesSubject]:
 
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch) -> list[Merge]:
-    """The journals of each run, in one order, as blame is decided on them."""
+    """What the history of each run is made from."""
     found: list[Merge] = []
 
-    def keep(placed: Any, sources: Any) -> failures.Judged:
-        found.append((list(placed), list(sources)))
-        return failures.judged(placed, sources)
+    def keep(history: History, kinds: Any, journals: Any, timeline: bool, **more: Any) -> None:
+        found.append(Merge(copy.deepcopy(history), kinds, journals, timeline, more))
+        merged(history, kinds, journals, timeline, **more)
 
-    monkeypatch.setattr(merging, "judged", keep)
+    monkeypatch.setattr(evidence, "merged", keep)
     return found
 
 
-def blamed(placed: list[Placed], sources: list[Source]) -> list[object]:
-    judgement = failures.judged(placed, sources)
-    return [
-        judgement.starved,
-        [
-            (one.event.task, one.event.attempt, one.event.fault, type(one.event.cause))
-            for one in judgement.placed
-            if isinstance(one.event, o.TaskFailed)
-        ],
-    ]
+def at(point: str, occurrence: int = 1, task: str | None = None) -> AtPoint:
+    return AtPoint(point=point, occurrence=occurrence, task=task)
 
 
-def kill(point: str) -> KillNode:
-    return KillNode(trigger=AtPoint(point=point, occurrence=1), node=1)
+FAULTS: dict[str, tuple[tuple[AnyFault, ...], type[causes.Cause]]] = {
+    "a node is killed": ((KillNode(trigger=at("checkpoint-completed"), node=1),), causes.NodeLost),
+    "a task dies as it writes": ((TearWrite(trigger=AtTime(at_us=0), task="count-1"),), causes.SnapshotTorn),
+    "a transaction expires": ((FailCommit(trigger=AtTime(at_us=0), how="expired"),), causes.StoreRefused),
+    "a connection breaks": (
+        (CutChannel(trigger=at("record-applied", 9, "count-0"), sender="map-1", receiver="count-0"),),
+        causes.ConnectionBroke,
+    ),
+    "a process stands still": (
+        (PauseTask(trigger=at("snapshot-taken", 2, "count-0"), task="count-0", for_us=30_000),),
+        causes.HeartbeatMissed,
+    ),
+}
 
 
-@pytest.mark.parametrize("point", ["checkpoint-completed", "snapshot-persisted"])
-def test_on_processes(processes: ProcessesSubject, recorded: list[Merge], point: str) -> None:
-    run(processes, planned(chain(60), kill(point), checkpoint_interval_us=1_500))
-    ((placed, sources),) = recorded
-    before = blamed(placed, sources)
+@pytest.mark.parametrize("name", FAULTS)
+def test_on_processes(processes: ProcessesSubject, recorded: list[Merge], name: str) -> None:
+    faults, cause = FAULTS[name]
+    scenario = planned(chain(60), *faults, checkpoint_interval_us=1_500)
+    run(processes, scenario)
+    (kept,) = recorded
+    events = [entry.event for _, _, written in kept.journals for entry in written]
+    failed = [event for event in events if isinstance(event, o.TaskFailed | o.Died)]
+    assert cause in {type(event.cause) for event in failed}
+    before = judged(scenario, kept.history())
     assert before[1], "tasks have failed"
     for sentence in WORDINGS.values():
-        other = [
-            one.with_event(msgspec.structs.replace(one.event, reason=sentence))
-            if isinstance(one.event, o.TaskFailed | o.Died | o.JobEnded)
-            else one
-            for one in placed
-        ]
-        assert blamed(other, sources) == before
+        assert judged(scenario, kept.history(sentence)) == before

@@ -8,11 +8,11 @@ import pytest
 
 from cutproof.harness.reference_engine.subjects.recorder import Recorder
 from cutproof.properties.model import history as h
-from cutproof.properties.model.causes import OtherCause
+from cutproof.properties.model.causes import IncompatibleJob, OtherCause
 from cutproof.properties.model.struck import StruckChannel, StruckCommit, TornWrite
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import transactions as t
-from cutproof.reference_impl.core.vocabulary.causes import Killed
+from cutproof.reference_impl.core.vocabulary.causes import Killed, OperatorsAdded
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from unit.snapshots import snapshot
 
@@ -140,11 +140,12 @@ def test_what_is_no_entry_is_left_to_the_timeline(watched: Watched) -> None:
 
 def test_the_rest_of_the_journal(watched: Watched) -> None:
     recorder = watched.recorder
-    recorder.saw(o.task_failed(TaskId("a-0"), AttemptId(2), Killed("it was killed"), 0))
+    recorder.saw(o.task_failed(TaskId("a-0"), AttemptId(2), Killed(), 0))
     recorder.saw(o.CoordinatorChanged(False, 1))
     recorder.saw(o.CoordinatorChanged(True, None))
     recorder.saw(o.CommandIssued(5, "stop-with-savepoint", True))
-    recorder.saw(o.CommandReturned(5, CheckpointId(4), ""))
+    recorder.saw(o.command_returned(5, CheckpointId(4), None))
+    recorder.saw(o.command_returned(5, None, OperatorsAdded(("b",), CheckpointId(4))))
     recorder.saw(o.SnapshotsDeleted(CheckpointId(3), (Handle("h"),)))
     recorder.saw(o.SnapshotsDeleted(None, (Handle("h"),)))
     recorder.saw(o.job_ended(1, "drained", CheckpointId(4), None))
@@ -162,7 +163,12 @@ def test_the_rest_of_the_journal(watched: Watched) -> None:
             {"command": 5, "kind": "stop-with-savepoint", "drain": True, "checkpoint": None, "parallelism": {}}
             | {"inserted": {}},
         ),
-        (h.CommandReturned, {"command": 5, "checkpoint": 4, "error": ""}),
+        (h.CommandReturned, {"command": 5, "checkpoint": 4, "error": "", "cause": None}),
+        (
+            h.CommandReturned,
+            {"command": 5, "checkpoint": None, "cause": IncompatibleJob(operators=("b",))}
+            | {"error": "checkpoint 4 holds no state of b: its job had no such operator"},
+        ),
         (h.SnapshotDeleted, {"checkpoint": 3, "handles": ["h"]}),
         (h.SnapshotDeleted, {"checkpoint": 0, "handles": ["h"]}),
         (
