@@ -338,7 +338,7 @@ def _counts(night: Night) -> BankCounts:
         flaky=how_many("flaky"),
         fixed=how_many("fixed"),
         not_reached=how_many("not_reached"),
-        again=sum(one.words.startswith("again") for one in night.replays),
+        again=sum(one.again for one in night.replays),
         known=sum(bool(one.known) and one.status in CURRENT for one in night.replays),
         not_replayed=len(night.not_replayed),
         unshrunk=night.unshrunk,

@@ -163,12 +163,10 @@ def _with_the_past(replay: Replay, before: Standing | None, *, by_chance: bool) 
     """The replay with what only the nights before can say; `by_chance`: a failure may show in some runs only."""
     if before is None:
         return replay
-    words = replay.words
     if replay.violated and before.fixed:
-        words = "; ".join(filter(None, ("again: an earlier night found it fixed", words)))
-    if by_chance and replay.status == "fixed":
-        return _unless_by_chance(msgspec.structs.replace(replay, words=words), before)
-    return msgspec.structs.replace(replay, words=words)
+        words = "; ".join(filter(None, ("again: an earlier night found it fixed", replay.words)))
+        return msgspec.structs.replace(replay, again=True, words=words)
+    return _unless_by_chance(replay, before) if by_chance and replay.status == "fixed" else replay
 
 
 def _unless_by_chance(replay: Replay, before: Standing) -> Replay:

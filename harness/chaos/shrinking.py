@@ -242,12 +242,11 @@ class Shrinking:
         elif self._showed_tonight(one, finding) and not self._fails_tonight(failure):
             before = self._log.replays.get(failure.id)
             words = f"its own scenario did not show it; {self._source(one)} does"
-            if before is not None and before.status == "fixed":
+            again = before is not None and before.status == "fixed"
+            if again:
                 words = f"again: {words}"
-            self._see(
-                failure,
-                Replay(failure=failure.id, status="still_failing", runs=1, violated=1, found_again=True, words=words),
-            )
+            seen = Replay(failure=failure.id, status="still_failing", runs=1, violated=1, found_again=True, words=words)
+            self._see(failure, msgspec.structs.replace(seen, again=again))
         self._bank.drop_unshrunk(path)
         self.confirmed.add(failure.id)
 

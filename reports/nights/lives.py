@@ -209,6 +209,5 @@ def _now(nights: Sequence[Night], standing: Standing, seen: Sequence[Seen], when
 
 def _said(last: Replay, standing: Standing) -> list[str]:
     """What the last replay says itself, as a sentence; the part that the page says with a date is left out."""
-    again, _, rest = last.words.partition("; ")
-    words = rest if standing == "again" and again.startswith("again") else last.words
+    words = last.words.partition("; ")[2] if standing == "again" and last.again else last.words
     return [sentence(words)] if words else []

@@ -96,6 +96,8 @@ class Replay(Record, frozen=True, kw_only=True):
     """in real time: in how many runs what it needs was reached, and its invariant held"""
     found_again: bool = False
     """it is no longer reached by its scenario, and was found again from its seed"""
+    again: bool = False
+    """it failed, and an earlier night had found it fixed; `words` begin with that, up to a semicolon"""
     known: str = ""
     """for a known failure that has not expired: why it is expected"""
     expires: datetime.date | None = None

@@ -133,8 +133,10 @@ def test_a_planted_defect_has_to_be_reached_as_long_as_it_is_planted() -> None:
 
 def test_one_that_comes_back_is_called_so() -> None:
     fixed = Standing(status="fixed", runs=3, violated=2, fixed=True)
-    assert replayed(Losing([True]), before=fixed).words.startswith("again")
-    assert replayed(Losing([True]), before=replace(fixed, fixed=False)).words == ""
+    seen = replayed(Losing([True]), before=fixed)
+    assert (seen.again, seen.words) == (True, "again: an earlier night found it fixed")
+    seen = replayed(Losing([True]), before=replace(fixed, fixed=False))
+    assert (seen.again, seen.words) == (False, "")
 
 
 def test_a_flaky_one_is_fixed_when_so_many_runs_hold_that_it_is_hardly_chance() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -16,6 +17,7 @@ from cutproof.harness.reference_engine.merging.order import Journal
 from cutproof.harness.reference_engine.orchestrator import evidence
 from cutproof.harness.reference_engine.subjects.processes import ProcessesSubject
 from cutproof.harness.reference_engine.subjects.recorder import Recorder
+from cutproof.harness.scenario.files import read_scenario
 from cutproof.harness.scenario.model import Scenario
 from cutproof.harness.search.stops import stops_of
 from cutproof.harness.subject.names import subject_called
@@ -39,6 +41,13 @@ WORDINGS = {
     ),
 }
 SEEDS = [(1, index) for index in range(60)]
+TESTS = Path(__file__).parents[3]
+DEPENDENT = (
+    "regressions/half-written-between-two-coordinators.json",
+    "regressions/failed/expired-while-no-coordinator-lived.json",
+    "corpus/P10.json",
+)
+"""Scenarios whose verdicts depend on what a fault struck, or on a cause."""
 
 SENTENCES: dict[type, str] = {
     o.TaskFailed: "reason",
@@ -131,7 +140,7 @@ def drawn() -> list[tuple[Scenario, History]]:
     """Drawn scenarios, and what happened in the engine's own words."""
     draw = scenario_of(Drawing())
     subject = subject_called("simulated", None)
-    scenarios = [draw(seed, index) for seed, index in SEEDS]
+    scenarios = [*(read_scenario(TESTS / name) for name in DEPENDENT), *(draw(seed, index) for seed, index in SEEDS)]
     return [(scenario, run(subject, scenario).history) for scenario in scenarios]
 
 
@@ -140,6 +149,20 @@ def test_there_is_enough_to_be_worded(drawn: list[tuple[Scenario, History]]) -> 
     assert any(isinstance(entry, TaskFailed) for entry in entries)
     assert any(isinstance(entry, CommandReturned) and entry.error for entry in entries)
     assert {type(entry.struck) for entry in entries if isinstance(entry, FaultFired)} >= {TornWrite, StruckCommit}
+
+
+@pytest.mark.parametrize("number", range(len(DEPENDENT)), ids=DEPENDENT)
+def test_without_values_the_verdicts_would_follow_from_sentences(
+    drawn: list[tuple[Scenario, History]], number: int
+) -> None:
+    scenario, before = drawn[number]
+    history = copy.deepcopy(before)
+    for entry in history.journal:
+        if isinstance(entry, TaskFailed | JobEnded):
+            entry.cause, entry.reason = None, WORDINGS["nothing"]
+        elif isinstance(entry, FaultFired):
+            entry.struck, entry.detail = None, WORDINGS["nothing"]
+    assert judged(scenario, history)[0] != judged(scenario, before)[0]
 
 
 @pytest.mark.parametrize("sentence", WORDINGS.values(), ids=WORDINGS)

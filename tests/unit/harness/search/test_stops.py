@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
+import pytest
 
 from cutproof.faults.plan import AnyFault, AtPoint, AtTime, FailWrite, InPhase, KillCoordinator, KillTask, LoseMessage
 from cutproof.harness.reference_engine.subjects.simulated import SimulatedSubject
 from cutproof.harness.scenario.model import AnyCommand, Cancel, Engine, Resume, Savepoint, Scenario, StopWithSavepoint
 from cutproof.harness.search.stops import STOPS, Hit, Stop, StopTally, never_hit, stops_of
 from cutproof.harness.subject.port import Capabilities
-from cutproof.properties.model.history import AttemptRunning, FaultFired
+from cutproof.properties.model.causes import IncompatibleJob, OtherCause
+from cutproof.properties.model.history import AttemptRunning, CommandReturned, FaultFired
 from cutproof.reports.model import StopCounts
 from unit.harness.scenarios import chain
 
@@ -177,3 +181,25 @@ def test_what_a_subject_does_not_know_is_not_asked_of_it() -> None:
     assert asked("stop-with-savepoint") == ["natural-end", "stop", "drain"]
     assert asked("cancel", "resume") == ["natural-end", "cancel", "resume"]
     assert asked("cancel", "resume", refuses_incompatible=True) == ["natural-end", "cancel", "resume", "unfit-resume"]
+
+
+@pytest.mark.parametrize(
+    ("told", "refused"),
+    [
+        ({"error": "no", "cause": IncompatibleJob(operators=("fresh",))}, True),
+        ({"error": "no coordinator answers for fresh", "cause": OtherCause()}, False),
+        ({"error": "there is no state of fresh"}, True),  # of an engine that names no causes
+        ({"error": "no"}, False),
+    ],
+)
+def test_a_resume_may_be_refused_in_the_answer_by_its_cause(told: dict[str, Any], refused: bool) -> None:
+    asked = scenario(commands=(STOP, INCOMPATIBLE))
+    history = SimulatedSubject().run(asked)
+    place, answer = next(
+        (place, entry)
+        for place, entry in enumerate(history.journal)
+        if isinstance(entry, CommandReturned) and entry.command == 1
+    )
+    history.journal[place:] = [msgspec.structs.replace(answer, checkpoint=None, **told)]
+    found = {stop.kind: stop for stop in stops_of(asked, history)}
+    assert found["unfit-resume"].finished is refused

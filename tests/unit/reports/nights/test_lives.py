@@ -149,7 +149,8 @@ def test_a_subject_is_named_so_that_it_can_be_read(subject: str, defect: str, wo
 def test_what_a_replay_says_stands_in_the_life_as_a_sentence_and_a_return_is_said_once() -> None:
     letters = {"n": "", "o": "", "x": "again: an earlier night found it fixed; it was found again from its seed"}
     nights = [
-        banks.night(at, [banks.replay("it", one, words=words)]) for at, (one, words) in enumerate(letters.items())
+        banks.night(at, [banks.replay("it", one, words=words, again=one == "x")])
+        for at, (one, words) in enumerate(letters.items())
     ]
     words = view_of(nights, [banks.failure("it")]).lives[0].words
     assert words.endswith("It was fixed on 2026-02-04. It was found again from its seed.")
