@@ -220,7 +220,7 @@ class _Inputs:
 
 def _channels(case: Case, inputs: _Inputs, checkpoint: int) -> Violated | None:
     """A channel whose marks at both ends and barrier disagree, or whose in-flight data differs."""
-    in_flight = case.lineages.in_flight(checkpoint)
+    in_flight = case.lineages.snapshots.in_flight(checkpoint)
     marked = case.lineages.marked(checkpoint)
     for run, mark in marked.values():
         for index, one in enumerate(inputs.of(run, checkpoint)):
@@ -295,7 +295,9 @@ def _closure(case: Case, lineage: Lineage, reads: dict[int, Reads]) -> Violated 
             read[first | offset] = epoch
     late = behind_batches(case.workload)
     passing = {
-        number: {origin >> COPY_BITS for one in case.lineages.in_flight(number).values() for origin in one.origins}
+        number: {
+            origin >> COPY_BITS for one in case.lineages.snapshots.in_flight(number).values() for origin in one.origins
+        }
         for number in lineage.checkpoints
     }
     for operator in (*(node.name for node in case.workload.nodes), SINK):

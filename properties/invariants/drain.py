@@ -70,7 +70,9 @@ def _is_read(case: Case, run: TaskRun, source: Input) -> bool:
     if not source.bounded:
         return False
     restored = case.lineages.restored(run.task, run.attempt)
-    positions = dict(case.lineages.positions(restored)) if restored in case.lineages.completed and restored else {}
+    positions = (
+        dict(case.lineages.snapshots.positions(restored)) if restored in case.lineages.completed and restored else {}
+    )
     for split, offset in run.reads:
         positions[split] = offset + 1
     mine = splits_of_task(case.workload, case.layout_of(run), source.name, run.subtask)
@@ -192,7 +194,7 @@ def _emitted_by_batches(case: Case, ended: JobEnded) -> int:
     found = 0
     for run in case.history.runs if ended.status in ("finished", "drained") else ():
         if run.operator in sizes and run.job == ended.job and run.how == "finished":
-            state = case.lineages.loaded(run)
+            state = case.lineages.snapshots.loaded(run)
             held = sum(1 for _ in waiting(state)) if state is not None else 0
             found += (held + len(run.applies)) % sizes[run.operator]
     return found

@@ -149,7 +149,7 @@ class _Leftovers:
         if self.unreadable:
             return None
         reached = set(self._reached())
-        stored = self.case.lineages.handles
+        stored = self.case.lineages.snapshots.handles
         for handle in self.residue.files:
             if handle in reached:
                 continue
@@ -255,7 +255,7 @@ class _Leftovers:
 
     def _written(self, handle: str) -> tuple[int, int] | None:
         """(order, attempt) of a file's write, also of a torn one."""
-        entry = self.case.lineages.handles.get(handle)
+        entry = self.case.lineages.snapshots.handles.get(handle)
         if entry is not None:
             return entry.order, entry.attempt
         for event in self.case.history.journal:
@@ -266,7 +266,7 @@ class _Leftovers:
         return None
 
     def _given_up(self, handle: str) -> Iterator[int]:
-        entry = self.case.lineages.handles.get(handle)
+        entry = self.case.lineages.snapshots.handles.get(handle)
         for event in self.case.history.journal:
             if isinstance(event, CheckpointAborted) and entry is not None and event.checkpoint == entry.checkpoint:
                 yield event.order

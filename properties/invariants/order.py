@@ -62,7 +62,7 @@ def _sends(case: Case, channel: str) -> list[int] | None:
             return None
         sent += put_in(case, segment, channel, log)
         if segment.cut is not None and is_rescaled_behind(case, segment):  # earlier attempts may have sent some of it
-            in_flight = case.lineages.in_flight(segment.cut).get(channel, NOTHING)
+            in_flight = case.lineages.snapshots.in_flight(segment.cut).get(channel, NOTHING)
             del sent[max(0, len(sent) - len(in_flight.origins)) :]
     return sent
 
@@ -76,9 +76,15 @@ def put_in(case: Case, segment: Segment, channel: str, log: Channel, end: int | 
     end = segment.sent[run.outputs.index(channel)] if end is None else end
     origin = case.lineages.parent(run.task, run.attempt)
     rescaled = origin is not None and case.rescaled(run.attempt, origin[1])
-    again = case.lineages.in_flight(origin[1]).get(channel, NOTHING) if origin is not None and not rescaled else NOTHING
+    again = (
+        case.lineages.snapshots.in_flight(origin[1]).get(channel, NOTHING)
+        if origin is not None and not rescaled
+        else NOTHING
+    )
     sent = (log.repeated + log.sent if log.repeated else log.sent)[:end]
-    in_flight = case.lineages.in_flight(segment.cut).get(channel, NOTHING) if segment.cut is not None else NOTHING
+    in_flight = (
+        case.lineages.snapshots.in_flight(segment.cut).get(channel, NOTHING) if segment.cut is not None else NOTHING
+    )
     if len(sent) < end < INFINITE:  # the attempt failed before it could send the unsent records of its snapshot
         sent = sent + origins(in_flight.unsent)[len(sent) - end :]
     if again.unsent:

@@ -165,7 +165,7 @@ def _content(case: Case, run: TaskRun) -> Violated | None:
     kept = (
         redistributed_state(case, run, checkpoint) if rescaled else case.states(checkpoint).get(run.task, StoredState())
     )
-    held = case.lineages.loaded(run)
+    held = case.lineages.snapshots.loaded(run)
     if held is None:
         message = f"{run.task} loaded text that is no snapshot"
         return _violated(case, run.loaded.order, "loaded state differs", message, run)
@@ -255,7 +255,7 @@ def _positions(case: Case, run: TaskRun, held: StoredState) -> Violated | None:
 
 
 def _loaded_something(case: Case, run: TaskRun) -> bool:
-    held = case.lineages.loaded(run)
+    held = case.lineages.snapshots.loaded(run)
     return held is not None and held.holds_something
 
 

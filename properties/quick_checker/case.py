@@ -26,7 +26,8 @@ from ..model.verdict import Unknown
 from ..model.workload import END_OF_TIME, Input, Node, Row, Topology, Workload, window_of
 from ..reconstruct.commands import Commands
 from ..reconstruct.layouts import layouts, widest
-from ..reconstruct.lineage import INFINITE, Lineage, Lineages, Segment, by_channel
+from ..reconstruct.lineage import INFINITE, Lineage, Segment, by_channel
+from ..reconstruct.lineages import Lineages
 from ..reconstruct.replay import is_determined
 from ..semantics.classes import FOLLOWING, classes, promised
 from ..semantics.user_functions import has_user_timers
@@ -167,13 +168,13 @@ class Case:
         start = self.lineages.starts.get(attempt)
         if start is None or start.restores is None:
             return False
-        return any(one.origins for one in self.lineages.in_flight(start.restores).values())
+        return any(one.origins for one in self.lineages.snapshots.in_flight(start.restores).values())
 
     def sender(self, channel: str, run: TaskRun, checkpoint: int) -> TaskRun | None:
         """The run of the sender that sent into one of a run's inputs when a checkpoint was taken."""
         task, attempt, persistent = channel.partition(">")[0], run.attempt, self.lineages.persistent
         if persistent is not None:
-            stored = self.lineages.stored(checkpoint).get(task)
+            stored = self.lineages.snapshots.stored(checkpoint).get(task)
             attempt = stored.attempt if stored is not None else attempt
             if persistent.whole(attempt) != persistent.whole(run.attempt):
                 return None
@@ -239,7 +240,7 @@ class Case:
         that were read before the checkpoint were applied after it.
         """
         return self.history.guarantee != "exactly-once" or any(
-            self.lineages.in_flight(number) for number in self.lineages.completed
+            self.lineages.snapshots.in_flight(number) for number in self.lineages.completed
         )
 
     @cached_property
@@ -393,17 +394,17 @@ class Case:
 
     def states(self, checkpoint: int) -> dict[str, StoredState]:
         """The decoded snapshots of a completed checkpoint, by task."""
-        return self.lineages.states(checkpoint)
+        return self.lineages.snapshots.states(checkpoint)
 
     def states_of(self, operator: str, checkpoint: int) -> Mapping[str, StoredState]:
         """The decoded snapshots of an operator's tasks in a completed checkpoint, by task."""
-        return self.lineages.states_of(operator, checkpoint)
+        return self.lineages.snapshots.states_of(operator, checkpoint)
 
     def positions(self, checkpoint: int | None) -> dict[int, int]:
         """The next offset of every split at a completed checkpoint; 0 where the checkpoint has none."""
         known = self._positions.get(checkpoint)
         if known is None:
-            stored = {} if checkpoint is None else self.lineages.positions(checkpoint)
+            stored = {} if checkpoint is None else self.lineages.snapshots.positions(checkpoint)
             known = self._positions[checkpoint] = {split: stored.get(split, 0) for split in self.ends}
         return known
 

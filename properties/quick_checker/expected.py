@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..model.workload import END_OF_TIME, STATEFUL, Row, Topology, User, Window, Workload, window_of
 from ..reconstruct.buffered_rows import batches, emitted_rows, still_to_come
-from ..reconstruct.lineage import INFINITE, Lineages
+from ..reconstruct.lineage import INFINITE
+from ..reconstruct.lineages import Lineages
 from ..reconstruct.replay import Replay
 from ..semantics.classes import FOLLOWING
 from ..semantics.event_time import Clock, splits_before
@@ -95,7 +96,7 @@ class Expected:
             return rows
         checkpoints = self._lineages.end.checkpoints
         open_ = [number for number in checkpoints if number not in self._drained]
-        held = {number: still_to_come(self._workload, self._lineages.states(number)) for number in open_}
+        held = {number: still_to_come(self._workload, self._lineages.snapshots.states(number)) for number in open_}
         return emitted_rows(rows, checkpoints, held)
 
     def rows_up_to(self, epoch: int) -> Counter[Row]:
@@ -142,7 +143,7 @@ class Expected:
 
     def _by_positions(self) -> Computation:
         if self._computation is None:
-            cuts = [(number, self._lineages.positions(number)) for number in self._lineages.end.checkpoints]
+            cuts = [(number, self._lineages.snapshots.positions(number)) for number in self._lineages.end.checkpoints]
             self._computation = compute(self._workload, cuts, drained=self._drained)
         return self._computation
 
@@ -152,7 +153,7 @@ class Expected:
     def _computed_at(self, checkpoint: int) -> Computation:
         if checkpoint in self._lineages.end.checkpoints:
             return self._by_positions()
-        cut = (checkpoint, self._lineages.positions(checkpoint))
+        cut = (checkpoint, self._lineages.snapshots.positions(checkpoint))
         return compute(self._workload, [cut], rest=False, drained=self._drained)
 
 

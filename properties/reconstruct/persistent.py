@@ -14,11 +14,12 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from ..model.history import AttemptStarted, Channel, Mark, TaskRun
-from .in_flight import NOTHING, InFlight, origins
+from .in_flight import NOTHING, origins
+from .snapshots import Snapshots
 
 
 class Attempts(Protocol):
-    """What this module needs of `lineage.Lineages`."""
+    """What this module needs of `lineages.Lineages`."""
 
     @property
     def runs(self) -> Mapping[tuple[str, int], TaskRun]: ...
@@ -26,11 +27,12 @@ class Attempts(Protocol):
     @property
     def starts(self) -> Mapping[int, AttemptStarted]: ...
 
+    @property
+    def snapshots(self) -> Snapshots: ...
+
     def mark(self, task: str, attempt: int, checkpoint: int) -> Mark | None: ...
 
     def parent(self, task: str, attempt: int) -> tuple[int, int] | None: ...
-
-    def in_flight(self, checkpoint: int) -> Mapping[str, InFlight]: ...
 
 
 class Persistent:
@@ -113,7 +115,7 @@ class Persistent:
         earlier, checkpoint = before
         mark = self._lineages.mark(earlier.task, earlier.attempt, checkpoint)
         sent = mark.sent[earlier.outputs.index(channel)] if mark is not None else 0
-        waiting = self._lineages.in_flight(checkpoint).get(channel, NOTHING).unsent
+        waiting = self._lineages.snapshots.in_flight(checkpoint).get(channel, NOTHING).unsent
         return self.first_sent(earlier, channel) + sent - len(origins(waiting))
 
     def _before(self, run: TaskRun) -> tuple[TaskRun, int] | None:

@@ -58,7 +58,9 @@ from ..semantics.windows import Emitted, Timer
 from .buffered_rows import batches, waiting
 from .in_flight import records
 from .layouts import owner_of_key
-from .lineage import Lineage, Lineages, decode_state
+from .lineage import Lineage
+from .lineages import Lineages
+from .snapshots import decode_state
 
 
 class RunReplay(msgspec.Struct, kw_only=True):
@@ -144,7 +146,7 @@ class Replay:
 
     def _unsent(self, run: TaskRun) -> Iterator[tuple[int, Row]]:
         """The unsent rows of the snapshot that a run restored: the run sends them first."""
-        state = self._lineages.loaded(run)
+        state = self._lineages.snapshots.loaded(run)
         for passing in state.unsent.values() if state is not None else ():
             yield from records(passing)
 
@@ -157,7 +159,7 @@ class Replay:
 
     def queued(self, run: TaskRun, channel: str) -> list[tuple[int, Row]]:
         """(origin, row) of the in-flight rows that a run was restored with in one of its inputs, in order."""
-        state = self._lineages.loaded(run)
+        state = self._lineages.snapshots.loaded(run)
         if state is None or not state.queued:
             return []
         return records(state.queued.get(run.inputs.index(channel), ()))
@@ -171,7 +173,7 @@ class Replay:
         yield from self._unsent(run)
         node = self._nodes.get(run.operator)
         if node is not None and isinstance(node.operator, Batch) and run.loaded is not None:
-            for waited, origin in waiting(self._lineages.loaded(run) or StoredState()):
+            for waited, origin in waiting(self._lineages.snapshots.loaded(run) or StoredState()):
                 yield origin, waited
 
     def sink_rows(self, lineage: Lineage) -> dict[int, list[Row]]:
@@ -196,7 +198,7 @@ class Replay:
 
     def _kept(self, node: str, checkpoint: int) -> Iterator[TimedMachine]:
         """The machine of each subtask of a window, as of a completed checkpoint."""
-        for task, stored in self._lineages.stored(checkpoint).items():
+        for task, stored in self._lineages.snapshots.stored(checkpoint).items():
             run = self._lineages.runs.get((task, stored.attempt))
             if run is not None and run.operator == node:
                 kept = self._at(self.run(task, stored.attempt).kept, task, checkpoint)
@@ -210,14 +212,14 @@ class Replay:
 
     def _states(self, node: str, checkpoint: int) -> Iterator[tuple[str, list[Entry]]]:
         """The state of each subtask of a node at a completed checkpoint."""
-        for task, stored in self._lineages.stored(checkpoint).items():
+        for task, stored in self._lineages.snapshots.stored(checkpoint).items():
             run = self._lineages.runs.get((task, stored.attempt))
             if run is not None and run.operator == node:
                 yield task, self._at(self.run(task, stored.attempt).states, task, checkpoint) or []
 
     def _at(self, held: Mapping[int, _Held], task: str, checkpoint: int) -> _Held | None:
         """What a run held at a completed checkpoint; if the task had finished by then, what it held last."""
-        if self._lineages.finished(task, checkpoint):
+        if self._lineages.snapshots.finished(task, checkpoint):
             return next(reversed(list(held.values())), None)
         return held.get(checkpoint)
 

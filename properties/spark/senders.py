@@ -71,7 +71,7 @@ class Senders:
     @cached_property
     def _any(self) -> bool:
         """Whether any completed checkpoint has in-flight data."""
-        return any(self._lineages.in_flight(number) for number in self._lineages.completed)
+        return any(self._lineages.snapshots.in_flight(number) for number in self._lineages.completed)
 
     def _follow(self, run: TaskRun) -> list[int]:
         coming = [self._coming(run, channel) for channel in run.inputs]
@@ -134,16 +134,16 @@ class Senders:
         """(checkpoint, state) that a run loaded; an empty state if it loaded no completed checkpoint."""
         if run.loaded is None or run.loaded.checkpoint not in self._lineages.completed:
             return 0, _EMPTY
-        return run.loaded.checkpoint, self._lineages.loaded(run) or _EMPTY
+        return run.loaded.checkpoint, self._lineages.snapshots.loaded(run) or _EMPTY
 
     def _held_of(self, checkpoint: int, channel: str) -> Attempts:
         """The in-flight records that a completed checkpoint holds of a channel."""
         known = self._held.get((checkpoint, channel))
         if known is None:
             known = self._held[checkpoint, channel] = {}
-            held = self._lineages.in_flight(checkpoint).get(channel)
+            held = self._lineages.snapshots.in_flight(checkpoint).get(channel)
             receiver = channel.partition(">")[2]
-            stored = self._lineages.stored(checkpoint).get(receiver)
+            stored = self._lineages.snapshots.stored(checkpoint).get(receiver)
             attempt = stored.attempt if stored else self._lineages.completed[checkpoint].attempt
             run = self._lineages.runs.get((receiver, attempt))
             if held is not None and run is not None and channel in run.inputs:
@@ -160,7 +160,7 @@ class Senders:
         A rescaled job has other channels.  Rows of one origin have one key: they are in one old and one new channel.
         """
         known: Attempts = {}
-        for before in self._lineages.in_flight(checkpoint):
+        for before in self._lineages.snapshots.in_flight(checkpoint):
             if _operators(before) == _operators(channel):
                 for origin, attempts in self._held_of(checkpoint, before).items():
                     known.setdefault(origin, []).extend(attempts)

@@ -149,7 +149,7 @@ def _is_restored_in_flight(case: Case) -> bool:
         start = case.lineages.starts.get(attempt)
         if start is None or start.restores is None or case.rescaled(attempt, start.restores):
             continue
-        for name, held in case.lineages.in_flight(start.restores).items():
+        for name, held in case.lineages.snapshots.in_flight(start.restores).items():
             log = case.channels.get((name, attempt))
             both = zip(log.content, held.origins, strict=False) if log is not None else ()
             if any(came != kept for came, kept in both):

@@ -72,7 +72,7 @@ def _advances(case: Case, segment: Segment) -> list[tuple[int, int]]:
     run = segment.run
     clocked = is_clocked(case.workload.node(run.operator).operator)
     advances = [(taken, time - 1) for taken, time in run.ticks] if clocked else run.watermarks
-    if segment.cut is None or case.lineages.finished(run.task, segment.cut):
+    if segment.cut is None or case.lineages.snapshots.finished(run.task, segment.cut):
         return advances
     mark = mark_of(run, segment.cut)
     return advances[: _received(mark, clocked)] if mark is not None else []

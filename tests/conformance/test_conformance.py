@@ -36,7 +36,7 @@ from cutproof.harness.workloads.library import GENERAL
 from cutproof.properties.model.history import AttemptStarted, JobEnded, TaskFailed
 from cutproof.properties.model.verdict import Holds, Unknown
 from cutproof.properties.model.workload import Count, Input, Node, Union, Workload
-from cutproof.properties.reconstruct.lineage import decode_state
+from cutproof.properties.reconstruct.snapshots import decode_state
 
 AMID = AtPoint(point="checkpoint-completed", occurrence=1)
 """a checkpoint is complete, and records still flow, in every workload below"""

@@ -17,7 +17,7 @@ from cutproof.harness.subject.port import Subject
 from cutproof.harness.workloads.library import GENERAL
 from cutproof.properties.model.history import AttemptStarted, History
 from cutproof.properties.model.workload import Input, Node, Tumbling, Workload
-from cutproof.properties.reconstruct.lineage import decode_state
+from cutproof.properties.reconstruct.snapshots import decode_state
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 
 CROWDED = {

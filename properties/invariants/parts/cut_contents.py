@@ -22,7 +22,7 @@ from ...semantics.semantics import Entry
 def missing_snapshots(case: Case, checkpoint: int) -> Violated | None:
     """A task with state whose snapshot is missing from a completed checkpoint, or cannot be read."""
     completed = case.lineages.completed[checkpoint]
-    stored, states = case.lineages.stored(checkpoint), case.states(checkpoint)
+    stored, states = case.lineages.snapshots.stored(checkpoint), case.states(checkpoint)
     operators = case.lineages.operators.get(completed.job, {}).items()
     going_on = {operator for task, operator in operators if task not in completed.finished}
     for run in case.lineages.serving_runs(completed.attempt):
@@ -176,7 +176,7 @@ def transactions(case: Case, lineage: Lineage, checkpoint: int) -> Violated | No
 def _tasks_of(operators: Sequence[str], case: Case, checkpoint: int) -> list[str]:
     """The tasks of some operators of which a checkpoint has a snapshot."""
     operator_of = case.lineages.operator_of
-    return [task for task in case.lineages.stored(checkpoint) if operator_of.get(task) in operators]
+    return [task for task in case.lineages.snapshots.stored(checkpoint) if operator_of.get(task) in operators]
 
 
 def _settled_until(case: Case, run: TaskRun, checkpoint: int, committers: list[str]) -> int | None:

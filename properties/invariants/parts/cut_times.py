@@ -63,7 +63,7 @@ def _went_on(case: Case, checkpoint: int) -> bool:
 
 def _watermarks(case: Case, checkpoint: int, window: Node) -> Violated | None:
     """A difference in a window's watermark: if no record is late, the positions of all its inputs determine it."""
-    if case.classes[window.name] in FOLLOWING or case.lineages.in_flight(checkpoint):
+    if case.classes[window.name] in FOLLOWING or case.lineages.snapshots.in_flight(checkpoint):
         return None  # a watermark may be in flight to the window
     clock, positions = Clock(case.workload), case.positions(checkpoint)
     time = clock.watermark(splits_before(case.workload, window.name), positions)

@@ -18,7 +18,7 @@ def wrongly_in_flight(case: Case, channel: str, run: TaskRun, checkpoint: int, r
     The order of the records, and the content that the sender sent, are compared too.
     """
     log = case.content(channel, run)
-    held = case.lineages.in_flight(checkpoint).get(channel, NOTHING)
+    held = case.lineages.snapshots.in_flight(checkpoint).get(channel, NOTHING)
     if log is None or not (held.queued or held.unsent):
         return None
     rows = records(held.queued) + records(held.unsent)

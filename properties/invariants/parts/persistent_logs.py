@@ -76,7 +76,7 @@ def _references(case: Case, checkpoint: int) -> Iterator[tuple[Stored, str, int]
     """(stored snapshot, log, first number) of each reference of a completed checkpoint."""
     handles = case.lineages.completed[checkpoint].handles
     for task, state in case.states(checkpoint).items():
-        stored = case.lineages.handles.get(handles.get(task, ""))
+        stored = case.lineages.snapshots.handles.get(handles.get(task, ""))
         if stored is not None:
             for name, first, _ in (ref for refs in state.spilled.values() for ref in refs):
                 yield stored, name, first

@@ -22,7 +22,7 @@ from ...model.workload import BEGINNING
 from ...quick_checker.case import Case
 from ...reconstruct.buffered_rows import is_tally
 from ...reconstruct.layouts import owner_of_key, splits_of_task
-from ...reconstruct.lineage import decode_state
+from ...reconstruct.snapshots import decode_state
 
 
 def before(case: Case, run: TaskRun) -> StoredState:
@@ -124,7 +124,7 @@ def _of(splits: tuple[int, ...], *maps: Mapping[int, int]) -> dict[int, int]:
 def _least_times(case: Case, run: TaskRun, checkpoint: int, old: Mapping[str, StoredState]) -> Iterator[int]:
     """For each input channel of a run, the least watermark of the old channels from the same operator."""
     least: dict[str, int] = {}
-    stored = case.lineages.stored(checkpoint)
+    stored = case.lineages.snapshots.stored(checkpoint)
     for task, state in old.items():
         wrote = case.lineages.runs.get((task, stored[task].attempt))
         for index, channel in enumerate(wrote.inputs if wrote is not None else ()):

@@ -18,7 +18,7 @@ from ...model.workload import BEGINNING
 from ...quick_checker.case import Case
 from ...reconstruct.in_flight import NOTHING, InFlight
 from ...reconstruct.layouts import owner_of_key
-from ...reconstruct.lineage import decode_state
+from ...reconstruct.snapshots import decode_state
 
 Lane = list[tuple[int, Passing]]
 """Elements, each with the number of times that a restore had put it back."""
@@ -94,7 +94,7 @@ def _operator(channel: str) -> str:
 
 def _lanes(case: Case, receiver: str, sender: str, checkpoint: int) -> Iterator[tuple[Lane, int]]:
     """For each old sender: its in-flight elements to an operator, in order, and the last watermark that it sent."""
-    stored, states = case.lineages.stored(checkpoint), case.states(checkpoint)
+    stored, states = case.lineages.snapshots.stored(checkpoint), case.states(checkpoint)
     receivers = [
         (run, states[task])
         for task, entry in stored.items()
@@ -115,7 +115,7 @@ def _lane(case: Case, receivers: list[tuple[TaskRun, StoredState]], sender: str,
         channel = f"{sender}>{run.task}"
         if channel not in run.inputs:
             continue  # a forward edge joins the sender to another receiver
-        held: InFlight = case.lineages.in_flight(checkpoint).get(channel, NOTHING)
+        held: InFlight = case.lineages.snapshots.in_flight(checkpoint).get(channel, NOTHING)
         under_way = [*held.queued, *held.unsent]
         lane += zip(itertools.chain(held.replays, itertools.repeat(0)), under_way, strict=False)
         received_time = state.times[run.inputs.index(channel)] if state.times else BEGINNING

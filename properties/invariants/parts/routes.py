@@ -91,7 +91,7 @@ def _sent_along(case: Case, channel: str, epoch: int) -> list[int]:
             sent += put_in(case, segment, channel, log)
         elif mark is not None:
             sent += put_in(case, segment, channel, log, mark.sent[segment.run.outputs.index(channel)])
-            in_flight = case.lineages.in_flight(mark.checkpoint).get(channel, NOTHING).origins
+            in_flight = case.lineages.snapshots.in_flight(mark.checkpoint).get(channel, NOTHING).origins
             ends_there = segment.cut is None or mark.checkpoint == epoch
             if in_flight and (ends_there or is_rescaled_behind(case, segment)):
                 del sent[-len(in_flight) :]
@@ -109,7 +109,7 @@ def _sent_up_to(case: Case, channel: str, attempt: int, epoch: int) -> list[int]
     mark = sender.mark_at(epoch)
     if mark is None:
         return []
-    in_flight = case.lineages.in_flight(mark.checkpoint).get(channel, NOTHING)
+    in_flight = case.lineages.snapshots.in_flight(mark.checkpoint).get(channel, NOTHING)
     sent = len(log.recovered) + mark.sent[sender.run.outputs.index(channel)]
     return log.content[: sent - len(in_flight.origins)]
 
@@ -175,7 +175,7 @@ def _in_flight(case: Case, operator: str) -> Counter[int]:
     closing = case.closing
     if closing.kind in ("end", "drain") or closing.checkpoint is None:
         return Counter()
-    channels = case.lineages.in_flight(closing.checkpoint).items()
+    channels = case.lineages.snapshots.in_flight(closing.checkpoint).items()
     into = [held for channel, held in channels if channel.partition(">")[2].rpartition("-")[0] == operator]
     return Counter(origin for held in into for origin in held.origins)
 

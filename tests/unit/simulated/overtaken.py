@@ -8,7 +8,8 @@ from cutproof.faults.plan import AtPoint, KillTask
 from cutproof.harness.scenario.model import Scenario
 from cutproof.properties.model.history import CheckpointTriggered, History, StoredState
 from cutproof.properties.model.workload import Count, Map
-from cutproof.properties.reconstruct.lineage import Lineages, decode_state
+from cutproof.properties.reconstruct.lineages import Lineages
+from cutproof.properties.reconstruct.snapshots import decode_state
 from unit.simulated.worlds import job as plain_job
 from unit.simulated.worlds import journal
 
@@ -32,7 +33,7 @@ def job(*, records: int = 60, width: int = 2, partitioning: str = "hash", **more
 def in_flight(history: History) -> dict[int, dict[str, list[int]]]:
     """By completed checkpoint and channel, the origins of the records that it holds there."""
     lineages = Lineages(history)
-    found = {number: lineages.in_flight(number) for number in lineages.completed}
+    found = {number: lineages.snapshots.in_flight(number) for number in lineages.completed}
     return {
         number: {channel: held.origins for channel, held in channels.items() if held.origins}
         for number, channels in found.items()

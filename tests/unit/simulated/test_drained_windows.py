@@ -13,7 +13,7 @@ from cutproof.properties.model.history import History
 from cutproof.properties.model.verdict import Holds, Violated
 from cutproof.properties.model.workload import END_OF_TIME, Tumbling
 from cutproof.properties.quick_checker.case import Case
-from cutproof.properties.reconstruct.lineage import decode_state
+from cutproof.properties.reconstruct.snapshots import decode_state
 from unit.simulated.worlds import ended, job, run
 
 

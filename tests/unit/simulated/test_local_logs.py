@@ -15,7 +15,8 @@ from cutproof.harness.subject.names import subject_called
 from cutproof.harness.subject.run import Result, run
 from cutproof.properties.model.history import AttemptStarted, Channel
 from cutproof.properties.model.verdict import Violated
-from cutproof.properties.reconstruct.lineage import Lineages, decode_state
+from cutproof.properties.reconstruct.lineages import Lineages
+from cutproof.properties.reconstruct.snapshots import decode_state
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.vocabulary.messages import EndOfData, Record
 from cutproof.reference_impl.simulated.logs import AnyLog, LogShelf, OwnLog, SpilledLog

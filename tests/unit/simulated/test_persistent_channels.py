@@ -12,7 +12,7 @@ from cutproof.harness.scenario.checks import problems_of
 from cutproof.harness.scenario.model import Cancel, Perturbation, Resume, Savepoint
 from cutproof.harness.subject.run import run as judged
 from cutproof.properties.model.history import CheckpointAborted, FaultFired, History, SnapshotDeleted, StoredState
-from cutproof.properties.reconstruct.lineage import Lineages
+from cutproof.properties.reconstruct.lineages import Lineages
 from unit.simulated.overtaken import durations, in_flight, job, kill, loaded
 from unit.simulated.worlds import all_there, run
 
@@ -24,7 +24,7 @@ def referring(history: History) -> Iterator[tuple[int, StoredState]]:
     """(checkpoint, state) of what was stored with references."""
     lineages = Lineages(history)
     for number in lineages.completed:
-        yield from ((number, state) for state in lineages.states(number).values() if state.spilled)
+        yield from ((number, state) for state in lineages.snapshots.states(number).values() if state.spilled)
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -95,7 +95,7 @@ def test_logs_are_trimmed_behind_the_oldest_checkpoint_that_is_retained(store: s
         refs = [
             ref
             for n in retained
-            for state in lineages.states(n).values()
+            for state in lineages.snapshots.states(n).values()
             for of in state.spilled.values()
             for ref in of
         ]

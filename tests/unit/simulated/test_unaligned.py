@@ -15,7 +15,7 @@ from cutproof.harness.subject.run import run as run_and_judge
 from cutproof.properties.model.history import CheckpointTriggered, FaultFired, History
 from cutproof.properties.model.verdict import Holds
 from cutproof.properties.reconstruct.in_flight import records
-from cutproof.properties.reconstruct.lineage import Lineages
+from cutproof.properties.reconstruct.lineages import Lineages
 from cutproof.reference_impl.core.decisions.parts import Parts
 from unit.simulated.overtaken import channels_held, durations, in_flight, job, kill, loaded
 from unit.simulated.worlds import all_there, journal, shown
@@ -26,7 +26,7 @@ from unit.simulated.worlds import all_there, journal, shown
 def test_what_barriers_overtook_is_in_the_snapshots_of_both_ends() -> None:
     history = all_there(job(faults=(kill(2),)))
     lineages = Lineages(history)
-    held = [one for number in lineages.completed for one in lineages.in_flight(number).values()]
+    held = [one for number in lineages.completed for one in lineages.snapshots.in_flight(number).values()]
     assert any(one.queued for one in held)
     assert any(one.unsent for one in held)
 
@@ -125,7 +125,7 @@ def test_what_is_sealed_for_a_checkpoint_is_never_overtaken() -> None:
     held = {
         channel
         for number in lineages.completed
-        for channel, one in lineages.in_flight(number).items()
+        for channel, one in lineages.snapshots.in_flight(number).items()
         if one.queued or one.unsent
     }
     assert held

@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from cutproof.properties.model.history import AttemptStarted, Completed, History, Loaded, Mark, Stored, TaskRun
-from cutproof.properties.reconstruct.lineage import INFINITE, Lineages, decode_state, mark_of
+from cutproof.properties.reconstruct.lineage import INFINITE, mark_of
+from cutproof.properties.reconstruct.lineages import Lineages
+from cutproof.properties.reconstruct.snapshots import decode_state
 
 
 def mark(checkpoint: int, *, reads: int = 0, applies: int = 0) -> Mark:
@@ -161,7 +163,7 @@ def test_positions_come_from_the_stored_bytes_and_unknown_fields_are_left_alone(
     lineages = Lineages(
         history([run(1, 2, mark(1, reads=2))], {1: 1}, state='{"positions": {"0": 2}, "mine": [1, {}]}')
     )
-    assert lineages.positions(1) == {0: 2}
+    assert lineages.snapshots.positions(1) == {0: 2}
     assert decode_state("") is not None
     assert decode_state("{half a") is None
     assert decode_state('{"positions": {"zero": 1}}') is None
@@ -171,7 +173,7 @@ def test_a_pointer_to_nothing_is_left_out() -> None:
     seen = history([run(1, 2, mark(1, reads=2))], {1: 1})
     seen.stored.clear()
     lineages = Lineages(seen)
-    assert (lineages.stored(1), lineages.states(1), lineages.positions(1)) == ({}, {}, {})
+    assert (lineages.snapshots.stored(1), lineages.snapshots.states(1), lineages.snapshots.positions(1)) == ({}, {}, {})
 
 
 def test_mark_of() -> None:
@@ -236,5 +238,5 @@ def test_a_checkpoint_of_the_attempt_that_restores_it_is_restored_once() -> None
     changed = history(runs, {1: 2, 4: 2}, {1: None, 2: 1})
     finished = [msgspec.structs.replace(one, finished=["other-0"]) for one in changed.completed]
     lineages = Lineages(msgspec.structs.replace(changed, completed=finished))
-    assert sorted(lineages.stored(4)) == ["in-0"]
+    assert sorted(lineages.snapshots.stored(4)) == ["in-0"]
     assert lineages.end.attempts == (2,)

@@ -91,7 +91,7 @@ def test_a_log_that_is_deleted_while_a_checkpoint_refers_to_it() -> None:
     number, log = next(
         (number, refs[0][0])
         for number in lineages.completed
-        for state in lineages.states(number).values()
+        for state in lineages.snapshots.states(number).values()
         for refs in state.spilled.values()
     )
     next(one for one in history.logs if one.name == log).cleared = lineages.completed[number].order + 1
@@ -139,7 +139,10 @@ def _spilled(history: History) -> dict[int, list[str]]:
     lineages = case(history).lineages
     return {
         number: [
-            ref[0] for state in lineages.states(number).values() for refs in state.spilled.values() for ref in refs
+            ref[0]
+            for state in lineages.snapshots.states(number).values()
+            for refs in state.spilled.values()
+            for ref in refs
         ]
         for number in lineages.completed
     }
