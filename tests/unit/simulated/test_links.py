@@ -8,6 +8,7 @@ import pytest
 
 from cutproof.reference_impl.core.vocabulary.messages import Barrier, Element, EndOfData, Record
 from cutproof.reference_impl.driver.decisions import Lateness
+from cutproof.reference_impl.observed import StruckChannel
 from cutproof.reference_impl.simulated.links import DataChannel
 from cutproof.reference_impl.simulated.loop import Loop
 
@@ -22,9 +23,11 @@ class Receiver:
     def __init__(self) -> None:
         self.appointments: list[int] = []
         self.fired: list[tuple[int, str]] = []
-        self.world = SimpleNamespace(
-            detailed=False, fired=lambda fault, detail, attempt: self.fired.append((fault, detail))
-        )
+        self.world = SimpleNamespace(detailed=False, fired=self._fired)
+
+    def _fired(self, fault: int, detail: str, attempt: int, struck: StruckChannel) -> None:
+        assert struck == StruckChannel("a-0>b-0")
+        self.fired.append((fault, detail))
 
     def schedule(self, time: int) -> None:
         self.appointments.append(time)
