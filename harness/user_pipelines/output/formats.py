@@ -323,13 +323,14 @@ def snapshot_of_sqlite(path: Path, texts: Mapping[str, str]) -> list[Found]:
         for text in texts.values():
             found.append([dict(row) for row in connection.execute(text)])
     except sqlite3.OperationalError as error:
-        if "no such table" in str(error) or "unable to open" in str(error):
+        kind = error.sqlite_errorname
+        if kind.startswith("SQLITE_CANTOPEN") or "no such table" in str(error):  # which has no name of its own
             if not found:
                 raise NotThere(_about(texts, found, f"SQLite says: {error}")) from error
             return [*found, []]
-        if "locked" in str(error) or "busy" in str(error):
+        if kind.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             raise NotReadable(_about(texts, found, f"the database {path.name} is locked")) from error
-        if error.sqlite_errorname in WRITER_WAS_KILLED:
+        if kind in WRITER_WAS_KILLED:
             undone = f"whoever opens {path.name} next undoes an unfinished transaction in it"
             raise NotReadable(_about(texts, found, undone)) from error
         raise SubjectFailed(
