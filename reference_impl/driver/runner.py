@@ -537,7 +537,7 @@ class TaskRunner:
         Report: _report,
         Persist: _persist,
         Ship: _ship,
-        LoadPositions: lambda self, effect: self.world.stores.load_positions(self, tuple(self.task.positions)),
+        LoadPositions: lambda self, effect: self.world.stores.load_positions(self, effect.splits),
         Append: lambda self, effect: self.world.spills.append(self, effect),
         Sync: lambda self, effect: self.world.spills.sync(self, effect),
         TrimLog: lambda self, effect: self.world.spills.trim(effect),

@@ -221,7 +221,7 @@ class SourceTask(Task):
 
     def restore(self, state: TaskState | None) -> list[Effect]:
         if not self._rewinds:
-            return [LoadPositions()]
+            return [LoadPositions(tuple(self.positions))]
         wanted = state.positions if state is not None else {}
         for log in self._logs:
             if wanted.get(log.split, 0) < log.begins:

@@ -171,6 +171,8 @@ class Restored(Effect):
 class LoadPositions(Effect):
     """Read the saved positions: answered by `PositionsLoaded` (at-most-once)."""
 
+    splits: tuple[int, ...]
+
 
 class SavePosition(Effect):
     """Save a source's next position at once, then carry out `then`.  The store refuses the

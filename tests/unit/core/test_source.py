@@ -258,7 +258,7 @@ def test_a_suspended_source_reads_nothing() -> None:
 
 def test_at_most_once_saves_the_position_before_it_sends() -> None:
     task = source(2, 2, guarantee="at-most-once", sink="plain")
-    assert deliver(task, deploy()) == [LoadPositions()]
+    assert deliver(task, deploy()) == [LoadPositions((0, 1))]
     assert task.step(Poll()) == []
     assert task.step(PositionsLoaded({0: 1})) == running("source-0")
     assert task.step(Poll()) == [SavePosition(0, 2, (Send(0, row(1, 1, tag=1, origin=1 << 8)),))]
