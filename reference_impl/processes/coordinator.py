@@ -348,7 +348,7 @@ class CoordinatorWorld(ProcessWorld):
             machine.is_ending,
             machine.takes_checkpoint,
             int(newest.checkpoint) if newest is not None else 0,
-            _numbers(machine.snapshots.all),
+            _numbers(machine.retained),
         )
         if facts != self._facts:
             self._facts = facts

@@ -149,7 +149,7 @@ def test_what_was_in_flight_when_a_job_is_given_up_amid_a_recovery_is_not_expect
     coordinator_dies = KillCoordinator(trigger=AtPoint(point="state-loaded", task="source-0"))
     result = result_of(locally(lost("source-0", 1), coordinator_dies, spilling=way, snapshot_store="memory"))
     assert recovered_locally(result) == ["source-0"]
-    newest = Lineages(result.history).in_flight(max(one.checkpoint for one in result.history.completed))
+    newest = Lineages(result.history).snapshots.in_flight(max(one.checkpoint for one in result.history.completed))
     assert [channel for channel, held in newest.items() if held.origins and channel.startswith("source-0>")]
     assert not violated(result)
 
