@@ -13,6 +13,8 @@ channel with a restore between them, or with an alignment that blocked the chann
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import msgspec
 
 from ..model.history import Channel
@@ -115,7 +117,7 @@ def is_rescaled_behind(case: Case, segment: Segment) -> bool:
     return not recovered_locally and case.rescaled(later[0], segment.cut)
 
 
-def _compare(case: Case, task: str, channel: str, taken: list[list[int]]) -> Violated | None:
+def _compare(case: Case, task: str, channel: str, taken: Sequence[Sequence[int]]) -> Violated | None:
     sent = _sends(case, channel)
     applied = [origin for origins in taken for origin in origins]
     if sent is None or applied == sent[: len(applied)]:
@@ -150,7 +152,7 @@ def _kind(got: int, wanted: int | None, sent: list[int], applied: list[int], at:
     return "record taken twice" if got in sent[:at] else "record never sent"
 
 
-def _restores_between(taken: list[dict[str, list[int]]]) -> int:
+def _restores_between(taken: Sequence[Mapping[str, Sequence[int]]]) -> int:
     """How many pairs of neighbouring records of a channel have a restore between them."""
     found = 0
     seen: set[str] = set()

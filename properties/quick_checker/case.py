@@ -1,12 +1,13 @@
 """One case to judge: a workload, its topology, a history, and what follows from them.
 
-Each value is computed when a checker first asks for it, and only once.
+Each value is computed when a checker first asks for it, and only once.  All checkers share it, so none may change it:
+the types allow no change, and a test compares the values before and after.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import msgspec
@@ -46,7 +47,7 @@ class ClosingCut(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str
     checkpoint: int | None
-    positions: dict[int, int]
+    positions: Mapping[int, int]
     epoch: int
 
 
@@ -61,13 +62,13 @@ class Case:
         self.submitted = topology
         """the topology of the first job"""
         self.history = history
-        self._positions: dict[int | None, dict[int, int]] = {}
+        self._positions: dict[int | None, Mapping[int, int]] = {}
         self._determined: dict[tuple[bool, bool], bool] = {}
         self._barriers: dict[tuple[str, int], dict[int, int]] = {}
-        self._taken: dict[tuple[str, int], list[list[int]]] = {}
+        self._taken: dict[tuple[str, int], Sequence[Sequence[int]]] = {}
 
     @cached_property
-    def layouts(self) -> dict[int, Topology]:
+    def layouts(self) -> Mapping[int, Topology]:
         """The topology of each job.
 
         A job that ended before its first attempt has one too, since the next job inherits it.
@@ -107,7 +108,7 @@ class Case:
     def lineage(self) -> Lineage:
         return self.lineages.end
 
-    def taken(self, segment: Segment) -> list[list[int]]:
+    def taken(self, segment: Segment) -> Sequence[Sequence[int]]:
         """By input channel, the origins of the records that a segment of the run's lineage took, in order."""
         run = segment.run
         known = self._taken.get((run.task, run.attempt))
@@ -116,12 +117,12 @@ class Case:
         return known
 
     @property
-    def runs(self) -> dict[tuple[str, int], TaskRun]:
+    def runs(self) -> Mapping[tuple[str, int], TaskRun]:
         """The runs by task and attempt."""
         return self.lineages.runs
 
     @cached_property
-    def channels(self) -> dict[tuple[str, int], Channel]:
+    def channels(self) -> Mapping[tuple[str, int], Channel]:
         """The network's logs by channel name and attempt."""
         return {(channel.name, channel.attempt): channel for channel in self.history.channels}
 
@@ -181,7 +182,7 @@ class Case:
         return self.runs.get((task, attempt))
 
     @cached_property
-    def classes(self) -> dict[str, str]:
+    def classes(self) -> Mapping[str, str]:
         """The class of each input and node."""
         return classes(self.workload, self.topology)
 
@@ -228,7 +229,7 @@ class Case:
         return {source.name: source for source in self.workload.inputs}
 
     @cached_property
-    def ends(self) -> dict[int, int]:
+    def ends(self) -> Mapping[int, int]:
         """By split, how many records it has."""
         return {split: len(records) for split, _, records in self.workload.splits()}
 
@@ -392,7 +393,7 @@ class Case:
             )
         return self._determined[asked]
 
-    def states(self, checkpoint: int) -> dict[str, StoredState]:
+    def states(self, checkpoint: int) -> Mapping[str, StoredState]:
         """The decoded snapshots of a completed checkpoint, by task."""
         return self.lineages.snapshots.states(checkpoint)
 
@@ -400,7 +401,7 @@ class Case:
         """The decoded snapshots of an operator's tasks in a completed checkpoint, by task."""
         return self.lineages.snapshots.states_of(operator, checkpoint)
 
-    def positions(self, checkpoint: int | None) -> dict[int, int]:
+    def positions(self, checkpoint: int | None) -> Mapping[int, int]:
         """The next offset of every split at a completed checkpoint; 0 where the checkpoint has none."""
         known = self._positions.get(checkpoint)
         if known is None:
@@ -434,7 +435,7 @@ class Case:
             found.setdefault((transaction.task, transaction.attempt), []).append(transaction)
         return found
 
-    def transactions_of(self, task: str, attempt: int) -> list[Transaction]:
+    def transactions_of(self, task: str, attempt: int) -> Sequence[Transaction]:
         """The transactions that one attempt of a sink subtask began, in order."""
         return self._transactions.get((task, attempt), [])
 

@@ -46,7 +46,7 @@ class Expected:
         workload: Workload,
         topology: Topology,
         lineages: Lineages,
-        grades: dict[str, str],
+        grades: Mapping[str, str],
         *,
         by_applies: bool,
         drained: frozenset[int] = frozenset(),

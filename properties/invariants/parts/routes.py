@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from ...model.history import TaskRun
 from ...model.verdict import Violated
@@ -114,7 +115,7 @@ def _sent_up_to(case: Case, channel: str, attempt: int, epoch: int) -> list[int]
     return log.content[: sent - len(in_flight.origins)]
 
 
-def _taken_up_to(case: Case, segment: Segment, epoch: int) -> list[list[int]]:
+def _taken_up_to(case: Case, segment: Segment, epoch: int) -> Sequence[Sequence[int]]:
     """By input channel, the messages that a segment took whose epoch is at most `epoch`."""
     applies = segment.applies_up_to(epoch)
     return case.taken(segment) if applies == segment.applies else by_channel(segment.run, applies)
