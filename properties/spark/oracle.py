@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -16,14 +18,14 @@ from .bounds import problem
 from .cache import Cache, key_of
 from .late_windows import ADVANCES, FOLDED
 from .operators import MEANINGS, Meaning
-from .plan import APPLIES, RECORDS, ROWS, Plan
+from .plan import APPLIES, Plan
 from .session.session import session
 from .stages import Batch, advances_table, applies_table
 from .tables import Cut, Expected, Held, OracleAnswer, OracleJob, QuickResult, disagreements
 from .user_functions import GIVEN, by_function, given_by, new_rows, records_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 Fold = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -71,73 +73,126 @@ class Oracle:
     def compute(self, spark: SparkSession, jobs: Sequence[OracleJob]) -> list[Expected]:
         """The expected rows and state of each job, without the cache.
 
-        Jobs that follow apply events get queries of their own.
+        Jobs that follow apply events get queries of their own.  Both kinds of queries run at the same time: what Spark
+        does for a query, planning it above all, mostly takes one core.
         """
+        kinds = [[number for number, job in enumerate(jobs) if bool(job.applies) is traced] for traced in (False, True)]
+        asked = [_Asked(self._meanings, self._kinds, self._fold, [jobs[one] for one in kind]) for kind in kinds if kind]
+        under_way = [_in_background(one.expected, spark) for one in asked]
+        wait(under_way)  # also if one has failed: the other's views must not meet those of the next batch
         found: dict[int, Expected] = {}
-        for traced in (False, True):
-            numbers = [number for number, job in enumerate(jobs) if bool(job.applies) is traced]
-            if numbers:
-                batch = Batch([jobs[number] for number in numbers], self._kinds)
-                found.update(zip(numbers, _collected(batch, *self._run(spark, batch)), strict=True))
+        for numbers, expected in zip(filter(None, kinds), under_way, strict=True):
+            found.update(zip(numbers, expected.result(), strict=True))
+        self.queries += sum(one.queries for one in asked)
         self.computed += len(jobs)
         return [found[number] for number in range(len(jobs))]
 
-    def _run(self, spark: SparkSession, batch: Batch) -> tuple[pa.Table, pa.Table]:
+
+class _Asked:
+    """The queries about the jobs of a batch that are all traced, or all not."""
+
+    def __init__(
+        self, meanings: Mapping[str, Meaning], kinds: Mapping[str, int], fold: Fold, jobs: Sequence[OracleJob]
+    ) -> None:
+        self.queries = 0
+        self._batch = Batch(jobs, kinds)
+        self._plan = Plan(meanings, kinds, self._batch.traced)
+        self._fold = fold
+
+    def expected(self, spark: SparkSession) -> list[Expected]:
+        """The expected rows and state of each job."""
+        return _collected(self._batch, *self._run(spark))
+
+    def _run(self, spark: SparkSession) -> tuple[pa.Table, pa.Table]:
         """The rows that reach the sinks, and the intervals of state."""
-        plan = Plan(self._meanings, self._kinds, batch.traced)
+        batch, plan = self._batch, self._plan
         if batch.traced:
-            spark.createDataFrame(applies_table(batch)).createOrReplaceTempView(APPLIES)
-            spark.createDataFrame(advances_table(batch)).createOrReplaceTempView(ADVANCES)
-        rows = self._query(spark, plan.source(), RECORDS, batch.records())
+            _view(spark, APPLIES, applies_table(batch))
+            _view(spark, ADVANCES, advances_table(batch))
+        _view(spark, plan.records_view, batch.records())
+        rows = self._query(spark, plan.source())
         states = [rows.slice(0, 0)]
         for depth in range(1, batch.rounds + 1):
             due, rest = batch.split(rows, depth)
             windowed, due = batch.windowed(due)
             users, due = batch.of_users(due)
-            tables = [*self._windowed(spark, plan, windowed), *self._by_users(spark, plan, users)]
+            tables = [*self._windowed(spark, windowed), *self._by_users(spark, users)]
             if due.num_rows or not tables:
-                tables.append(self._query(spark, plan.round(), ROWS, due))
+                tables.append(self._on_rows(spark, plan.round(), due))
             made = pa.concat_tables(tables, promote_options="default")
             is_state = pc.equal(made["what"], 1)
             states.append(made.filter(is_state))
             rows = pa.concat_tables([rest, made.filter(pc.invert(is_state))], promote_options="default")
         if batch.traced:
             taken, rest = batch.at_sinks(rows)
-            rows = pa.concat_tables([rest, self._query(spark, plan.arrivals(), ROWS, taken)], promote_options="default")
+            taken = self._on_rows(spark, plan.arrivals(), taken)
+            rows = pa.concat_tables([rest, taken], promote_options="default")
         return rows, pa.concat_tables(states, promote_options="default")
 
-    def _windowed(self, spark: SparkSession, plan: Plan, rows: pa.Table) -> list[pa.Table]:
+    def _windowed(self, spark: SparkSession, rows: pa.Table) -> list[pa.Table]:
         """The rows and state of windows: windows of a fixed size and sessions have separate queries."""
+        plan = self._plan
         in_sessions = pc.equal(rows["kind"], plan.session)
         fixed, gapped = rows.filter(pc.invert(in_sessions)), rows.filter(in_sessions)
-        made = [self._query(spark, plan.windowed(), ROWS, fixed)] if fixed.num_rows else []
-        if gapped.num_rows and plan.traced:
-            self._fold_sessions(spark, plan, gapped)
-        return [*made, self._query(spark, plan.in_sessions(), ROWS, gapped)] if gapped.num_rows else made
+        made = [self._on_rows(spark, plan.windowed(), fixed)] if fixed.num_rows else []
+        if not gapped.num_rows:
+            return made
+        _view(spark, plan.rows_view, gapped)
+        if plan.traced:
+            self._fold_sessions(spark)
+        return [*made, self._query(spark, plan.in_sessions())]
 
-    def _fold_sessions(self, spark: SparkSession, plan: Plan, rows: pa.Table) -> None:
+    def _fold_sessions(self, spark: SparkSession) -> None:
         """Create the view `FOLDED`; Spark computes it when it is read."""
         from pyspark import cloudpickle
 
         # Spark's Python workers may be unable to import this package.
         cloudpickle.register_pickle_by_value(session_windows)  # type: ignore[no-untyped-call]
-        spark.createDataFrame(rows).createOrReplaceTempView(ROWS)
-        spark.sql(plan.took()).mapInArrow(self._fold, session_windows.SPARK_SCHEMA).createOrReplaceTempView(FOLDED)
+        took = spark.sql(self._plan.took())
+        took.mapInArrow(self._fold, session_windows.SPARK_SCHEMA).createOrReplaceTempView(FOLDED)
 
-    def _by_users(self, spark: SparkSession, plan: Plan, rows: pa.Table) -> list[pa.Table]:
+    def _by_users(self, spark: SparkSession, rows: pa.Table) -> list[pa.Table]:
         """The rows of user functions; their state is not computed."""
         if not rows.num_rows:
             return []
-        taken = by_function(self._query(spark, records_of(ROWS, RECORDS), ROWS, rows))
-        given = [given_by(function, spark.createDataFrame(records)) for function, records in taken.items()]
+        plan = self._plan
+        taken = by_function(self._on_rows(spark, records_of(plan.rows_view, plan.records_view), rows))
+        given = [given_by(function, _on_spark(spark, records)) for function, records in taken.items()]
         reduce(lambda all_, more: all_.union(more), given).createOrReplaceTempView(GIVEN)
-        self.queries += 1
-        return [spark.sql(plan.steps(new_rows(GIVEN, ROWS), "then")).toArrow()]
+        return [self._query(spark, plan.steps(new_rows(GIVEN, plan.rows_view), "then"))]
 
-    def _query(self, spark: SparkSession, query: str, view: str, table: pa.Table) -> pa.Table:
+    def _on_rows(self, spark: SparkSession, query: str, rows: pa.Table) -> pa.Table:
+        _view(spark, self._plan.rows_view, rows)
+        return self._query(spark, query)
+
+    def _query(self, spark: SparkSession, query: str) -> pa.Table:
         self.queries += 1
-        spark.createDataFrame(table).createOrReplaceTempView(view)
         return spark.sql(query).toArrow()
+
+
+def _view(spark: SparkSession, name: str, table: pa.Table) -> None:
+    _on_spark(spark, table).createOrReplaceTempView(name)
+
+
+def _on_spark(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """The table with as many partitions as a shuffle has: PySpark makes one of each chunk, and results have many."""
+    partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    rows = max(1, -(-table.num_rows // partitions))
+    return spark.createDataFrame(pa.Table.from_batches(table.combine_chunks().to_batches(rows), table.schema))
+
+
+def _in_background(work: Callable[[SparkSession], list[Expected]], spark: SparkSession) -> Future[list[Expected]]:
+    """Begin the work on a daemon thread: an interpreter that ends does not wait for Spark."""
+    future: Future[list[Expected]] = Future()
+
+    def fill() -> None:
+        try:
+            future.set_result(work(spark))
+        except BaseException as error:  # raised when the result is asked for
+            future.set_exception(error)
+
+    threading.Thread(target=fill, daemon=True, name="cutproof-oracle").start()
+    return future
 
 
 def warm_up(spark: SparkSession) -> None:

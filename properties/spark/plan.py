@@ -20,7 +20,7 @@ from .windows import panes, sessions
 RECORDS = "cutproof_records"
 ROWS = "cutproof_rows"
 APPLIES = "cutproof_applies"
-"""Names of the temporary views that the queries read."""
+"""Names of the temporary views that the queries read; those that both kinds of `Plan` read end with the kind."""
 
 JOINS = ("join", "join-signed")
 
@@ -38,6 +38,8 @@ class Plan:
     def __init__(self, meanings: Mapping[str, Meaning], kinds: Mapping[str, int], traced: bool) -> None:
         self.traced = traced
         self.row = _TRACED if traced else _ROW
+        own = "_traced" if traced else ""
+        self.records_view, self.rows_view = RECORDS + own, ROWS + own
         self.stateless = {kinds[name]: meaning for name, meaning in meanings.items() if isinstance(meaning, Stateless)}
         self.keyed = {kinds[name]: meaning for name, meaning in meanings.items() if isinstance(meaning, Keyed)}
         self.windows = {kinds[name]: meaning for name, meaning in meanings.items() if isinstance(meaning, Windowed)}
@@ -53,7 +55,7 @@ class Plan:
 
     def round(self) -> str:
         """The rows that the keyed nodes of one depth emit, and the state that they hold."""
-        rows = f"({self.applied((*_READER, 'lane'), 'or not traced')})" if self.traced else ROWS
+        rows = f"({self.applied((*_READER, 'lane'), 'or not traced')})" if self.traced else self.rows_view
         return self.counted(self.steps(self.emitted(self.window(rows)), "then"))
 
     def windowed(self) -> str:
@@ -61,15 +63,16 @@ class Plan:
         fixed = {kind: meaning for kind, meaning in self.windows.items() if kind != self.session}
         if self.traced:
             return self.counted(self.steps(late.panes(self.taken(), fixed, self.row, _choose), "then"))
-        rows = f"(select * from {ROWS} where kind <> {self.session})"
-        return self.steps(panes(rows, RECORDS, fixed), "then")
+        rows = f"(select * from {self.rows_view} where kind <> {self.session})"
+        return self.steps(panes(rows, self.records_view, fixed), "then")
 
     def in_sessions(self) -> str:
         """The rows and state of session windows; if they follow apply events, from the fold over the rows of `took`."""
         if self.traced:
-            made = late.sessions(ROWS, self.windows[self.session], self.row)
+            made = late.sessions(self.rows_view, self.windows[self.session], self.row)
             return self.counted(self.steps(made, "then"))
-        return self.steps(sessions(ROWS, RECORDS, self.session, self.windows[self.session]), "then")
+        made = sessions(self.rows_view, self.records_view, self.session, self.windows[self.session])
+        return self.steps(made, "then")
 
     def took(self) -> str:
         """The records that session windows took, for the fold."""
@@ -109,7 +112,8 @@ class Plan:
             "total": "1L",
         }
         condition = "" if self.traced else " where epoch is not null"
-        exploded = f"select *, posexplode(arrays_zip(keys, values, tags, times)) as (ordinal, record) from {RECORDS}"
+        arrays = "arrays_zip(keys, values, tags, times)"
+        exploded = f"select *, posexplode({arrays}) as (ordinal, record) from {self.records_view}"
         return f"(select * from (select {self.kept(('steps',), columns)} from ({exploded})){condition})"
 
     def steps(self, text: str, steps: str) -> str:
@@ -152,7 +156,7 @@ class Plan:
             "wm": "to_wm",
         }
         return (
-            f"select {self.kept((*more, *_LINEAGE), columns)} from {ROWS} left join {APPLIES}\n"
+            f"select {self.kept((*more, *_LINEAGE), columns)} from {self.rows_view} left join {APPLIES}\n"
             "  on node = to_node and origin = to_origin and (attempt is null or attempt = to_maker)\n"
             "    and (nth = to_nth or (nth = total and to_nth > total))\n"
             f"  where to_node is not null {others}"

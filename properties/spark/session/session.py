@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 
 LOCAL = "local[2]"
 
-SETTINGS = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+SETTINGS: Mapping[str, str | None] = {
+    "spark.driver.extraJavaOptions": (
+        "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xms512m -Xmn256m"
+    ),
     "spark.driver.memory": "2g",
     "spark.log.level": "ERROR",
     "spark.sql.adaptive.enabled": "false",
@@ -43,17 +45,33 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.constraintPropagation.enabled": "false",
+    "spark.sql.execution.arrow.localRelationThreshold": "0",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000000",
+    "spark.sql.maxPlanStringLength": "64",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.ui.explainMode": "simple",
     "spark.shuffle.compress": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+"""Settings for small batches.  Plans are interpreted.  Tables are neither written into the plan nor broadcast, and with
+one partition no rows are exchanged.  Java has room for its classes from the start: it would collect all garbage each
+time that it needs more."""
 
-TABLES = {
+TABLES: Mapping[str, str | None] = {
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     "spark.driver.memory": "4g",
+    "spark.sql.autoBroadcastJoinThreshold": None,
     "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.constraintPropagation.enabled": None,
+    "spark.sql.execution.arrow.localRelationThreshold": None,
+    "spark.sql.execution.arrow.maxRecordsPerBatch": None,
+    "spark.sql.maxPlanStringLength": None,
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.ui.explainMode": None,
 }
 """Settings for a few passes over large tables: Java's second compiler, compiled plans, and more memory."""
 
@@ -77,18 +95,18 @@ _lost: tuple[str, SparkSession] | None = None
 """a session whose cluster is gone, and the reason"""
 
 
-def session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
+def session(master: str | None = None, settings: Mapping[str, str | None] | None = None) -> SparkSession:
     """The session of this process, which is started if there is none; raises SparkUnavailable if it does not start.
 
     `master` is a Spark master's URL, by default two threads of this machine.
-    If the session is started now, `settings` override those for small batches.
+    If the session is started now, `settings` override those for small batches; None leaves one to Spark.
     """
     return start_in_background(master, settings).result()
 
 
 def start_in_background(
     master: str | None = None,
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, str | None] | None = None,
     then: Callable[[SparkSession], None] | None = None,
 ) -> Future[SparkSession]:
     """Begin to start the session, if there is none; `then` warms up the session before anybody gets it."""
@@ -96,7 +114,7 @@ def start_in_background(
     with _lock:
         if _session is None:
             _session, _master = Future(), master or LOCAL
-            work = (_session, _master, SETTINGS | dict(settings or {}), then)
+            work = (_session, _master, overridden(settings or {}), then)
             _starting = threading.Thread(target=_fill, args=work, daemon=True, name="spark-start")
             _starting.start()
         elif master not in (None, _master):
@@ -152,6 +170,12 @@ def abandon(within_s: float, *, asked: bool = False) -> bool:
         if time.monotonic() >= deadline:
             break
     return not starting.is_alive()
+
+
+def overridden(settings: Mapping[str, str | None]) -> dict[str, str]:
+    """The settings for small batches with others in their place."""
+    given = {**SETTINGS, **settings}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _fill(

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from random import Random
 from typing import TYPE_CHECKING
 
 import msgspec
+import pyarrow as pa
 import pytest
 
 from cutproof.properties.model.workload import AnyOperator, Batch, Input, Join, Map, Node, Sum, Union, Workload
-from cutproof.properties.spark import cache
+from cutproof.properties.spark import cache, oracle
 from cutproof.properties.spark.cache import Cache
 from cutproof.properties.spark.operators import MEANINGS, kind_of
 from cutproof.properties.spark.oracle import Oracle
-from cutproof.properties.spark.tables import Cut, Difference, OracleJob, QuickResult
+from cutproof.properties.spark.tables import Apply, Cut, Difference, Expected, OracleJob, QuickResult
 from unit.spark.expected_rows import KEYED, STATELESS, brute_force, drawn_job, is_order_free
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -166,3 +171,52 @@ def test_a_folder_keeps_answers_for_the_next_process(tmp_path: Path) -> None:
     again = Oracle(Cache(tmp_path))
     assert again.judge_batch([small_job()])[0].expected == first.expected
     assert again.computed == 1
+
+
+def followed_job() -> OracleJob:
+    """One that follows apply events, so that it gets queries of the other kind."""
+    return small_job(id="followed", applies={"total": (Apply(origin=0, epoch=0), Apply(origin=1 << 8, epoch=1))})
+
+
+def test_both_kinds_of_queries_run_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = threading.Barrier(2)
+    true = oracle._Asked._query
+
+    def query(self: oracle._Asked, spark: SparkSession, text: str) -> pa.Table:
+        if not self.queries:
+            both.wait(60)
+        return true(self, spark, text)
+
+    monkeypatch.setattr(oracle._Asked, "_query", query)
+    asking = Oracle()
+    alone, followed = asking.judge_batch([small_job(), followed_job()])
+    assert alone.expected is not None
+    assert followed.expected is not None
+    assert sorted(alone.expected.rows) == sorted(followed.expected.rows) == [(0, (1, 5, 11, 0)), (1, (1, 12, 23, 0))]
+    assert asking.queries == 5
+
+
+def test_a_failure_is_raised_once_the_other_kind_of_queries_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = []
+    true = oracle._Asked.expected
+
+    def expected(self: oracle._Asked, spark: SparkSession) -> list[Expected]:
+        if not self._plan.traced:
+            raise ValueError("planted")
+        time.sleep(0.5)
+        found = true(self, spark)
+        done.append(len(found))
+        return found
+
+    monkeypatch.setattr(oracle._Asked, "expected", expected)
+    with pytest.raises(ValueError, match="planted"):
+        Oracle().judge_batch([small_job(), followed_job()])
+    assert done == [1]
+
+
+def test_a_table_of_many_pieces_is_one_partition(spark: SparkSession) -> None:
+    table = pa.concat_tables([pa.table({"key": [number]}) for number in range(20)])
+    made = oracle._on_spark(spark, table)
+    assert made.rdd.getNumPartitions() == 1
+    assert sorted(row.key for row in made.collect()) == list(range(20))
+    assert oracle._on_spark(spark, table.slice(0, 0)).count() == 0

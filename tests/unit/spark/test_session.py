@@ -37,6 +37,14 @@ def test_warming_up_asks_something(spark: SparkSession) -> None:
     assert spark.catalog.tableExists("cutproof_rows")
 
 
+def test_settings_for_large_tables_leave_nothing_of_those_for_small_batches_that_would_slow_them() -> None:
+    small, large = session.overridden({}), session.overridden(session.TABLES)
+    assert set(small) == set(session.SETTINGS)
+    kept = {name for name, value in small.items() if large.get(name) == value}
+    assert not kept & {"spark.sql.autoBroadcastJoinThreshold", "spark.sql.shuffle.partitions"}
+    assert not {name for name in kept if "arrow" in name or "constraint" in name or "codegen" in name}
+
+
 KILLED = """
 from pyspark import SparkContext
 from cutproof.properties.spark.session import session
