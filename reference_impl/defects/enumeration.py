@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core.decisions.enumerating import Cut, Enumerating
+from ..core.decisions.enumerating import Enumerating, EnumeratorStates
 from ..core.vocabulary.ids import TaskId
 from .registry import Defect
 
@@ -45,7 +45,7 @@ class ReadersFirst(Enumerating):
     """K11: the enumerator's state is read after its readers have taken their snapshots: splits assigned between are
     lost."""
 
-    def recorded(self, at_trigger: Cut, at_completion: Cut) -> Cut:
+    def recorded(self, at_trigger: EnumeratorStates, at_completion: EnumeratorStates) -> EnumeratorStates:
         self.reached = self.reached or at_completion != at_trigger
         return at_completion
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core.decisions.redistribution import Item, Redistribution, Share, States
+from ..core.decisions.redistribution import AnyItem, Redistribution, Share, States
 from ..core.operators.operator_state import Item as Held
 from ..core.vocabulary.messages import Piece
 from ..core.vocabulary.state import Passing, Sealed
@@ -68,7 +68,7 @@ class NeighboursGroup(Redistribution):
     """D11: for a key group that was never written, the bytes at its supposed place are read: those of the next
     group."""
 
-    def entries(self, entries: Mapping[int, list[Item]], share: Share) -> list[Item]:
+    def entries(self, entries: Mapping[int, list[AnyItem]], share: Share) -> list[AnyItem]:
         filled = {group: entries.get(group) or entries.get(group + 1, []) for group in range(share.key_groups)}
         mine = super().entries(filled, share)
         self.reached = self.reached or mine != super().entries(entries, share)

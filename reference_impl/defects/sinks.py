@@ -9,10 +9,10 @@ from ..core.decisions.commits import (
     GlobalCommitting,
     Postponed,
     PreCommitting,
-    Refused,
+    Rejected,
     SealStep,
-    Settled,
     SinkRecovery,
+    Succeeded,
     Verdict,
 )
 from ..core.decisions.naming import Naming
@@ -56,7 +56,7 @@ class SwallowsInRecovery(Committing):
     def verdict(self, outcome: Outcome, recovering: bool) -> Verdict:
         if recovering and not isinstance(outcome, Done):
             self.reached = True
-            return Settled()
+            return Succeeded()
         return super().verdict(outcome, recovering)
 
 
@@ -84,7 +84,7 @@ class ForgetsFailed(Committing):
     def verdict(self, outcome: Outcome, recovering: bool) -> Verdict:
         if not recovering and isinstance(outcome, NoAnswer):
             self.reached = True
-            return Settled()
+            return Succeeded()
         return super().verdict(outcome, recovering)
 
 
@@ -145,7 +145,7 @@ class StaysInTransaction(Committing):
     def verdict(self, outcome: Outcome, recovering: bool) -> Verdict:
         if self._in_use:
             self.reached, self._in_use = True, False
-            return Refused(str(outcome))
+            return Rejected(str(outcome))
         self._in_use = isinstance(outcome, NoAnswer)
         return super().verdict(outcome, recovering)
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ..core.decisions.local_recovery import Determinant
-from ..core.extensions.local_recovery import Place, end_code, end_of, is_numbered
+from ..core.extensions.local_recovery import LogPlace, end_code, end_of, is_numbered
 from ..core.protocol.task import NO_CHECKPOINT, Task
 from ..core.vocabulary.causes import DeterminantsUnusable, ElementGone, PlaceForgotten
 from ..core.vocabulary.effects import (
-    Append,
+    AppendToLog,
     Effect,
     Open,
     Persist,
@@ -21,8 +21,8 @@ from ..core.vocabulary.effects import (
     Report,
     Restored,
     Ship,
+    SnapshotTaken,
     Sync,
-    Taken,
     TrimLog,
 )
 from ..core.vocabulary.events import Came, Event, LogsFound, Received
@@ -72,9 +72,9 @@ class LocalRunner(TaskRunner):
         if not returns:
             order.mark(NO_CHECKPOINT, self._place())
 
-    def _place(self, still_to_be_sent: Sequence[int] = ()) -> Place:
+    def _place(self, still_to_be_sent: Sequence[int] = ()) -> LogPlace:
         next_numbers = still_to_be_sent or tuple(outlet.next_number for outlet in self._outlets)
-        return Place(
+        return LogPlace(
             determinants=self._order.end,
             taken=tuple(inlet.next_number for inlet in self._inlets),
             sent=tuple(next_numbers),
@@ -90,7 +90,7 @@ class LocalRunner(TaskRunner):
         self._order = DurableDeterminants()
         self.world.spills.forget(self)
         in_vain: dict[type, Callable[[Any, Any], None]] = dict.fromkeys(
-            (Append, Sync, TrimLog, Restored, Refill, Open), _in_vain
+            (AppendToLog, Sync, TrimLog, Restored, Refill, Open), _in_vain
         )
         self._carry_out = {**self._carry_out, **in_vain}
 
@@ -180,7 +180,7 @@ class LocalRunner(TaskRunner):
         if self._outbox and self.alive and not self.paused:
             self._send_durable()
 
-    def _taken(self, effect: Taken) -> None:
+    def _taken(self, effect: SnapshotTaken) -> None:
         super()._taken(effect)
         if self.alive:
             self._order.mark(effect.checkpoint, self._place(self._next_numbers()))
@@ -209,7 +209,7 @@ class LocalRunner(TaskRunner):
 
     # -- local recovery ------------------------------------------------------------------
 
-    def _place_at(self, checkpoint: CheckpointId) -> Place | None:
+    def _place_at(self, checkpoint: CheckpointId) -> LogPlace | None:
         """The place of the task's snapshot; None if it is unknown, and the task fails, since it cannot repeat its
         work."""
         place = self._order.place(checkpoint)
@@ -354,7 +354,7 @@ class LocalRunner(TaskRunner):
         Restored: _restored,
         Refill: _refill,
         Open: _open,
-        Taken: _taken,
+        SnapshotTaken: _taken,
         Persist: _persist,
         Ship: _ship,
         Report: _report,

@@ -19,7 +19,7 @@ from ..core.protocol.task import NO_CHECKPOINT, Task
 from ..core.vocabulary.causes import AnyCause, raised
 from ..core.vocabulary.effects import (
     Advanced,
-    Append,
+    AppendToLog,
     Block,
     Effect,
     Fail,
@@ -39,8 +39,8 @@ from ..core.vocabulary.effects import (
     Send,
     SetTimer,
     Ship,
+    SnapshotTaken,
     Sync,
-    Taken,
     TimeEnded,
     Transact,
     Trim,
@@ -492,7 +492,7 @@ class TaskRunner:
             self._timers = Timers(self._loop, self.deliver)
         self._timers.set(effect)
 
-    def _taken(self, effect: Taken) -> None:
+    def _taken(self, effect: SnapshotTaken) -> None:
         if self._reaches("snapshot-taken", "before"):
             mark = o.Marked(self.log.run, effect.checkpoint, tuple(self.received), tuple(self.sent))
             self.world.observer.saw(mark)
@@ -532,13 +532,13 @@ class TaskRunner:
         Mail: lambda self, effect: self._mailbox.post(effect),
         WakeAt: lambda self, effect: self._mailbox.wake_at(effect),
         SetTimer: _set_timer,
-        Taken: _taken,
+        SnapshotTaken: _taken,
         Restored: _restored,
         Report: _report,
         Persist: _persist,
         Ship: _ship,
         LoadPositions: lambda self, effect: self.world.stores.load_positions(self, effect.splits),
-        Append: lambda self, effect: self.world.spills.append(self, effect),
+        AppendToLog: lambda self, effect: self.world.spills.append(self, effect),
         Sync: lambda self, effect: self.world.spills.sync(self, effect),
         TrimLog: lambda self, effect: self.world.spills.trim(effect),
         Fetch: lambda self, effect: self.world.spills.fetch(self, effect),

@@ -9,7 +9,7 @@ from ..core.vocabulary.events import Answered
 from ..core.vocabulary.transactions import (
     AnyRequest,
     Append,
-    Begin,
+    BeginTransaction,
     Commit,
     CommitRequest,
     Denied,
@@ -34,7 +34,7 @@ class SessionsWorld(Site, Faults, Protocol):
 
 
 POINTS: dict[type, str] = {
-    Begin: "transaction-begun",
+    BeginTransaction: "transaction-begun",
     Write: "transaction-written",
     PreCommit: "transaction-pre-committed",
     Commit: "commit-requested",
@@ -43,7 +43,7 @@ POINTS: dict[type, str] = {
     Append: "row-written",
     Upsert: "row-written",
 }
-QUIET = (Append, Upsert, Write, Begin)
+QUIET = (Append, Upsert, Write, BeginTransaction)
 """Requests that are answered only by a refusal."""
 
 

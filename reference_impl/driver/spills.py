@@ -13,7 +13,7 @@ import msgspec
 from .. import observed as o
 from ..core.extensions.in_flight import pack
 from ..core.vocabulary.causes import FlushTorn, LogUnusable
-from ..core.vocabulary.effects import Append, ClearLogs, Fetch, Sync, TrimLog
+from ..core.vocabulary.effects import AppendToLog, ClearLogs, Fetch, Sync, TrimLog
 from ..core.vocabulary.errors import CorruptSnapshot, EngineError
 from ..core.vocabulary.events import Fetched, LoadFailed, Synced
 from ..core.vocabulary.messages import Element
@@ -53,7 +53,7 @@ class Spills:
 
     # -- writing -----------------------------------------------------------------------
 
-    def append(self, runner: Attempt, effect: Append) -> None:
+    def append(self, runner: Attempt, effect: AppendToLog) -> None:
         pen = self._pens.setdefault(runner, Pen())
         if effect.log not in pen.logs:
             pen.logs[effect.log] = None

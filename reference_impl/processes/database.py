@@ -26,7 +26,7 @@ from ..core.vocabulary.transactions import (
     AbortTransaction,
     AnyRequest,
     Append,
-    Begin,
+    BeginTransaction,
     Commit,
     Denied,
     Fence,
@@ -56,7 +56,7 @@ REFUSED = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, 
 
 ACTIONS: dict[type, Callable[[WriterSession, Any], Outcome]] = {
     Fence: WriterSession.fence,
-    Begin: WriterSession.begin,
+    BeginTransaction: WriterSession.begin,
     Write: WriterSession.write,
     PreCommit: WriterSession.pre_commit,
     Commit: WriterSession.commit,

@@ -19,7 +19,7 @@ from ..core.vocabulary.transactions import (
     AbortTransaction,
     AnyRequest,
     Append,
-    Begin,
+    BeginTransaction,
     Commit,
     Denied,
     Done,
@@ -140,7 +140,7 @@ class WriterSession:
         row = session.execute("SELECT 1 FROM ledger WHERE name = %s LIMIT 1", (name,)).fetchone()
         return "committed" if row else "unknown"
 
-    def begin(self, request: Begin) -> Outcome:
+    def begin(self, request: BeginTransaction) -> Outcome:
         """A name that was used before starts again, unless it is committed: then it stays what it is."""
         name = request.name
         self._roll_back(name)

@@ -32,7 +32,7 @@ from pathlib import Path
 import msgspec
 
 from ..core.decisions.local_recovery import Determinant
-from ..core.extensions.local_recovery import Place
+from ..core.extensions.local_recovery import LogPlace
 from ..core.vocabulary.errors import CorruptSnapshot
 from ..core.vocabulary.ids import AttemptId, CheckpointId
 from ..driver.numbered import DurableDeterminants
@@ -67,7 +67,7 @@ class Stood(Note, frozen=True):
     """Where in the order a snapshot was taken."""
 
     checkpoint: CheckpointId
-    place: Place
+    place: LogPlace
 
 
 _decoder = msgspec.msgpack.Decoder(list[Began | Took | Stood])
@@ -179,7 +179,7 @@ class DiskDeterminants(DurableDeterminants):
         self.flushed(end)
         return True
 
-    def mark(self, checkpoint: CheckpointId, place: Place) -> None:
+    def mark(self, checkpoint: CheckpointId, place: LogPlace) -> None:
         """Written at once: as soon as the snapshot is durable, an attempt may restore it."""
         super().mark(checkpoint, place)
         self.write()
@@ -191,7 +191,7 @@ class DiskDeterminants(DurableDeterminants):
         self._append([Began(self._trimmed, {channel: count})])
         self._sync()
 
-    def trim(self, oldest: CheckpointId) -> Place | None:
+    def trim(self, oldest: CheckpointId) -> LogPlace | None:
         place = super().trim(oldest)
         if place is not None and self._length > REWRITTEN_BEHIND and not self.is_fenced:
             self._begin()

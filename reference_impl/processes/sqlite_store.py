@@ -29,7 +29,7 @@ from ..core.vocabulary.transactions import (
     AbortTransaction,
     AnyRequest,
     Append,
-    Begin,
+    BeginTransaction,
     Commit,
     Denied,
     Done,
@@ -55,7 +55,7 @@ SHORT_WAIT_S = 0.002
 POLL_S = 0.0005
 LONGEST_QUEUE = 100_000
 """Requests of a writer that may wait for the lock."""
-QUEUED = Begin | Write | Append | Upsert
+QUEUED = BeginTransaction | Write | Append | Upsert
 """Requests that nobody sends again."""
 Account = tuple[int, str, str]
 """Of a transaction: its number, its status, who opened it."""
@@ -103,7 +103,7 @@ class WriterSession:
         ).fetchone()
         return found or (0, "unknown", "")
 
-    def begin(self, store: sqlite3.Connection, request: Begin) -> Outcome:
+    def begin(self, store: sqlite3.Connection, request: BeginTransaction) -> Outcome:
         """A name that was used before starts again, unless it is committed: then it stays what it is."""
         self._drop_unfinished(store, request.name)
         store.execute(
@@ -237,7 +237,7 @@ def unknown(name: str) -> Denied:
 
 ACTIONS: dict[type, Callable[[WriterSession, sqlite3.Connection, Any], Outcome]] = {
     Fence: WriterSession.fence,
-    Begin: WriterSession.begin,
+    BeginTransaction: WriterSession.begin,
     Write: WriterSession.write,
     PreCommit: WriterSession.pre_commit,
     Commit: WriterSession.commit,

@@ -16,7 +16,7 @@ from ..core.vocabulary.transactions import (
     AbortTransaction,
     AnyRequest,
     Append,
-    Begin,
+    BeginTransaction,
     Commit,
     Denied,
     Done,
@@ -66,7 +66,7 @@ class TransactionStore:
             Fence: self._fence,
             Append: self._append,
             Upsert: self._upsert,
-            Begin: self._begin,
+            BeginTransaction: self._begin,
             Publish: self._publish,
             Flush: lambda flush: Done(),
             **dict.fromkeys((Write, PreCommit, Commit, Finalise, AbortTransaction), self._on_transaction),
@@ -109,7 +109,7 @@ class TransactionStore:
         self.table[request.identity] = request.row
         return Done()
 
-    def _begin(self, request: Begin) -> Outcome:
+    def _begin(self, request: BeginTransaction) -> Outcome:
         if request.name in self.accounts:
             return self._reopen(self.accounts[request.name])
         self.accounts[request.name] = Account(name=request.name, writer=request.writer)

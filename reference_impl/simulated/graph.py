@@ -14,10 +14,10 @@ from ..core.protocol.chandy_lamport import (
     Collector,
     Contribute,
     Contribution,
-    Effect,
     LastMarker,
     ProcessName,
     Recorder,
+    RecorderEffect,
     SendMarker,
     SnapshotName,
     TakesPart,
@@ -195,7 +195,7 @@ class GraphWorld:
     def _receive(self, process: _Process, channel: str, message: _Message) -> None:
         self._note(process, "receive", self._events[message.number].label, channel, message.number)
 
-    def _perform(self, process: _Process, effects: list[Effect]) -> None:
+    def _perform(self, process: _Process, effects: list[RecorderEffect]) -> None:
         markers = [effect for effect in effects if isinstance(effect, SendMarker)]
         gap_us = self._gap(process) if markers else 0
         for marker in markers:

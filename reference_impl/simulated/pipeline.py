@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ..core.extensions.spilling import ChannelSpilling, Complete, Copy, Drop, Effect, Flush, Free, Spill
+from ..core.extensions.spilling import ChannelSpilling, Copy, Drop, FlushWrites, Free, PartComplete, Spill, SpillEffect
 from ..core.vocabulary.errors import InvalidGraph, ProtocolViolated
 from .loop import Loop
 from .pipeline_coordinator import PipelineCoordinator, Recoveries
@@ -191,7 +191,7 @@ class PipelineWorld:
         if life == self._life:
             self._perform(channel, channel.spilling.waited(number))
 
-    def _perform(self, channel: PipelineChannel, effects: list[Effect]) -> None:
+    def _perform(self, channel: PipelineChannel, effects: list[SpillEffect]) -> None:
         for effect in effects:
             match effect:
                 case Free(number):
@@ -201,9 +201,9 @@ class PipelineWorld:
                 case Spill(copy):
                     content = channel.contents[copy.number]
                     channel.store.write(channel.name, copy, content, self._size, partial(self._written, channel))
-                case Flush():
+                case FlushWrites():
                     channel.store.flush(channel.name, partial(self._flushed, channel))
-                case Complete(checkpoint):
+                case PartComplete(checkpoint):
                     self._coordinator.acknowledge(checkpoint, channel.name)
                 case Drop(copies):
                     channel.store.drop(channel.name, copies)

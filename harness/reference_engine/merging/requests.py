@@ -19,7 +19,7 @@ from ....reference_impl.core.vocabulary import transactions as t
 from ....reference_impl.core.vocabulary.ids import CheckpointId
 from .order import Placed, Source
 
-Named = t.Begin | t.Write | t.PreCommit | t.Commit | t.Finalise | t.AbortTransaction
+Named = t.BeginTransaction | t.Write | t.PreCommit | t.Commit | t.Finalise | t.AbortTransaction
 Single = t.Append | t.Upsert
 """A row that belongs to no transaction."""
 
@@ -93,7 +93,7 @@ class Evidence:
         if isinstance(request, t.AbortTransaction):
             aborted = request.name not in self.visible and request.name not in self.unfinished
             return aborted and (t.AbortTransaction, request.name) not in self.done
-        if isinstance(request, t.Begin):
+        if isinstance(request, t.BeginTransaction):
             name = request.name
             return (
                 name in self.listed or name in self.visible or bool(self.done & {(t.Write, name), (t.PreCommit, name)})
@@ -245,7 +245,7 @@ def rolled_back(placed: Sequence[Placed], sources: Sequence[Source]) -> list[Pla
             if isinstance(request, t.Fence):
                 older = (request.writer, request.attempt)
                 abort(one, [n for n, (_, b) in opened.items() if b.writer == older[0] and b.attempt < older[1]])
-            elif isinstance(request, t.Begin):
+            elif isinstance(request, t.BeginTransaction):
                 opened.setdefault(request.name, (one, request))
             elif isinstance(request, t.PreCommit | t.Commit | t.AbortTransaction):
                 opened.pop(request.name, None)

@@ -400,7 +400,7 @@ class Recorder:
                     task=request.writer, attempt=request.attempt, order=self.order(), applied=applied, row=request.row
                 )
             )
-        elif isinstance(request, t.Begin):
+        elif isinstance(request, t.BeginTransaction):
             self._begun(request)
         elif isinstance(request, t.Publish):
             for name in request.names:
@@ -408,7 +408,7 @@ class Recorder:
         elif isinstance(request, CHANGES):
             self._changed(request, applied)
 
-    def _begun(self, request: t.Begin) -> None:
+    def _begun(self, request: t.BeginTransaction) -> None:
         if request.name in self._transactions:
             return
         transaction = h.Transaction(

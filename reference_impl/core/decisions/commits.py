@@ -43,15 +43,15 @@ class PreCommitting(Part):
         return rows > 0
 
 
-class Settled(msgspec.Struct, frozen=True):
+class Succeeded(msgspec.Struct, frozen=True):
     """The request was carried out."""
 
 
-class Again(msgspec.Struct, frozen=True):
+class RetryLater(msgspec.Struct, frozen=True):
     """It may have been carried out or not: the request is repeated."""
 
 
-class Refused(msgspec.Struct, frozen=True):
+class Rejected(msgspec.Struct, frozen=True):
     """It never will be: the task fails."""
 
     reason: str
@@ -59,15 +59,15 @@ class Refused(msgspec.Struct, frozen=True):
     """the one that it is about, as in `Denied`"""
 
 
-Verdict = Settled | Again | Refused
+Verdict = Succeeded | RetryLater | Rejected
 """What an answer of the store means for a request."""
 
 
 def verdict_on(outcome: Outcome) -> Verdict:
     """What an answer means: only a definite one settles a request."""
     if isinstance(outcome, Done):
-        return Settled()
-    return Refused(outcome.reason, outcome.transaction) if isinstance(outcome, Denied) else Again()
+        return Succeeded()
+    return Rejected(outcome.reason, outcome.transaction) if isinstance(outcome, Denied) else RetryLater()
 
 
 class Committing(Part):

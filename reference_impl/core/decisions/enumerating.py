@@ -8,7 +8,7 @@ from ..vocabulary.ids import TaskId
 from ..vocabulary.state import EnumeratorState
 from .part import Part
 
-Cut = dict[str, EnumeratorState]
+EnumeratorStates = dict[str, EnumeratorState]
 """The state of every enumerator of a job, by source."""
 
 
@@ -20,7 +20,7 @@ class Enumerating(Part):
         as long as it is one of `in_checkpoint`."""
         return reader in in_checkpoint
 
-    def recorded(self, at_trigger: Cut, at_completion: Cut) -> Cut:
+    def recorded(self, at_trigger: EnumeratorStates, at_completion: EnumeratorStates) -> EnumeratorStates:
         """The enumerators' states in a checkpoint's record: those from before any reader was triggered."""
         return at_trigger
 

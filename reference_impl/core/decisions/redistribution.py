@@ -15,7 +15,7 @@ from ..vocabulary.state import Passing, Sealed, TaskState
 from ..vocabulary.transactions import number_of, writer_in
 from .part import Part
 
-Item = TypeVar("Item")
+AnyItem = TypeVar("AnyItem")
 States = Sequence[tuple[Piece, TaskState]]
 """Of an operator's old subtasks, in order."""
 
@@ -47,7 +47,7 @@ class Redistribution(Part):
         """The pieces that a new subtask reads: those of all old subtasks."""
         return list(pieces)
 
-    def entries(self, entries: Mapping[int, list[Item]], share: Share) -> list[Item]:
+    def entries(self, entries: Mapping[int, list[AnyItem]], share: Share) -> list[AnyItem]:
         """The share of keyed state, given by key group: that of the groups that the subtask owns."""
         groups = range(share.key_groups)
         owned = [group for group in groups if owner(group, share.key_groups, share.parallelism) == share.subtask]

@@ -92,7 +92,7 @@ class Committing(Work, ABC):
         return self.commit()
 
     def on_terminate(self, checkpoint: CheckpointId | None) -> list[Effect]:
-        self.task.terminate()
+        self.task.await_commits()
         self.notified = max(self.notified, checkpoint or NO_CHECKPOINT)
         return [*self.commit(), *self.finish_if_settled()]
 
@@ -121,7 +121,7 @@ class Committing(Work, ABC):
     def describe(self, state: TaskState) -> None:
         state.transactions = list(self.sealed)
 
-    def opened(self) -> list[Effect]:
+    def on_restored(self) -> list[Effect]:
         """No writer has this task's name, so none is fenced.  At-least-once lets a committable behind the restored
         checkpoint overtake the barrier; it comes again under another name."""
         self.notified = self.task.restored_checkpoint
@@ -163,8 +163,8 @@ class Committer(Committing):
         self._announced = level
         return self.task.broadcast(Settled(level))
 
-    def opened(self) -> list[Effect]:
-        opened = super().opened()
+    def on_restored(self) -> list[Effect]:
+        opened = super().on_restored()
         due = self.task.parts.sink_recovery.to_commit(self.sealed)
         self._recovering = bool(due)
         asks: list[Effect] = [self._requests.ask(self._request(one.name)) for one in due]
@@ -172,7 +172,7 @@ class Committer(Committing):
 
     def finish_if_settled(self) -> list[Effect]:
         due = any(one.checkpoint <= self.notified for one in self.sealed)
-        return self.task.finish() if self.task.is_terminating and not due and not self._requests.asked else []
+        return self.task.finish() if self.task.awaits_commits and not due and not self._requests.asked else []
 
     def describe(self, state: TaskState) -> None:
         super().describe(state)
@@ -221,7 +221,7 @@ class GlobalCommitter(Committing):
         level = self.level
         due = any(one.checkpoint <= level for one in self.sealed)
         is_settled = level >= self.notified and not due and not self._requests.asked
-        return self.task.finish() if self.task.is_terminating and is_settled else []
+        return self.task.finish() if self.task.awaits_commits and is_settled else []
 
     def describe(self, state: TaskState) -> None:
         super().describe(state)

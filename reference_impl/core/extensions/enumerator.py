@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
-from ..decisions.enumerating import Cut
+from ..decisions.enumerating import EnumeratorStates
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph, OperatorSpec
@@ -200,7 +200,7 @@ class SplitAssignment:
     def __bool__(self) -> bool:
         return bool(self._specs)
 
-    def cut(self) -> Cut:
+    def states(self) -> EnumeratorStates:
         """The state of every enumerator."""
         return {name: each.snapshot() for name, each in self._each.items()}
 

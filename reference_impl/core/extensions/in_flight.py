@@ -131,7 +131,7 @@ class InFlight:
         """The task's own barriers of this checkpoint overtake at once."""
         self._timeouts_us[checkpoint] = 0
 
-    def cut(self, checkpoint: CheckpointId, missing: Channels) -> None:
+    def snapshot_taken(self, checkpoint: CheckpointId, missing: Channels) -> None:
         """The task takes its snapshot here: record what the channels in `missing` deliver until they deliver the
         barrier, and what the task's own barriers overtake."""
         if self.ledger is not None:

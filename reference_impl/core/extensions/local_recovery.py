@@ -35,7 +35,7 @@ PARTITION_ENDED = -2
 """In place of a number: an end comes once in a channel, and a recovered sender sends it again."""
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class LogPlace(msgspec.Struct, frozen=True, kw_only=True):
     """The place in a task's program order at which it took a snapshot, or began."""
 
     determinants: int
@@ -59,7 +59,7 @@ class DeterminantLog:
         self._trimmed = 0
         self.durable = 0
         """how many determinants are durable, of all since the log began"""
-        self._places: dict[CheckpointId, Place] = {}
+        self._places: dict[CheckpointId, LogPlace] = {}
 
     @property
     def end(self) -> int:
@@ -72,11 +72,11 @@ class DeterminantLog:
         """All determinants before this are durable."""
         self.durable = max(self.durable, end)
 
-    def mark(self, checkpoint: CheckpointId, place: Place) -> None:
+    def mark(self, checkpoint: CheckpointId, place: LogPlace) -> None:
         """A snapshot was taken here; it must not be acknowledged before `place.determinants` are durable."""
         self._places[checkpoint] = place
 
-    def place(self, checkpoint: CheckpointId) -> Place | None:
+    def place(self, checkpoint: CheckpointId) -> LogPlace | None:
         """The place of the task's snapshot; None where it took none, or the log was trimmed there."""
         return self._places.get(checkpoint)
 
@@ -84,7 +84,7 @@ class DeterminantLog:
         """For each checkpoint up to `last`, by channel: the number of the element to be taken next."""
         return {checkpoint: place.taken for checkpoint, place in self._places.items() if checkpoint <= last}
 
-    def since(self, place: Place) -> tuple[Determinant, ...]:
+    def since(self, place: LogPlace) -> tuple[Determinant, ...]:
         return tuple(self._determinants[place.determinants - self._trimmed :])
 
     def lose(self) -> None:
@@ -92,7 +92,7 @@ class DeterminantLog:
         del self._determinants[self.durable - self._trimmed :]
         self._places = {one: place for one, place in self._places.items() if place.determinants <= self.durable}
 
-    def trim(self, oldest: CheckpointId) -> Place | None:
+    def trim(self, oldest: CheckpointId) -> LogPlace | None:
         """Forget the determinants before the oldest restorable checkpoint; returns its place, None if not known."""
         place = self._places.get(oldest)
         if place is not None:

@@ -15,7 +15,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..protocol.chandy_lamport import ChannelName, Contribute, Contribution, Effect, ProcessName, Recorder, SnapshotName
+from ..protocol.chandy_lamport import (
+    ChannelName,
+    Contribute,
+    Contribution,
+    ProcessName,
+    Recorder,
+    RecorderEffect,
+    SnapshotName,
+)
 from ..vocabulary.errors import ProtocolViolated
 
 
@@ -27,12 +35,12 @@ class ByTheClock:
         self._inputs = tuple(inputs)
         self._taken: dict[SnapshotName, tuple[int, Any, dict[ChannelName, list[Any]]]] = {}
 
-    def begin(self, snapshot: SnapshotName, state: Any, clock_us: int = 0) -> list[Effect]:
+    def begin(self, snapshot: SnapshotName, state: Any, clock_us: int = 0) -> list[RecorderEffect]:
         """This process's clock has reached `clock_us`, the time of the snapshot at every process."""
         self._taken[snapshot] = (clock_us, state, {channel: [] for channel in self._inputs})
         return []
 
-    def on_marker(self, channel: ChannelName, snapshot: SnapshotName, state: Any) -> list[Effect]:
+    def on_marker(self, channel: ChannelName, snapshot: SnapshotName, state: Any) -> list[RecorderEffect]:
         """Raises ProtocolViolated: this method sends no markers."""
         raise ProtocolViolated("no marker is sent by the clock")
 
@@ -45,7 +53,7 @@ class ByTheClock:
     def is_blocked(self, channel: ChannelName) -> bool:
         return False
 
-    def settle(self, snapshot: SnapshotName) -> list[Effect]:
+    def settle(self, snapshot: SnapshotName) -> list[RecorderEffect]:
         """The snapshot is final: every message sent before its time has arrived."""
         _, state, channels = self._taken.pop(snapshot)
         held = {channel: tuple(messages) for channel, messages in channels.items()}

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..decisions.persisting import Persisting
-from ..vocabulary.effects import Append, Effect, SetTimer, Sync, TrimLog
+from ..vocabulary.effects import AppendToLog, Effect, SetTimer, Sync, TrimLog
 from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Complete, Element, Idle, Record, Watermark
 from ..vocabulary.state import Ref, TaskState
@@ -130,7 +130,7 @@ class Ledger:
             one.serial = 0
             return []
         one.serial = self._serial
-        return [Append(self.logs[channel], one.number, one.element)]
+        return [AppendToLog(self.logs[channel], one.number, one.element)]
 
     # -- snapshots -------------------------------------------------------------------
 

@@ -65,11 +65,11 @@ class Spill(msgspec.Struct, frozen=True):
     copy: Copy
 
 
-class Flush(msgspec.Struct, frozen=True):
+class FlushWrites(msgspec.Struct, frozen=True):
     """Make durable all that was written of this channel so far."""
 
 
-class Complete(msgspec.Struct, frozen=True):
+class PartComplete(msgspec.Struct, frozen=True):
     """This channel's part of a checkpoint is durable."""
 
     checkpoint: int
@@ -87,7 +87,7 @@ class Free(msgspec.Struct, frozen=True):
     number: int
 
 
-Effect = Spill | Flush | Complete | Drop | Free
+SpillEffect = Spill | FlushWrites | PartComplete | Drop | Free
 
 
 class Completeness:
@@ -140,11 +140,11 @@ class ChannelSpilling:
         """The copies of a checkpoint's part of the channel, in order."""
         return tuple(self._part(checkpoint).copies)
 
-    def came(self) -> list[Effect]:
+    def came(self) -> list[SpillEffect]:
         """A buffer with `next_number` came; each checkpoint whose barrier this channel has not delivered needs it."""
         number, self._next = self._next, self._next + 1
         self._in_flight[number] = None
-        effects: list[Effect] = []
+        effects: list[SpillEffect] = []
         for checkpoint, part in self._parts.items():
             if part.open:
                 effects += self._need(checkpoint, part, number)
@@ -152,51 +152,51 @@ class ChannelSpilling:
             effects += self._spill(Copy(0, number))
         return effects
 
-    def waited(self, number: int) -> list[Effect]:
+    def waited(self, number: int) -> list[SpillEffect]:
         """A buffer has waited here for `spills_after_us`."""
         return self._spill(Copy(0, number)) if number in self._in_flight else []
 
-    def processed(self, number: int) -> list[Effect]:
+    def processed(self, number: int) -> list[SpillEffect]:
         """The task has processed a buffer."""
         if number not in self._in_flight:
             raise ProtocolViolated(f"buffer {number} is not in flight")
         del self._in_flight[number]
         return [] if self._writes.get(number) else [Free(number)]
 
-    def snapshot(self, checkpoint: int, overtaken: list[int], *, closed: bool) -> list[Effect]:
+    def snapshot(self, checkpoint: int, overtaken: list[int], *, closed: bool) -> list[SpillEffect]:
         """The task took its snapshot ahead of the `overtaken` buffers; `closed`: the channel delivered its barrier."""
         part = self._parts[checkpoint] = _Part(next(iter(self._in_flight), self._next))
-        effects: list[Effect] = []
+        effects: list[SpillEffect] = []
         for number in overtaken:
             effects += self._need(checkpoint, part, number)
         return effects + (self.barrier(checkpoint) if closed else [])
 
-    def barrier(self, checkpoint: int) -> list[Effect]:
+    def barrier(self, checkpoint: int) -> list[SpillEffect]:
         """The channel delivered the barrier: its part of the checkpoint ends here."""
         part = self._part(checkpoint)
         part.open = False
         if self._is_safe(part):
             return self._report_complete(checkpoint, part)
-        return [Flush()]
+        return [FlushWrites()]
 
-    def written(self, copy: Copy) -> list[Effect]:
+    def written(self, copy: Copy) -> list[SpillEffect]:
         """The store has written a copy; it is not durable yet."""
         self._advance(copy, Standing.written)
         remaining = self._writes[copy.number] = self._writes[copy.number] - 1
-        effects: list[Effect] = []
+        effects: list[SpillEffect] = []
         if not remaining:
             del self._writes[copy.number]
             if copy.number not in self._in_flight:
                 effects.append(Free(copy.number))
         return effects + self._report_all_complete()
 
-    def flushed(self, copies: list[Copy]) -> list[Effect]:
+    def flushed(self, copies: list[Copy]) -> list[SpillEffect]:
         """These copies are durable."""
         for copy in copies:
             self._advance(copy, Standing.durable)
         return self._report_all_complete()
 
-    def completed(self, checkpoint: int) -> list[Effect]:
+    def completed(self, checkpoint: int) -> list[SpillEffect]:
         """All tasks' parts are durable: drop older checkpoints, and copies that only they needed."""
         oldest = self._part(checkpoint).oldest_needed
         for older in [number for number in self._parts if number < checkpoint]:
@@ -204,7 +204,7 @@ class ChannelSpilling:
         released = [copy for copy in self._standing if self._goes(copy, checkpoint, oldest)]
         return self._drop(released)
 
-    def rewind(self, checkpoint: int | None) -> tuple[list[Copy], list[Effect]]:
+    def rewind(self, checkpoint: int | None) -> tuple[list[Copy], list[SpillEffect]]:
         """Go back to a checkpoint, or None: to the beginning.  Returns the copies to read again, in order, and the
         effects that drop all others."""
         part = self._parts.get(checkpoint) if checkpoint is not None else None
@@ -221,12 +221,12 @@ class ChannelSpilling:
 
     # -- inside ------------------------------------------------------------------
 
-    def _need(self, checkpoint: int, part: _Part, number: int) -> list[Effect]:
+    def _need(self, checkpoint: int, part: _Part, number: int) -> list[SpillEffect]:
         copy = Copy(0 if self._way.keeps_channels else checkpoint, number)
         part.copies.append(copy)
         return self._spill(copy)
 
-    def _spill(self, copy: Copy) -> list[Effect]:
+    def _spill(self, copy: Copy) -> list[SpillEffect]:
         if copy in self._standing:
             return []
         self._standing[copy] = Standing.ordered
@@ -245,23 +245,23 @@ class ChannelSpilling:
     def _is_safe(self, part: _Part) -> bool:
         return all(self._completeness.counts(self._standing[copy]) for copy in part.copies)
 
-    def _report_all_complete(self) -> list[Effect]:
-        effects: list[Effect] = []
+    def _report_all_complete(self) -> list[SpillEffect]:
+        effects: list[SpillEffect] = []
         for checkpoint, part in self._parts.items():
             if not part.open and not part.reported and self._is_safe(part):
                 effects += self._report_complete(checkpoint, part)
         return effects
 
-    def _report_complete(self, checkpoint: int, part: _Part) -> list[Effect]:
+    def _report_complete(self, checkpoint: int, part: _Part) -> list[SpillEffect]:
         part.reported = True
-        return [Complete(checkpoint)]
+        return [PartComplete(checkpoint)]
 
     def _goes(self, copy: Copy, checkpoint: int, oldest: int) -> bool:
         if copy.checkpoint:
             return copy.checkpoint < checkpoint
         return self._trimming.goes(copy.number, oldest, copy.number in self._in_flight)
 
-    def _drop(self, copies: list[Copy]) -> list[Effect]:
+    def _drop(self, copies: list[Copy]) -> list[SpillEffect]:
         for copy in copies:
             del self._standing[copy]
         return [Drop(tuple(copies))] if copies else []

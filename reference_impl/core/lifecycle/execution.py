@@ -14,7 +14,7 @@ from ..extensions.enumerator import SplitAssignment
 from ..job.config import Config
 from ..job.topology import JobGraph
 from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
-from ..protocol.task_lives import Attempts, TaskEnds
+from ..protocol.task_tracking import Attempts, TaskEnds
 from ..vocabulary.causes import (
     AnyCause,
     AttemptFailed,
@@ -52,7 +52,7 @@ from ..vocabulary.stages import (
 from ..vocabulary.timeouts import DeployTimeout, RestartDelay, RetryListing
 from .deployment import Deployment
 from .job_ending import JobEnding
-from .job_records import Deploy, DeployPart, JobRecords, closure_of
+from .job_records import DeployAll, DeployPart, JobRecords, closure_of
 from .regions import RegionalFailover
 
 LISTING_TRIES = 5
@@ -119,11 +119,11 @@ class Execution:
             self._regional.drop()
 
     @property
-    def is_running(self) -> bool:
+    def all_tasks_run(self) -> bool:
         return type(self.stage) is Working
 
     @property
-    def is_working(self) -> bool:
+    def runs_at_least_in_part(self) -> bool:
         """All tasks run, or all but those of a partial failover."""
         return type(self.stage) in (Working, PartialFailover)
 
@@ -176,9 +176,9 @@ class Execution:
         self._enter(Saving(restores))
         self._ends.begin(self._deployment.finished_before(restores))
         self._splits.begin(restores)
-        return self._records.save(Deploy(restores, cause))
+        return self._records.save(DeployAll(restores, cause))
 
-    def deploy(self, then: Deploy) -> list[Effect]:
+    def deploy(self, then: DeployAll) -> list[Effect]:
         """The attempt's number is durable: order all tasks to start."""
         if not isinstance(self.stage, Saving):
             return []

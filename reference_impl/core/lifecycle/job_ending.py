@@ -13,7 +13,7 @@ from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
 from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
-from ..protocol.task_lives import Attempts, TaskEnds
+from ..protocol.task_tracking import Attempts, TaskEnds
 from ..vocabulary.causes import AnyCause, JobClosed
 from ..vocabulary.effects import Effect, EndJob, Return, Sweep
 from ..vocabulary.errors import expect
@@ -168,7 +168,7 @@ class JobEnding:
         self.stage = Ended()
         return [
             *self._checkpoints.abandon(over),
-            *self._checkpoints.settle(),
+            *self._checkpoints.discard_leftovers(),
             *sweep,
             *(self._checkpoints.clear_logs(()) if knows_all else ()),
             *(Return(command, cause=over) for command in unanswered),

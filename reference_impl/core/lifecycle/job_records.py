@@ -8,14 +8,14 @@ from __future__ import annotations
 import msgspec
 
 from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
-from ..protocol.task_lives import Attempts
+from ..protocol.task_tracking import Attempts
 from ..vocabulary.effects import Effect, SaveJob
 from ..vocabulary.events import CompletedSnapshot, JobRecord
 from ..vocabulary.ids import AttemptId, CheckpointId
 from ..vocabulary.stages import Closure, Status
 
 
-class Deploy(msgspec.Struct, frozen=True):
+class DeployAll(msgspec.Struct, frozen=True):
     """Deploy all tasks under their new number."""
 
     restores: CompletedSnapshot | None
@@ -28,7 +28,7 @@ class DeployPart(msgspec.Struct, frozen=True):
     attempt: AttemptId
 
 
-class Begin(msgspec.Struct, frozen=True):
+class TriggerCheckpoint(msgspec.Struct, frozen=True):
     """Trigger the checkpoint to which this id was given."""
 
     checkpoint: CheckpointId
@@ -46,7 +46,7 @@ class Close(msgspec.Struct, frozen=True):
     command: int | None
 
 
-Then = Deploy | DeployPart | Begin | Perform | Close
+Then = DeployAll | DeployPart | TriggerCheckpoint | Perform | Close
 
 
 class JobRecords:
@@ -69,10 +69,9 @@ class JobRecords:
         self._version = record.version
         self.had_snapshot = record.had_snapshot
 
-    def first_snapshot(self) -> bool:
-        """A checkpoint is about to complete; whether it is the first."""
-        is_first, self.had_snapshot = not self.had_snapshot, True
-        return is_first
+    def expect_snapshot(self) -> None:
+        """A checkpoint is about to complete."""
+        self.had_snapshot = True
 
     def save(self, then: Then, closure: Closure | None = None) -> list[Effect]:
         """Make the record durable, and go on only then."""

@@ -19,7 +19,7 @@ import msgspec
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
-from ..protocol.task_lives import Attempts, TaskEnds
+from ..protocol.task_tracking import Attempts, TaskEnds
 from ..vocabulary.effects import Effect, Note, SendToTask, SetTimer
 from ..vocabulary.errors import expect
 from ..vocabulary.events import CompletedSnapshot

@@ -130,7 +130,7 @@ class OperatorWork(Work):
         self._asked = time
         return [WakeAt(time)]
 
-    def opened(self) -> list[Effect]:
+    def on_restored(self) -> list[Effect]:
         """Take input; a restored task needs its first tick at the time of its earliest timer."""
         return [*self.task.open_inputs(), *self._ask(self.operator.alarms.earliest())]
 

@@ -5,23 +5,23 @@ Dataflows" (arXiv:1506.08603); Gray, "Notes on Data Base Operating Systems" (197
 as Flink's do, by its documentation: a barrier is the request to prepare, and a complete checkpoint the decision.  Where
 each rule stands:
 
-ABS-1  trigger, position, barrier   coordinator.py: Coordinator._trigger, Coordinator._begin
-                                    source.py: SourceTask.on_trigger, SourceTask._cut
+ABS-1  trigger, position, barrier   coordinator.py: Coordinator._create_checkpoint, Coordinator._trigger_checkpoint
+                                    source.py: SourceTask.on_trigger, SourceTask._snapshot_and_barrier
 ABS-2  alignment                    barrier_alignment.py: TABLE, Alignment.first_barrier, Alignment.next_barrier
-                                    input_task.py: InputTask._on_barrier, InputTask._begin
-ABS-3  several checkpoints          checkpoints.py: Checkpoints.is_full, Checkpoints.open
-                                    coordinator.py: Coordinator._on_tick, Coordinator._after_abort
+                                    input_task.py: InputTask._on_barrier, InputTask._snapshot_and_barrier
+ABS-3  several checkpoints          checkpoints.py: Checkpoints.is_full, Checkpoints.create
+                                    coordinator.py: Coordinator._on_interval_over, Coordinator._after_abort
 ABS-4  completion, giving up        checkpoints.py: Checkpoints.acknowledge, Checkpoints.stored, Checkpoints.abort
                                     coordinator.py: Coordinator._on_stored, Coordinator._notify
-ABS-5  what a snapshot holds        task.py: Task.fixed_state    input_task.py: InputTask.snapshot_now
+ABS-5  what a snapshot holds        task.py: Task.fixed_state    input_task.py: InputTask.current_snapshot
                                     source.py: SourceTask.fixed_state    checkpoints.py: Checkpoints._record_of
                                     ../decisions/compatibility.py: refusal (a record that lacks a state)
 ABS-6  failure and recovery         ../lifecycle/execution.py: Execution.on_lost, Execution.deploy
-                                    task.py: Task.restore    task_lives.py: Attempts
+                                    task.py: Task.restore    task_tracking.py: Attempts
 ABS-7  other guarantees             barrier_alignment.py: Counting (at-least-once does not block)
                                     source.py: SourceTask.restore (at-most-once does not rewind)
                                     ../job/config.py: Config.check
-ABS-8  asynchronous snapshots       task.py: Task.write, Task._write    ../decisions/tasks.py: Copying
+ABS-8  asynchronous snapshots       task.py: Task.write, Task._persist    ../decisions/tasks.py: Copying
 ABS-11 two-phase commit             sink.py: TransactionalSink
 
 Chandy and Lamport's general algorithm, on any graph, is chandy_lamport.py; nothing of the engine uses it.

@@ -145,7 +145,7 @@ class UnblockChannels(msgspec.Struct, frozen=True):
     channels: Channels
 
 
-class Begin(msgspec.Struct, frozen=True):
+class TakeSnapshot(msgspec.Struct, frozen=True):
     """Take the snapshot now and send the barrier on.
 
     `delivered` is None if the snapshot is aligned: every channel has delivered the barrier.  In an unaligned snapshot
@@ -163,7 +163,7 @@ class GiveUp(msgspec.Struct, frozen=True):
     declined: bool
 
 
-Action = BlockChannel | UnblockChannels | Begin | GiveUp
+Action = BlockChannel | UnblockChannels | TakeSnapshot | GiveUp
 
 
 class Alignment:
@@ -216,7 +216,7 @@ class Alignment:
         signal = expect(signal, BarrierCame)
         checkpoint = signal.checkpoint
         if inputs == 1:
-            return Flowing(checkpoint, _after(state.aborted, checkpoint)), [Begin(checkpoint)]
+            return Flowing(checkpoint, _after(state.aborted, checkpoint)), [TakeSnapshot(checkpoint)]
         aligning = Aligning(state.last, checkpoint, (signal.channel,), state.aborted)
         return aligning, [BlockChannel(signal.channel)]
 
@@ -227,7 +227,7 @@ class Alignment:
         if len(arrived) < inputs:
             return msgspec.structs.replace(state, arrived=arrived), [BlockChannel(signal.channel)]
         rest = _after(state.aborted, state.checkpoint)
-        return Flowing(state.checkpoint, rest), [Begin(state.checkpoint), UnblockChannels(state.arrived)]
+        return Flowing(state.checkpoint, rest), [TakeSnapshot(state.checkpoint), UnblockChannels(state.arrived)]
 
     def newer_barrier(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         """A channel is past the current barrier without having delivered it: the current checkpoint cannot complete."""
@@ -238,13 +238,13 @@ class Alignment:
 
     def overtake(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         """The snapshot is taken at the first barrier, without waiting for other channels."""
-        return self._past(state, signal.checkpoint), [Begin(signal.checkpoint, ())]
+        return self._past(state, signal.checkpoint), [TakeSnapshot(signal.checkpoint, ())]
 
     def go_unaligned(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         """The alignment goes on unaligned."""
         state = expect(state, Aligning)
         return self._past(state, state.checkpoint), [
-            Begin(state.checkpoint, state.arrived),
+            TakeSnapshot(state.checkpoint, state.arrived),
             UnblockChannels(state.arrived),
         ]
 
@@ -282,12 +282,12 @@ class Alignment:
         delivered[signal.checkpoint] = (*delivered.get(signal.checkpoint, ()), signal.channel)
         if len(delivered[signal.checkpoint]) < inputs:
             return msgspec.structs.replace(state, pending=tuple(sorted(delivered.items()))), []
-        return self._past(state, signal.checkpoint), [Begin(signal.checkpoint)]
+        return self._past(state, signal.checkpoint), [TakeSnapshot(signal.checkpoint)]
 
-    def begin(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
+    def triggered(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
         """All channels have ended: the trigger stands for the barriers of all of them."""
         checkpoint = expect(signal, TriggerCame).checkpoint
-        return self._past(state, checkpoint), [Begin(checkpoint)]
+        return self._past(state, checkpoint), [TakeSnapshot(checkpoint)]
 
     def end_aligned(self, state: State, signal: PartitionEnded, inputs: int) -> tuple[State, list[Action]]:
         """The channel that ended may have been the last whose barrier was missing."""
@@ -295,7 +295,7 @@ class Alignment:
         if len(state.arrived) < inputs:
             return state, []
         rest = _after(state.aborted, state.checkpoint)
-        return Flowing(state.checkpoint, rest), [Begin(state.checkpoint), UnblockChannels(state.arrived)]
+        return Flowing(state.checkpoint, rest), [TakeSnapshot(state.checkpoint), UnblockChannels(state.arrived)]
 
     def end_counted(self, state: State, signal: PartitionEnded, inputs: int) -> tuple[State, list[Action]]:
         """No pending checkpoint waits for the channel that ended."""
@@ -309,7 +309,7 @@ class Alignment:
         for checkpoint, delivered in pending:
             if len(delivered) == inputs:
                 after = self._past(after, checkpoint)
-                actions.append(Begin(checkpoint))
+                actions.append(TakeSnapshot(checkpoint))
         return after, actions
 
     def drop_count(self, state: State, signal: OfCheckpoint, inputs: int) -> tuple[State, list[Action]]:
@@ -384,10 +384,10 @@ TABLE: dict[Transition, Callable[[Alignment, State, Any, int], tuple[State, list
     (Counting, AbortCame, Relation.new): Alignment.drop_count,
     (Counting, AbortCame, Relation.aborted): Alignment.ignore,
     (Counting, AbortCame, Relation.obsolete): Alignment.ignore,
-    (Flowing, TriggerCame, Relation.new): Alignment.begin,
+    (Flowing, TriggerCame, Relation.new): Alignment.triggered,
     (Flowing, TriggerCame, Relation.aborted): Alignment.skip_aborted,
     (Flowing, TriggerCame, Relation.obsolete): Alignment.ignore,
-    (Counting, TriggerCame, Relation.new): Alignment.begin,
+    (Counting, TriggerCame, Relation.new): Alignment.triggered,
     (Counting, TriggerCame, Relation.aborted): Alignment.skip_aborted,
     (Counting, TriggerCame, Relation.obsolete): Alignment.ignore,
     (Flowing, PartitionEnded, None): Alignment.ignore,

@@ -58,17 +58,17 @@ class Contribute(msgspec.Struct, frozen=True, kw_only=True):
     contribution: Contribution
 
 
-Effect = SendMarker | Contribute
+RecorderEffect = SendMarker | Contribute
 
 
 class TakesPart(Protocol):
     """The base of the recorders of every method: the events that the world which carries their messages passes to
     them."""
 
-    def begin(self, snapshot: SnapshotName, state: Any, clock_us: int = 0) -> list[Effect]:
+    def begin(self, snapshot: SnapshotName, state: Any, clock_us: int = 0) -> list[RecorderEffect]:
         """Start a snapshot here; `clock_us` is what its own clock says, for a method by clocks."""
 
-    def on_marker(self, channel: ChannelName, snapshot: SnapshotName, state: Any) -> list[Effect]:
+    def on_marker(self, channel: ChannelName, snapshot: SnapshotName, state: Any) -> list[RecorderEffect]:
         """A marker arrived; raises ProtocolViolated where none can."""
 
     def on_message(self, channel: ChannelName, message: Any, stamp_us: int = 0) -> None:
@@ -77,7 +77,7 @@ class TakesPart(Protocol):
     def is_blocked(self, channel: ChannelName) -> bool:
         """Whether the process must not receive from a channel for the moment."""
 
-    def settle(self, snapshot: SnapshotName) -> list[Effect]:
+    def settle(self, snapshot: SnapshotName) -> list[RecorderEffect]:
         """Enough time has passed: no message sent before the snapshot can still be in a channel."""
 
 
@@ -148,13 +148,13 @@ class Recorder:
         self._contributed: set[SnapshotName] = set()
         """so that a snapshot that is begun again, or whose marker is repeated, changes nothing here"""
 
-    def begin(self, snapshot: SnapshotName, state: Any, clock_us: int = 0) -> list[Effect]:
+    def begin(self, snapshot: SnapshotName, state: Any, clock_us: int = 0) -> list[RecorderEffect]:
         """Start a snapshot here; nothing if it has reached this process already.  `clock_us` is not used."""
         if snapshot in self._takings or snapshot in self._contributed:
             return []
         return self._record(snapshot, state) + self._end(snapshot)
 
-    def on_marker(self, channel: ChannelName, snapshot: SnapshotName, state: Any) -> list[Effect]:
+    def on_marker(self, channel: ChannelName, snapshot: SnapshotName, state: Any) -> list[RecorderEffect]:
         """A marker came; raises ProtocolViolated for a channel that is not an input.
 
         A second marker of one snapshot in one channel changes nothing: only a
@@ -167,7 +167,7 @@ class Recorder:
         if channel in taking.closed:
             return []
         taking.closed.append(channel)
-        effects: list[Effect] = []
+        effects: list[RecorderEffect] = []
         if not taking.recorded and self._moment.has_come(len(taking.closed), len(self._inputs)):
             effects = self._record(snapshot, state)
         return effects + self._end(snapshot)
@@ -187,19 +187,19 @@ class Recorder:
             channel in taking.closed and not taking.recorded for taking in self._takings.values()
         )
 
-    def settle(self, snapshot: SnapshotName) -> list[Effect]:
+    def settle(self, snapshot: SnapshotName) -> list[RecorderEffect]:
         """Nothing: here markers show that no more messages can come."""
         return []
 
     def _taking(self, snapshot: SnapshotName) -> _Taking:
         return self._takings.setdefault(snapshot, _Taking(self._inputs))
 
-    def _record(self, snapshot: SnapshotName, state: Any) -> list[Effect]:
+    def _record(self, snapshot: SnapshotName, state: Any) -> list[RecorderEffect]:
         taking = self._taking(snapshot)
         taking.state, taking.recorded = state, True
         return [SendMarker(channel=channel, snapshot=snapshot) for channel in self._outputs]
 
-    def _end(self, snapshot: SnapshotName) -> list[Effect]:
+    def _end(self, snapshot: SnapshotName) -> list[RecorderEffect]:
         taking = self._takings[snapshot]
         if not taking.complete:
             return []

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from ..decisions.enumerating import Cut
+from ..decisions.enumerating import EnumeratorStates
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
@@ -34,7 +34,7 @@ from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Abort, Ack, Trigger
 from ..vocabulary.stages import JobEnd, word
 from ..vocabulary.state import TaskState
-from .task_lives import Attempts, TaskEnds
+from .task_tracking import Attempts, TaskEnds
 
 
 class RetainedSnapshots:
@@ -146,9 +146,9 @@ class Pending(msgspec.Struct, kw_only=True):
     """tasks that acknowledged after all their input"""
     finished: tuple[TaskId, ...] = ()
     """tasks that had finished before all tasks had acknowledged"""
-    started: tuple[TaskId, ...] = ()
+    triggered: tuple[TaskId, ...] = ()
     """tasks that were triggered to start it"""
-    enumerators: Cut = {}
+    enumerators: EnumeratorStates = {}
     """the enumerators' states when it was triggered, before any reader was triggered"""
 
     @property
@@ -193,9 +193,9 @@ class Checkpoints:
         attempts: Attempts,
         ends: TaskEnds,
         snapshots: RetainedSnapshots,
-        cut: Callable[[], Cut],
+        enumerator_states: Callable[[], EnumeratorStates],
     ) -> None:
-        """`cut` gives the states of the job's enumerators at present, if it has any."""
+        """`enumerator_states` gives the states of the job's enumerators at present, if it has any."""
         self._job = job
         self._graph = graph
         self._config = config
@@ -203,7 +203,7 @@ class Checkpoints:
         self._attempts = attempts
         self._ends = ends
         self._snapshots = snapshots
-        self._cut = cut
+        self._enumerator_states = enumerator_states
         self._tasks = tuple(task for task, _, _ in graph.tasks())
         self._sources = tuple(task for task, spec, _ in graph.tasks() if spec.role == "source")
         self.next_id = first
@@ -212,7 +212,7 @@ class Checkpoints:
         self._under_way = 0
         """the checkpoints, pending or being stored, that no user requested"""
         self._failed_in_a_row = 0
-        self._unsettled: dict[Handle, None] = {}
+        self._leftovers: dict[Handle, None] = {}
         """what may have been written for checkpoints that were given up"""
 
     # -- what is known ---------------------------------------------------------------
@@ -239,17 +239,17 @@ class Checkpoints:
         return [one.command for one in self.pending.values() if one.command is not None]
 
     @property
-    def triggered(self) -> list[TaskId]:
+    def triggered_tasks(self) -> list[TaskId]:
         """The tasks that were triggered to start a checkpoint, and have not acknowledged it."""
-        return [task for one in self.pending.values() for task in one.started if task not in one.acknowledged]
+        return [task for one in self.pending.values() for task in one.triggered if task not in one.acknowledged]
 
     def take_over(self, next_id: CheckpointId) -> None:
         """Another coordinator has given out the ids below this one."""
         self.next_id = next_id
 
-    # -- begin ---------------------------------------------------------------------
+    # -- created and triggered -------------------------------------------------------------
 
-    def open(self, *, savepoint: bool, ending: JobEnd | None, command: int | None) -> Pending:
+    def create(self, *, savepoint: bool, ending: JobEnd | None, command: int | None) -> Pending:
         """Enter a new checkpoint; it is triggered once its id is durable."""
         finished = self._ends.finished
         asked = self._parts.triggering.asked(self._tasks, finished)
@@ -291,15 +291,15 @@ class Checkpoints:
     def trigger(self, pending: Pending) -> list[Effect]:
         """Its id is durable: order the tasks to take part."""
         checkpoint, attempt = pending.checkpoint, pending.attempt
-        pending.enumerators = self._cut()
+        pending.enumerators = self._enumerator_states()
         effects = [
             Note("checkpoint-triggered", checkpoint, attempt, "savepoint" * pending.savepoint),
             *self._parts.triggering.limits(checkpoint, self._config.checkpoint_timeout_us),
-            *self._start(pending),
+            *self._trigger_tasks(pending),
         ]
-        return effects if pending.expected else [*effects, *self._complete_what_is_ready(pending)]
+        return effects if pending.expected else [*effects, *self._store_if_acknowledged(pending)]
 
-    def _start(self, pending: Pending) -> list[Effect]:
+    def _trigger_tasks(self, pending: Pending) -> list[Effect]:
         """Trigger the tasks that start the checkpoint: those without an unfinished sender."""
         finished = self._ends.finished
         order = Trigger(
@@ -311,8 +311,8 @@ class Checkpoints:
         )
         asked = self._parts.triggering.asked
         first = self._graph.first_of(asked(self._tasks, finished)) if finished else self._sources
-        due_tasks = [task for task in first if task not in pending.acknowledged and task not in pending.started]
-        pending.started = (*pending.started, *due_tasks)
+        due_tasks = [task for task in first if task not in pending.acknowledged and task not in pending.triggered]
+        pending.triggered = (*pending.triggered, *due_tasks)
         return [self._attempts.message_to(task, order) for task in due_tasks]
 
     def go_on_without(self, task: TaskId, rests_on: CheckpointId | None) -> list[Effect]:
@@ -329,10 +329,10 @@ class Checkpoints:
         """
         if task not in self._parts.finishing.still_expected(pending.expected, task):
             handle = pending.excuse(task)
-            self._unsettled[handle if handle is not None else self._handle(pending, task)] = None
-        if not pending.started:
-            return []  # its id is not durable yet: `_start` will know of the task that finished
-        return [*self._start(pending), *self._complete_what_is_ready(pending)]
+            self._leftovers[handle if handle is not None else self._handle(pending, task)] = None
+        if not pending.triggered:
+            return []  # its id is not durable yet: `_trigger_tasks` will know of the task that finished
+        return [*self._trigger_tasks(pending), *self._store_if_acknowledged(pending)]
 
     # -- acknowledgements ----------------------------------------------------------
 
@@ -343,8 +343,8 @@ class Checkpoints:
             return self._reject(ack)
         pending.acknowledge(ack)
         for handle in self._parts.completion.unwanted(ack, savepoint=pending.savepoint, taken=True):
-            self._unsettled[handle] = None
-        return self._complete_what_is_ready(pending)
+            self._leftovers[handle] = None
+        return self._store_if_acknowledged(pending)
 
     def _awaiting(self, ack: Ack) -> Pending | None:
         """The pending checkpoint that an acknowledgement counts for."""
@@ -356,12 +356,12 @@ class Checkpoints:
         counts = self._parts.completion.counts(ack, pending.finished, pending.acknowledged)
         return pending if counts else None
 
-    def _complete_what_is_ready(self, pending: Pending) -> list[Effect]:
+    def _store_if_acknowledged(self, pending: Pending) -> list[Effect]:
         if not pending.is_acknowledged:
             return []
         acknowledged = {checkpoint: one.is_acknowledged for checkpoint, one in self.pending.items()}
         ready = self._parts.completion.completes(pending.checkpoint, acknowledged)
-        return [effect for checkpoint in ready for effect in self._complete(self.pending[checkpoint])]
+        return [effect for checkpoint in ready for effect in self._store_record(self.pending[checkpoint])]
 
     def _reject(self, ack: Ack) -> list[Effect]:
         """Discard the state of an acknowledgement that no pending checkpoint wants, unless a complete one holds it."""
@@ -369,11 +369,11 @@ class Checkpoints:
             return []
         if any(ack.handle in one.pending.acknowledged.values() for one in self.storing):
             return []
-        self._unsettled.pop(ack.handle, None)
+        self._leftovers.pop(ack.handle, None)
         handles = tuple(self._parts.completion.unwanted(ack, savepoint=False, taken=False))
         return [Discard(handles)] if handles else []
 
-    def _complete(self, pending: Pending) -> list[Effect]:
+    def _store_record(self, pending: Pending) -> list[Effect]:
         """Every task has acknowledged: write the record.  The checkpoint is complete once that is durable (ABS-4)."""
         remaining = self._parts.completion.still_pending(tuple(self.pending), pending.checkpoint)
         self.pending = {checkpoint: self.pending[checkpoint] for checkpoint in remaining}
@@ -386,7 +386,7 @@ class Checkpoints:
         """The record: the acknowledged states, and the last states of tasks that had finished before."""
         enumerators = pending.enumerators
         if enumerators:
-            enumerators = self._parts.enumerating.recorded(enumerators, self._cut())
+            enumerators = self._parts.enumerating.recorded(enumerators, self._enumerator_states())
         kept = self._parts.finishing.kept(self._graph, pending.finished) if pending.finished else []
         last_handles, last_states = self._snapshots.last_states(kept)
         return CompletedSnapshot(
@@ -414,7 +414,7 @@ class Checkpoints:
         ]
         for older in [one for one in self.pending.values() if one.checkpoint < checkpoint and not one.savepoint]:
             effects.extend(self.abort(older, Subsumed(checkpoint)))
-        return complete.pending, [*effects, *self.settle()]
+        return complete.pending, [*effects, *self.discard_leftovers()]
 
     def _store_answered(self, checkpoint: CheckpointId) -> BeingStored:
         answered = next(one for one in self.storing if one.pending.checkpoint == checkpoint)
@@ -436,15 +436,19 @@ class Checkpoints:
         pending = self._store_answered(checkpoint).pending
         return pending, [*self._give_up(pending, cause), *self._send_abort(pending)]
 
-    def too_many_failed(self) -> bool:
-        """One more checkpoint of the attempt has failed; whether that is more than is tolerated in a row (ABS-3)."""
+    def count_failure(self) -> None:
+        """One more checkpoint of the attempt has failed; a complete one ends the row (ABS-3)."""
         self._failed_in_a_row += 1
+
+    @property
+    def more_failed_than_tolerated(self) -> bool:
+        """More checkpoints have failed in a row than the job tolerates (ABS-3)."""
         return self._failed_in_a_row > self._config.tolerated_failures
 
     def _give_up(self, pending: Pending, cause: AnyCause) -> list[Effect]:
         for task in pending.expected:
             if task not in pending.acknowledged:
-                self._unsettled[self._handle(pending, task)] = None
+                self._leftovers[self._handle(pending, task)] = None
         effects: list[Effect] = [Note("checkpoint-aborted", pending.checkpoint, pending.attempt, str(cause))]
         if pending.acknowledged:
             effects.append(Discard(tuple(pending.acknowledged.values())))
@@ -468,18 +472,18 @@ class Checkpoints:
         self.next_id = self._parts.checkpoint_ids.first_of_attempt(self.next_id)
         return effects
 
-    def settle(self) -> list[Effect]:
+    def discard_leftovers(self) -> list[Effect]:
         """Discard what may have been written for checkpoints that were given up.
 
         The same handles are discarded again after each checkpoint: a task that was out of reach may write late.
         """
-        unneeded = self._unneeded(self._unsettled)
+        unneeded = self._unneeded(self._leftovers)
         return [Discard(unneeded)] if unneeded else []
 
     def _unneeded(self, handles: Iterable[Handle]) -> tuple[Handle, ...]:
         """Those of these handles that may be discarded now; the others once no record refers to them."""
         unneeded, needed = self._snapshots.unneeded(handles, self.being_stored)
-        self._unsettled.update(dict.fromkeys(needed))
+        self._leftovers.update(dict.fromkeys(needed))
         return unneeded
 
     def clear_logs(self, living: Iterable[str]) -> list[Effect]:

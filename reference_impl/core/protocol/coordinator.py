@@ -2,9 +2,10 @@
 
 This is the coordinator of Carbone et al. (arXiv:1506.08603, section 4.2), with what Flink adds: acknowledgements,
 several checkpoints at a time, savepoints (FLIP-47), and tasks that finish (FLIP-147).  One checkpoint goes through this
-file so: the interval passes (`_on_tick`), and its id is saved (`_trigger`).  Once the id is durable, the tasks are
-ordered to take part (`_begin`) and acknowledge (`_on_ack`).  With the last acknowledgement the record is written.  Once
-the record is durable, the checkpoint is complete (`_on_stored`), and the tasks are notified (`_notify`).
+file so: the interval passes (`_on_interval_over`), and the checkpoint is created (`_create_checkpoint`).  Once its id
+is durable, it is triggered (`_trigger_checkpoint`), and the tasks acknowledge (`_on_ack`).  With the last
+acknowledgement the record is written.  Once the record is durable, the checkpoint is complete (`_on_stored`), and the
+tasks are notified (`_notify`).
 
 One coordinator lives at a time.  A coordinator that takes over reads what is durable: the job's record and the complete
 snapshots (ABS-6).  Its attempts and their failures are in `lifecycle.execution`, the end is in `lifecycle.job_ending`.
@@ -23,7 +24,7 @@ from ..job.config import Config
 from ..job.topology import JobGraph
 from ..lifecycle.execution import Execution
 from ..lifecycle.job_ending import JobEnding
-from ..lifecycle.job_records import Begin, Close, Deploy, DeployPart, JobRecords, Perform
+from ..lifecycle.job_records import Close, DeployAll, DeployPart, JobRecords, Perform, TriggerCheckpoint
 from ..vocabulary.causes import (
     AnyCause,
     CancelledByUser,
@@ -81,7 +82,7 @@ from ..vocabulary.timeouts import (
     SplitAppears,
 )
 from .checkpoints import Checkpoints, Pending, RetainedSnapshots
-from .task_lives import Attempts, TaskEnds
+from .task_tracking import Attempts, TaskEnds
 
 FIRST_ATTEMPT = AttemptId(1)
 FIRST_CHECKPOINT = CheckpointId(1)
@@ -126,7 +127,7 @@ class Coordinator:
             attempts=self.attempts,
             ends=self.ends,
             snapshots=self.snapshots,
-            cut=self._splits.cut if self._has_splits else dict,
+            enumerator_states=self._splits.states if self._has_splits else dict,
         )
         records = self._records = JobRecords(job, self.attempts, self.checkpoints, self.snapshots)
         ending = self._ending = JobEnding(
@@ -171,9 +172,9 @@ class Coordinator:
         )
         self._what_follows = Handlers(
             {
-                Begin: self._begin,
+                TriggerCheckpoint: self._trigger_checkpoint,
                 Perform: lambda then: list(then.effects),
-                Deploy: execution.deploy,
+                DeployAll: execution.deploy,
                 DeployPart: execution.deploy_part,
                 Close: ending.decided,
             }
@@ -190,7 +191,7 @@ class Coordinator:
         )
         self._timeouts = Handlers(
             {
-                CheckpointInterval: self._on_tick,
+                CheckpointInterval: self._on_interval_over,
                 CheckpointTimeout: self._on_checkpoint_timeout,
                 MinimumPause: self._on_pause_over,
                 RetryTerminateTasks: self._terminate_tasks_again,
@@ -241,18 +242,18 @@ class Coordinator:
         effects: list[Effect] = self._timeouts[type(event.timeout)](event.timeout)
         return effects
 
-    # -- a checkpoint begins (ABS-1, ABS-3) --------------------------------------------
+    # -- a checkpoint is created and triggered (ABS-1, ABS-3) --------------------------------------------
 
-    def _on_tick(self, timeout: CheckpointInterval) -> list[Effect]:
-        """The interval has passed: start a checkpoint if one may be started."""
-        if not self._execution.is_working:
+    def _on_interval_over(self, timeout: CheckpointInterval) -> list[Effect]:
+        """The interval has passed: create a checkpoint if one may be triggered."""
+        if not self._execution.runs_at_least_in_part:
             return []
         again = SetTimer(timeout, self._config.checkpoint_interval_us)
-        if self._execution.is_running and self.ends.all_input_has_ended:
+        if self._execution.all_tasks_run and self.ends.all_input_has_ended:
             return [*self._finish(), again]
         if self.checkpoints.is_full or self._paused or not self._parts.triggering.allowed(self._situation()):
             return [again]
-        return [*self._trigger(), again]
+        return [*self._create_checkpoint(), again]
 
     def _situation(self) -> Situation:
         return Situation(
@@ -272,12 +273,12 @@ class Coordinator:
         self._paused = False
         return []
 
-    def _trigger(
+    def _create_checkpoint(
         self, *, savepoint: bool = False, ending: JobEnd | None = None, command: int | None = None
     ) -> list[Effect]:
         """Give an id to a new checkpoint, and make durable that it is given."""
-        pending = self.checkpoints.open(savepoint=savepoint, ending=ending, command=command)
-        return self._records.save(Begin(pending.checkpoint))
+        pending = self.checkpoints.create(savepoint=savepoint, ending=ending, command=command)
+        return self._records.save(TriggerCheckpoint(pending.checkpoint))
 
     def _on_saved(self, event: JobSaved) -> list[Effect]:
         """The job's record is durable: go on with what waited for that."""
@@ -285,8 +286,8 @@ class Coordinator:
         effects: list[Effect] = self._what_follows[type(then)](then) if then is not None else []
         return effects
 
-    def _begin(self, then: Begin) -> list[Effect]:
-        """A checkpoint's id is durable: trigger it, at once or when all splits are settled that were assigned."""
+    def _trigger_checkpoint(self, then: TriggerCheckpoint) -> list[Effect]:
+        """A checkpoint's id is durable: trigger it, at once or when every assignment of splits is confirmed."""
         pending = self.checkpoints.pending.get(then.checkpoint)
         if pending is None or pending.attempt != self.attempts.newest:
             return []
@@ -312,17 +313,18 @@ class Coordinator:
         if not self.checkpoints.pending and isinstance(self.stage, Listing):
             return []  # its checkpoint may be complete; if not, `Sweep` deletes the state once the snapshots are listed
         effects = self.checkpoints.acknowledge(message)
-        if self._config.memory and self.checkpoints.storing and self._records.first_snapshot():
+        if self._config.memory and self.checkpoints.storing and not self._records.had_snapshot:
             # A later coordinator cannot restore what was in this one's memory (ABS-14), and must know that from the
             # job's record before any commit follows from the snapshot.
+            self._records.expect_snapshot()
             return self._records.save(Perform(tuple(effects)))
         return effects
 
     def _on_running(self, message: Running) -> list[Effect]:
         effects = self._execution.on_running(message)
-        return [*effects, *self._came_up()] if effects and self._execution.is_running else effects
+        return [*effects, *self._on_all_running()] if effects and self._execution.all_tasks_run else effects
 
-    def _came_up(self) -> list[Effect]:
+    def _on_all_running(self) -> list[Effect]:
         """All tasks run now: take checkpoints, and carry out the commands that waited."""
         finishing = self._finish() if self.ends.all_input_has_ended else []
         timer = [SetTimer(CheckpointInterval(), self._config.checkpoint_interval_us)] if self._config.rewinds else []
@@ -337,7 +339,7 @@ class Coordinator:
         effects.extend(self._execution.clear_logs())
         if pending.command is not None:
             effects.append(Return(pending.command, event.checkpoint))
-        if pending.attempt == self.attempts.newest and self._execution.is_working:
+        if pending.attempt == self.attempts.newest and self._execution.runs_at_least_in_part:
             if pending.ending is not None:
                 return [*effects, *self._execution.terminate(event.checkpoint, pending.ending)]
             effects.extend(self._notify(pending))
@@ -348,8 +350,8 @@ class Coordinator:
 
     def _notify(self, pending: Pending) -> list[Effect]:
         """Notify the tasks, and let those finish whose whole work the checkpoint covers (FIN-1)."""
-        leaving = self.ends.leaving
-        going = [] if self.checkpoints.is_ending else self.ends.let_leave(pending.ended, pending.checkpoint)
+        ordered_before = self.ends.ordered_to_finish
+        ordered_now = [] if self.checkpoints.is_ending else self.ends.order_to_finish(pending.ended, pending.checkpoint)
         being_stored = self.checkpoints.being_stored
         news = Complete(
             job=self.job,
@@ -358,22 +360,22 @@ class Coordinator:
             oldest=self.snapshots.oldest(being_stored),
             logs_from=self.snapshots.logs_from(being_stored),
         )
-        gone = (*leaving, *going, *self.ends.finished)
+        gone = (*ordered_before, *ordered_now, *self.ends.finished)
         notified: list[Effect] = [self.attempts.message_to(task, news) for task in self.tasks if task not in gone]
-        if not going:
+        if not ordered_now:
             return notified
-        return [*notified, *self._terminate_tasks(going), *(() if leaving else self._remind())]
+        return [*notified, *self._terminate_tasks(ordered_now), *(() if ordered_before else self._remind())]
 
     def _terminate_tasks(self, tasks: Sequence[TaskId]) -> list[Effect]:
-        leaving, newest = self.ends.leaving, self.attempts.newest
-        orders = [(task, Terminate(job=self.job, attempt=newest, checkpoint=leaving[task])) for task in tasks]
+        covered_by, newest = self.ends.ordered_to_finish, self.attempts.newest
+        orders = [(task, Terminate(job=self.job, attempt=newest, checkpoint=covered_by[task])) for task in tasks]
         return [self.attempts.message_to(task, order) for task, order in orders]
 
     def _terminate_tasks_again(self, timeout: RetryTerminateTasks) -> list[Effect]:
         """Send the order again until each task has reported that it has finished: a message may be lost."""
-        if not self.ends.leaving or not self._execution.is_working:
+        if not self.ends.ordered_to_finish or not self._execution.runs_at_least_in_part:
             return []
-        return [*self._terminate_tasks(tuple(self.ends.leaving)), *self._remind()]
+        return [*self._terminate_tasks(tuple(self.ends.ordered_to_finish)), *self._remind()]
 
     def _remind(self) -> list[Effect]:
         return self._parts.ending.reminders(RetryTerminateTasks(), self._config.retry_us)
@@ -401,21 +403,26 @@ class Coordinator:
         effects: list[Effect] = []
         if pending.command is not None:
             effects.append(Return(pending.command, cause=cause))
-        if not self._execution.is_running or pending.attempt != self.attempts.newest:
+        if not self._execution.all_tasks_run or pending.attempt != self.attempts.newest:
             return effects
-        is_too_much = self.checkpoints.too_many_failed()
+        self.checkpoints.count_failure()
         if pending.ending is not None and pending.ending.by_command:
             return [*effects, *self._execution.fail_over(StopFailed(str(cause)))]
-        return [*effects, *self._execution.fail_over(CheckpointsFailed(str(cause)))] if is_too_much else effects
+        if self.checkpoints.more_failed_than_tolerated:
+            return [*effects, *self._execution.fail_over(CheckpointsFailed(str(cause)))]
+        return effects
 
     # -- tasks finish (FIN-1, FIN-3, FIN-8) ----------------------------------------------
 
     def _on_input_ended(self, message: InputEnded) -> list[Effect]:
         self._splits.end(message.task)
-        return self._finish_if_all_ended() if self.ends.input_ended(message.task) else []
+        if not self.ends.awaits_input(message.task):
+            return []
+        self.ends.end_input(message.task)
+        return self._finish_if_all_ended()
 
     def _finish_if_all_ended(self) -> list[Effect]:
-        return self._finish() if self.ends.all_input_has_ended and self._execution.is_running else []
+        return self._finish() if self.ends.all_input_has_ended and self._execution.all_tasks_run else []
 
     def _finish(self) -> list[Effect]:
         """All input is processed: take the final checkpoint."""
@@ -423,15 +430,15 @@ class Coordinator:
             return []
         if not self._config.rewinds or self._config.settles_at_finish:
             return self._execution.terminate(None, JobEnd.FINISH)
-        return self._trigger(ending=JobEnd.FINISH)
+        return self._create_checkpoint(ending=JobEnd.FINISH)
 
     def _on_finished(self, message: Finished) -> list[Effect]:
-        if not self._execution.is_working:
+        if not self._execution.runs_at_least_in_part:
             return self._ending.on_finished(message.task)
         self._splits.end(message.task)
         self.ends.reported(message.task)
         effects: list[Effect] = []
-        while (counted := self.ends.count_next()) is not None:
+        while (counted := self.ends.count_next_finished()) is not None:
             effects.extend(self.checkpoints.go_on_without(*counted))
         return [*effects, *self._finish_if_all_ended()]
 
@@ -451,20 +458,20 @@ class Coordinator:
             return [Return(event.command, cause=SomeInputEnded())]
         if isinstance(stage, Terminating | Closing | Ended) or self.checkpoints.is_ending:
             return [Return(event.command, cause=JobIsEnding())]
-        if not self._execution.is_running:
+        if not self._execution.all_tasks_run:
             return self._ending.keep(event)
         if event.kind == "savepoint":
-            return self._trigger(savepoint=True, command=event.command)
+            return self._create_checkpoint(savepoint=True, command=event.command)
         ending = JobEnd.DRAIN if event.drain else JobEnd.STOP
-        return self._trigger(savepoint=True, ending=ending, command=event.command)
+        return self._create_checkpoint(savepoint=True, ending=ending, command=event.command)
 
     # -- splits that an enumerator assigns (OPS-3) ---------------------------------------
 
     def _distribute_splits(self) -> list[Effect]:
         """Assign splits to the readers that asked, and trigger the checkpoints that waited for that."""
-        if not self._execution.is_running:
+        if not self._execution.all_tasks_run:
             return []
-        effects = self._splits.distribute(self.attempts.newest, self.checkpoints.triggered)
+        effects = self._splits.distribute(self.attempts.newest, self.checkpoints.triggered_tasks)
         while (checkpoint := self._splits.next_due()) is not None:
             pending = self.checkpoints.pending.get(checkpoint)
             effects.extend(self.checkpoints.trigger(pending) if pending is not None else ())

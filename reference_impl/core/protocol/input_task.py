@@ -12,7 +12,7 @@ from ..decisions.parts import Parts
 from ..job.config import Config
 from ..operators.watermarks import InputTimes
 from ..vocabulary.causes import AnyCause, SnapshotUnfit
-from ..vocabulary.effects import Advanced, Block, Effect, Fail, Taken, Unblock
+from ..vocabulary.effects import Advanced, Block, Effect, Fail, SnapshotTaken, Unblock
 from ..vocabulary.errors import Handlers, ProtocolViolated, Refused
 from ..vocabulary.events import Answered, Arrived, BarrierOvertook, Came, LogsFound, Mailed, Ticked, TimerFired
 from ..vocabulary.ids import CheckpointId
@@ -37,7 +37,6 @@ from .barrier_alignment import (
     AbortCame,
     Aligning,
     BarrierCame,
-    Begin,
     BlockChannel,
     CancelCame,
     GiveUp,
@@ -45,11 +44,12 @@ from .barrier_alignment import (
     PartitionEnded,
     Signal,
     State,
+    TakeSnapshot,
     TriggerCame,
     UnblockChannels,
     WaitedEnough,
 )
-from .task import NO_CHECKPOINT, Gone, InTransit, Reading, Task, TaskSpec
+from .task import NO_CHECKPOINT, Gone, InTransit, StateReader, Task, TaskSpec
 
 
 class WorkFailed(Exception):
@@ -75,7 +75,7 @@ class Work:
     publishes = False
     """as for a task"""
 
-    def opened(self) -> list[Effect]:
+    def on_restored(self) -> list[Effect]:
         """The state is restored.  The task takes input from `open_inputs` on, here or later."""
         return self.task.open_inputs()
 
@@ -114,7 +114,7 @@ class Work:
 
     def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
         """Have the snapshot written; the barrier follows."""
-        return self.task.write(checkpoint, self.task.snapshot_now())
+        return self.task.write(checkpoint, self.task.current_snapshot())
 
     def describe(self, state: TaskState) -> None:
         """Add its part to the fixed state of a snapshot."""
@@ -177,7 +177,7 @@ class InputTask(Task):
         config: Config,
         parts: Parts,
         work: Work,
-        reading: Reading,
+        reading: StateReader,
         in_flight: InTransit | None = None,
     ) -> None:
         super().__init__(spec, config, parts, reading, in_flight)
@@ -236,7 +236,7 @@ class InputTask(Task):
         if self.in_flight is not None and self.in_flight.recording:
             effects += self.write_whole(self.in_flight)
         if not self._open:
-            effects += self._begin_triggered()
+            effects += self._signal_triggers()
         return [*effects, *self.work.on_partition_ended(channel)]
 
     def end_input(self) -> list[Effect]:
@@ -248,17 +248,17 @@ class InputTask(Task):
 
     # -- barriers ------------------------------------------------------------------
 
-    def begin_behind(self, checkpoint: CheckpointId) -> None:
-        self.alignment = self.parts.alignment.initial(self.config.blocking, checkpoint)
+    def skip_checkpoints(self, last: CheckpointId) -> None:
+        self.alignment = self.parts.alignment.initial(self.config.blocking, last)
 
     def on_trigger(self, message: Trigger) -> list[Effect]:
         """Every sender has finished; elements that they sent before may still be on their way."""
         self._triggered = (*self._triggered, message.checkpoint)
         if self.in_flight is not None:
             self.in_flight.announced(message.checkpoint, message.alignment_timeout_us)
-        return [] if self._open else self._begin_triggered()
+        return [] if self._open else self._signal_triggers()
 
-    def _begin_triggered(self) -> list[Effect]:
+    def _signal_triggers(self) -> list[Effect]:
         triggered, self._triggered = self._triggered, ()
         return [effect for checkpoint in sorted(triggered) for effect in self._signal(TriggerCame(checkpoint))]
 
@@ -303,8 +303,8 @@ class InputTask(Task):
         effects: list[Effect] = []
         for action in actions:
             match action:
-                case Begin():
-                    effects += self._begin(action)
+                case TakeSnapshot():
+                    effects += self._snapshot_and_barrier(action)
                 case BlockChannel(channel):
                     effects.append(Block(channel))
                 case UnblockChannels(channels):
@@ -315,16 +315,16 @@ class InputTask(Task):
                         effects.append(self.decline(checkpoint, "given up upstream"))
         return effects
 
-    def _begin(self, begin: Begin) -> list[Effect]:
+    def _snapshot_and_barrier(self, action: TakeSnapshot) -> list[Effect]:
         """Take the snapshot and send the barrier on, in one step."""
-        checkpoint = begin.checkpoint
+        checkpoint = action.checkpoint
         if self.in_flight is not None:
-            delivered = begin.delivered
+            delivered = action.delivered
             missing = () if delivered is None else tuple(one for one in self._open if one not in delivered)
-            self.in_flight.cut(checkpoint, missing)
+            self.in_flight.snapshot_taken(checkpoint, missing)
         before = self.work.before_barrier()
         try:
-            return [*before, Taken(checkpoint), *self.work.snapshot(checkpoint), *self.barrier(checkpoint)]
+            return [*before, SnapshotTaken(checkpoint), *self.work.snapshot(checkpoint), *self.barrier(checkpoint)]
         except Refused as error:
             return [*before, Fail(self.work.blamed(error))]
 
@@ -373,12 +373,8 @@ class InputTask(Task):
         self.times.restore(state.watermark, state.times, state.idle)
         self.work.take_over(state)
 
-    def opened(self) -> list[Effect]:
-        return self.work.opened()
-
-    def open_inputs(self) -> list[Effect]:
-        """Take input from now on."""
-        return super().opened()
+    def on_restored(self) -> list[Effect]:
+        return self.work.on_restored()
 
     def fixed_state(self) -> TaskState:
         state = super().fixed_state()
@@ -389,7 +385,7 @@ class InputTask(Task):
         self.work.describe(state)
         return state
 
-    def snapshot_now(self) -> Snapshot:
+    def current_snapshot(self) -> Snapshot:
         heap = self.work.heap()
         return Snapshot(self.fixed_state(), heap, self.work.entries)
 

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ..decisions.commits import Again, Postponed, Refused, SealStep, Verdict, verdict_on
+from ..decisions.commits import Postponed, Rejected, RetryLater, SealStep, Verdict, verdict_on
 from ..vocabulary.causes import StoreRefused
 from ..vocabulary.effects import Effect, Fail, Mail, SetTimer, Transact
 from ..vocabulary.errors import expect
@@ -33,7 +33,7 @@ from ..vocabulary.transactions import (
     AbortTransaction,
     AnyRequest,
     Append,
-    Begin,
+    BeginTransaction,
     Commit,
     Done,
     Fence,
@@ -80,12 +80,12 @@ class Requests:
         request = self.asked.get(event.number)
         if request is None:
             refusal = verdict_on(event.outcome)
-            return [_refused(task, refusal)] if isinstance(refusal, Refused) else []
+            return [_refused(task, refusal)] if isinstance(refusal, Rejected) else []
         verdict = judge(request, event.outcome)
-        if isinstance(verdict, Again):
+        if isinstance(verdict, RetryLater):
             return [SetTimer(RetryRequest(event.number), task.config.retry_us)]
         del self.asked[event.number]
-        if isinstance(verdict, Refused):
+        if isinstance(verdict, Rejected):
             return [_refused(task, verdict)]
         return settle(event.number, request, event.outcome)
 
@@ -112,7 +112,7 @@ class Requests:
         return effects
 
 
-def _refused(task: InputTask, refused: Refused) -> Fail:
+def _refused(task: InputTask, refused: Rejected) -> Fail:
     return Fail(StoreRefused(task.spec.task, refused.transaction, refused.reason))
 
 
@@ -131,7 +131,7 @@ class DirectSink(Work):
         self._identity = identity
         self._requests = Requests()
 
-    def opened(self) -> list[Effect]:
+    def on_restored(self) -> list[Effect]:
         spec = self.task.spec
         return [self._requests.ask(self.task.parts.sink_recovery.fence(spec.task, spec.attempt))]
 
@@ -144,7 +144,7 @@ class DirectSink(Work):
 
     def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
         flush = self._flush()
-        return [flush, *self._requests.write_after(self.task, {flush.number}, checkpoint, self.task.snapshot_now())]
+        return [flush, *self._requests.write_after(self.task, {flush.number}, checkpoint, self.task.current_snapshot())]
 
     def _flush(self) -> Transact:
         return self._requests.ask(Flush(writer=self.task.spec.task, attempt=self.task.spec.attempt))
@@ -156,15 +156,15 @@ class DirectSink(Work):
         if isinstance(request, Fence):
             return self.task.open_inputs()
         effects = self._requests.written_after(self.task, number)
-        return [*effects, *self.task.finish()] if self.task.is_terminating and not self._requests.asked else effects
+        return [*effects, *self.task.finish()] if self.task.awaits_commits and not self._requests.asked else effects
 
     def repeat(self, number: int) -> list[Effect]:
         return self._requests.repeated(number)
 
     def on_terminate(self, checkpoint: CheckpointId | None) -> list[Effect]:
-        if self.task.is_terminating:
+        if self.task.awaits_commits:
             return []
-        self.task.terminate()
+        self.task.await_commits()
         return [self._flush()]
 
 
@@ -172,7 +172,7 @@ def _of_outcome(request: AnyRequest, outcome: Outcome) -> Verdict:
     return verdict_on(outcome)
 
 
-class Fencing(msgspec.Struct, frozen=True):
+class AwaitingFences(msgspec.Struct, frozen=True):
     """It shuts out older attempts, and learns which transactions they left unfinished."""
 
     unfinished: tuple[tuple[str, CheckpointId | None], ...] = ()
@@ -187,7 +187,7 @@ class Writing(msgspec.Struct, frozen=True):
     """It writes rows."""
 
 
-Phase = Fencing | Recovering | Writing
+Phase = AwaitingFences | Recovering | Writing
 
 
 class Behind(Protocol):
@@ -218,7 +218,7 @@ class TransactionalSink(Work):
         self._gathered: list[Row] = []
         self._serial = 0
         self._last_sealed = NO_CHECKPOINT
-        self._phase: Phase = Fencing()
+        self._phase: Phase = AwaitingFences()
         self._behind = behind
         self._requests = Requests()
         self._ask = self._requests.ask
@@ -240,13 +240,15 @@ class TransactionalSink(Work):
 
     # -- pre-commit ----------------------------------------------------------------
 
-    def _begin(self) -> list[Effect]:
+    def _begin_transaction(self) -> list[Effect]:
         """Open the next transaction, unless the current one goes on or no rows will come."""
-        if self.current is not None or self.task.is_terminating:
+        if self.current is not None or self.task.awaits_commits:
             return []
         spec, self._serial = self.task.spec, self._serial + 1
         self.current = OpenTransaction(self._new_name())
-        return [self._requests.transact(Begin(writer=spec.task, attempt=spec.attempt, name=self.current.name))]
+        return [
+            self._requests.transact(BeginTransaction(writer=spec.task, attempt=spec.attempt, name=self.current.name))
+        ]
 
     def _new_name(self) -> str:
         """A name for the next transaction: a new one, or with pooled ids the first transactional id that no sealed
@@ -283,14 +285,14 @@ class TransactionalSink(Work):
                 effects.append(Mail((step.steps, checkpoint)))
             else:
                 effects.extend(self._carry_out(step, checkpoint))
-        snapshot = self.task.snapshot_now()
+        snapshot = self.task.current_snapshot()
         unsealed = {number for number, request in self._requests.asked.items() if isinstance(request, PreCommit)}
         return [*effects, *self._requests.write_after(self.task, unsealed, checkpoint, snapshot)]
 
     def _carry_out(self, step: SealStep, checkpoint: CheckpointId) -> list[Effect]:
         if step is SealStep.flush:
             return self._flush()
-        return self._seal(checkpoint) if step is SealStep.seal else self._begin()
+        return self._seal(checkpoint) if step is SealStep.seal else self._begin_transaction()
 
     def on_mail(self, mail: Any) -> list[Effect]:
         steps, checkpoint = mail
@@ -329,12 +331,12 @@ class TransactionalSink(Work):
 
     def _on_settled(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
         if isinstance(request, Fence):
-            return self._fenced(expect(self._phase, Fencing), expect(outcome, Done))
+            return self._fenced(expect(self._phase, AwaitingFences), expect(outcome, Done))
         if isinstance(request, Commit):
             self.sealed = [transaction for transaction in self.sealed if transaction.name != request.name]
         effects = self._requests.written_after(self.task, number)
         if isinstance(self._phase, Recovering) and not self._asked_commits():
-            return [*effects, *self._open()]
+            return [*effects, *self._start_writing()]
         return [*effects, *self._finish_if_settled()]
 
     def repeat(self, number: int) -> list[Effect]:
@@ -379,34 +381,34 @@ class TransactionalSink(Work):
         responsible (OPS-2)."""
         return writer_in(name) or self.task.spec.task
 
-    def opened(self) -> list[Effect]:
+    def on_restored(self) -> list[Effect]:
         """Fence older attempts of all writers for which this task is responsible."""
         task, attempt = self.task.spec.task, self.task.spec.attempt
         writers = dict.fromkeys([task, *(self._writer(transaction.name) for transaction in self.sealed)])
         fence = self.task.parts.sink_recovery.fence
         return [self._ask(fence(writer, attempt)) for writer in writers]
 
-    def _fenced(self, phase: Fencing, answer: Done) -> list[Effect]:
+    def _fenced(self, phase: AwaitingFences, answer: Done) -> list[Effect]:
         """Of the unfinished transactions commit those of the restored snapshot, and abort the others; then open."""
         unfinished = (*phase.unfinished, *answer.unfinished)
-        self._phase = Fencing(unfinished)
+        self._phase = AwaitingFences(unfinished)
         if any(isinstance(asked, Fence) for asked in self._requests.asked.values()):
             return []
         recovery = self.task.parts.sink_recovery
         if self._behind is not None:
             aborts = self._drop(recovery.to_abort(self._behind.handed(unfinished, self.task), unfinished))
-            return [*aborts, *self._open()]
+            return [*aborts, *self._start_writing()]
         self._phase = Recovering()
         commits = self._commit(recovery.to_commit(self.sealed))
         aborts = self._drop(recovery.to_abort(self.sealed, unfinished))
-        return [*commits, *aborts] if commits else [*aborts, *self._open()]
+        return [*commits, *aborts] if commits else [*aborts, *self._start_writing()]
 
-    def _open(self) -> list[Effect]:
+    def _start_writing(self) -> list[Effect]:
         self._phase = Writing()
-        return [*self._begin(), *self.task.open_inputs()]
+        return [*self._begin_transaction(), *self.task.open_inputs()]
 
     def on_terminate(self, checkpoint: CheckpointId | None) -> list[Effect]:
-        self.task.terminate()
+        self.task.await_commits()
         if self.task.config.settles_at_finish:
             return [*self._settle(), *self._finish_if_settled()]
         due = self.task.parts.committing.due(self.sealed, checkpoint or NO_CHECKPOINT)
@@ -414,7 +416,7 @@ class TransactionalSink(Work):
 
     def _finish_if_settled(self) -> list[Effect]:
         """If every due commit is done, abort the open transaction, which is empty, and finish."""
-        if not self.task.is_terminating or self._requests.asked:
+        if not self.task.awaits_commits or self._requests.asked:
             return []
         left_open = self.task.parts.finishing.dropped(self.current.name if self.current is not None else None)
         if left_open is None:

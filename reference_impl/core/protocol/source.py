@@ -36,7 +36,16 @@ from ..vocabulary.messages import (
 )
 from ..vocabulary.state import Snapshot, TaskState
 from ..vocabulary.timeouts import IdleTimeout, RetryAsk
-from .task import ENDED, NO_CHECKPOINT, WORKING, InTransit, Reading, Restoring, Task, TaskSpec
+from .task import (
+    AWAITING_FINAL_CHECKPOINT,
+    NO_CHECKPOINT,
+    PROCESSING,
+    InTransit,
+    Restoring,
+    StateReader,
+    Task,
+    TaskSpec,
+)
 
 OFFSET_BITS = 32
 COPY_BITS = 8
@@ -87,7 +96,7 @@ class SourceTask(Task):
         logs: Sequence[SplitLog],
         bounded: bool,
         event_time: EventTime | None,
-        reading: Reading,
+        reading: StateReader,
         in_flight: InTransit | None = None,
         assigning: Assigning | None = None,
     ) -> None:
@@ -112,7 +121,7 @@ class SourceTask(Task):
     # -- reading -------------------------------------------------------------------
 
     def on_poll(self, event: Event) -> list[Effect]:
-        if self._suspended or not (self.life is WORKING or self.life is ENDED):
+        if self._suspended or not (self.life is PROCESSING or self.life is AWAITING_FINAL_CHECKPOINT):
             return []
         for _ in self._logs:
             log = self._logs[self._next_log]
@@ -197,12 +206,12 @@ class SourceTask(Task):
         again = self._watch() if len(self._times.idle) < len(unread) else []
         return [*self._advance(), *again]
 
-    def opened(self) -> list[Effect]:
+    def on_restored(self) -> list[Effect]:
         if self._assigning is not None:
             returned, self.positions = self.positions, {}
             self._assigning.hand_back(returned, self)
         is_rescaled = isinstance(self.life, Restoring) and bool(self.life.deploy.pieces)
-        effects = super().opened()
+        effects = super().on_restored()
         if self._event_time is None:
             return effects
         if self._logs and self._unread():
@@ -217,7 +226,7 @@ class SourceTask(Task):
 
     def _on_positions(self, event: PositionsLoaded) -> list[Effect]:
         self._take_positions(event.positions)
-        return self.opened()
+        return self.on_restored()
 
     def restore(self, state: TaskState | None) -> list[Effect]:
         if not self._rewinds:
@@ -239,7 +248,7 @@ class SourceTask(Task):
         if self.restored_checkpoint != NO_CHECKPOINT:
             self._cuts[self.restored_checkpoint] = dict(self.positions)
 
-    def came_up(self) -> Running:
+    def _running_report(self) -> Running:
         returned = self._assigning.returned if self._assigning is not None else {}
         return Running(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task, returned=returned)
 
@@ -268,8 +277,8 @@ class SourceTask(Task):
         self._suspended = self._suspended or message.suspended
         return super()._on_deploy(message)
 
-    def begin_behind(self, checkpoint: CheckpointId) -> None:
-        self._last = checkpoint
+    def skip_checkpoints(self, last: CheckpointId) -> None:
+        self._last = last
 
     def stay_finished(self) -> list[Effect]:
         return [Rest(), *super().stay_finished()]
@@ -300,15 +309,15 @@ class SourceTask(Task):
         self._suspended = self._suspended or message.ending != ""
         if self.in_flight is not None:
             self.in_flight.announced(checkpoint, message.alignment_timeout_us)
-            self.in_flight.cut(checkpoint, ())
+            self.in_flight.snapshot_taken(checkpoint, ())
         if self.config.drains_late:
-            return [*self._cut(checkpoint), *self._end_now(ends)]
-        return [*self._end_now(ends), *self._cut(checkpoint)]
+            return [*self._snapshot_and_barrier(checkpoint), *self._end_now(ends)]
+        return [*self._end_now(ends), *self._snapshot_and_barrier(checkpoint)]
 
     def _end_now(self, ends: bool) -> list[Effect]:
         return self.end_input() if ends and not self.input_ended else []
 
-    def _cut(self, checkpoint: CheckpointId) -> list[Effect]:
+    def _snapshot_and_barrier(self, checkpoint: CheckpointId) -> list[Effect]:
         """Record the position and send the barrier, in one step."""
         effects: list[Effect] = []
         for step in self.parts.source_cut.steps():
@@ -319,7 +328,7 @@ class SourceTask(Task):
         return effects
 
     def _carry_out(self, step: CutStep, checkpoint: CheckpointId) -> list[Effect]:
-        return self.record(checkpoint) if step is CutStep.record_position else self.barrier(checkpoint)
+        return self.take_snapshot(checkpoint) if step is CutStep.record_position else self.barrier(checkpoint)
 
     def on_mail(self, event: Mailed) -> list[Effect]:
         step, checkpoint = event.mail

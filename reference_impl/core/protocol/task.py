@@ -9,7 +9,7 @@ the end of its data and its own end are two things (FIN-3), and that checkpoint 
 them.
 
 What that paper does not have is handed to a task by the one who creates it: how it reads a
-state of another layout (`Reading`), and what its snapshots hold of the data in flight
+state of another layout (`StateReader`), and what its snapshots hold of the data in flight
 (`InTransit`; None: all barriers wait their turn, and nothing is in flight in a snapshot).
 """
 
@@ -26,7 +26,7 @@ from ..job.routing import Output as Output
 from ..job.routing import Route, routes_of
 from ..job.task_spec import TaskSpec as TaskSpec
 from ..vocabulary.causes import SnapshotUnreadable
-from ..vocabulary.effects import Effect, Fail, Open, Persist, Report, Restored, Send, SetTimer, Ship, Taken
+from ..vocabulary.effects import Effect, Fail, Open, Persist, Report, Restored, Send, SetTimer, Ship, SnapshotTaken
 from ..vocabulary.errors import Handlers, ProtocolViolated
 from ..vocabulary.events import (
     Came,
@@ -85,19 +85,19 @@ class Restoring(msgspec.Struct, frozen=True):
     after_end: ClassVar[bool] = False
 
 
-class Working(msgspec.Struct, frozen=True):
+class Processing(msgspec.Struct, frozen=True):
     """It takes input."""
 
     after_end: ClassVar[bool] = False
 
 
-class Ended(msgspec.Struct, frozen=True):
+class AwaitingFinalCheckpoint(msgspec.Struct, frozen=True):
     """All its input has ended; it waits for the checkpoint that covers all its work."""
 
     after_end: ClassVar[bool] = True
 
 
-class Terminating(msgspec.Struct, frozen=True):
+class AwaitingCommits(msgspec.Struct, frozen=True):
     """A complete checkpoint covers all its work; it finishes when the external store has answered."""
 
     after_end: bool
@@ -110,14 +110,14 @@ class Gone(msgspec.Struct, frozen=True):
     after_end: bool
 
 
-TaskLife = Created | Restoring | Working | Ended | Terminating | Gone
-WAITING, WORKING, ENDED = Created(), Working(), Ended()
+TaskLife = Created | Restoring | Processing | AwaitingFinalCheckpoint | AwaitingCommits | Gone
+CREATED, PROCESSING, AWAITING_FINAL_CHECKPOINT = Created(), Processing(), AwaitingFinalCheckpoint()
 
 
 # -- what a task is handed -----------------------------------------------------------
 
 
-class Reading(Protocol):
+class StateReader(Protocol):
     """What a task reads before it starts; each method returns what to read next, and nothing once `state` is
     complete."""
 
@@ -144,7 +144,7 @@ class InTransit(Protocol):
     def came(self, barrier: Barrier) -> None: ...
     def alignment_timer(self, barrier: Barrier) -> list[Effect]: ...
     def overtakes(self, checkpoint: CheckpointId) -> None: ...
-    def cut(self, checkpoint: CheckpointId, missing: tuple[int, ...]) -> None: ...
+    def snapshot_taken(self, checkpoint: CheckpointId, missing: tuple[int, ...]) -> None: ...
     def barrier(self, checkpoint: CheckpointId) -> list[Effect]: ...
 
     # what is in flight
@@ -213,13 +213,13 @@ class Task:
         cls._of_messages = Handlers({kind: getattr(cls, name) for kind, name in cls.MESSAGES.items()})
 
     def __init__(
-        self, spec: TaskSpec, config: Config, parts: Parts, reading: Reading, in_flight: InTransit | None = None
+        self, spec: TaskSpec, config: Config, parts: Parts, reading: StateReader, in_flight: InTransit | None = None
     ) -> None:
         self.spec = spec
         self.config = config
         self.parts = parts
         self.in_flight = in_flight
-        self.life: TaskLife = WAITING
+        self.life: TaskLife = CREATED
         self.restored_checkpoint = NO_CHECKPOINT
         """the checkpoint that it restored; NO_CHECKPOINT if it started without one"""
         self.rotations = [0] * len(spec.outputs)
@@ -247,8 +247,8 @@ class Task:
         return type(self.life) is Gone
 
     @property
-    def is_terminating(self) -> bool:
-        return isinstance(self.life, Terminating)
+    def awaits_commits(self) -> bool:
+        return isinstance(self.life, AwaitingCommits)
 
     clocked = False
     """it uses processing time, and needs ticks"""
@@ -292,7 +292,7 @@ class Task:
     def _on_deploy(self, message: Deploy) -> list[Effect]:
         if not isinstance(self.life, Created):
             return []
-        called_off = self._call_off(message)
+        called_off = self._cancel_given_up(message)
         if message.finished:
             return [*called_off, *self.stay_finished()]
         self.life = Restoring(message)
@@ -300,17 +300,17 @@ class Task:
         restoring = self._read_on(self._reading.begin(message))
         return [*called_off, *self.parts.startup.on_deploy(restoring)]
 
-    def _call_off(self, message: Deploy) -> list[Effect]:
-        """A task that recovers alone begins behind the checkpoints that were given up.  It sends a cancel barrier for
-        each: the tasks downstream may wait for a barrier that the lost attempt sent in vain (ABS-4, UNA-4)."""
+    def _cancel_given_up(self, message: Deploy) -> list[Effect]:
+        """A task that recovers alone takes no part in the checkpoints that were given up.  It sends a cancel barrier
+        for each: the tasks downstream may wait for a barrier that the lost attempt sent in vain (ABS-4, UNA-4)."""
         if message.given_up is None:
             return []
-        self.begin_behind(message.given_up)
+        self.skip_checkpoints(message.given_up)
         first = (message.checkpoint or NO_CHECKPOINT) + 1
         numbers = range(first, message.given_up + 1)
         return [effect for number in numbers for effect in self.broadcast(CancelBarrier(CheckpointId(number)))]
 
-    def begin_behind(self, checkpoint: CheckpointId) -> None:
+    def skip_checkpoints(self, last: CheckpointId) -> None:
         """Take no part in checkpoints up to this one."""
         raise NotImplementedError
 
@@ -330,26 +330,30 @@ class Task:
     def restore(self, state: TaskState | None) -> list[Effect]:
         """Take over a state (None: start without one), then open the inputs."""
         if state is None:
-            return self.opened()
+            return self.on_restored()
         if state.rotations:
             self.rotations[:] = state.rotations
         self.take_over(state)
-        now, checkpoint = self.snapshot_now().materialise(), self.restored_checkpoint
+        now, checkpoint = self.current_snapshot().materialise(), self.restored_checkpoint
         if self.in_flight is None:
-            return [Restored(checkpoint, now), *self.opened()]
-        return [*self.in_flight.restored(checkpoint, state, now), *self.opened()]
+            return [Restored(checkpoint, now), *self.on_restored()]
+        return [*self.in_flight.restored(checkpoint, state, now), *self.on_restored()]
 
     def take_over(self, state: TaskState) -> None:
         """Make a restored state the task's own."""
         raise NotImplementedError
 
-    def opened(self) -> list[Effect]:
-        """The state is restored: take input, and report that the task runs."""
-        if isinstance(self.life, Restoring):
-            self.life = WORKING
-        return [Open(), Report(self.came_up())]
+    def on_restored(self) -> list[Effect]:
+        """The state is restored."""
+        return self.open_inputs()
 
-    def came_up(self) -> Running:
+    def open_inputs(self) -> list[Effect]:
+        """Take input from now on, and report that the task runs."""
+        if isinstance(self.life, Restoring):
+            self.life = PROCESSING
+        return [Open(), Report(self._running_report())]
+
+    def _running_report(self) -> Running:
         return Running(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task)
 
     # -- snapshots -----------------------------------------------------------------
@@ -358,28 +362,28 @@ class Task:
         """Its state without the keyed working state."""
         return TaskState(rotations=list(self.rotations), ended=self.life.after_end)
 
-    def snapshot_now(self) -> Snapshot:
+    def current_snapshot(self) -> Snapshot:
         return Snapshot(self.fixed_state(), {}, lambda heap: [])
 
-    def record(self, checkpoint: CheckpointId) -> list[Effect]:
+    def take_snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
         """Take the snapshot here, in the task's program order."""
-        return [Taken(checkpoint), *self.snapshot(checkpoint)]
+        return [SnapshotTaken(checkpoint), *self.snapshot(checkpoint)]
 
     def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
         """Have the current state written, and acknowledge when it is durable (ABS-8)."""
-        return self.write(checkpoint, self.snapshot_now())
+        return self.write(checkpoint, self.current_snapshot())
 
     def write(self, checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
         """Have a snapshot written, once its in-flight data is known."""
         if self.in_flight is not None and self.in_flight.hold(checkpoint, snapshot):
             return self.write_whole(self.in_flight)
-        return self._write(checkpoint, snapshot)
+        return self._persist(checkpoint, snapshot)
 
     def write_whole(self, in_flight: InTransit) -> list[Effect]:
         """Have the snapshots written whose in-flight data is complete now."""
         effects = in_flight.secure()
         for checkpoint, snapshot in in_flight.whole():
-            effects += self._write(checkpoint, snapshot)
+            effects += self._persist(checkpoint, snapshot)
         return effects
 
     @property
@@ -399,7 +403,7 @@ class Task:
         in_flight.overtook(event.checkpoint, event.passed)
         return self.write_whole(in_flight)
 
-    def _write(self, checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
+    def _persist(self, checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
         spec, synchronous = self.spec, self.config.synchronous
         handle = self.parts.naming.handle(spec.job, checkpoint, spec.task, spec.attempt)
         ack = Ack(
@@ -448,9 +452,12 @@ class Task:
 
     def end_input(self) -> list[Effect]:
         """All its input has ended: send the end downstream, and report it to the coordinator until that answers."""
-        # A task that finished amid its input still sees the end of what its senders had sent.
         life = self.life
-        self.life = type(life)(after_end=True) if isinstance(life, Terminating | Gone) else ENDED
+        if isinstance(life, AwaitingCommits | Gone):
+            # A task that finished amid its input still sees the end of what its senders had sent.
+            self.life = type(life)(after_end=True)
+        else:
+            self.life = AWAITING_FINAL_CHECKPOINT
         ends = [] if self.holds_end else self.broadcast(EndOfData())
         return [*ends, *self._report_end()]
 
@@ -466,9 +473,9 @@ class Task:
     def on_terminate(self, message: Terminate) -> list[Effect]:
         return self.finish()
 
-    def terminate(self) -> None:
+    def await_commits(self) -> None:
         """A complete checkpoint covers all its work, which is still to be settled."""
-        self.life = Terminating(self.life.after_end)
+        self.life = AwaitingCommits(self.life.after_end)
 
     def finish(self) -> list[Effect]:
         """Finish and report it; report it again on request."""
@@ -490,7 +497,7 @@ class Task:
         self.life = Gone(after_end=True)
         ends = self.parts.finishing.ends_again((EndOfData(), EndOfPartition()))
         sent = [effect for end in ends for effect in self.broadcast(end)]
-        return [Open(), Report(self.came_up()), *sent, Report(self._finished_report())]
+        return [Open(), Report(self._running_report()), *sent, Report(self._finished_report())]
 
     def on_timer(self, event: TimerFired) -> list[Effect]:
         timeout = event.timeout

@@ -54,7 +54,7 @@ class Refill(Effect):
     replays: tuple[int, ...] = ()
 
 
-class Append(Effect):
+class AppendToLog(Effect):
     """Append an element to the log of a persistent channel; it is not durable yet.  No number comes twice, but with a
     buffer timeout a lower one can come later."""
 
@@ -102,7 +102,7 @@ class Unblock(Effect):
     channel: int
 
 
-class Taken(Effect):
+class SnapshotTaken(Effect):
     """The task takes its snapshot of a checkpoint here, in its program order; a later
     effect writes it."""
 

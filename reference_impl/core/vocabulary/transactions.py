@@ -29,7 +29,7 @@ class Fence(Request, kw_only=True, tag="fence"):
     unfinished transactions."""
 
 
-class Begin(Request, kw_only=True, tag="begin"):
+class BeginTransaction(Request, kw_only=True, tag="begin"):
     name: str
 
 
@@ -106,7 +106,7 @@ def id_of(name: str) -> str:
 CommitRequest = Commit | Finalise | Publish
 """Requests that follow a completed checkpoint; they are repeated until the answer is definite."""
 
-AnyRequest = Flush | Fence | Begin | Write | PreCommit | CommitRequest | AbortTransaction | Append | Upsert
+AnyRequest = Flush | Fence | BeginTransaction | Write | PreCommit | CommitRequest | AbortTransaction | Append | Upsert
 
 
 def names_of(request: CommitRequest) -> tuple[str, ...]:

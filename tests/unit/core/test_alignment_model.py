@@ -12,12 +12,12 @@ from cutproof.reference_impl.core.protocol.barrier_alignment import (
     Aligning,
     Alignment,
     BarrierCame,
-    Begin,
     BlockChannel,
     CancelCame,
     GiveUp,
     PartitionEnded,
     Signal,
+    TakeSnapshot,
     TriggerCame,
     UnblockChannels,
 )
@@ -56,7 +56,7 @@ class AlignmentModel(RuleBasedStateMachine):
             elif isinstance(action, UnblockChannels):
                 assert set(action.channels) == self.blocked
                 self.blocked.clear()
-            elif isinstance(action, Begin):
+            elif isinstance(action, TakeSnapshot):
                 assert self.is_everywhere(action.checkpoint), "a barrier is missing"
                 assert action.checkpoint not in self.aborted
                 assert action.checkpoint > max(self.begun, default=0)
@@ -85,7 +85,7 @@ class AlignmentModel(RuleBasedStateMachine):
         is_given_up = checkpoint in self.given_up
         complete = self.is_everywhere(checkpoint) and not self.is_over(checkpoint)
         actions = self.feed(BarrierCame(checkpoint, channel))
-        assert (Begin(checkpoint) in actions) == complete
+        assert (TakeSnapshot(checkpoint) in actions) == complete
         if not complete:
             self.judge_barrier(checkpoint, is_given_up, actions)
 
@@ -115,7 +115,7 @@ class AlignmentModel(RuleBasedStateMachine):
         checkpoint = CheckpointId(max([*self.latest, *self.begun]) + 1 + above)
         self.latest = [checkpoint] * self.inputs
         over = checkpoint in self.given_up or checkpoint in self.aborted
-        assert (Begin(checkpoint) in self.feed(TriggerCame(checkpoint))) == (not over)
+        assert (TakeSnapshot(checkpoint) in self.feed(TriggerCame(checkpoint))) == (not over)
 
     @rule(above=st.integers(-1, 2))
     def abort(self, above: int) -> None:
@@ -129,11 +129,11 @@ class AlignmentModel(RuleBasedStateMachine):
 
     def judge_cancel(self, checkpoint: CheckpointId, is_given_up: bool, actions: list[Action]) -> None:
         """What a cancel barrier may set off."""
-        assert Begin(checkpoint) not in actions
+        assert TakeSnapshot(checkpoint) not in actions
 
     def judge_abort(self, checkpoint: CheckpointId, is_given_up: bool, actions: list[Action]) -> None:
         """What an abort may set off."""
-        assert Begin(checkpoint) not in actions
+        assert TakeSnapshot(checkpoint) not in actions
 
     @precondition(lambda self: hasattr(self, "inputs"))
     @invariant()

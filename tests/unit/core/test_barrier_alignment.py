@@ -13,7 +13,6 @@ from cutproof.reference_impl.core.protocol.barrier_alignment import (
     Aligning,
     Alignment,
     BarrierCame,
-    Begin,
     BlockChannel,
     CancelCame,
     Counting,
@@ -24,6 +23,7 @@ from cutproof.reference_impl.core.protocol.barrier_alignment import (
     Relation,
     Signal,
     State,
+    TakeSnapshot,
     TriggerCame,
     UnblockChannels,
     WaitedEnough,
@@ -36,8 +36,8 @@ NONE, ONE, TWO, THREE = 0, 1, 2, 3
 
 TRANSITIONS: dict[str, tuple[State, Signal, int, State, list[Action]]] = {
     # -- exactly-once, nothing under way -----------------------------------------------------------------------
-    "the only input delivers the barrier": (F(0), BarrierCame(1, 0), ONE, F(1), [Begin(1)]),
-    "… which settles what was aborted below it": (F(0, (1, 3)), BarrierCame(2, 0), ONE, F(2, (3,)), [Begin(2)]),
+    "the only input delivers the barrier": (F(0), BarrierCame(1, 0), ONE, F(1), [TakeSnapshot(1)]),
+    "… which settles what was aborted below it": (F(0, (1, 3)), BarrierCame(2, 0), ONE, F(2, (3,)), [TakeSnapshot(2)]),
     "the first of two blocks its channel": (F(0), BarrierCame(1, 1), TWO, A(0, 1, (1,)), [BlockChannel(1)]),
     "… and aborts stay remembered": (F(0, (3,)), BarrierCame(1, 1), TWO, A(0, 1, (1,), (3,)), [BlockChannel(1)]),
     "a barrier of an aborted checkpoint": (F(0, (1, 2)), BarrierCame(1, 0), TWO, F(1, (2,)), [GiveUp(1, False)]),
@@ -50,7 +50,7 @@ TRANSITIONS: dict[str, tuple[State, Signal, int, State, list[Action]]] = {
     "an abort told twice": (F(0, (2,)), AbortCame(2), TWO, F(0, (2,)), []),
     "an abort of what was begun": (F(2), AbortCame(2), TWO, F(2), []),
     # -- exactly-once, barriers that overtake ------------------------------------------------------------------
-    "the first that overtakes begins it": (F(0, (1, 3)), OvertakingCame(2, 1), TWO, F(2, (3,)), [Begin(2, ())]),
+    "the first that overtakes begins it": (F(0, (1, 3)), OvertakingCame(2, 1), TWO, F(2, (3,)), [TakeSnapshot(2, ())]),
     "… but not if it was aborted": (F(0, (1, 2)), OvertakingCame(1, 0), TWO, F(1, (2,)), [GiveUp(1, False)]),
     "another of the last checkpoint": (F(2), OvertakingCame(2, 1), TWO, F(2), []),
     "one that overtakes amid its alignment": (
@@ -58,14 +58,14 @@ TRANSITIONS: dict[str, tuple[State, Signal, int, State, list[Action]]] = {
         OvertakingCame(2, 0),
         THREE,
         F(2, (3,)),
-        [Begin(2, (1,)), UnblockChannels((1,))],
+        [TakeSnapshot(2, (1,)), UnblockChannels((1,))],
     ),
     "a newer one that overtakes": (
         A(0, 1, (0,)),
         OvertakingCame(2, 1),
         TWO,
         F(2),
-        [GiveUp(1, True), UnblockChannels((0,)), Begin(2, ())],
+        [GiveUp(1, True), UnblockChannels((0,)), TakeSnapshot(2, ())],
     ),
     "a newer one that overtakes and was aborted": (
         A(0, 1, (0,), (2, 3)),
@@ -80,18 +80,18 @@ TRANSITIONS: dict[str, tuple[State, Signal, int, State, list[Action]]] = {
         WaitedEnough(2),
         THREE,
         F(2, (3,)),
-        [Begin(2, (2, 0)), UnblockChannels((2, 0))],
+        [TakeSnapshot(2, (2, 0)), UnblockChannels((2, 0))],
     ),
     "… of an older one": (A(1, 2, (0,)), WaitedEnough(1), TWO, A(1, 2, (0,)), []),
     "… behind it": (F(2), WaitedEnough(2), TWO, F(2), []),
     # -- exactly-once, one being aligned -----------------------------------------------------------------------
-    "the last barrier": (A(0, 1, (0,)), BarrierCame(1, 1), TWO, F(1), [Begin(1), UnblockChannels((0,))]),
+    "the last barrier": (A(0, 1, (0,)), BarrierCame(1, 1), TWO, F(1), [TakeSnapshot(1), UnblockChannels((0,))]),
     "… settles older tombstones": (
         A(0, 2, (1,), (1, 3)),
         BarrierCame(2, 0),
         TWO,
         F(2, (3,)),
-        [Begin(2), UnblockChannels((1,))],
+        [TakeSnapshot(2), UnblockChannels((1,))],
     ),
     "the second of three": (A(0, 1, (2,)), BarrierCame(1, 0), THREE, A(0, 1, (2, 0)), [BlockChannel(0)]),
     "a newer barrier": (
@@ -130,30 +130,30 @@ TRANSITIONS: dict[str, tuple[State, Signal, int, State, list[Action]]] = {
     "an abort of a newer one told twice": (A(0, 1, (0,), (2,)), AbortCame(2), TWO, A(0, 1, (0,), (2,)), []),
     "an abort of an older one": (A(0, 2, (0,)), AbortCame(1), TWO, A(0, 2, (0,)), []),
     # -- at-least-once: barriers are counted, nothing is set aside ---------------------------------------------
-    "counted: the only input": (C(0), BarrierCame(1, 0), ONE, C(1), [Begin(1)]),
+    "counted: the only input": (C(0), BarrierCame(1, 0), ONE, C(1), [TakeSnapshot(1)]),
     "counted: the first of two": (C(0), BarrierCame(1, 0), TWO, C(0, ((1, (0,)),)), []),
-    "counted: the last of two": (C(0, ((1, (0,)),)), BarrierCame(1, 1), TWO, C(1), [Begin(1)]),
+    "counted: the last of two": (C(0, ((1, (0,)),)), BarrierCame(1, 1), TWO, C(1), [TakeSnapshot(1)]),
     "counted: two at a time": (C(0, ((1, (0,)),)), BarrierCame(2, 0), TWO, C(0, ((1, (0,)), (2, (0,)))), []),
     "counted: the newer overtakes": (
         C(0, ((1, (0,)), (2, (0,)), (3, (0,)))),
         BarrierCame(2, 1),
         TWO,
         C(2, ((3, (0,)),)),
-        [Begin(2)],
+        [TakeSnapshot(2)],
     ),
     "… and forgets what was given up below it": (
         C(0, ((3, (0,)),), (2, 5), (1, 4)),
         BarrierCame(3, 1),
         TWO,
         C(3, (), (5,), (4,)),
-        [Begin(3)],
+        [TakeSnapshot(3)],
     ),
     "counted: the older beside a newer one that was given up": (
         C(0, ((1, (0,)),), (), (2,)),
         BarrierCame(1, 1),
         TWO,
         C(1, (), (), (2,)),
-        [Begin(1)],
+        [TakeSnapshot(1)],
     ),
     "counted: of an aborted one": (
         C(0, ((1, (0,)),), (2, 3)),
@@ -206,10 +206,10 @@ TRANSITIONS: dict[str, tuple[State, Signal, int, State, list[Action]]] = {
     "counted: aborted twice": (C(0, (), (2,)), AbortCame(2), TWO, C(0, (), (2,)), []),
     "counted: aborted when over": (C(2), AbortCame(2), TWO, C(2), []),
     # -- a checkpoint that the coordinator starts here, since no sender is left --------------------------------
-    "told": (F(0, (1, 3)), TriggerCame(2), NONE, F(2, (3,)), [Begin(2)]),
+    "told": (F(0, (1, 3)), TriggerCame(2), NONE, F(2, (3,)), [TakeSnapshot(2)]),
     "told of an aborted one": (F(0, (2, 3)), TriggerCame(2), NONE, F(2, (3,)), [GiveUp(2, False)]),
     "told of an older one": (F(2), TriggerCame(2), NONE, F(2), []),
-    "counted: told": (C(0, (), (1, 3)), TriggerCame(2), NONE, C(2, (), (3,)), [Begin(2)]),
+    "counted: told": (C(0, (), (1, 3)), TriggerCame(2), NONE, C(2, (), (3,)), [TakeSnapshot(2)]),
     "counted: told of an aborted one": (C(0, (), (2,)), TriggerCame(2), NONE, C(0, (), (), (2,)), [GiveUp(2, False)]),
     "counted: told of an older one": (C(2), TriggerCame(1), NONE, C(2), []),
     # -- a channel whose sender has finished counts as having delivered every barrier --------------------------
@@ -219,7 +219,7 @@ TRANSITIONS: dict[str, tuple[State, Signal, int, State, list[Action]]] = {
         PartitionEnded(1),
         ONE,
         F(2, (3,)),
-        [Begin(2), UnblockChannels((0,))],
+        [TakeSnapshot(2), UnblockChannels((0,))],
     ),
     "the end of one of two that were waited for": (A(0, 1, (2,)), PartitionEnded(1), TWO, A(0, 1, (2,)), []),
     "counted: the end of the one that was waited for": (
@@ -227,7 +227,7 @@ TRANSITIONS: dict[str, tuple[State, Signal, int, State, list[Action]]] = {
         PartitionEnded(1),
         ONE,
         C(2),
-        [Begin(1), Begin(2)],
+        [TakeSnapshot(1), TakeSnapshot(2)],
     ),
     "counted: the end of one that had delivered": (
         C(0, ((1, (0, 1)), (2, (1,)))),
@@ -236,7 +236,7 @@ TRANSITIONS: dict[str, tuple[State, Signal, int, State, list[Action]]] = {
         C(0, ((1, (1,)), (2, (1,)))),
         [],
     ),
-    "counted: the end of the last": (C(0, ((1, (0,)),)), PartitionEnded(0), NONE, C(1), [Begin(1)]),
+    "counted: the end of the last": (C(0, ((1, (0,)),)), PartitionEnded(0), NONE, C(1), [TakeSnapshot(1)]),
 }
 
 

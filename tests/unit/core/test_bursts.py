@@ -98,7 +98,7 @@ def test_a_restored_timer_is_asked_for_and_fires_at_its_own_time() -> None:
     before = task()
     before.step(Ticked(100))
     before.step(record(1, tag=5))
-    state = before.snapshot_now().materialise()
+    state = before.current_snapshot().materialise()
     assert state.alarms == [(110, 1, 100)]
     after = task(restores=True)
     after.step(Received(Deploy(job=1, attempt=AttemptId(1), checkpoint=CheckpointId(1), handle=Handle("h"))))

@@ -10,14 +10,14 @@ from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.protocol.input_task import InputTask
-from cutproof.reference_impl.core.vocabulary.effects import Effect, Persist, Ship, Taken
+from cutproof.reference_impl.core.vocabulary.effects import Effect, Persist, Ship, SnapshotTaken
 from cutproof.reference_impl.core.vocabulary.errors import Refused
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Committable, Settled
 from cutproof.reference_impl.core.vocabulary.state import Sealed, TaskState
 from cutproof.reference_impl.core.vocabulary.transactions import (
     AbortTransaction,
-    Begin,
+    BeginTransaction,
     Commit,
     Denied,
     Done,
@@ -123,7 +123,7 @@ def test_a_restored_writer_leaves_what_it_sealed_up_to_the_checkpoint_and_aborts
     sink = writer()
     fence = number(deliver(sink, deploy(TaskState(), checkpoint=4)), Fence)
     effects = answered(sink, fence, Done(unfinished=(("a", cp(3)), ("b", cp(4)), ("c", cp(5)), ("d", None))))
-    assert [type(one) for one in asked(effects)] == [AbortTransaction, AbortTransaction, Begin]
+    assert [type(one) for one in asked(effects)] == [AbortTransaction, AbortTransaction, BeginTransaction]
     assert [one.name for one in asked(effects) if isinstance(one, AbortTransaction)] == ["c", "d"]
     assert effects[-2:] == running("sink-0")
 
@@ -287,7 +287,7 @@ def test_its_snapshot_holds_what_is_not_published() -> None:
     task = up(publisher(1))
     take(task, handed(A, 1))
     effects = take(task, barrier(2))
-    assert effects[0] == Taken(cp(2))
+    assert effects[0] == SnapshotTaken(cp(2))
     held = state_in(effects)
     assert (held.transactions, held.ended) == ([Sealed(A, cp(1))], False)
 

@@ -6,7 +6,7 @@ import pytest
 
 from cutproof.reference_impl.core.protocol.input_task import InputTask
 from cutproof.reference_impl.core.protocol.sink import Identity
-from cutproof.reference_impl.core.vocabulary.effects import Persist, Taken
+from cutproof.reference_impl.core.vocabulary.effects import Persist, SnapshotTaken
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.transactions import (
     Append,
@@ -61,7 +61,7 @@ def test_a_direct_sink_acknowledges_once_all_its_rows_are_in() -> None:
     sink = up(direct())
     give(sink, 1)
     effects = take(sink, barrier(5))
-    assert effects[0] == Taken(5)
+    assert effects[0] == SnapshotTaken(5)
     assert asked(effects) == [Flush(**BY)]
     assert len(effects) == 2
     persist = only(Persist, answered(sink, number(effects, Flush)))
@@ -103,7 +103,7 @@ def test_a_direct_sinks_refused_row_fails_it() -> None:
 def test_messages_repeated_change_nothing(sink: InputTask) -> None:
     up(sink)
     give(sink, 1)
-    before = sink.snapshot_now().materialise()
+    before = sink.current_snapshot().materialise()
     for message in (deploy(), deploy(), complete(1), complete(1), abort(1), abort(1)):
         assert deliver(sink, message) == []
-    assert sink.snapshot_now().materialise() == before
+    assert sink.current_snapshot().materialise() == before

@@ -161,18 +161,18 @@ def test_event_time_is_in_the_snapshot_and_taken_up_again() -> None:
     task = up(operator(Tumbling(10, "count", 0), inputs=2))
     take(task, Record(1, 1, 1, 0, 0, 13), 0)
     times(task, (0, Watermark(12)), (1, Watermark(9)), (1, Idle()))
-    state = task.snapshot_now().materialise()
+    state = task.current_snapshot().materialise()
     assert (state.watermark, state.times, state.idle) == (12, [12, 9], [1])
     assert (state.entries, state.timers) == ([(10, 1, 1, 1)], [(19, 1, 10)])
     again = up(operator(Tumbling(10, "count", 0), inputs=2), state=state, checkpoint=1)
-    assert again.snapshot_now().materialise() == state
+    assert again.current_snapshot().materialise() == state
     elements = [effect.element for effect in take(again, Watermark(19), 0) if isinstance(effect, Send)]
     assert elements[-1] == Watermark(19)
     assert (work(again).operator.heap, work(again).operator.timers.pending()) == ({}, [])
 
 
 def test_without_event_time_a_state_reports_nothing_of_it() -> None:
-    state = up(operator()).snapshot_now().materialise()
+    state = up(operator()).current_snapshot().materialise()
     assert (state.watermark, state.times, state.timers) == (BEGINNING, [], [])
     assert state == TaskState(rotations=[0])
 

@@ -11,7 +11,7 @@ from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId,
 from cutproof.reference_impl.core.vocabulary.messages import Complete, Finished, Terminate, Trigger
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval, RetryTerminateTasks
-from cutproof.reference_impl.core.vocabulary.transactions import Begin
+from cutproof.reference_impl.core.vocabulary.transactions import BeginTransaction
 from unit.core.coordinator_rig import (
     CoordinatorRig,
     addressed,
@@ -147,7 +147,7 @@ def test_a_sink_on_its_way_out_opens_no_transaction() -> None:
     take(sink, END)
     deliver(sink, terminate(1))
     effects = take(sink, barrier(2))
-    assert not [effect for effect in effects if isinstance(getattr(effect, "request", None), Begin)]
+    assert not [effect for effect in effects if isinstance(getattr(effect, "request", None), BeginTransaction)]
 
 
 # -- the coordinator ---------------------------------------------------------------------------------------------

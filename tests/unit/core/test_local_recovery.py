@@ -13,7 +13,7 @@ from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.extensions.local_recovery import (
     DATA_ENDED,
     DeterminantLog,
-    Place,
+    LogPlace,
     end_code,
     end_of,
     is_numbered,
@@ -24,7 +24,7 @@ from cutproof.reference_impl.core.job.topology import EdgeSpec, EventTime, JobGr
 from cutproof.reference_impl.core.operators.bursts import Burst
 from cutproof.reference_impl.core.operators.operators import Map
 from cutproof.reference_impl.core.protocol.task import NO_CHECKPOINT
-from cutproof.reference_impl.core.vocabulary.effects import Append, Block, Note
+from cutproof.reference_impl.core.vocabulary.effects import AppendToLog, Block, Note
 from cutproof.reference_impl.core.vocabulary.errors import Refused
 from cutproof.reference_impl.core.vocabulary.events import Came, LogsFound
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
@@ -56,8 +56,8 @@ from unit.core.machines import ATTEMPT, deliver, operator, sent, source, take, t
 LOCAL = Config(failover="local")
 
 
-def place(determinants: int) -> Place:
-    return Place(determinants=determinants, taken=(determinants,), sent=(0,))
+def place(determinants: int) -> LogPlace:
+    return LogPlace(determinants=determinants, taken=(determinants,), sent=(0,))
 
 
 # -- determinants ------------------------------------------------------------------------------------------------
@@ -275,8 +275,8 @@ def test_a_task_that_recovers_locally_goes_on_in_the_logs_of_the_one_before() ->
     task.step(LogsFound(((5, 6), (0, 0)), {CheckpointId(1): (3, 0)}))
     folder = f"job-{task.spec.job}/log/op-0-7"
     assert task.step(Came(0, Watermark(1))) == [], "it is durable"
-    assert task.step(Came(0, Watermark(2))) == [Append(f"{folder}/0", 6, Watermark(2))]
-    assert task.step(Came(1, Watermark(2))) == [Append(f"{folder}/1", 0, Watermark(2))]
+    assert task.step(Came(0, Watermark(2))) == [AppendToLog(f"{folder}/0", 6, Watermark(2))]
+    assert task.step(Came(1, Watermark(2))) == [AppendToLog(f"{folder}/1", 0, Watermark(2))]
 
 
 def test_a_source_that_recovers_locally_begins_none_that_was_given_up() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from cutproof.reference_impl.core.decisions.persisting import Persisting
 from cutproof.reference_impl.core.extensions.persistent import Ledger, LedgerEntry
-from cutproof.reference_impl.core.vocabulary.effects import Append, SetTimer, Sync, TrimLog
+from cutproof.reference_impl.core.vocabulary.effects import AppendToLog, SetTimer, Sync, TrimLog
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import (
     Barrier,
@@ -46,10 +46,10 @@ def taken(book: Ledger, *elements: Record) -> list[LedgerEntry]:
 
 def test_what_comes_is_numbered_and_appended_and_neither_a_barrier_nor_an_end_is() -> None:
     book = ledger()
-    assert book.came(0, record(7)) == [Append("log/0", 0, record(7))]
+    assert book.came(0, record(7)) == [AppendToLog("log/0", 0, record(7))]
     assert book.came(0, Barrier(ONE)) == []
     assert book.came(0, CancelBarrier(ONE)) == []
-    assert book.came(0, Watermark(3)) == [Append("log/0", 1, Watermark(3))]
+    assert book.came(0, Watermark(3)) == [AppendToLog("log/0", 1, Watermark(3))]
     assert book.came(0, EndOfData()) == []
     assert book.took(0, Barrier(ONE)) is None
     assert book.first(0) == 0
@@ -72,7 +72,7 @@ def test_with_a_time_out_what_waits_from_one_look_to_the_next_is_spilled() -> No
     book.took(0, record(1))
     assert book.timer() == [SetTimer(BufferTimeout(), 500)]  # 2 came after the timer was set
     assert book.came(0, record(3)) == []
-    assert book.timer() == [Append("log/0", 1, record(2)), SetTimer(BufferTimeout(), 500)]
+    assert book.timer() == [AppendToLog("log/0", 1, record(2)), SetTimer(BufferTimeout(), 500)]
     book.took(0, record(2))
     book.took(0, record(3))
     assert book.timer() == []
@@ -83,7 +83,7 @@ def test_a_snapshot_has_spilled_what_it_needs_of_the_rest() -> None:
     book = ledger(after_us=500)
     entries = taken(book, record(1), record(2))
     serial, effects = book.secure({0: entries})
-    assert effects == [Append("log/0", 0, record(1)), Append("log/0", 1, record(2)), Sync(serial)]
+    assert effects == [AppendToLog("log/0", 0, record(1)), AppendToLog("log/0", 1, record(2)), Sync(serial)]
 
 
 def test_references_are_runs_of_numbers() -> None:
@@ -137,7 +137,7 @@ def test_a_log_that_is_there_is_written_on(logged: int) -> None:
     book = ledger()
     book.resume(0, 5, logged)
     appended = book.came(0, record(1)) + book.came(0, record(2))
-    assert [one.number for one in appended if isinstance(one, Append)] == list(range(logged, 7))
+    assert [one.number for one in appended if isinstance(one, AppendToLog)] == list(range(logged, 7))
 
 
 def test_where_an_attempt_before_stood_at_its_snapshots_is_trimmed_by_as_well() -> None:

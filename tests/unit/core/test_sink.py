@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from cutproof.reference_impl.core.protocol.input_task import InputTask
-from cutproof.reference_impl.core.vocabulary.effects import Persist, SetTimer, Taken
+from cutproof.reference_impl.core.vocabulary.effects import Persist, SetTimer, SnapshotTaken
 from cutproof.reference_impl.core.vocabulary.events import TimerFired
 from cutproof.reference_impl.core.vocabulary.state import Sealed, TaskState
 from cutproof.reference_impl.core.vocabulary.timeouts import RetryRequest
 from cutproof.reference_impl.core.vocabulary.transactions import (
-    Begin,
+    BeginTransaction,
     Commit,
     Denied,
     Fence,
@@ -58,7 +58,7 @@ def test_a_sink_shuts_out_older_attempts_before_it_opens() -> None:
     assert asked(fence) == [Fence(**BY)]
     assert not sink.running
     effects = answered(sink, 1)
-    assert asked(effects) == [Begin(**BY, name=FIRST)]
+    assert asked(effects) == [BeginTransaction(**BY, name=FIRST)]
     assert effects[1:] == running("sink-0")
 
 
@@ -79,15 +79,15 @@ def test_a_barrier_flushes_seals_and_opens_the_next() -> None:
     sink = up(transactional())
     give(sink, 1)
     effects = take(sink, barrier(5))
-    assert effects[0] == Taken(5)
-    assert asked(effects) == [write(FIRST, 1), pre_commit(FIRST, 5), Begin(**BY, name=SECOND)]
+    assert effects[0] == SnapshotTaken(5)
+    assert asked(effects) == [write(FIRST, 1), pre_commit(FIRST, 5), BeginTransaction(**BY, name=SECOND)]
     assert len(effects) == 4, "nothing is written or acknowledged yet"
 
 
 def test_what_was_flushed_before_counts_for_the_seal() -> None:
     sink = up(transactional(write_batch=1))
     give(sink, 1)
-    assert asked(take(sink, barrier(5))) == [pre_commit(FIRST, 5), Begin(**BY, name=SECOND)]
+    assert asked(take(sink, barrier(5))) == [pre_commit(FIRST, 5), BeginTransaction(**BY, name=SECOND)]
 
 
 def test_the_snapshot_is_written_only_when_the_seal_is_answered_and_acknowledged_only_when_written() -> None:
@@ -106,7 +106,7 @@ def test_the_snapshot_is_written_only_when_the_seal_is_answered_and_acknowledged
 def test_an_empty_transaction_is_not_sealed() -> None:
     sink = up(transactional())
     taken, persist = take(sink, barrier(5))
-    assert taken == Taken(5)
+    assert taken == SnapshotTaken(5)
     assert persist.snapshot.materialise() == TaskState(serial=1)
     assert asked(give(sink, 1, 2, 3, 4)) == [write(FIRST, 1, 2, 3, 4)], "it goes on"
 
@@ -116,7 +116,7 @@ def test_an_empty_epoch_waits_for_the_seal_before_it() -> None:
     sink = up(transactional())
     give(sink, 1)
     seal = number(take(sink, barrier(5)), PreCommit)
-    assert take(sink, barrier(6)) == [Taken(6)]
+    assert take(sink, barrier(6)) == [SnapshotTaken(6)]
     first, second = answered(sink, seal)
     assert (first.checkpoint, second.checkpoint) == (5, 6)
     assert second.snapshot.materialise().transactions == [Sealed(FIRST, 5)]

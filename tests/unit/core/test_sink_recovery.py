@@ -9,7 +9,7 @@ from cutproof.reference_impl.core.vocabulary.state import Sealed, TaskState
 from cutproof.reference_impl.core.vocabulary.timeouts import RetryRequest
 from cutproof.reference_impl.core.vocabulary.transactions import (
     AbortTransaction,
-    Begin,
+    BeginTransaction,
     Commit,
     Denied,
     Done,
@@ -71,14 +71,14 @@ def test_recovery_commits_what_the_snapshot_holds_aborts_the_rest_and_then_opens
     first, second, *_ = (number for number, _ in requests(effects))
     assert answered(sink, first) == [], "not open before every commit is answered"
     effects = answered(sink, second)
-    assert asked(effects) == [Begin(**BY, name="job-1/sink-0/3-5")]
+    assert asked(effects) == [BeginTransaction(**BY, name="job-1/sink-0/3-5")]
     assert effects[1:] == running("sink-0")
     assert work(sink).sealed == []
 
 
 def test_recovery_without_anything_to_commit_opens_at_once() -> None:
     _, effects = restored(unfinished=((OLD, None),))
-    assert asked(effects) == [drop(OLD), Begin(**BY, name="job-1/sink-0/3-5")]
+    assert asked(effects) == [drop(OLD), BeginTransaction(**BY, name="job-1/sink-0/3-5")]
     assert effects[2:] == running("sink-0")
 
 

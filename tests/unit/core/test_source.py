@@ -15,7 +15,7 @@ from cutproof.reference_impl.core.vocabulary.effects import (
     Send,
     SetTimer,
     Ship,
-    Taken,
+    SnapshotTaken,
 )
 from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated
 from cutproof.reference_impl.core.vocabulary.events import LoadFailed, Poll, PositionsLoaded, SnapshotLoaded, TimerFired
@@ -108,7 +108,7 @@ def test_position_and_barrier_are_one_step() -> None:
     task = up(source(5, outputs=(output("rebalance", 0, 1),)))
     read(task, 2)
     taken, persist, *barriers = deliver(task, trigger(1))
-    assert taken == Taken(1)
+    assert taken == SnapshotTaken(1)
     assert isinstance(persist, Persist)
     assert persist.snapshot.materialise() == TaskState(positions={0: 2}, rotations=[0])
     assert (persist.checkpoint, persist.handle, persist.synchronous) == (1, handle("source-0", 1), False)

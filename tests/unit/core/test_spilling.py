@@ -9,11 +9,11 @@ from cutproof.reference_impl.core.extensions.spilling import (
     AT_ONCE,
     CONTINUOUS,
     ChannelSpilling,
-    Complete,
     Copy,
     Drop,
-    Flush,
+    FlushWrites,
     Free,
+    PartComplete,
     Spill,
     Way,
     spilling_after,
@@ -32,18 +32,18 @@ def test_aligned_spills_nothing_and_frees_what_was_processed() -> None:
     machine = ChannelSpilling(ALIGNED)
     assert machine.came() == []
     assert machine.processed(0) == [Free(0)]
-    assert machine.snapshot(1, [], closed=True) == [Complete(1)]
+    assert machine.snapshot(1, [], closed=True) == [PartComplete(1)]
 
 
 def test_at_once_spills_what_a_barrier_overtook_for_this_checkpoint_alone() -> None:
     machine = _with(AT_ONCE, 2)
-    assert machine.snapshot(1, [0, 1], closed=True) == [Spill(Copy(1, 0)), Spill(Copy(1, 1)), Flush()]
+    assert machine.snapshot(1, [0, 1], closed=True) == [Spill(Copy(1, 0)), Spill(Copy(1, 1)), FlushWrites()]
 
 
 def test_continuously_a_buffer_is_spilled_as_it_comes_and_not_again() -> None:
     machine = ChannelSpilling(CONTINUOUS)
     assert machine.came() == [Spill(Copy(0, 0))]
-    assert machine.snapshot(1, [0], closed=True) == [Flush()]
+    assert machine.snapshot(1, [0], closed=True) == [FlushWrites()]
     assert machine.copies_of(1) == (Copy(0, 0),)
 
 
@@ -53,7 +53,7 @@ def test_only_a_buffer_that_waited_is_spilled_before_a_checkpoint() -> None:
     assert machine.waited(0) == []
     machine.processed(1)
     assert machine.waited(1) == []
-    assert machine.snapshot(1, [2], closed=True) == [Spill(Copy(0, 2)), Flush()]
+    assert machine.snapshot(1, [2], closed=True) == [Spill(Copy(0, 2)), FlushWrites()]
 
 
 def test_a_part_is_safe_when_all_of_it_is_durable_and_not_before() -> None:
@@ -62,7 +62,7 @@ def test_a_part_is_safe_when_all_of_it_is_durable_and_not_before() -> None:
     assert machine.written(Copy(1, 0)) == []
     assert machine.written(Copy(1, 1)) == []
     assert machine.flushed([Copy(1, 0)]) == []
-    assert machine.flushed([Copy(1, 1)]) == [Complete(1)]
+    assert machine.flushed([Copy(1, 1)]) == [PartComplete(1)]
     assert machine.flushed([Copy(1, 1)]) == []
 
 
@@ -71,7 +71,7 @@ def test_what_comes_before_the_channels_own_barrier_belongs_to_the_part() -> Non
     assert machine.snapshot(1, [0], closed=False) == [Spill(Copy(1, 0))]
     assert machine.came() == [Spill(Copy(1, 1))]
     assert machine.flushed([Copy(1, 0), Copy(1, 1)]) == []
-    assert machine.barrier(1) == [Complete(1)]
+    assert machine.barrier(1) == [PartComplete(1)]
     assert machine.came() == []
 
 
@@ -95,7 +95,7 @@ def test_a_newer_checkpoint_drops_the_copies_of_the_older() -> None:
     machine = _with(AT_ONCE, 1)
     machine.snapshot(1, [0], closed=True)
     assert machine.completed(1) == []
-    assert machine.snapshot(2, [0], closed=True) == [Spill(Copy(2, 0)), Flush()]
+    assert machine.snapshot(2, [0], closed=True) == [Spill(Copy(2, 0)), FlushWrites()]
     assert machine.completed(2) == [Drop((Copy(1, 0),))]
 
 

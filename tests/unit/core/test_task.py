@@ -19,7 +19,7 @@ from cutproof.reference_impl.core.vocabulary.effects import (
     Restored,
     Send,
     SetTimer,
-    Taken,
+    SnapshotTaken,
     Unblock,
 )
 from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated
@@ -61,7 +61,7 @@ TWICE = FlatMap(lambda value: () if value is None else (value, value + 1, value 
 
 def cut(effects: list[object], checkpoint: int, *, ended: bool = False) -> list[object]:
     """Effects with the snapshot's own left out, after checking that it was taken, written and acknowledged."""
-    at = effects.index(Taken(checkpoint))
+    at = effects.index(SnapshotTaken(checkpoint))
     persist = effects[at + 1]
     assert isinstance(persist, Persist)
     assert persist.checkpoint == checkpoint

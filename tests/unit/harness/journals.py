@@ -158,7 +158,10 @@ def asking(attempt: int = 1, writer: str = "sink-0") -> dict[str, Any]:
 
 
 def begun(name: str, attempt: int = 1, *rows: Row) -> list[t.AnyRequest]:
-    return [t.Begin(**asking(attempt), name=name), t.Write(**asking(attempt), name=name, rows=rows or (ROW,))]
+    return [
+        t.BeginTransaction(**asking(attempt), name=name),
+        t.Write(**asking(attempt), name=name, rows=rows or (ROW,)),
+    ]
 
 
 def sealing(name: str, attempt: int = 1, checkpoint: int = 3) -> t.PreCommit:

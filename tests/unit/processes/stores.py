@@ -20,7 +20,7 @@ from cutproof.harness.reference_engine.services import postgres
 from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.core.vocabulary.transactions import (
     AnyRequest,
-    Begin,
+    BeginTransaction,
     Denied,
     Done,
     Fence,
@@ -211,7 +211,7 @@ class Asker:
         return outcome
 
     def written(self, name: str, *rows: Row, **who: Any) -> None:
-        done(self(Begin, name, **who))
+        done(self(BeginTransaction, name, **who))
         done(self(Write, name, rows=rows or ROWS, **who))
 
     def sealed(self, name: str, *rows: Row, checkpoint: int = 1, **who: Any) -> None:

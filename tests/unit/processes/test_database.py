@@ -19,7 +19,7 @@ from cutproof.harness.reference_engine.orchestrator import ports
 from cutproof.reference_impl.core.vocabulary.transactions import (
     AbortTransaction,
     Append,
-    Begin,
+    BeginTransaction,
     Commit,
     Fence,
     Flush,
@@ -40,10 +40,10 @@ LONG_TIMEOUT_S = 20
 
 ZOMBIE = """
 import sys
-from cutproof.reference_impl.core.vocabulary.transactions import Begin, Write
+from cutproof.reference_impl.core.vocabulary.transactions import BeginTransaction, Write
 from cutproof.reference_impl.processes.database import Database
 store = Database(sys.argv[1], sys.argv[2])
-for request in (Begin(writer="sink-0", attempt=1, name="z"),
+for request in (BeginTransaction(writer="sink-0", attempt=1, name="z"),
                 Write(writer="sink-0", attempt=1, name="z", rows=((7, 7, 7, 7),))):
     store.handle(request)
 print("written", flush=True)
@@ -129,9 +129,9 @@ def test_a_zombie_that_connects_between_the_fence_and_its_answer_sees_the_fence(
     real = database_sessions.end_sessions
 
     def connect_then_end(*arguments: object) -> None:
-        late.append(world.process()(Begin, "z"))
+        late.append(world.process()(BeginTransaction, "z"))
         real(*arguments)  # type: ignore[arg-type]
-        late.append(world.process()(Begin, "z"))
+        late.append(world.process()(BeginTransaction, "z"))
 
     monkeypatch.setattr("cutproof.reference_impl.processes.database_writer.end_sessions", connect_then_end)
     world.process().fenced(2)
@@ -229,7 +229,7 @@ def test_a_server_that_reports_nothing_is_no_answer_in_bounded_time(
 
 
 def test_a_value_that_does_not_fit_is_denied_and_ends_its_transaction(world: Processes, sink: Asker) -> None:
-    done(sink(Begin, "a"))
+    done(sink(BeginTransaction, "a"))
     assert "out of range" in denied(sink(Write, "a", rows=((2**63, 1, 1, 1),)))
     denied(sink(PreCommit, "a", checkpoint=1))
     assert "out of range" in denied(sink(Append, row=(2**63, 1, 1, 1)))
@@ -272,7 +272,7 @@ def test_purge_leaves_nothing(server: RunningServer, tmp_path: Path) -> None:
         )
         assert look.execute(query, {"run": ended.run}).fetchone() == (0, 0, 0)
     denied(asker(PreCommit, "open", checkpoint=1))
-    denied(asker(Begin, "new"))
+    denied(asker(BeginTransaction, "new"))
     ended.close()
 
 
@@ -302,7 +302,7 @@ def test_where_there_is_no_server_nothing_waits(tmp_path: Path, monkeypatch: pyt
 
 def test_several_sinks_go_through_one_object(world: Processes, sink: Asker) -> None:
     for writer in ("sink-0", "sink-1"):
-        done(sink(Begin, f"{writer}/a", writer=writer))
+        done(sink(BeginTransaction, f"{writer}/a", writer=writer))
     for writer in ("sink-0", "sink-1"):
         done(sink(Write, f"{writer}/a", writer=writer, rows=((1, 1, 1, 1),)))
         done(sink(PreCommit, f"{writer}/a", writer=writer, checkpoint=1))

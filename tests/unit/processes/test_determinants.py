@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.reference_impl.core.extensions.local_recovery import Place
+from cutproof.reference_impl.core.extensions.local_recovery import LogPlace
 from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.processes import determinants as determinants
 from cutproof.reference_impl.processes.determinants import DiskDeterminants
 
-HERE = Place(determinants=2, taken=(1, 1), sent=(4,), ended=((0, -1),))
-BEGIN = Place(determinants=0, taken=(), sent=())
+HERE = LogPlace(determinants=2, taken=(1, 1), sent=(4,), ended=((0, -1),))
+BEGIN = LogPlace(determinants=0, taken=(), sent=())
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_a_long_file_is_rewritten_without_what_is_needed_no_more(folder: Path, m
     order = attempt(folder, 1)
     for number in range(60):
         order.take_down((0, number))
-    order.mark(CheckpointId(4), Place(determinants=50, taken=(50,), sent=(0,)))
+    order.mark(CheckpointId(4), LogPlace(determinants=50, taken=(50,), sent=(0,)))
     order.write()
     order.trim(CheckpointId(4))
     assert [path.name for path in folder.glob("00000001.*")] == ["00000001.0002"]

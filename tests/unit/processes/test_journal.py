@@ -30,7 +30,7 @@ BY: dict[str, Any] = {"writer": TaskId("sink-0"), "attempt": ATTEMPT}
 REQUESTS: tuple[t.AnyRequest, ...] = (
     t.Fence(**BY),
     t.Flush(**BY),
-    t.Begin(**BY, name="x"),
+    t.BeginTransaction(**BY, name="x"),
     t.Write(**BY, name="x", rows=((1, None, 3, 4), (None, -(2**63), 0, 2**63 - 1))),
     t.PreCommit(**BY, name="x", checkpoint=CHECKPOINT),
     t.Commit(**BY, name="x"),

@@ -16,7 +16,7 @@ import pytest
 from cutproof.reference_impl.core.vocabulary.transactions import (
     AbortTransaction,
     Append,
-    Begin,
+    BeginTransaction,
     Commit,
     Done,
     Fence,
@@ -113,7 +113,7 @@ def test_a_value_beyond_64_bits_is_denied_and_changes_nothing(world: Processes, 
     ends = (2**63 - 1, -(2**63), 0, 0)
     done(sink(Append, row=ends))
     denied(sink(Append, row=(2**63, 0, 0, 0)))
-    done(sink(Begin, "a"))
+    done(sink(BeginTransaction, "a"))
     denied(sink(Write, "a", rows=(ends, (0, -(2**63) - 1, 0, 0))))
     done(sink(Commit, "a"))
     assert world.rows() == [ends]
@@ -196,7 +196,7 @@ def test_two_processes_of_one_attempt_finish_each_others_transactions(world: Pro
 BEFORE = ([], [("open", "open", None), ("sealed", "prepared", 7), ("final", "prepared", 8)])
 REQUESTS: dict[type, dict[str, Any]] = {
     Fence: {"attempt": 2},
-    Begin: {"name": "new"},
+    BeginTransaction: {"name": "new"},
     Write: {"name": "open", "rows": ROWS},
     PreCommit: {"name": "open", "checkpoint": 9},
     Commit: {"name": "sealed"},
@@ -310,7 +310,7 @@ def test_a_process_that_is_stopped_with_the_lock_fails_nobody_and_loses_nothing(
 ) -> None:
     other = world.process()
     began = time.monotonic()
-    assert "locked" in unanswered(sink(Begin, "a"))
+    assert "locked" in unanswered(sink(BeginTransaction, "a"))
     assert time.monotonic() - began < 2 * sqlite_store.WAIT_S
     waits: list[float] = []
     for number in range(100):
@@ -358,7 +358,7 @@ def test_a_kept_request_that_is_denied_denies_what_follows(world: Processes, sin
 def test_a_disk_that_is_full_is_no_answer_and_loses_nothing(
     world: Processes, sink: Asker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done(sink(Begin, "a"))
+    done(sink(BeginTransaction, "a"))
     store = sink.store._store
     (pages,) = store.execute("PRAGMA page_count").fetchone()
     store.execute(f"PRAGMA max_page_count = {pages}")
@@ -373,7 +373,7 @@ def test_a_disk_that_is_full_is_no_answer_and_loses_nothing(
 
 
 def test_what_is_no_database_is_no_answer_and_cannot_be_read(world: Processes, sink: Asker) -> None:
-    done(sink(Begin, "a"))
+    done(sink(BeginTransaction, "a"))
     sink.store.close()
     file_of(world.folder).write_bytes(b"no database" * 1_000)
     assert "not a database" in unanswered(world.process()(Flush))
@@ -389,7 +389,7 @@ def test_purge_leaves_nothing_and_zombies_are_told_that_it_is_gone(world: Proces
     for asker, kind, more in (
         (sink, PreCommit, {"checkpoint": 1}),
         (sink, Commit, {}),
-        (world.process(), Begin, {"attempt": 2}),
+        (world.process(), BeginTransaction, {"attempt": 2}),
     ):
         assert "has been removed" in denied(asker(kind, "b", **more))
     assert not world.folder.exists()

@@ -13,7 +13,7 @@ import pytest
 from cutproof.reference_impl.core.vocabulary.transactions import (
     AbortTransaction,
     Append,
-    Begin,
+    BeginTransaction,
     Commit,
     Done,
     Fence,
@@ -106,7 +106,7 @@ def test_nothing_is_added_to_a_sealed_transaction(world: Processes, sink: Asker)
 
 
 def test_a_sealed_transaction_without_rows_is_forgotten(world: Processes, sink: Asker) -> None:
-    done(sink(Begin, "a"))
+    done(sink(BeginTransaction, "a"))
     done(sink(PreCommit, "a", checkpoint=1))
     assert world.unfinished() == []
     denied(sink(Commit, "a"))
@@ -165,7 +165,7 @@ def test_every_request_of_a_fenced_attempt_is_denied(world: Processes, sink: Ask
         sink(PreCommit, "open", checkpoint=2),
         sink(Commit, "sealed"),
         sink(AbortTransaction, "sealed"),
-        sink(Begin, "new"),
+        sink(BeginTransaction, "new"),
         sink(Append, row=(6, 6, 6, 6)),
         sink(Upsert, identity=(1,), row=(6, 6, 6, 6)),
         sink(Fence),
@@ -178,9 +178,9 @@ def test_every_request_of_a_fenced_attempt_is_denied(world: Processes, sink: Ask
 
 def test_a_zombie_that_comes_late_is_denied(world: Processes) -> None:
     world.process().fenced(3)
-    assert "fenced" in denied(world.process()(Begin, "a", attempt=2))
+    assert "fenced" in denied(world.process()(BeginTransaction, "a", attempt=2))
     assert "fenced" in denied(world.process()(Fence, attempt=2))
-    done(world.process()(Begin, "b", attempt=3))
+    done(world.process()(BeginTransaction, "b", attempt=3))
 
 
 def test_a_newer_attempt_that_does_not_fence_shuts_nobody_out(world: Processes, sink: Asker) -> None:
@@ -326,7 +326,7 @@ def test_after_a_fence_nothing_changes_by_a_zombies_hand(world: Processes) -> No
     def work(asker: Asker, attempt: int, sealed: list[str], at_work: threading.Event) -> None:
         for number in itertools.count():
             name = f"{attempt}-{number}"
-            for request, more in ((Begin, {}), (Write, {"rows": ROWS}), (PreCommit, {"checkpoint": number})):
+            for request, more in ((BeginTransaction, {}), (Write, {"rows": ROWS}), (PreCommit, {"checkpoint": number})):
                 if not isinstance(asker(request, name, attempt=attempt, **more), Done):
                     return
             sealed.append(name)

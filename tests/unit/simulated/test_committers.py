@@ -17,7 +17,7 @@ from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId,
 from cutproof.reference_impl.core.vocabulary.transactions import (
     AbortTransaction,
     AnyRequest,
-    Begin,
+    BeginTransaction,
     Commit,
     Denied,
     Done,
@@ -38,7 +38,7 @@ def stored(*names: str) -> TransactionStore:
     store = TransactionStore()
     for tag, name in enumerate(names):
         for request in (
-            Begin(**BY, name=name),
+            BeginTransaction(**BY, name=name),
             Write(**BY, name=name, rows=((1, 1, tag, 0),)),
             PreCommit(**BY, name=name, checkpoint=CheckpointId(1)),
         ):
@@ -113,7 +113,7 @@ def test_what_was_given_up_is_denied_for_good() -> None:
 def test_by_its_id_alone_the_newest_transaction_is_meant() -> None:
     store = stored("id-0#1-1")
     store.handle(Commit(**BY, name="id-0#1-1"))
-    store.handle(Begin(**BY, name="id-0#1-2"))
+    store.handle(BeginTransaction(**BY, name="id-0#1-2"))
     store.handle(Write(**BY, name="id-0#1-2", rows=((9, 9, 9, 0),)))
     store.handle(Commit(**BY, name="id-0#1-1"))
     assert len(store.rows()) == 1

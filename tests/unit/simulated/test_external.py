@@ -10,7 +10,7 @@ from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.core.vocabulary.transactions import (
     AbortTransaction,
     Append,
-    Begin,
+    BeginTransaction,
     Commit,
     Denied,
     Done,
@@ -39,7 +39,7 @@ class Store:
         return self.store.handle(kind(**request))
 
     def written(self, name: str, *rows: Row) -> None:
-        assert isinstance(self(Begin, name), Done)
+        assert isinstance(self(BeginTransaction, name), Done)
         assert isinstance(self(Write, name, rows=rows), Done)
 
     def sealed(self, name: str, *rows: Row, checkpoint: int = 1) -> None:
@@ -117,7 +117,7 @@ def test_an_empty_sealed_transaction_is_forgotten(store: Store) -> None:
 def test_an_older_attempt_is_shut_out(store: Store) -> None:
     store.written("t", *ROWS)
     store(Fence, attempt=3)
-    for kind, more in ((Write, {"rows": ROWS}), (Commit, {}), (Begin, {}), (AbortTransaction, {})):
+    for kind, more in ((Write, {"rows": ROWS}), (Commit, {}), (BeginTransaction, {}), (AbortTransaction, {})):
         assert "fenced" in denied(store(kind, "t", attempt=2, **more))
     assert "fenced" in denied(store(Append, attempt=2, row=ROWS[0]))
     assert "fenced" in denied(store(Fence, attempt=2))
@@ -127,7 +127,7 @@ def test_an_older_attempt_is_shut_out(store: Store) -> None:
 
 def test_a_fence_is_one_writers_own(store: Store) -> None:
     store(Fence, attempt=3)
-    assert isinstance(store(Begin, "u", attempt=1, writer="sink-1"), Done)
+    assert isinstance(store(BeginTransaction, "u", attempt=1, writer="sink-1"), Done)
 
 
 def test_a_fence_reports_what_its_writer_left_unfinished(store: Store) -> None:
@@ -137,7 +137,7 @@ def test_a_fence_reports_what_its_writer_left_unfinished(store: Store) -> None:
     store(Commit, "done")
     store.written("dropped")
     store(AbortTransaction, "dropped")
-    store(Begin, "another's", writer="sink-1")
+    store(BeginTransaction, "another's", writer="sink-1")
     assert store.unfinished(attempt=2) == (("sealed", 4), ("open", None))
 
 
@@ -145,7 +145,7 @@ def test_a_name_used_again_starts_over_unless_it_is_committed(store: Store) -> N
     store.sealed("t", ROWS[0])
     store.sealed("t", ROWS[1])
     store(Commit, "t")
-    store(Begin, "t")
+    store(BeginTransaction, "t")
     assert isinstance(store(Write, "t", rows=ROWS), Done)
     store(Commit, "t")
     assert store.store.rows() == [ROWS[1]], "what is committed under a name stays the only thing"

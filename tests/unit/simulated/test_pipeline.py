@@ -16,7 +16,7 @@ from cutproof.reference_impl.core.extensions.spilling import (
     ChannelSpilling,
     Completeness,
     Copy,
-    Effect,
+    SpillEffect,
     Standing,
     Trimming,
     Way,
@@ -209,10 +209,10 @@ class _ForgetsWhatComesBeforeTheBarrier(ChannelSpilling):
         super().__init__(way)
         self._closed: set[int] = set()
 
-    def snapshot(self, checkpoint: int, overtaken: list[int], *, closed: bool) -> list[Effect]:
+    def snapshot(self, checkpoint: int, overtaken: list[int], *, closed: bool) -> list[SpillEffect]:
         return super().snapshot(checkpoint, overtaken, closed=True)
 
-    def barrier(self, checkpoint: int) -> list[Effect]:
+    def barrier(self, checkpoint: int) -> list[SpillEffect]:
         """Each checkpoint's first call comes from `snapshot`; the true barrier comes second and changes nothing."""
         if checkpoint in self._closed:
             return []
@@ -223,7 +223,7 @@ class _ForgetsWhatComesBeforeTheBarrier(ChannelSpilling):
 class _ReadsBackwards(ChannelSpilling):
     """In-flight data are read again in another order."""
 
-    def rewind(self, checkpoint: int | None) -> tuple[list[Copy], list[Effect]]:
+    def rewind(self, checkpoint: int | None) -> tuple[list[Copy], list[SpillEffect]]:
         kept, effects = super().rewind(checkpoint)
         return kept[::-1], effects
 
@@ -234,14 +234,14 @@ class _StoresTheLastProcessed(ChannelSpilling):
     _last: tuple[int, ...] = ()
     """the number of the last buffer that was processed since the last crash, if there is one"""
 
-    def processed(self, number: int) -> list[Effect]:
+    def processed(self, number: int) -> list[SpillEffect]:
         self._last = (number,)
         return super().processed(number)
 
-    def snapshot(self, checkpoint: int, overtaken: list[int], *, closed: bool) -> list[Effect]:
+    def snapshot(self, checkpoint: int, overtaken: list[int], *, closed: bool) -> list[SpillEffect]:
         return super().snapshot(checkpoint, [*self._last, *overtaken], closed=closed)
 
-    def rewind(self, checkpoint: int | None) -> tuple[list[Copy], list[Effect]]:
+    def rewind(self, checkpoint: int | None) -> tuple[list[Copy], list[SpillEffect]]:
         self._last = ()
         return super().rewind(checkpoint)
 

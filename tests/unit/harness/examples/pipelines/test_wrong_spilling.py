@@ -11,7 +11,7 @@ from cutproof.harness.examples.claims import look_up
 from cutproof.harness.examples.pipelines.arithmetic import SPILLING_ARITHMETIC
 from cutproof.harness.reference_engine.pipelines import run as pipelines
 from cutproof.harness.reference_engine.pipelines.measures import SECOND
-from cutproof.reference_impl.core.extensions.spilling import ChannelSpilling, Effect, Way
+from cutproof.reference_impl.core.extensions.spilling import ChannelSpilling, SpillEffect, Way
 from cutproof.reference_impl.simulated.pipeline import MakeSpilling
 from cutproof.reference_impl.simulated.pipeline_plan import Pipeline
 
@@ -19,7 +19,7 @@ from cutproof.reference_impl.simulated.pipeline_plan import Pipeline
 class StoresNothing(ChannelSpilling):
     """What a barrier overtook is left out of the checkpoint."""
 
-    def snapshot(self, checkpoint: int, overtaken: list[int], *, closed: bool) -> list[Effect]:
+    def snapshot(self, checkpoint: int, overtaken: list[int], *, closed: bool) -> list[SpillEffect]:
         if self._way.keeps_channels:
             return super().snapshot(checkpoint, overtaken, closed=closed)
         return super().snapshot(checkpoint, [], closed=closed)
@@ -28,7 +28,7 @@ class StoresNothing(ChannelSpilling):
 class SpillsLate(ChannelSpilling):
     """A buffer is spilled only once a barrier overtook it, whatever the way says."""
 
-    def came(self) -> list[Effect]:
+    def came(self) -> list[SpillEffect]:
         way, self._way = self._way, Way(overtakes_after_us=0)
         try:
             return super().came()
@@ -39,7 +39,7 @@ class SpillsLate(ChannelSpilling):
 class SpillsAtOnce(ChannelSpilling):
     """A buffer is spilled as it comes, where it was to be given time to be processed."""
 
-    def came(self) -> list[Effect]:
+    def came(self) -> list[SpillEffect]:
         way, self._way = self._way, Way(overtakes_after_us=0, spills_after_us=0)
         try:
             return super().came()

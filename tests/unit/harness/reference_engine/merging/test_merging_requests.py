@@ -248,8 +248,8 @@ def test_an_abort_is_done_when_nothing_is_left_and_nothing_shows(script: Script)
 
 
 def test_a_begin_is_done_when_what_it_began_is_left(script: Script) -> None:
-    script.sends(t.Begin(**asking(), name="x"))
-    script.sends(t.Begin(**asking(writer="sink-1"), name="y"))
+    script.sends(t.BeginTransaction(**asking(), name="x"))
+    script.sends(t.BeginTransaction(**asking(writer="sink-1"), name="y"))
     script.residue = h.Residue(open_transactions=["x"])
 
     assert statuses(script.history()) == {"x": "open"}
@@ -325,7 +325,7 @@ def test_they_stay_open_where_it_does_not(script: Script) -> None:
 
 def test_a_fence_ends_what_older_attempts_have_open(script: Script) -> None:
     script.asks(*begun("x"))
-    script.asks(t.Begin(**asking(writer="sink-1"), name="other"))
+    script.asks(t.BeginTransaction(**asking(writer="sink-1"), name="other"))
     script.asks(t.Fence(**asking(2)), *begun("y", 2))
 
     assert statuses(script.history(rolls_back=True)) == {"x": "aborted", "other": "open", "y": "open"}

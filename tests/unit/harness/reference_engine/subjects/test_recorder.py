@@ -258,7 +258,7 @@ def test_a_log_whose_writer_died_before_it_reported_it_is_cleared_all_the_same(w
 
 
 def test_a_transactions_account(watched: Watched) -> None:
-    watched.transact(t.Begin(**BY, name="t"))
+    watched.transact(t.BeginTransaction(**BY, name="t"))
     watched.transact(t.Write(**BY, name="t", rows=(ROW, ROW)), applied=5)
     watched.transact(t.PreCommit(**BY, name="t", checkpoint=CheckpointId(3)))
     watched.recorder.saw(o.CommitRequested("t"))
@@ -281,7 +281,7 @@ def test_a_transactions_account(watched: Watched) -> None:
 
 
 def test_an_aborted_transaction_stays_aborted(watched: Watched) -> None:
-    watched.transact(t.Begin(**BY, name="t"), t.AbortTransaction(**BY, name="t"), t.Commit(**BY, name="t"))
+    watched.transact(t.BeginTransaction(**BY, name="t"), t.AbortTransaction(**BY, name="t"), t.Commit(**BY, name="t"))
     assert (watched.transaction.status, watched.transaction.aborted, watched.transaction.committed) == (
         "aborted",
         2,
@@ -290,14 +290,14 @@ def test_an_aborted_transaction_stays_aborted(watched: Watched) -> None:
 
 
 def test_what_the_store_did_not_do_is_not_recorded(watched: Watched) -> None:
-    watched.transact(t.Begin(**BY, name="t"), t.Append(**BY, row=ROW), outcome=t.Denied(reason="fenced"))
+    watched.transact(t.BeginTransaction(**BY, name="t"), t.Append(**BY, row=ROW), outcome=t.Denied(reason="fenced"))
     watched.transact(t.Write(**BY, name="never begun", rows=(ROW,)))
     watched.recorder.saw(o.CommitRequested("never begun"))
     assert (watched.history.transactions, watched.history.written) == ([], [])
 
 
 def test_a_name_begun_twice_is_one_transaction(watched: Watched) -> None:
-    watched.transact(t.Begin(**BY, name="t"), t.Begin(**BY, name="t"))
+    watched.transact(t.BeginTransaction(**BY, name="t"), t.BeginTransaction(**BY, name="t"))
     assert watched.transaction.begun == 1
 
 
@@ -325,7 +325,7 @@ def everything(watched: Watched) -> None:
     recorder.saw(o.CoordinatorChanged(True, None))
     recorder.saw(o.SnapshotStored(CheckpointId(3), TaskId("a-0"), AttemptId(2), Handle("h"), "{}"))
     recorder.saw(o.CheckpointCompleted(snapshot(3, attempt=2)))
-    watched.transact(t.Begin(**BY, name="t"), t.PreCommit(**BY, name="t", checkpoint=CheckpointId(3)))
+    watched.transact(t.BeginTransaction(**BY, name="t"), t.PreCommit(**BY, name="t", checkpoint=CheckpointId(3)))
     recorder.saw(o.FaultFired(0, "running", "a-0 is killed", 2))
     recorder.saw(o.job_ended(1, "finished", None, None))
 

@@ -67,41 +67,41 @@ class Attempts:
         return SendToTask(task, message if attempt is None else msgspec.structs.replace(message, attempt=attempt))
 
 
-class Running(msgspec.Struct, frozen=True):
+class InputToCome(msgspec.Struct, frozen=True):
     """Some of its input may be still to come."""
 
 
-class InputEnded(msgspec.Struct, frozen=True):
+class InputProcessed(msgspec.Struct, frozen=True):
     """All its input has ended and is processed."""
 
 
-class MayLeave(msgspec.Struct, frozen=True):
+class OrderedToFinish(msgspec.Struct, frozen=True):
     """It was ordered to finish, since this complete checkpoint covers all its work."""
 
     checkpoint: CheckpointId
 
 
-class Reported(msgspec.Struct, frozen=True):
+class ReportedFinished(msgspec.Struct, frozen=True):
     """It has finished; a task that sends to it has not said so yet."""
 
     rests_on: CheckpointId | None
     """the checkpoint that covers all its work; None: it was never ordered to finish"""
 
 
-class Finished(msgspec.Struct, frozen=True):
+class CountsAsFinished(msgspec.Struct, frozen=True):
     """It counts as finished, with all tasks that send to it."""
 
 
-TaskLife = Running | InputEnded | MayLeave | Reported | Finished
+TaskEnd = InputToCome | InputProcessed | OrderedToFinish | ReportedFinished | CountsAsFinished
 
 
 class TaskEnds:
-    """One `TaskLife` for each task of the present attempt, in the order in which the tasks came to it."""
+    """One `TaskEnd` for each task of the present attempt, in the order in which the tasks came to it."""
 
     def __init__(self, graph: JobGraph) -> None:
         self._graph = graph
         self._tasks = tuple(task for task, _, _ in graph.tasks())
-        self._lives: dict[TaskId, TaskLife] = dict.fromkeys(self._tasks, Running())
+        self._ends: dict[TaskId, TaskEnd] = dict.fromkeys(self._tasks, InputToCome())
         self.finished: tuple[TaskId, ...] = ()
         """the tasks that count as finished"""
 
@@ -112,62 +112,63 @@ class TaskEnds:
     def begin_part(self, part: Sequence[TaskId], finished: Sequence[TaskId]) -> None:
         """A part begins again, from a snapshot in which `finished` tasks had finished."""
         for task in part:
-            self._enter(task, Running())
+            self._enter(task, InputToCome())
         for task in finished:
             if task in part:
-                self._enter(task, Finished())
+                self._enter(task, CountsAsFinished())
 
-    def _enter(self, task: TaskId, life: TaskLife) -> None:
-        before = self._lives.pop(task)
-        self._lives[task] = life
-        if isinstance(before, Finished) or isinstance(life, Finished):
-            self.finished = tuple(one for one, its in self._lives.items() if isinstance(its, Finished))
+    def _enter(self, task: TaskId, end: TaskEnd) -> None:
+        before = self._ends.pop(task)
+        self._ends[task] = end
+        if isinstance(before, CountsAsFinished) or isinstance(end, CountsAsFinished):
+            self.finished = tuple(one for one, its in self._ends.items() if isinstance(its, CountsAsFinished))
 
     # -- what is known ---------------------------------------------------------------
 
     @property
     def all_input_has_ended(self) -> bool:
-        return Running not in map(type, self._lives.values())
+        return InputToCome not in map(type, self._ends.values())
 
     @property
     def some_input_has_ended(self) -> bool:
-        return not all(isinstance(life, Running) for life in self._lives.values())
+        return not all(isinstance(end, InputToCome) for end in self._ends.values())
 
     @property
-    def leaving(self) -> dict[TaskId, CheckpointId]:
+    def ordered_to_finish(self) -> dict[TaskId, CheckpointId]:
         """The tasks that were ordered to finish and have not reported, each with the checkpoint it rests on."""
-        return {task: life.checkpoint for task, life in self._lives.items() if isinstance(life, MayLeave)}
+        return {task: end.checkpoint for task, end in self._ends.items() if isinstance(end, OrderedToFinish)}
+
+    def awaits_input(self, task: TaskId) -> bool:
+        return isinstance(self._ends[task], InputToCome)
 
     def may_have_sent_its_end(self, task: TaskId) -> bool:
-        return not isinstance(self._lives[task], Running | InputEnded)
+        return not isinstance(self._ends[task], InputToCome | InputProcessed)
 
     # -- steps towards the end ---------------------------------------------------------
 
-    def input_ended(self, task: TaskId) -> bool:
-        """All input of a task has ended; whether that is news."""
-        if not isinstance(self._lives[task], Running):
-            return False
-        self._enter(task, InputEnded())
-        return True
+    def end_input(self, task: TaskId) -> None:
+        """All input of a task has ended."""
+        if self.awaits_input(task):
+            self._enter(task, InputProcessed())
 
-    def let_leave(self, ended: Sequence[TaskId], checkpoint: CheckpointId) -> list[TaskId]:
+    def order_to_finish(self, ended: Sequence[TaskId], checkpoint: CheckpointId) -> list[TaskId]:
         """A checkpoint is complete: of the tasks whose input had `ended` before it, which may finish now (FIN-1)."""
         going = [task for task in ended if not self.may_have_sent_its_end(task)]
         for task in going:
-            self._enter(task, MayLeave(checkpoint))
+            self._enter(task, OrderedToFinish(checkpoint))
         return going
 
     def reported(self, task: TaskId) -> None:
         """A task has reported that it has finished."""
-        life = self._lives[task]
-        if not isinstance(life, Reported | Finished):
-            self._enter(task, Reported(life.checkpoint if isinstance(life, MayLeave) else None))
+        end = self._ends[task]
+        if not isinstance(end, ReportedFinished | CountsAsFinished):
+            self._enter(task, ReportedFinished(end.checkpoint if isinstance(end, OrderedToFinish) else None))
 
-    def count_next(self) -> tuple[TaskId, CheckpointId | None] | None:
+    def count_next_finished(self) -> tuple[TaskId, CheckpointId | None] | None:
         """The next task that counts as finished from now on, and the checkpoint that covers its work."""
         for task in self._tasks:
-            life = self._lives[task]
-            if isinstance(life, Reported) and set(self._graph.senders(task)).issubset(self.finished):
-                self._enter(task, Finished())
-                return task, life.rests_on
+            end = self._ends[task]
+            if isinstance(end, ReportedFinished) and set(self._graph.senders(task)).issubset(self.finished):
+                self._enter(task, CountsAsFinished())
+                return task, end.rests_on
         return None
