@@ -35,9 +35,9 @@ class IgnoresSavepoints(RestoreChoice):
 class CleansUpOnFailure(Cleanup):
     """F07: a failed attempt looks like the end of the job, and its snapshots are deleted."""
 
-    def needed_after_failure(self, referred_to: tuple[Handle, ...]) -> tuple[Handle, ...]:
+    def on_failure(self, referred_to: tuple[Handle, ...]) -> list[Effect]:
         self.reached = self.reached or bool(referred_to)
-        return ()
+        return [Sweep(())] if referred_to else []
 
 
 class StartedFromIncompatible(RestoreChoice):

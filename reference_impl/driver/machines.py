@@ -10,10 +10,11 @@ from ..core.decisions.parts import Parts
 from ..core.extensions.building import TaskBuilder
 from ..core.job.config import Config
 from ..core.job.routing import Output
+from ..core.job.task_spec import TaskSpec
 from ..core.job.topology import JobGraph, OperatorSpec, Wire
 from ..core.protocol.sink import Identity
 from ..core.protocol.source import SplitLog
-from ..core.protocol.task import Task, TaskSpec
+from ..core.protocol.task import Task
 from ..core.vocabulary.causes import AnyCause, TaskUnknown, raised
 from ..core.vocabulary.errors import EngineError
 from ..core.vocabulary.ids import AttemptId, ChannelId, TaskId, channel_id

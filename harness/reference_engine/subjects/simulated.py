@@ -27,7 +27,7 @@ from ...scenario.model import AnyCommand, Cancel, Resume, Savepoint, Scenario, S
 from ...subject.abilities import OPERATORS, SOURCES
 from ...subject.port import Capabilities, ScenarioRefused
 from .recorder import Recorder
-from .transitions import TRANSITIONS, taken_by
+from .transitions import TRANSITIONS, TransitionCount
 from .translation import config, identity, job_graphs, lateness_us, logs, refuse_aims, settings
 
 
@@ -89,13 +89,15 @@ class SimulatedSubject:
     def run(self, scenario: Scenario, *, timeline: bool = False) -> History:
         """Run a scenario; raises ScenarioRefused if the engine refuses it, or its run is too large."""
         refuse_aims(scenario)
+        parts = parts_for(self.defect)
+        transitions = TransitionCount(parts.alignment)
         try:
-            run = Run(scenario, parts_for(self.defect), timeline, self._most)
+            run = Run(scenario, parts, timeline, self._most)
         except EngineError as error:
             raise ScenarioRefused(f"the reference engine refuses the scenario: {error}") from error
         history = run.history()
         self.events = run.world.loop.steps
-        self._transitions = taken_by(run.parts.alignment)
+        self._transitions = transitions.taken()
         run.let_go()
         return history
 

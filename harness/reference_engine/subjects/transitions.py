@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ....reference_impl.core.protocol.barrier_alignment import (
     TABLE,
     AbortCame,
@@ -41,6 +43,17 @@ TRANSITIONS: frozenset[str] = frozenset(_NAMES.values())
 """the name of every transition"""
 
 
-def taken_by(alignment: Alignment) -> dict[str, int]:
-    """By name: how often the tasks of a run took each transition; those that none took are left out."""
-    return {_NAMES[transition]: count for transition, count in alignment.taken.items()}
+class TransitionCount:
+    """How often the tasks of a run take each transition."""
+
+    def __init__(self, alignment: Alignment) -> None:
+        """`alignment` is that of all tasks of the run."""
+        self._taken: Counter[Transition] = Counter()
+        alignment.on_transition = self._count
+
+    def _count(self, transition: Transition) -> None:
+        self._taken[transition] += 1
+
+    def taken(self) -> dict[str, int]:
+        """By name; transitions that none took are left out."""
+        return {_NAMES[transition]: count for transition, count in self._taken.items()}

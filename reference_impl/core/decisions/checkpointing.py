@@ -116,7 +116,7 @@ class Cleanup(Part):
         were listed (None)."""
         return [Sweep(referred_to)] if referred_to is not None else []
 
-    def needed_after_failure(self, referred_to: tuple[Handle, ...]) -> tuple[Handle, ...]:
-        """Of the states in a complete snapshot, or in one whose record is being stored, those that outlast the failure
-        of an attempt: all, since the next attempt restores such a snapshot."""
-        return referred_to
+    def on_failure(self, referred_to: tuple[Handle, ...]) -> list[Effect]:
+        """What a coordinator deletes when an attempt has failed: nothing, least of all the states that are
+        `referred_to` by a complete snapshot, or by one whose record is being stored; the next attempt restores one."""
+        return []

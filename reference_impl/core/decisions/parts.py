@@ -28,7 +28,7 @@ from .tasks import Copying, HeldOutput, SourceCut, StartPosition, Startup
 class Parts:
     """The decisions of one run; every field is the correct part unless it is replaced."""
 
-    def __init__(self, **replaced: Part | Alignment) -> None:
+    def __init__(self, **replaced: Part) -> None:
         self.alignment = Alignment()
         self.startup = Startup()
         self.source_cut = SourceCut()

@@ -263,9 +263,7 @@ class Execution:
         delay = SetTimer(RestartDelay(), self._config.restart_delay_us)
         records = (*self._snapshots.all, *self._checkpoints.being_stored)
         referred_to = tuple(handle for record in records for handle in record.handles.values())
-        needed = self._parts.cleanup.needed_after_failure(referred_to)
-        sweep: list[Effect] = [Sweep(needed)] if needed != referred_to else []
-        return [*effects, *sweep, delay]
+        return [*effects, *self._parts.cleanup.on_failure(referred_to), delay]
 
     def _cancel(self, tasks: Sequence[TaskId]) -> list[Effect]:
         order = Cancel(job=self._job, attempt=self._attempts.newest)

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from ..job.task_spec import TaskSpec
 from ..protocol.input_task import Work, WorkFailed
-from ..protocol.task import TaskSpec
 from ..vocabulary.causes import AnyCause, UserFunctionRaised, UserFunctionRefused
 from ..vocabulary.effects import Effect, Fail, Mail, TimeEnded, WakeAt
 from ..vocabulary.errors import Refused

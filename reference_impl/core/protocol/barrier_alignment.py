@@ -34,6 +34,7 @@ from typing import Any
 
 import msgspec
 
+from ..decisions.part import Part
 from ..vocabulary.errors import ProtocolViolated, expect
 from ..vocabulary.ids import CheckpointId
 
@@ -166,14 +167,11 @@ class GiveUp(msgspec.Struct, frozen=True):
 Action = BlockChannel | UnblockChannels | TakeSnapshot | GiveUp
 
 
-class Alignment:
+class Alignment(Part):
     """The decisions around a barrier; `inputs` is the number of channels that have not ended."""
 
-    reached = False
-
-    def __init__(self) -> None:
-        self.taken: dict[Transition, int] = {}
-        """how often each transition was taken, by all tasks of a run; no decision depends on it"""
+    on_transition: Callable[[Transition], None] | None = None
+    """told of each transition that a task takes; no decision depends on it"""
 
     def initial(self, blocking: bool, last: CheckpointId) -> State:
         return Flowing(last) if blocking else Counting(last)
@@ -185,7 +183,8 @@ class Alignment:
         move = TABLE.get(transition)
         if move is None:
             raise ProtocolViolated(f"no transition for {state} at {signal}")
-        self.taken[transition] = self.taken.get(transition, 0) + 1
+        if self.on_transition is not None:
+            self.on_transition(transition)
         return move(self, state, signal, inputs)
 
     def relation(self, state: State, checkpoint: CheckpointId) -> Relation:

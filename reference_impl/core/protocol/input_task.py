@@ -1,5 +1,11 @@
 """Tasks with inputs: they align barriers, and hand each record to their work.
 
+Carbone et al., "Lightweight Asynchronous Snapshots for Distributed Dataflows" (arXiv:1506.08603), section 4.2,
+algorithm 1: a task with several inputs blocks each channel that has delivered the barrier.  Once all have, it takes its
+snapshot, sends the barrier in each output, and unblocks its inputs (ABS-2).  When it does so is the table of
+`barrier_alignment`; this file carries out what the table says.  A task that has seen the end of its data takes part in
+checkpoints as before.  Once all its senders have finished, the coordinator triggers it like a source (FIN-1; FLIP-147).
+
 The work is an operator (`operator_work`), a sink (`sink`), or a part of a sink (`committing`).
 """
 
@@ -10,6 +16,7 @@ from typing import Any, ClassVar
 
 from ..decisions.parts import Parts
 from ..job.config import Config
+from ..job.task_spec import TaskSpec
 from ..operators.watermarks import InputTimes
 from ..vocabulary.causes import AnyCause, SnapshotUnfit
 from ..vocabulary.effects import Advanced, Block, Effect, Fail, SnapshotTaken, Unblock
@@ -49,7 +56,7 @@ from .barrier_alignment import (
     UnblockChannels,
     WaitedEnough,
 )
-from .task import NO_CHECKPOINT, Gone, InTransit, StateReader, Task, TaskSpec
+from .task import NO_CHECKPOINT, Gone, InTransit, StateReader, Task
 
 
 class WorkFailed(Exception):

@@ -1,8 +1,12 @@
 """A source: it reads rewindable splits, and starts each checkpoint in its stream (ABS-1).
 
-A position is the next offset to read.  Flink's first description of its checkpointing
-says both "the last record's offset" and "start fetching from S_k".  Read literally, that
-repeats one record of each partition, so a snapshot here holds the first offset *not* read.
+Carbone et al., "Lightweight Asynchronous Snapshots for Distributed Dataflows" (arXiv:1506.08603), section 4.2: the
+coordinator injects barriers into the sources, and a source that gets one takes its snapshot and sends the barrier on.
+That its state is a position in the stream, S_n, from which it reads on after a failure (ABS-6), is in Flink's first
+description of its checkpoints.
+
+A position is the next offset to read.  That description says both "the last record's offset" and "start fetching from
+S_k".  Read literally, that repeats one record of each partition, so a snapshot here holds the first offset *not* read.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import msgspec
 from ..decisions.parts import Parts
 from ..decisions.tasks import CutStep, PutOff
 from ..job.config import Config
+from ..job.task_spec import TaskSpec
 from ..job.topology import EventTime
 from ..operators.watermarks import SplitTimes
 from ..vocabulary.causes import InputDiscarded
@@ -44,7 +49,6 @@ from .task import (
     Restoring,
     StateReader,
     Task,
-    TaskSpec,
 )
 
 OFFSET_BITS = 32

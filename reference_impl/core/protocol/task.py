@@ -22,9 +22,8 @@ import msgspec
 
 from ..decisions.parts import Parts
 from ..job.config import Config
-from ..job.routing import Output as Output
 from ..job.routing import Route, routes_of
-from ..job.task_spec import TaskSpec as TaskSpec
+from ..job.task_spec import TaskSpec
 from ..vocabulary.causes import SnapshotUnreadable
 from ..vocabulary.effects import Effect, Fail, Open, Persist, Report, Restored, Send, SetTimer, Ship, SnapshotTaken
 from ..vocabulary.errors import Handlers, ProtocolViolated

@@ -1,11 +1,14 @@
 """The tasks as their coordinator knows them: the numbers of their attempts, and how far each has come to its end.
 
-Each deployment of the dataflow has a number, and so has each deployment of a part of it.  By the numbers everybody
-recognises what is of the past (ABS-6).  They increase over jobs and coordinators.
+Carbone et al., "Lightweight Asynchronous Snapshots for Distributed Dataflows" (arXiv:1506.08603), section 4.4, restarts
+the whole dataflow after a failure.  Each such deployment has a number here, and so has each deployment of a part of it.
+By the numbers everybody recognises what is of the past (ABS-6).  They increase over jobs and coordinators.
 
-A task runs until all its input has ended.  It may leave once a complete checkpoint covers all its work (FIN-1).
-Then it commits, finishes, and says so (FIN-3).  It counts as finished when every task that sends to it does (FIN-8):
-the report of a sender may be late or lost, and a snapshot must not have a task as finished, and its sender as running.
+How tasks finish is from FLIP-147 ("Support Checkpoints After Tasks Finished"; its post, "Revise the Process of
+Finishing").  A task runs until all its input has ended.  It may finish once a complete checkpoint covers all its work
+(FIN-1).  Then it commits, finishes, and says so (FIN-3).  It counts as finished when every task that sends to it does
+(FIN-8): the report of a sender may be late or lost, and a snapshot must not have a task as finished, and its sender as
+running.
 """
 
 from __future__ import annotations

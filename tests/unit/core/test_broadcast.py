@@ -15,12 +15,13 @@ from cutproof.reference_impl.core.decisions.redistribution import Redistribution
 from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.extensions.rescale import redistributed
 from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.job.routing import Output
+from cutproof.reference_impl.core.job.task_spec import TaskSpec
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.operators.broadcast import Rules
 from cutproof.reference_impl.core.operators.folding import Model
 from cutproof.reference_impl.core.operators.operators import Map
 from cutproof.reference_impl.core.protocol.source import SplitLog
-from cutproof.reference_impl.core.protocol.task import Output, TaskSpec
 from cutproof.reference_impl.core.vocabulary.effects import Send
 from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Piece, Record

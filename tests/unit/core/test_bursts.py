@@ -11,10 +11,11 @@ from cutproof.reference_impl.core.decisions.redistribution import Redistribution
 from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.extensions.rescale import redistributed
 from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.job.routing import Output
+from cutproof.reference_impl.core.job.task_spec import TaskSpec
 from cutproof.reference_impl.core.job.topology import key_group, owner
 from cutproof.reference_impl.core.operators.bursts import Burst
 from cutproof.reference_impl.core.protocol.input_task import InputTask
-from cutproof.reference_impl.core.protocol.task import Output, TaskSpec
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Fail, Send, TimeEnded, WakeAt
 from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated
 from cutproof.reference_impl.core.vocabulary.events import Arrived, Received, SnapshotLoaded, Ticked

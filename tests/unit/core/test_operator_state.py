@@ -14,11 +14,12 @@ from cutproof.reference_impl.core.decisions.redistribution import Redistribution
 from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.extensions.rescale import redistributed
 from cutproof.reference_impl.core.job.config import Config
+from cutproof.reference_impl.core.job.routing import Output
+from cutproof.reference_impl.core.job.task_spec import TaskSpec
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.operators.holding import Batch, Tally
 from cutproof.reference_impl.core.operators.operator_state import Item, Place, texts
 from cutproof.reference_impl.core.protocol.input_task import InputTask
-from cutproof.reference_impl.core.protocol.task import Output, TaskSpec
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Load, Restored, Send
 from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, SnapshotLoaded
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId, Handle, TaskId

@@ -9,7 +9,7 @@ from typing import Any
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.job.config import Config
-from cutproof.reference_impl.core.protocol.task import TaskSpec
+from cutproof.reference_impl.core.job.task_spec import TaskSpec
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.state import Sealed
 from cutproof.reference_impl.processes.unsettled import is_handed, oldest_unsettled
