@@ -18,7 +18,6 @@ from .committing import Committer, CommitterBehind, GlobalCommitter
 from .in_flight import InFlight
 from .persistent import Ledger
 from .split_reader import SplitReader
-from .two_phase import TwoPhaseOperator
 
 
 class TaskBuilder:
@@ -45,29 +44,48 @@ class TaskBuilder:
     # -- tasks with inputs -----------------------------------------------------------
 
     def operator(self, spec: TaskSpec, operator: Operator) -> InputTask:
-        return self._at_work(spec, OperatorWork(spec, operator))
+        work = OperatorWork(spec, operator)
+        return InputTask(*self._task(spec, work), operator=work, timers=work, mailbox=work)
 
     def two_phase(self, spec: TaskSpec) -> InputTask:
-        return self._at_work(spec, TwoPhaseOperator(self._config))
+        """A two-phase operator: in the middle of a job, it commits the rows that it passes on (FIN-3).
+
+        Figure 4 of the post on FLIP-147 chains such tasks.  Each gathers rows in transactions of its own, seals them at
+        the barrier and commits them when the checkpoint is complete, as a transactional sink does.  It also emits each
+        row at once, as any operator does.
+
+        With `together` it emits the end of its data at once too, so that a whole chain of such tasks waits for one
+        final checkpoint.  With `one-by-one` it emits the end only when it has committed and finishes, so that each task
+        waits for a checkpoint of its own.
+        """
+        return self._sink(spec, TransactionalSink(passes_on=True), holds_end=self._config.finishing == "one-by-one")
 
     def transactional_sink(self, spec: TaskSpec) -> InputTask:
-        return self._at_work(spec, TransactionalSink())
-
-    def direct_sink(self, spec: TaskSpec, identity: Identity | None) -> InputTask:
-        return self._at_work(spec, DirectSink(identity))
+        return self._sink(spec, TransactionalSink())
 
     def writer(self, spec: TaskSpec) -> InputTask:
         """A transactional sink with a committer behind it."""
-        return self._at_work(spec, TransactionalSink(CommitterBehind()))
+        return self._sink(spec, TransactionalSink(CommitterBehind()))
+
+    def _sink(self, spec: TaskSpec, sink: TransactionalSink, *, holds_end: bool = False) -> InputTask:
+        return InputTask(*self._task(spec, sink), mailbox=sink, client=sink, transactions=sink, holds_end=holds_end)
+
+    def direct_sink(self, spec: TaskSpec, identity: Identity | None) -> InputTask:
+        sink = DirectSink(identity)
+        return InputTask(*self._task(spec, sink), client=sink)
 
     def committer(self, spec: TaskSpec) -> InputTask:
-        return self._at_work(spec, Committer(spec))
+        return self._committing(spec, Committer(spec))
 
     def global_committer(self, spec: TaskSpec) -> InputTask:
-        return self._at_work(spec, GlobalCommitter(spec))
+        return self._committing(spec, GlobalCommitter(spec))
 
-    def _at_work(self, spec: TaskSpec, work: Work) -> InputTask:
-        return InputTask(spec, self._config, self._parts, work, Reading(spec, self._parts), self._in_flight(spec))
+    def _committing(self, spec: TaskSpec, work: Committer | GlobalCommitter) -> InputTask:
+        return InputTask(*self._task(spec, work), client=work, transactions=work, committables=work)
+
+    def _task(self, spec: TaskSpec, work: Work) -> tuple[TaskSpec, Config, Parts, Work, Reading, InFlight | None]:
+        """What every task with inputs is made of."""
+        return spec, self._config, self._parts, work, Reading(spec, self._parts), self._in_flight(spec)
 
     # -- extensions ------------------------------------------------------------------
 

@@ -24,18 +24,18 @@ can redistribute them.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..decisions.commits import Verdict
 from ..job.task_spec import TaskSpec
-from ..protocol.input_task import InputTask, Work
+from ..protocol.input_task import InputTask
 from ..protocol.sink import Requests
 from ..protocol.task import NO_CHECKPOINT
 from ..vocabulary.effects import Effect
+from ..vocabulary.errors import ProtocolViolated
 from ..vocabulary.events import Answered
 from ..vocabulary.ids import CheckpointId
-from ..vocabulary.messages import Committable, Settled
+from ..vocabulary.messages import Committable, Record, Settled
 from ..vocabulary.state import Sealed, TaskState
 from ..vocabulary.transactions import AnyRequest, Commit, CommitRequest, Finalise, Outcome, Publish, names_of
 
@@ -58,90 +58,103 @@ class CommitterBehind:
         ]
 
 
-class Committing(Work, ABC):
-    """What both kinds of committers share: committables in the state, and commits of them."""
+class Committables:
+    """What both kinds of committers hold: committables, and the requests to commit them."""
 
     def __init__(self) -> None:
         self.sealed: list[Sealed] = []
         self.notified = NO_CHECKPOINT
-        """the newest checkpoint that it knows to be complete"""
+        """the newest checkpoint that is known to be complete"""
+        self.requests = Requests()
         self._recovering = False
-        self._requests = Requests()
 
-    def on_committable(self, committable: Committable) -> list[Effect]:
+    def add(self, committable: Committable) -> None:
         """Keep a committable, once: the last state of a finished committer is sent again."""
         sealed = Sealed(committable.name, committable.checkpoint)
         if sealed not in self.sealed:
             self.sealed.append(sealed)
-        return []
 
-    @abstractmethod
-    def commit(self) -> list[Effect]:
-        """Request the commits that are due and not requested already."""
-
-    @abstractmethod
-    def on_done(self, done: Sequence[Sealed]) -> list[Effect]:
-        """These are committed."""
-
-    @abstractmethod
-    def finish_if_settled(self) -> list[Effect]:
-        """Finish if nothing is left to commit or to send on."""
-
-    def on_complete(self, checkpoint: CheckpointId) -> list[Effect]:
-        self.notified = max(self.notified, checkpoint)
-        return self.commit()
-
-    def on_terminate(self, checkpoint: CheckpointId | None) -> list[Effect]:
-        self.task.await_commits()
+    def complete(self, checkpoint: CheckpointId | None) -> None:
+        """A checkpoint is complete."""
         self.notified = max(self.notified, checkpoint or NO_CHECKPOINT)
-        return [*self.commit(), *self.finish_if_settled()]
 
-    def on_answered(self, event: Answered) -> list[Effect]:
-        return self._requests.answered(event, self.task, self._judge, self._on_settled)
+    def restored(self, checkpoint: CheckpointId) -> None:
+        """The task has restored this checkpoint.  At-least-once lets a committable behind it overtake the barrier; it
+        comes again under another name."""
+        self.notified = checkpoint
+        self.sealed = [one for one in self.sealed if one.checkpoint <= checkpoint]
 
-    def _judge(self, request: AnyRequest, outcome: Outcome) -> Verdict:
-        return self.task.parts.committing.verdict(outcome, self._recovering)
+    def ask(self, requests: Sequence[CommitRequest]) -> list[Effect]:
+        return [self.requests.ask(one) for one in requests]
 
-    def _on_settled(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
-        """A commit is done: its committables leave the state."""
-        names = names_of(request) if isinstance(request, CommitRequest) else ()
-        done = [one for one in self.sealed if one.name in names]
-        self.sealed = [one for one in self.sealed if one.name not in names]
-        self._recovering = self._recovering and bool(self._requests.asked)
-        return self.on_done(done)
+    def ask_restored(self, requests: Sequence[CommitRequest]) -> list[Effect]:
+        """Request what the restored checkpoint promised."""
+        self._recovering = bool(requests)
+        return self.ask(requests)
 
-    def repeat(self, number: int) -> list[Effect]:
-        return self._requests.repeated(number)
+    def asked(self) -> list[str]:
+        """The transactions whose commit has no definite answer yet."""
+        requests = self.requests.asked.values()
+        return [name for one in requests if isinstance(one, CommitRequest) for name in names_of(one)]
 
-    # -- recovery ------------------------------------------------------------------
+    def answered(self, event: Answered, task: InputTask, then: Callable[[list[Sealed]], list[Effect]]) -> list[Effect]:
+        """The external store has answered.  Committables that are committed now are dropped, and given to `then`."""
 
-    def take_over(self, state: TaskState) -> None:
-        self.sealed = self.task.parts.sink_recovery.taken_over(state.transactions)
+        def judge(request: AnyRequest, outcome: Outcome) -> Verdict:
+            return task.parts.committing.verdict(outcome, self._recovering)
 
-    def describe(self, state: TaskState) -> None:
-        state.transactions = list(self.sealed)
+        def settle(number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
+            names = names_of(request) if isinstance(request, CommitRequest) else ()
+            done = [one for one in self.sealed if one.name in names]
+            self.sealed = [one for one in self.sealed if one.name not in names]
+            self._recovering = self._recovering and bool(self.requests.asked)
+            return then(done)
 
-    def on_restored(self) -> list[Effect]:
-        """No writer has this task's name, so none is fenced.  At-least-once lets a committable behind the restored
-        checkpoint overtake the barrier; it comes again under another name."""
-        self.notified = self.task.restored_checkpoint
-        self.sealed = [one for one in self.sealed if one.checkpoint <= self.notified]
-        return self.task.open_inputs()
+        return self.requests.answered(event, task, judge, settle)
 
 
-class Committer(Committing):
+class Committer:
     """It commits what its writer sealed, once the checkpoint is complete."""
 
+    task: InputTask
+    publishes = False
+
     def __init__(self, spec: TaskSpec) -> None:
-        super().__init__()
+        self._held = Committables()
         self._has_global = bool(spec.outputs)
         self._announced = NO_CHECKPOINT
 
-    def commit(self) -> list[Effect]:
-        requests = self._requests.asked.values()
-        asked = [name for request in requests if isinstance(request, CommitRequest) for name in names_of(request)]
-        due = [one for one in self.task.parts.committing.due(self.sealed, self.notified) if one.name not in asked]
-        return [*(self._requests.ask(self._request(one.name)) for one in due), *self._announce()]
+    @property
+    def sealed(self) -> Sequence[Sealed]:
+        return self._held.sealed
+
+    # -- committables ----------------------------------------------------------------
+
+    def on_record(self, record: Record, channel: int) -> list[Effect]:
+        raise ProtocolViolated(f"{self.task.spec.task} takes no records")
+
+    def on_committable(self, committable: Committable) -> list[Effect]:
+        self._held.add(committable)
+        return []
+
+    def on_settled(self, settled: Settled, channel: int) -> list[Effect]:
+        raise ProtocolViolated(f"nothing commits before {self.task.spec.task}")
+
+    def on_partition_ended(self, channel: int) -> list[Effect]:
+        return []
+
+    # -- commits ---------------------------------------------------------------------
+
+    def on_complete(self, checkpoint: CheckpointId) -> list[Effect]:
+        self._held.complete(checkpoint)
+        return self._commit()
+
+    def _commit(self) -> list[Effect]:
+        """Request the commits that are due and not requested already."""
+        asked = self._held.asked()
+        due = self.task.parts.committing.due(self._held.sealed, self._held.notified)
+        requests = [self._request(one.name) for one in due if one.name not in asked]
+        return [*self._held.ask(requests), *self._announce()]
 
     def _request(self, name: str) -> Commit | Finalise:
         spec = self.task.spec
@@ -149,80 +162,154 @@ class Committer(Committing):
             return Finalise(writer=spec.task, attempt=spec.attempt, name=name)
         return self.task.parts.committing.request(spec.task, spec.attempt, name)
 
-    def on_done(self, done: Sequence[Sealed]) -> list[Effect]:
+    def on_answered(self, event: Answered) -> list[Effect]:
+        return self._held.answered(event, self.task, self._on_committed)
+
+    def _on_committed(self, done: list[Sealed]) -> list[Effect]:
         handed = [Committable(one.name, one.checkpoint) for one in done] if self._has_global else []
         effects = [effect for one in handed for effect in self.task.broadcast(one)]
-        return [*effects, *self._announce(), *self.finish_if_settled()]
+        return [*effects, *self._announce(), *self._finish_if_settled()]
 
     def _announce(self) -> list[Effect]:
         """Send up to which checkpoint nothing is left here, if that has advanced."""
-        held = [CheckpointId(one.checkpoint - 1) for one in self.sealed]
-        level = min([self.notified, *held])
+        held = [CheckpointId(one.checkpoint - 1) for one in self._held.sealed]
+        level = min([self._held.notified, *held])
         if not self._has_global or level <= self._announced:
             return []
         self._announced = level
         return self.task.broadcast(Settled(level))
 
-    def on_restored(self) -> list[Effect]:
-        opened = super().on_restored()
-        due = self.task.parts.sink_recovery.to_commit(self.sealed)
-        self._recovering = bool(due)
-        asks: list[Effect] = [self._requests.ask(self._request(one.name)) for one in due]
-        return [*opened, *asks, *self._announce()]
+    def repeat(self, number: int) -> list[Effect]:
+        return self._held.requests.repeated(number)
 
-    def finish_if_settled(self) -> list[Effect]:
-        due = any(one.checkpoint <= self.notified for one in self.sealed)
-        return self.task.finish() if self.task.awaits_commits and not due and not self._requests.asked else []
+    # -- state -----------------------------------------------------------------------
+
+    def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
+        return self.task.take_snapshot(checkpoint)
 
     def describe(self, state: TaskState) -> None:
-        super().describe(state)
+        state.transactions = list(self._held.sealed)
         # The global committer still expects from it what it will settle.
         state.ended = state.ended and not self._has_global
 
+    def take_over(self, state: TaskState) -> None:
+        self._held.sealed = self.task.parts.sink_recovery.taken_over(state.transactions)
 
-class GlobalCommitter(Committing):
+    def on_restored(self) -> list[Effect]:
+        """No writer has this task's name, so none is fenced."""
+        self._held.restored(self.task.restored_checkpoint)
+        due = self.task.parts.sink_recovery.to_commit(self._held.sealed)
+        asks = self._held.ask_restored([self._request(one.name) for one in due])
+        return [*self.task.open_inputs(), *asks, *self._announce()]
+
+    # -- the end ---------------------------------------------------------------------
+
+    def on_end(self) -> list[Effect]:
+        return self.task.end_input()
+
+    def on_terminate(self, checkpoint: CheckpointId | None) -> list[Effect]:
+        self.task.await_commits()
+        self._held.complete(checkpoint)
+        return [*self._commit(), *self._finish_if_settled()]
+
+    def _finish_if_settled(self) -> list[Effect]:
+        """Finish if nothing is left to commit or to send on."""
+        held = self._held
+        due = any(one.checkpoint <= held.notified for one in held.sealed)
+        return self.task.finish() if self.task.awaits_commits and not due and not held.requests.asked else []
+
+
+class GlobalCommitter:
     """One subtask: it publishes what all committers of a checkpoint have made final, in one step."""
 
+    task: InputTask
     publishes = True
 
     def __init__(self, spec: TaskSpec) -> None:
-        super().__init__()
+        self._held = Committables()
         self._settled = [NO_CHECKPOINT] * len(spec.gates)
         """by channel: the checkpoint up to which all committables have come"""
 
     @property
+    def sealed(self) -> Sequence[Sealed]:
+        return self._held.sealed
+
+    @property
     def level(self) -> CheckpointId:
         """The checkpoint up to which it may publish."""
-        return self.task.parts.global_committing.up_to(self._settled, self.notified)
+        return self.task.parts.global_committing.up_to(self._settled, self._held.notified)
+
+    # -- committables ----------------------------------------------------------------
+
+    def on_record(self, record: Record, channel: int) -> list[Effect]:
+        raise ProtocolViolated(f"{self.task.spec.task} takes no records")
+
+    def on_committable(self, committable: Committable) -> list[Effect]:
+        self._held.add(committable)
+        return []
 
     def on_settled(self, settled: Settled, channel: int) -> list[Effect]:
         self._settled[channel] = max(self._settled[channel], settled.checkpoint)
-        return [*self.commit(), *self.finish_if_settled()]
+        return self._go_on()
 
     def on_partition_ended(self, channel: int) -> list[Effect]:
         self._settled[channel] = EVERYTHING
-        return [*self.commit(), *self.finish_if_settled()]
+        return self._go_on()
 
-    def commit(self) -> list[Effect]:
+    # -- commits ---------------------------------------------------------------------
+
+    def on_complete(self, checkpoint: CheckpointId) -> list[Effect]:
+        self._held.complete(checkpoint)
+        return self._publish()
+
+    def _publish(self) -> list[Effect]:
         """Publish one version of the table at a time."""
-        level = self.level
-        due = self.task.parts.committing.due(self.sealed, level)
-        if not due or self._requests.asked:
+        due = self.task.parts.committing.due(self._held.sealed, self.level)
+        if not due or self._held.requests.asked:
             return []
         names = tuple(one.name for one in due)
         last, spec = max(one.checkpoint for one in due), self.task.spec
-        return [self._requests.ask(Publish(writer=spec.task, attempt=spec.attempt, checkpoint=last, names=names))]
+        return self._held.ask([Publish(writer=spec.task, attempt=spec.attempt, checkpoint=last, names=names)])
 
-    def on_done(self, done: Sequence[Sealed]) -> list[Effect]:
-        return [*self.commit(), *self.finish_if_settled()]
+    def on_answered(self, event: Answered) -> list[Effect]:
+        return self._held.answered(event, self.task, lambda done: self._go_on())
 
-    def finish_if_settled(self) -> list[Effect]:
-        """If it was ordered to finish: finish once everything up to the last checkpoint has come and is visible."""
-        level = self.level
-        due = any(one.checkpoint <= level for one in self.sealed)
-        is_settled = level >= self.notified and not due and not self._requests.asked
-        return self.task.finish() if self.task.awaits_commits and is_settled else []
+    def _go_on(self) -> list[Effect]:
+        return [*self._publish(), *self._finish_if_settled()]
+
+    def repeat(self, number: int) -> list[Effect]:
+        return self._held.requests.repeated(number)
+
+    # -- state -----------------------------------------------------------------------
+
+    def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
+        return self.task.take_snapshot(checkpoint)
 
     def describe(self, state: TaskState) -> None:
-        super().describe(state)
+        state.transactions = list(self._held.sealed)
         state.ended = False  # its committers will still send committables, whatever the checkpoint
+
+    def take_over(self, state: TaskState) -> None:
+        self._held.sealed = self.task.parts.sink_recovery.taken_over(state.transactions)
+
+    def on_restored(self) -> list[Effect]:
+        """No writer has this task's name, so none is fenced."""
+        self._held.restored(self.task.restored_checkpoint)
+        return self.task.open_inputs()
+
+    # -- the end ---------------------------------------------------------------------
+
+    def on_end(self) -> list[Effect]:
+        return self.task.end_input()
+
+    def on_terminate(self, checkpoint: CheckpointId | None) -> list[Effect]:
+        self.task.await_commits()
+        self._held.complete(checkpoint)
+        return self._go_on()
+
+    def _finish_if_settled(self) -> list[Effect]:
+        """If it was ordered to finish: finish once everything up to the last checkpoint has come and is visible."""
+        level, held = self.level, self._held
+        due = any(one.checkpoint <= level for one in held.sealed)
+        is_settled = level >= held.notified and not due and not held.requests.asked
+        return self.task.finish() if self.task.awaits_commits and is_settled else []

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 from ..job.task_spec import TaskSpec
-from ..protocol.input_task import Work, WorkFailed
+from ..protocol.input_task import InputTask, WorkFailed
 from ..vocabulary.causes import AnyCause, UserFunctionRaised, UserFunctionRefused
 from ..vocabulary.effects import Effect, Fail, Mail, TimeEnded, WakeAt
 from ..vocabulary.errors import Refused
+from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Record
 from ..vocabulary.state import Entry, TaskState
 from .operator_state import Item, Place
@@ -23,8 +24,10 @@ RELEASE = "release"
 """The mail that makes a task emit the rows that it held back."""
 
 
-class OperatorWork(Work):
+class OperatorWork:
     """It may hold rows back and emit them from a mail."""
+
+    task: InputTask
 
     def __init__(self, spec: TaskSpec, operator: Operator) -> None:
         self.operator = operator
@@ -48,7 +51,7 @@ class OperatorWork(Work):
         try:
             rows = self.operator.apply(record, self._gates[channel])
         except Exception as error:  # whatever a user's function raises fails its task, not the engine
-            return [Fail(self.blamed(error))]
+            return [Fail(self._blamed(error))]
         if self.operator.holds_back:
             return [*effects, *self._hold(rows)]
         if self.clocked:
@@ -72,7 +75,7 @@ class OperatorWork(Work):
     def on_mail(self, mail: Any) -> list[Effect]:
         return self.release()
 
-    def before_barrier(self) -> list[Effect]:
+    def _release_before_barrier(self) -> list[Effect]:
         if not self._held:
             return []
         released = self.task.parts.held_output.before_barrier(self._held)
@@ -84,9 +87,9 @@ class OperatorWork(Work):
         try:
             last = self.task.parts.held_output.at_end(self.operator.on_end, restored)
         except Exception as error:
-            raise WorkFailed(self.blamed(error)) from error
+            raise WorkFailed(self._blamed(error)) from error
         ended = self._time_ends() if self.clocked else []
-        return [*self.before_barrier(), *self.task.emit(last), *ended]
+        return [*self._release_before_barrier(), *self.task.emit(last), *ended, *self.task.end_input()]
 
     def on_time(self, time: int) -> list[Effect]:
         """Rows that are held back are emitted before the watermark; so are the panes of the windows that it ends."""
@@ -98,13 +101,13 @@ class OperatorWork(Work):
         try:
             rows = self.operator.on_watermark(time, due)
         except Exception as error:
-            raise WorkFailed(self.blamed(error)) from error
+            raise WorkFailed(self._blamed(error)) from error
         return [*held, *self.task.emit(rows)]
 
     # -- processing time -------------------------------------------------------------
 
     @property
-    def awaits_time(self) -> bool:  # type: ignore[override]
+    def awaits_time(self) -> bool:
         return self.operator.alarms.earliest() is not None
 
     def on_tick(self, now: int) -> list[Effect]:
@@ -121,7 +124,7 @@ class OperatorWork(Work):
         try:
             return self.task.emit(self.operator.on_clock(now, due))
         except Exception as error:
-            return [Fail(self.blamed(error))]
+            return [Fail(self._blamed(error))]
 
     def _ask(self, time: int | None) -> list[Effect]:
         """Ask for a tick at that time, unless an earlier one was asked for."""
@@ -134,13 +137,25 @@ class OperatorWork(Work):
         """Take input; a restored task needs its first tick at the time of its earliest timer."""
         return [*self.task.open_inputs(), *self._ask(self.operator.alarms.earliest())]
 
-    def blamed(self, error: Exception) -> AnyCause:
+    def _blamed(self, error: Exception) -> AnyCause:
+        """The cause of its task's failure by an error in a user's code."""
         task = self.task.spec.task
         if isinstance(error, Refused):  # an error about what it returned or requested names it
             return UserFunctionRefused(task, str(error))
         return UserFunctionRaised(task, self.operator.function, f"{type(error).__name__}: {error}")
 
+    def on_terminate(self, checkpoint: CheckpointId | None) -> list[Effect]:
+        return self.task.finish()
+
     # -- state ---------------------------------------------------------------------
+
+    def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
+        """Rows that are held back are emitted before (ABS-2)."""
+        before = self._release_before_barrier()
+        try:
+            return [*before, *self.task.take_snapshot(checkpoint)]
+        except Refused as error:
+            raise WorkFailed(self._blamed(error), before) from error
 
     def take_over(self, state: TaskState) -> None:
         self._restored = state.listed

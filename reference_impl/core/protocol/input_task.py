@@ -12,14 +12,14 @@ The work is an operator (`operator_work`), a sink (`sink`), or a part of a sink 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.task_spec import TaskSpec
 from ..operators.watermarks import InputTimes
 from ..vocabulary.causes import AnyCause, SnapshotUnfit
-from ..vocabulary.effects import Advanced, Block, Effect, Fail, SnapshotTaken, Unblock
+from ..vocabulary.effects import Advanced, Block, Effect, Fail, Unblock
 from ..vocabulary.errors import Handlers, ProtocolViolated, Refused
 from ..vocabulary.events import Answered, Arrived, BarrierOvertook, Came, LogsFound, Mailed, Ticked, TimerFired
 from ..vocabulary.ids import CheckpointId
@@ -58,110 +58,123 @@ from .barrier_alignment import (
 )
 from .task import NO_CHECKPOINT, Gone, InTransit, StateReader, Task
 
+T = TypeVar("T")
+
 
 class WorkFailed(Exception):
-    """The task cannot go on."""
+    """The task cannot go on; `effects` are those that the work had before, and the failure."""
 
-    def __init__(self, cause: AnyCause) -> None:
+    def __init__(self, cause: AnyCause, before: Sequence[Effect] = ()) -> None:
         super().__init__(str(cause))
-        self.cause = cause
+        self.effects: list[Effect] = [*before, Fail(cause)]
 
 
-class Work:
-    """What a task with inputs does with them.  `task` is the task that it works for.  Base: it takes nothing."""
+class Work(Protocol):
+    """What every task with inputs needs of its work, which uses the task's methods to write, emit and finish."""
 
     task: InputTask
-
-    clocked = False
-    """it uses processing time"""
-    awaits_time = False
-    """a timer in processing time is pending"""
-    holds_end = False
-    """its task sends the end of its data only when it finishes"""
-    sealed: Sequence[Sealed] = ()
-    publishes = False
-    """as for a task"""
+    """for which it works"""
 
     def on_restored(self) -> list[Effect]:
         """The state is restored.  The task takes input from `open_inputs` on, here or later."""
-        return self.task.open_inputs()
+        ...
 
-    # -- input ---------------------------------------------------------------------
-
-    def on_record(self, record: Record, channel: int) -> list[Effect]:
-        raise ProtocolViolated(f"{self.task.spec.task} takes no records")
-
-    def on_committable(self, committable: Committable) -> list[Effect]:
-        raise ProtocolViolated(f"{self.task.spec.task} takes no committables")
-
-    def on_settled(self, settled: Settled, channel: int) -> list[Effect]:
-        raise ProtocolViolated(f"{self.task.spec.task} takes no committables")
-
-    def on_time(self, time: int) -> list[Effect]:
-        """The task's watermark advances; the effects come before it is sent on.  Raises WorkFailed."""
-        return []
+    def on_record(self, record: Record, channel: int) -> list[Effect]: ...
 
     def on_end(self) -> list[Effect]:
-        """All input has ended; the effects come before the end is sent on.  Raises WorkFailed."""
-        return []
-
-    def after_end(self) -> list[Effect]:
-        """The end was sent on."""
-        return []
-
-    def on_partition_ended(self, channel: int) -> list[Effect]:
-        """The sender of a channel has finished."""
-        return []
-
-    # -- checkpoints ---------------------------------------------------------------
-
-    def before_barrier(self) -> list[Effect]:
-        """The snapshot is taken next."""
-        return []
+        """All input has ended; `end_input` sends the end on.  Raises WorkFailed."""
+        ...
 
     def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
-        """Have the snapshot written; the barrier follows."""
-        return self.task.write(checkpoint, self.task.current_snapshot())
+        """Take the snapshot, and have it written; the barrier follows.  Raises WorkFailed."""
+        ...
 
     def describe(self, state: TaskState) -> None:
         """Add its part to the fixed state of a snapshot."""
-
-    def heap(self) -> dict[Any, Any]:
-        """A copy of the working state by key."""
-        return {}
-
-    def entries(self, heap: dict[Any, Any]) -> list[Entry]:
-        """The entries of a snapshot, from such a copy."""
-        return []
+        ...
 
     def take_over(self, state: TaskState) -> None:
         """Make a restored state its own.  Raises Refused for one that it cannot use."""
-
-    def on_complete(self, checkpoint: CheckpointId) -> list[Effect]:
-        return []
+        ...
 
     def on_terminate(self, checkpoint: CheckpointId | None) -> list[Effect]:
-        """A complete checkpoint covers all its work: settle it, then finish."""
-        return self.task.finish()
+        """A complete checkpoint covers all its work: commit what is left, then finish."""
+        ...
 
-    # -- the world -----------------------------------------------------------------
 
-    def on_answered(self, event: Answered) -> list[Effect]:
-        raise ProtocolViolated(f"{self.task.spec.task} asked nothing")
+# -- what only some works do -------------------------------------------------------------
+
+
+class OperatorState(Protocol):
+    """It keeps state by key, and goes by event time."""
+
+    def heap(self) -> dict[Any, Any]:
+        """A copy of the working state by key."""
+        ...
+
+    def entries(self, heap: dict[Any, Any]) -> list[Entry]:
+        """The entries of a snapshot, from such a copy."""
+        ...
+
+    def on_time(self, time: int) -> list[Effect]:
+        """The task's watermark advances; the effects come before it is sent on.  Raises WorkFailed."""
+        ...
+
+
+class ProcessingTimers(Protocol):
+    """It has timers in processing time."""
+
+    clocked: bool
+    """it uses processing time, and needs ticks"""
+
+    @property
+    def awaits_time(self) -> bool:
+        """Some timer is pending."""
+        ...
+
+    def on_tick(self, now: int) -> list[Effect]: ...
+
+
+class Mailbox(Protocol):
+    """It puts work off."""
+
+    def on_mail(self, mail: Any) -> list[Effect]: ...
+
+
+class StoreClient(Protocol):
+    """It sends requests to the external store."""
+
+    def on_answered(self, event: Answered) -> list[Effect]: ...
 
     def repeat(self, number: int) -> list[Effect]:
-        """It is time to repeat a request to the external store."""
-        return []
+        """It is time to repeat a request."""
+        ...
 
-    def on_tick(self, now: int) -> list[Effect]:
-        raise ProtocolViolated(f"{self.task.spec.task} does not go by processing time")
 
-    def on_mail(self, mail: Any) -> list[Effect]:
-        raise ProtocolViolated(f"{self.task.spec.task} put nothing off")
+class TransactionHolder(Protocol):
+    """It commits transactions when their checkpoint is complete (ABS-11)."""
 
-    def blamed(self, error: Exception) -> AnyCause:
-        """The cause of its task's failure by an error in a user's code; raises any other error."""
-        raise error
+    @property
+    def sealed(self) -> Sequence[Sealed]:
+        """Those that it has neither committed nor left to another task."""
+        ...
+
+    def on_complete(self, checkpoint: CheckpointId) -> list[Effect]: ...
+
+
+class CommittableReceiver(Protocol):
+    """Its input is committables (see `committing`)."""
+
+    publishes: bool
+    """all that it receives are transactions of complete checkpoints"""
+
+    def on_committable(self, committable: Committable) -> list[Effect]: ...
+
+    def on_settled(self, settled: Settled, channel: int) -> list[Effect]: ...
+
+    def on_partition_ended(self, channel: int) -> list[Effect]:
+        """The sender of a channel has finished."""
+        ...
 
 
 class InputTask(Task):
@@ -176,7 +189,21 @@ class InputTask(Task):
         LogsFound: "_on_logs_found",
     }
 
-    __slots__ = ("_open", "_triggered", "_unended", "alignment", "clocked", "publishes", "times", "work")
+    __slots__ = (
+        "_client",
+        "_committables",
+        "_mailbox",
+        "_open",
+        "_operator",
+        "_timers",
+        "_transactions",
+        "_triggered",
+        "_unended",
+        "alignment",
+        "holds_end",
+        "times",
+        "work",
+    )
 
     def __init__(
         self,
@@ -186,12 +213,27 @@ class InputTask(Task):
         work: Work,
         reading: StateReader,
         in_flight: InTransit | None = None,
+        *,
+        operator: OperatorState | None = None,
+        timers: ProcessingTimers | None = None,
+        mailbox: Mailbox | None = None,
+        client: StoreClient | None = None,
+        transactions: TransactionHolder | None = None,
+        committables: CommittableReceiver | None = None,
+        holds_end: bool = False,
     ) -> None:
+        """`operator` to `committables`: the work, where it does that too.  `holds_end`: the task sends the end of its
+        data only when it finishes."""
         super().__init__(spec, config, parts, reading, in_flight)
         self.work = work
         work.task = self
-        self.clocked = work.clocked
-        self.publishes = work.publishes
+        self._operator = operator
+        self._timers = timers
+        self._mailbox = mailbox
+        self._client = client
+        self._transactions = transactions
+        self._committables = committables
+        self.holds_end = holds_end
         self._open = list(range(len(spec.gates)))
         """channels whose sender has not finished"""
         self._unended = len(spec.gates)
@@ -202,19 +244,28 @@ class InputTask(Task):
         self.times = InputTimes(len(spec.gates))
 
     @property
+    def clocked(self) -> bool:
+        return self._timers is not None and self._timers.clocked
+
+    @property
     def awaits_time(self) -> bool:
-        return self.work.awaits_time
+        return self._timers is not None and self._timers.awaits_time
 
     @property
-    def sealed(self) -> Sequence[Sealed]:  # type: ignore[override]
-        return self.work.sealed
+    def sealed(self) -> Sequence[Sealed]:
+        return self._transactions.sealed if self._transactions is not None else ()
 
     @property
-    def holds_end(self) -> bool:
-        return self.work.holds_end
+    def publishes(self) -> bool:
+        return self._committables is not None and self._committables.publishes
 
     def let_go(self) -> None:
         del self.work.task
+
+    def _having(self, ability: T | None, event: object) -> T:
+        if ability is None:
+            raise ProtocolViolated(f"{self.spec.task} takes no {type(event).__name__}")
+        return ability
 
     # -- input ---------------------------------------------------------------------
 
@@ -233,7 +284,12 @@ class InputTask(Task):
 
     def _on_end_of_data(self, end: object, channel: int) -> list[Effect]:
         self._unended -= 1
-        return [] if self._unended or self.life.after_end else self.end_input()
+        if self._unended or self.life.after_end:
+            return []
+        try:
+            return self.work.on_end()
+        except WorkFailed as failed:
+            return failed.effects
 
     def _on_partition_ended(self, end: EndOfPartition, channel: int) -> list[Effect]:
         self._open.remove(channel)
@@ -244,14 +300,9 @@ class InputTask(Task):
             effects += self.write_whole(self.in_flight)
         if not self._open:
             effects += self._signal_triggers()
-        return [*effects, *self.work.on_partition_ended(channel)]
-
-    def end_input(self) -> list[Effect]:
-        try:
-            last = self.work.on_end()
-        except WorkFailed as failed:
-            return [Fail(failed.cause)]
-        return [*last, *super().end_input(), *self.work.after_end()]
+        if self._committables is not None:
+            effects += self._committables.on_partition_ended(channel)
+        return effects
 
     # -- barriers ------------------------------------------------------------------
 
@@ -329,11 +380,10 @@ class InputTask(Task):
             delivered = action.delivered
             missing = () if delivered is None else tuple(one for one in self._open if one not in delivered)
             self.in_flight.snapshot_taken(checkpoint, missing)
-        before = self.work.before_barrier()
         try:
-            return [*before, SnapshotTaken(checkpoint), *self.work.snapshot(checkpoint), *self.barrier(checkpoint)]
-        except Refused as error:
-            return [*before, Fail(self.work.blamed(error))]
+            return [*self.work.snapshot(checkpoint), *self.barrier(checkpoint)]
+        except WorkFailed as failed:
+            return failed.effects
 
     # -- event time ----------------------------------------------------------------
 
@@ -363,9 +413,9 @@ class InputTask(Task):
         if not self.times.advance(time):
             return []
         try:
-            ended = self.work.on_time(time)
+            ended = self._operator.on_time(time) if self._operator is not None else []
         except WorkFailed as failed:
-            return [Advanced(time), Fail(failed.cause)]
+            return [Advanced(time), *failed.effects]
         return [Advanced(time), *ended, *self.broadcast(Watermark(time))]
 
     # -- state ---------------------------------------------------------------------
@@ -393,14 +443,18 @@ class InputTask(Task):
         return state
 
     def current_snapshot(self) -> Snapshot:
-        heap = self.work.heap()
-        return Snapshot(self.fixed_state(), heap, self.work.entries)
+        if self._operator is None:
+            return super().current_snapshot()
+        heap = self._operator.heap()
+        return Snapshot(self.fixed_state(), heap, self._operator.entries)
 
     # -- the world -----------------------------------------------------------------
 
     def on_complete(self, message: Complete) -> list[Effect]:
         trimmed = self.in_flight.completed(message) if self.in_flight is not None else []
-        return [*trimmed, *self.work.on_complete(message.checkpoint)]
+        if self._transactions is None:
+            return trimmed
+        return [*trimmed, *self._transactions.on_complete(message.checkpoint)]
 
     def on_terminate(self, message: Terminate) -> list[Effect]:
         return self.work.on_terminate(message.checkpoint)
@@ -408,7 +462,7 @@ class InputTask(Task):
     def on_timer(self, event: TimerFired) -> list[Effect]:
         timeout = event.timeout
         if isinstance(timeout, RetryRequest):
-            return self.work.repeat(timeout.number)
+            return self._having(self._client, timeout).repeat(timeout.number)
         if not isinstance(timeout, AlignmentTimeout):
             return super().on_timer(event)
         if isinstance(self.alignment, Aligning) and self.alignment.checkpoint == timeout.checkpoint:
@@ -416,13 +470,13 @@ class InputTask(Task):
         return self._signal(WaitedEnough(timeout.checkpoint))
 
     def on_mail(self, event: Mailed) -> list[Effect]:
-        return self.work.on_mail(event.mail)
+        return self._having(self._mailbox, event).on_mail(event.mail)
 
     def _on_answered(self, event: Answered) -> list[Effect]:
-        return self.work.on_answered(event)
+        return self._having(self._client, event).on_answered(event)
 
     def _on_tick(self, event: Ticked) -> list[Effect]:
-        return self.work.on_tick(event.now)
+        return self._having(self._timers, event).on_tick(event.now)
 
     def _on_came(self, event: Came) -> list[Effect]:
         return self.in_flight.entered(event) if self.in_flight is not None else []
@@ -433,10 +487,10 @@ class InputTask(Task):
         return []
 
     def _on_committable(self, committable: Committable, channel: int) -> list[Effect]:
-        return self.work.on_committable(committable)
+        return self._having(self._committables, committable).on_committable(committable)
 
     def _on_settled(self, settled: Settled, channel: int) -> list[Effect]:
-        return self.work.on_settled(settled, channel)
+        return self._having(self._committables, settled).on_settled(settled, channel)
 
     _on_other: ClassVar[Handlers] = Handlers(
         {

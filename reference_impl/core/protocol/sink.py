@@ -22,7 +22,7 @@ import msgspec
 
 from ..decisions.commits import Postponed, Rejected, RetryLater, SealStep, Verdict, verdict_on
 from ..vocabulary.causes import StoreRefused
-from ..vocabulary.effects import Effect, Fail, Mail, SetTimer, Transact
+from ..vocabulary.effects import Effect, Fail, Mail, SetTimer, SnapshotTaken, Transact
 from ..vocabulary.errors import expect
 from ..vocabulary.events import Answered
 from ..vocabulary.ids import CheckpointId, TaskId
@@ -46,7 +46,7 @@ from ..vocabulary.transactions import (
     id_of,
     writer_in,
 )
-from .input_task import InputTask, Work
+from .input_task import InputTask
 from .task import NO_CHECKPOINT
 
 Judge = Callable[[AnyRequest, Outcome], Verdict]
@@ -123,8 +123,10 @@ class Identity(Enum):
     row = "row"
 
 
-class DirectSink(Work):
+class DirectSink:
     """A plain or idempotent sink: each row is visible at once."""
+
+    task: InputTask
 
     def __init__(self, identity: Identity | None = None) -> None:
         """`identity`: None for a plain sink."""
@@ -143,8 +145,18 @@ class DirectSink(Work):
         return [self._requests.transact(Upsert(writer=spec.task, attempt=spec.attempt, identity=identity, row=row))]
 
     def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
-        flush = self._flush()
-        return [flush, *self._requests.write_after(self.task, {flush.number}, checkpoint, self.task.current_snapshot())]
+        flush, snapshot = self._flush(), self.task.current_snapshot()
+        written = self._requests.write_after(self.task, {flush.number}, checkpoint, snapshot)
+        return [SnapshotTaken(checkpoint), flush, *written]
+
+    def on_end(self) -> list[Effect]:
+        return self.task.end_input()
+
+    def describe(self, state: TaskState) -> None:
+        """Nothing of it is in a snapshot."""
+
+    def take_over(self, state: TaskState) -> None:
+        """As in `describe`."""
 
     def _flush(self) -> Transact:
         return self._requests.ask(Flush(writer=self.task.spec.task, attempt=self.task.spec.attempt))
@@ -208,11 +220,13 @@ class OpenTransaction(msgspec.Struct):
     """that were sent into it"""
 
 
-class TransactionalSink(Work):
+class TransactionalSink:
     """Two-phase commit against the external transaction store."""
 
-    def __init__(self, behind: Behind | None = None) -> None:
-        """`behind`: None if the sink itself commits."""
+    task: InputTask
+
+    def __init__(self, behind: Behind | None = None, *, passes_on: bool = False) -> None:
+        """`behind`: None if the sink itself commits.  `passes_on`: it also emits each row, as an operator does."""
         self.sealed: list[Sealed] = []
         self.current: OpenTransaction | None = None
         self._gathered: list[Row] = []
@@ -220,6 +234,7 @@ class TransactionalSink(Work):
         self._last_sealed = NO_CHECKPOINT
         self._phase: Phase = AwaitingFences()
         self._behind = behind
+        self._passes_on = passes_on
         self._requests = Requests()
         self._ask = self._requests.ask
 
@@ -227,7 +242,8 @@ class TransactionalSink(Work):
 
     def on_record(self, record: Record, channel: int) -> list[Effect]:
         self._gathered.append((record.key, record.value, record.tag, record.tag2))
-        return self._flush() if len(self._gathered) >= self.task.config.write_batch else []
+        flushed = self._flush() if len(self._gathered) >= self.task.config.write_batch else []
+        return [*flushed, *self.task.emit((record,))] if self._passes_on else flushed
 
     def _flush(self) -> list[Effect]:
         """Send the gathered rows into the open transaction."""
@@ -279,7 +295,7 @@ class TransactionalSink(Work):
 
     def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
         """Request that the transaction be sealed.  The snapshot is written once the store has answered."""
-        effects: list[Effect] = []
+        effects: list[Effect] = [SnapshotTaken(checkpoint)]
         for step in self.task.parts.pre_committing.steps():
             if isinstance(step, Postponed):
                 effects.append(Mail((step.steps, checkpoint)))
@@ -342,17 +358,17 @@ class TransactionalSink(Work):
     def repeat(self, number: int) -> list[Effect]:
         return self._requests.repeated(number)
 
-    def after_end(self) -> list[Effect]:
+    def on_end(self) -> list[Effect]:
         """The last data: the final checkpoint commits it; without one it is committed or dropped now (FIN-9)."""
-        finishing = self.task.config.finishing
+        end, finishing = self.task.end_input(), self.task.config.finishing
         if finishing == "commit-at-finish":
             before = len(self.sealed)
-            return [*self._flush(), *self._seal(self._last_sealed), *self._commit(self.sealed[before:])]
+            return [*end, *self._flush(), *self._seal(self._last_sealed), *self._commit(self.sealed[before:])]
         if finishing == "discard-at-finish":
             self._gathered = []
             left_open, self.current = self.current, None
-            return self._drop([left_open.name] if left_open is not None else [])
-        return []
+            return [*end, *self._drop([left_open.name] if left_open is not None else [])]
+        return end
 
     def _drop(self, names: Sequence[str]) -> list[Effect]:
         """Have these transactions aborted before the task finishes: repeat the request until its answer is definite.

@@ -249,12 +249,23 @@ class Task:
     def awaits_commits(self) -> bool:
         return isinstance(self.life, AwaitingCommits)
 
-    clocked = False
-    """it uses processing time, and needs ticks"""
-    sealed: Sequence[Sealed] = ()
-    """transactions that it has neither committed nor left to another task"""
-    publishes = False
-    """all that it receives are transactions of complete checkpoints"""
+    holds_end = False
+    """it sends the end of its data only when it finishes"""
+
+    @property
+    def clocked(self) -> bool:
+        """It uses processing time, and needs ticks."""
+        return False
+
+    @property
+    def sealed(self) -> Sequence[Sealed]:
+        """Transactions that it has neither committed nor left to another task."""
+        return ()
+
+    @property
+    def publishes(self) -> bool:
+        """All that it receives are transactions of complete checkpoints."""
+        return False
 
     @property
     def awaits_splits(self) -> bool:
@@ -459,11 +470,6 @@ class Task:
             self.life = AWAITING_FINAL_CHECKPOINT
         ends = [] if self.holds_end else self.broadcast(EndOfData())
         return [*ends, *self._report_end()]
-
-    @property
-    def holds_end(self) -> bool:
-        """It sends the end of its data only when it finishes."""
-        return False
 
     def _report_end(self) -> list[Effect]:
         message = InputEnded(job=self.spec.job, attempt=self.spec.attempt, task=self.spec.task)

@@ -140,5 +140,5 @@ def test_an_operator_that_raises_at_a_timer_fails_its_task() -> None:
 def test_who_does_not_go_by_the_clock_is_sent_no_tick() -> None:
     assert not operator().clocked
     assert not source(1).clocked
-    with pytest.raises(ProtocolViolated, match="sink-0 does not go by processing time"):
+    with pytest.raises(ProtocolViolated, match="sink-0 takes no Ticked"):
         transactional().step(Ticked(1))

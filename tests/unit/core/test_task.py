@@ -9,7 +9,7 @@ from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import key_group, owner
 from cutproof.reference_impl.core.operators.operators import Count, FlatMap, Join, Map
-from cutproof.reference_impl.core.protocol.input_task import InputTask, Work
+from cutproof.reference_impl.core.protocol.input_task import InputTask
 from cutproof.reference_impl.core.vocabulary.effects import (
     Block,
     Load,
@@ -265,10 +265,10 @@ def test_a_message_of_another_attempt_is_a_bug_of_the_driver() -> None:
 
 def test_what_a_task_is_not() -> None:
     task = up(operator())
-    with pytest.raises(ProtocolViolated, match="op-0 asked nothing"):
+    with pytest.raises(ProtocolViolated, match="op-0 takes no Answered"):
         answered(task, 1)
-    with pytest.raises(ProtocolViolated, match="sink-0 takes no records"):
-        take(build()._at_work(spec("sink-0", gates=(0,)), Work()), row(1, 1))
+    with pytest.raises(ProtocolViolated, match="committer-0 takes no records"):
+        take(build().committer(spec("committer-0", gates=(0,))), row(1, 1))
 
 
 # -- routing ---------------------------------------------------------------------------------------------------
