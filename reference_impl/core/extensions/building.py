@@ -15,9 +15,9 @@ from ..protocol.input_task import InputTask, Work
 from ..protocol.sink import DirectSink, Identity, TransactionalSink
 from ..protocol.source import SourceTask, SplitLog
 from .committing import Committer, CommitterBehind, GlobalCommitter
-from .in_flight import InFlight
 from .persistent import Ledger
 from .split_reader import SplitReader
+from .unaligned import Unaligned
 
 
 class TaskBuilder:
@@ -83,19 +83,19 @@ class TaskBuilder:
     def _committing(self, spec: TaskSpec, work: Committer | GlobalCommitter) -> InputTask:
         return InputTask(*self._task(spec, work), client=work, transactions=work, committables=work)
 
-    def _task(self, spec: TaskSpec, work: Work) -> tuple[TaskSpec, Config, Parts, Work, Reading, InFlight | None]:
+    def _task(self, spec: TaskSpec, work: Work) -> tuple[TaskSpec, Config, Parts, Work, Reading, Unaligned | None]:
         """What every task with inputs is made of."""
         return spec, self._config, self._parts, work, Reading(spec, self._parts), self._in_flight(spec)
 
     # -- extensions ------------------------------------------------------------------
 
-    def _in_flight(self, spec: TaskSpec) -> InFlight | None:
+    def _in_flight(self, spec: TaskSpec) -> Unaligned | None:
         """None: all barriers wait their turn, and no channel is persistent."""
         config = self._config
         ledger = self._ledger(spec) if self._keeps_logs(spec) else None
         if ledger is None and config.alignment == "aligned":
             return None
-        return InFlight(
+        return Unaligned(
             self._parts.capture,
             ledger,
             overtaken_inputs=spec.overtaken,

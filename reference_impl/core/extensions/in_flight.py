@@ -34,13 +34,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from ..decisions.in_flight import Capture, Recording
-from ..vocabulary.effects import Effect, Overtake, Refill, Restored, Send, SetTimer
-from ..vocabulary.errors import expect
-from ..vocabulary.events import Came, LogsFound
+from ..vocabulary.effects import Effect, Refill, Restored, Send
 from ..vocabulary.ids import CheckpointId
-from ..vocabulary.messages import Barrier, Complete, Element, Idle, Record, Watermark
+from ..vocabulary.messages import Element, Idle, Record, Watermark
 from ..vocabulary.state import Passing, Snapshot, TaskState
-from ..vocabulary.timeouts import AlignmentTimeout
 from .persistent import Ledger, LedgerEntry
 
 Channels = tuple[int, ...]
@@ -84,70 +81,18 @@ class InFlight:
         self,
         capture: Capture,
         ledger: Ledger | None = None,
-        *,
-        overtaken_inputs: bool = True,
-        outputs: Channels = (),
-        overtaken_outputs: Channels = (),
     ) -> None:
-        """`overtaken_inputs` and `overtaken_outputs`: where barriers may overtake."""
         self._capture = capture
         self.ledger = ledger
         """of persistent channels; None if there are none"""
-        self.keeps_logs = ledger is not None
-        self._overtaken_inputs = overtaken_inputs
-        self._outputs = outputs
-        self._overtaken_outputs = overtaken_outputs
-        self._timeouts_us: dict[CheckpointId, int | None] = {}
-        """by checkpoint in which the task is to take part: the alignment timeout of its barriers"""
         self._recordings: dict[CheckpointId, Recording] = {}
         self._replayed: dict[int, deque[int]] = {}
         """by channel: how often each restored element that is still in it was put back"""
-        self.recording = False
         self.listening = ledger is not None
         """takes of elements must be reported (`took`); looked at before each record"""
 
     def _changed(self) -> None:
-        self.recording = bool(self._recordings)
         self.listening = bool(self._recordings or self._replayed or self.ledger is not None)
-
-    # -- a barrier's way -------------------------------------------------------------
-
-    def announced(self, checkpoint: CheckpointId, alignment_timeout_us: int | None) -> None:
-        """The coordinator triggers a checkpoint here, whose barriers have this alignment timeout."""
-        self._timeouts_us[checkpoint] = alignment_timeout_us
-
-    def came(self, barrier: Barrier) -> None:
-        """A barrier is at the head of its channel."""
-        self._timeouts_us.setdefault(barrier.checkpoint, barrier.alignment_timeout_us)
-
-    def alignment_timer(self, barrier: Barrier) -> list[Effect]:
-        """The alignment timeout of an alignment that this barrier begins."""
-        timeout_us = barrier.alignment_timeout_us
-        if timeout_us is None or not self._capture.may_time_out(self._overtaken_inputs):
-            return []
-        return [SetTimer(AlignmentTimeout(barrier.checkpoint), timeout_us)]
-
-    def overtakes(self, checkpoint: CheckpointId) -> None:
-        """The task's own barriers of this checkpoint overtake at once."""
-        self._timeouts_us[checkpoint] = 0
-
-    def snapshot_taken(self, checkpoint: CheckpointId, missing: Channels) -> None:
-        """The task takes its snapshot here: record what the channels in `missing` deliver until they deliver the
-        barrier, and what the task's own barriers overtake."""
-        if self.ledger is not None:
-            self.ledger.mark(checkpoint)
-        overtaken = self._overtaken_outputs if self._timeouts_us.get(checkpoint) == 0 else ()
-        if missing or overtaken:
-            self.begin(checkpoint, missing, overtaken)
-
-    def barrier(self, checkpoint: CheckpointId) -> list[Effect]:
-        """Send the barrier on: behind the waiting output, or before it when the alignment timeout is 0."""
-        timeout_us = self._timeouts_us.get(checkpoint)
-        self._timeouts_us = {one: how for one, how in self._timeouts_us.items() if one > checkpoint}
-        barrier = Barrier(checkpoint, timeout_us)
-        overtaken = self._overtaken_outputs if timeout_us == 0 else ()
-        in_order: list[Effect] = [Send(channel, barrier) for channel in self._outputs if channel not in overtaken]
-        return [*in_order, Overtake(barrier, overtaken)] if overtaken else in_order
 
     # -- what is in flight -----------------------------------------------------------
 
@@ -308,28 +253,3 @@ class InFlight:
 
     def _is_safe(self, recording: Recording) -> bool:
         return self.ledger is None or (recording.awaits is not None and self.ledger.is_safe(recording.awaits))
-
-    # -- logs of persistent channels -------------------------------------------------
-
-    def entered(self, event: Came) -> list[Effect]:
-        """An element has entered a persistent channel."""
-        return self.ledger.came(event.channel, event.element) if self.ledger is not None else []
-
-    def logs_found(self, event: LogsFound) -> None:
-        """The task goes on with logs that its channels already have."""
-        ledger = expect(self.ledger, Ledger)
-        ledger.remember(event.positions)
-        for channel, (number, logged) in enumerate(event.logs):
-            ledger.resume(channel, number, logged)
-
-    def synced(self, serial: int) -> None:
-        """What was appended before this sync is durable."""
-        expect(self.ledger, Ledger).synced(serial)
-
-    def waited(self) -> list[Effect]:
-        """The buffer timeout is over."""
-        return self.ledger.timer() if self.ledger is not None else []
-
-    def completed(self, message: Complete) -> list[Effect]:
-        """A checkpoint is complete: trim the logs."""
-        return self.ledger.trim(message) if self.ledger is not None else []

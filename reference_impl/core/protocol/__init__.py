@@ -21,7 +21,7 @@ ABS-6  failure and recovery         ../lifecycle/execution.py: Execution.on_lost
 ABS-7  other guarantees             barrier_alignment.py: Counting (at-least-once does not block)
                                     source.py: SourceTask.restore (at-most-once does not rewind)
                                     ../job/config.py: Config.check
-ABS-8  asynchronous snapshots       task.py: Task.write, Task._persist    ../decisions/tasks.py: Copying
+ABS-8  asynchronous snapshots       task.py: Task.write, Task.persist    ../decisions/tasks.py: Copying
 ABS-11 two-phase commit             sink.py: TransactionalSink
 
 Chandy and Lamport's general algorithm, on any graph, is chandy_lamport.py; nothing of the engine uses it.

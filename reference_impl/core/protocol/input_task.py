@@ -29,6 +29,7 @@ from ..vocabulary.messages import (
     CancelBarrier,
     Committable,
     Complete,
+    Element,
     EndOfData,
     EndOfPartition,
     Idle,
@@ -39,22 +40,18 @@ from ..vocabulary.messages import (
     Watermark,
 )
 from ..vocabulary.state import Entry, Sealed, Snapshot, TaskState
-from ..vocabulary.timeouts import AlignmentTimeout, RetryRequest
+from ..vocabulary.timeouts import RetryRequest
 from .barrier_alignment import (
     AbortCame,
-    Aligning,
     BarrierCame,
     BlockChannel,
     CancelCame,
     GiveUp,
-    OvertakingCame,
     PartitionEnded,
     Signal,
-    State,
     TakeSnapshot,
     TriggerCame,
     UnblockChannels,
-    WaitedEnough,
 )
 from .task import NO_CHECKPOINT, Gone, InTransit, StateReader, Task
 
@@ -177,21 +174,62 @@ class CommittableReceiver(Protocol):
         ...
 
 
+# -- what is in flight to it -----------------------------------------------------------
+
+
+class ElementsInFlight(Protocol):
+    """Of the elements that it takes, those that are in flight in some snapshot."""
+
+    listening: bool
+    """it must be told of each element that is taken"""
+
+    def took(self, channel: int, element: Element) -> None: ...
+
+
+class InputsInTransit(InTransit, Protocol):
+    """What else is in flight to a task that has inputs."""
+
+    @property
+    def elements(self) -> ElementsInFlight: ...
+
+    def on_barrier(self, barrier: Barrier, channel: int, task: InputTask) -> list[Effect]:
+        """A barrier arrives at the head of its channel."""
+        ...
+
+    def drop(self, checkpoint: CheckpointId) -> None:
+        """The checkpoint was given up."""
+        ...
+
+    def ended(self, channel: int) -> None:
+        """A channel has ended, and all of it has been taken."""
+        ...
+
+    def write_complete(self, task: InputTask) -> list[Effect]:
+        """Have the snapshots persisted whose in-flight data is complete now."""
+        ...
+
+    def completed(self, message: Complete) -> list[Effect]:
+        """A checkpoint is complete."""
+        ...
+
+
 class InputTask(Task):
     """A task with inputs."""
 
     EVENTS: ClassVar[dict[type, str]] = Task.EVENTS | {
         Arrived: "on_arrived",
-        BarrierOvertook: "_on_barrier_overtook",
+        BarrierOvertook: "_on_in_flight",
         Answered: "_on_answered",
         Ticked: "_on_tick",
-        Came: "_on_came",
-        LogsFound: "_on_logs_found",
+        Came: "_on_in_flight",
+        LogsFound: "_on_in_flight",
     }
 
     __slots__ = (
         "_client",
         "_committables",
+        "_elements_in_flight",
+        "_in_flight_inputs",
         "_mailbox",
         "_open",
         "_operator",
@@ -212,7 +250,7 @@ class InputTask(Task):
         parts: Parts,
         work: Work,
         reading: StateReader,
-        in_flight: InTransit | None = None,
+        in_flight: InputsInTransit | None = None,
         *,
         operator: OperatorState | None = None,
         timers: ProcessingTimers | None = None,
@@ -225,6 +263,8 @@ class InputTask(Task):
         """`operator` to `committables`: the work, where it does that too.  `holds_end`: the task sends the end of its
         data only when it finishes."""
         super().__init__(spec, config, parts, reading, in_flight)
+        self._in_flight_inputs = in_flight
+        self._elements_in_flight = in_flight.elements if in_flight is not None else None
         self.work = work
         work.task = self
         self._operator = operator
@@ -271,7 +311,7 @@ class InputTask(Task):
 
     def on_arrived(self, event: Arrived) -> list[Effect]:
         element = event.element
-        in_flight = self.in_flight
+        in_flight = self._elements_in_flight
         if in_flight is not None and in_flight.listening:
             in_flight.took(event.channel, element)
         kind = type(element)
@@ -293,11 +333,12 @@ class InputTask(Task):
 
     def _on_partition_ended(self, end: EndOfPartition, channel: int) -> list[Effect]:
         self._open.remove(channel)
-        if self.in_flight is not None:
-            self.in_flight.ended(channel)
-        effects = self._signal(PartitionEnded(channel))
-        if self.in_flight is not None and self.in_flight.recording:
-            effects += self.write_whole(self.in_flight)
+        in_flight = self._in_flight_inputs
+        if in_flight is not None:
+            in_flight.ended(channel)
+        effects = self.signal(PartitionEnded(channel))
+        if in_flight is not None:
+            effects += in_flight.write_complete(self)
         if not self._open:
             effects += self._signal_triggers()
         if self._committables is not None:
@@ -313,48 +354,31 @@ class InputTask(Task):
         """Every sender has finished; elements that they sent before may still be on their way."""
         self._triggered = (*self._triggered, message.checkpoint)
         if self.in_flight is not None:
-            self.in_flight.announced(message.checkpoint, message.alignment_timeout_us)
+            self.in_flight.triggered(message)
         return [] if self._open else self._signal_triggers()
 
     def _signal_triggers(self) -> list[Effect]:
         triggered, self._triggered = self._triggered, ()
-        return [effect for checkpoint in sorted(triggered) for effect in self._signal(TriggerCame(checkpoint))]
+        return [effect for checkpoint in sorted(triggered) for effect in self.signal(TriggerCame(checkpoint))]
 
     def _on_barrier(self, barrier: Barrier, channel: int) -> list[Effect]:
         """A barrier arrives at the head of its channel."""
-        in_flight = self.in_flight
-        if in_flight is None:
-            return self._signal(BarrierCame(barrier.checkpoint, channel))
-        in_flight.came(barrier)
-        before = self.alignment
-        effects = self._signal(BarrierCame(barrier.checkpoint, channel))
-        in_flight.delivered(barrier.checkpoint, channel)
-        if barrier.alignment_timeout_us is not None and _begins(before, self.alignment):
-            effects += in_flight.alignment_timer(barrier)
-        if in_flight.recording:
-            effects += self.write_whole(in_flight)
-        return effects
+        if self._in_flight_inputs is not None:
+            return self._in_flight_inputs.on_barrier(barrier, channel, self)
+        return self.signal(BarrierCame(barrier.checkpoint, channel))
 
     def _on_cancel(self, cancel: CancelBarrier, channel: int) -> list[Effect]:
-        if self.in_flight is not None:
-            self.in_flight.drop(cancel.checkpoint)
-        return self._signal(CancelCame(cancel.checkpoint, channel))
-
-    def _on_barrier_overtook(self, event: BarrierOvertook) -> list[Effect]:
-        """A barrier overtook elements that are still in the channel's queue."""
-        checkpoint = event.barrier.checkpoint
-        in_flight = self.transit
-        in_flight.overtakes(checkpoint)
-        effects = self._signal(OvertakingCame(checkpoint, event.channel))
-        in_flight.delivered(checkpoint, event.channel, event.passed)
-        return [*effects, *self.write_whole(in_flight)]
+        if self._in_flight_inputs is not None:
+            self._in_flight_inputs.drop(cancel.checkpoint)
+        return self.signal(CancelCame(cancel.checkpoint, channel))
 
     def on_abort(self, message: Abort) -> list[Effect]:
-        if self.in_flight is not None:
-            self.in_flight.drop(message.checkpoint)
-        return self._signal(AbortCame(message.checkpoint))
+        if self._in_flight_inputs is not None:
+            self._in_flight_inputs.drop(message.checkpoint)
+        return self.signal(AbortCame(message.checkpoint))
 
-    def _signal(self, signal: Signal) -> list[Effect]:
+    def signal(self, signal: Signal) -> list[Effect]:
+        """Carry out what the alignment says."""
         if type(self.life) is Gone:
             return []
         self.alignment, actions = self.parts.alignment.step(self.alignment, signal, len(self._open))
@@ -451,7 +475,7 @@ class InputTask(Task):
     # -- the world -----------------------------------------------------------------
 
     def on_complete(self, message: Complete) -> list[Effect]:
-        trimmed = self.in_flight.completed(message) if self.in_flight is not None else []
+        trimmed = self._in_flight_inputs.completed(message) if self._in_flight_inputs is not None else []
         if self._transactions is None:
             return trimmed
         return [*trimmed, *self._transactions.on_complete(message.checkpoint)]
@@ -463,11 +487,7 @@ class InputTask(Task):
         timeout = event.timeout
         if isinstance(timeout, RetryRequest):
             return self._having(self._client, timeout).repeat(timeout.number)
-        if not isinstance(timeout, AlignmentTimeout):
-            return super().on_timer(event)
-        if isinstance(self.alignment, Aligning) and self.alignment.checkpoint == timeout.checkpoint:
-            self.transit.overtakes(timeout.checkpoint)
-        return self._signal(WaitedEnough(timeout.checkpoint))
+        return super().on_timer(event)
 
     def on_mail(self, event: Mailed) -> list[Effect]:
         return self._having(self._mailbox, event).on_mail(event.mail)
@@ -477,14 +497,6 @@ class InputTask(Task):
 
     def _on_tick(self, event: Ticked) -> list[Effect]:
         return self._having(self._timers, event).on_tick(event.now)
-
-    def _on_came(self, event: Came) -> list[Effect]:
-        return self.in_flight.entered(event) if self.in_flight is not None else []
-
-    def _on_logs_found(self, event: LogsFound) -> list[Effect]:
-        if self.in_flight is not None and self.in_flight.keeps_logs:
-            self.in_flight.logs_found(event)
-        return []
 
     def _on_committable(self, committable: Committable, channel: int) -> list[Effect]:
         return self._having(self._committables, committable).on_committable(committable)
@@ -505,8 +517,3 @@ class InputTask(Task):
         }
     )
     """the method for each type of element but records"""
-
-
-def _begins(before: State, now: State) -> bool:
-    """Whether an alignment has begun between these states."""
-    return isinstance(now, Aligning) and not (isinstance(before, Aligning) and before.checkpoint == now.checkpoint)

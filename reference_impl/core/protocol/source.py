@@ -312,7 +312,7 @@ class SourceTask(Task):
         ends = message.ending != "" and self.parts.ending.ends_input(message.ending)
         self._suspended = self._suspended or message.ending != ""
         if self.in_flight is not None:
-            self.in_flight.announced(checkpoint, message.alignment_timeout_us)
+            self.in_flight.triggered(message)
             self.in_flight.snapshot_taken(checkpoint, ())
         if self.config.drains_late:
             return [*self._snapshot_and_barrier(checkpoint), *self._end_now(ends)]

@@ -15,7 +15,7 @@ state of another layout (`StateReader`), and what its snapshots hold of the data
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Protocol
 
 import msgspec
@@ -28,11 +28,9 @@ from ..vocabulary.causes import SnapshotUnreadable
 from ..vocabulary.effects import Effect, Fail, Open, Persist, Report, Restored, Send, SetTimer, Ship, SnapshotTaken
 from ..vocabulary.errors import Handlers, ProtocolViolated
 from ..vocabulary.events import (
-    Came,
     Event,
     Fetched,
     LoadFailed,
-    LogsFound,
     Mailed,
     OutputsOvertaken,
     PersistFailed,
@@ -61,7 +59,7 @@ from ..vocabulary.messages import (
     Trigger,
 )
 from ..vocabulary.state import Sealed, Snapshot, TaskState
-from ..vocabulary.timeouts import BufferTimeout, RetryEndReport
+from ..vocabulary.timeouts import AlignmentTimeout, BufferTimeout, RetryEndReport
 
 NO_CHECKPOINT = CheckpointId(0)
 """Below every checkpoint's id."""
@@ -130,41 +128,34 @@ class StateReader(Protocol):
 
 
 class InTransit(Protocol):
-    """What a task's snapshots hold of the data in flight (FLIP-76); see `in_flight`."""
+    """How a task takes part in checkpoints whose barriers may overtake, and what is in flight in its snapshots
+    (FLIP-76); see `unaligned`."""
 
     keeps_logs: bool
-    listening: bool
-    """it must be told of each element that is taken"""
-    recording: bool
-    """the in-flight data of some checkpoint is not complete, or its snapshot not written"""
 
-    # a barrier's way
-    def announced(self, checkpoint: CheckpointId, alignment_timeout_us: int | None) -> None: ...
-    def came(self, barrier: Barrier) -> None: ...
-    def alignment_timer(self, barrier: Barrier) -> list[Effect]: ...
-    def overtakes(self, checkpoint: CheckpointId) -> None: ...
-    def snapshot_taken(self, checkpoint: CheckpointId, missing: tuple[int, ...]) -> None: ...
-    def barrier(self, checkpoint: CheckpointId) -> list[Effect]: ...
+    def step(self, event: Event, task: Task) -> list[Effect]:
+        """What came is about data in flight."""
+        ...
 
-    # what is in flight
-    def took(self, channel: int, element: Element) -> None: ...
-    def delivered(self, checkpoint: CheckpointId, channel: int, passed: Sequence[Element] = ()) -> None: ...
-    def ended(self, channel: int) -> None: ...
-    def overtook(self, checkpoint: CheckpointId, passed: Mapping[int, Sequence[Element]]) -> None: ...
-    def drop(self, checkpoint: CheckpointId) -> None: ...
+    def triggered(self, message: Trigger) -> None:
+        """The coordinator triggers a checkpoint here."""
+        ...
 
-    # snapshots
-    def hold(self, checkpoint: CheckpointId, snapshot: Snapshot) -> bool: ...
-    def secure(self) -> list[Effect]: ...
-    def whole(self) -> list[tuple[CheckpointId, Snapshot]]: ...
-    def restored(self, checkpoint: CheckpointId, state: TaskState, now: TaskState) -> list[Effect]: ...
+    def snapshot_taken(self, checkpoint: CheckpointId, missing: tuple[int, ...]) -> None:
+        """The task takes its snapshot here; the channels in `missing` have not delivered the barrier."""
+        ...
 
-    # logs of persistent channels
-    def entered(self, event: Came) -> list[Effect]: ...
-    def logs_found(self, event: LogsFound) -> None: ...
-    def synced(self, serial: int) -> None: ...
-    def waited(self) -> list[Effect]: ...
-    def completed(self, message: Complete) -> list[Effect]: ...
+    def barrier(self, checkpoint: CheckpointId) -> list[Effect]:
+        """Send the barrier on."""
+        ...
+
+    def write(self, checkpoint: CheckpointId, snapshot: Snapshot, task: Task) -> list[Effect]:
+        """Have a snapshot persisted, once its in-flight data is known."""
+        ...
+
+    def restored(self, checkpoint: CheckpointId, state: TaskState, now: TaskState) -> list[Effect]:
+        """The task has restored `state`, and is in the state `now`: put back what was in flight."""
+        ...
 
 
 class Task:
@@ -192,8 +183,8 @@ class Task:
         PersistFailed: "_on_persist_failed",
         Mailed: "on_mail",
         TimerFired: "on_timer",
-        OutputsOvertaken: "_on_overtaken",
-        Synced: "_on_synced",
+        OutputsOvertaken: "_on_in_flight",
+        Synced: "_on_in_flight",
     }
     """the method for each type of event; a kind of task adds its own"""
     MESSAGES: ClassVar[dict[type, str]] = {
@@ -384,36 +375,18 @@ class Task:
         return self.write(checkpoint, self.current_snapshot())
 
     def write(self, checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
-        """Have a snapshot written, once its in-flight data is known."""
-        if self.in_flight is not None and self.in_flight.hold(checkpoint, snapshot):
-            return self.write_whole(self.in_flight)
-        return self._persist(checkpoint, snapshot)
+        """Have a snapshot persisted; one with in-flight data once that is known."""
+        if self.in_flight is not None:
+            return self.in_flight.write(checkpoint, snapshot, self)
+        return self.persist(checkpoint, snapshot)
 
-    def write_whole(self, in_flight: InTransit) -> list[Effect]:
-        """Have the snapshots written whose in-flight data is complete now."""
-        effects = in_flight.secure()
-        for checkpoint, snapshot in in_flight.whole():
-            effects += self._persist(checkpoint, snapshot)
-        return effects
-
-    @property
-    def transit(self) -> InTransit:
-        """What it has in flight; raises ProtocolViolated if it needs none."""
+    def _on_in_flight(self, event: Event) -> list[Effect]:
         if self.in_flight is None:
             raise ProtocolViolated(f"nothing can be in flight to {self.spec.task} in a snapshot")
-        return self.in_flight
+        return self.in_flight.step(event, self)
 
-    def _on_synced(self, event: Synced) -> list[Effect]:
-        in_flight = self.transit
-        in_flight.synced(event.serial)
-        return self.write_whole(in_flight)
-
-    def _on_overtaken(self, event: OutputsOvertaken) -> list[Effect]:
-        in_flight = self.transit
-        in_flight.overtook(event.checkpoint, event.passed)
-        return self.write_whole(in_flight)
-
-    def _persist(self, checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
+    def persist(self, checkpoint: CheckpointId, snapshot: Snapshot) -> list[Effect]:
+        """Have a snapshot made durable, and then acknowledge it (ABS-8)."""
         spec, synchronous = self.spec, self.config.synchronous
         handle = self.parts.naming.handle(spec.job, checkpoint, spec.task, spec.attempt)
         ack = Ack(
@@ -508,7 +481,7 @@ class Task:
         timeout = event.timeout
         if isinstance(timeout, RetryEndReport):
             return [] if isinstance(self.life, Gone) else self._report_end()
-        return self.transit.waited() if isinstance(timeout, BufferTimeout) else []
+        return self._on_in_flight(event) if isinstance(timeout, AlignmentTimeout | BufferTimeout) else []
 
     # -- what only some tasks do -----------------------------------------------------
 
