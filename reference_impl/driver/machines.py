@@ -8,11 +8,11 @@ import msgspec
 
 from ..core.decisions.parts import Parts
 from ..core.extensions.building import TaskBuilder
+from ..core.extensions.direct_sink import Identity
 from ..core.job.config import Config
 from ..core.job.routing import Output
 from ..core.job.task_spec import TaskSpec
 from ..core.job.topology import JobGraph, OperatorSpec, Wire
-from ..core.protocol.sink import Identity
 from ..core.protocol.source import SplitLog
 from ..core.protocol.task import Task
 from ..core.vocabulary.causes import AnyCause, TaskUnknown, raised

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 
 from .. import observed as o
 from ..core.decisions.parts import Parts
+from ..core.extensions.direct_sink import Identity
 from ..core.job.config import Config
 from ..core.job.topology import JobGraph
 from ..core.protocol.coordinator import Coordinator
-from ..core.protocol.sink import Identity
 from ..core.protocol.source import SplitLog
 from ..core.vocabulary.causes import AnyCause, CoordinatorDied, NoCoordinator
 from ..core.vocabulary.effects import EndJob, Return

@@ -10,8 +10,8 @@ from __future__ import annotations
 import msgspec
 
 from ....properties.semantics.user_functions import user_nodes
+from ....reference_impl.core.extensions.direct_sink import Identity
 from ....reference_impl.core.job.config import Config
-from ....reference_impl.core.protocol.sink import Identity
 from ....reference_impl.defects import parts_for
 from ....reference_impl.driver.machines import Job
 from ....reference_impl.driver.settings import Settings

@@ -14,8 +14,8 @@ from ....faults.plan import kind_of as fault_kind
 from ....properties.model.history import History, Residue
 from ....reference_impl import observed as o
 from ....reference_impl.core.decisions.parts import Parts
+from ....reference_impl.core.extensions.direct_sink import Identity
 from ....reference_impl.core.extensions.local_recovery import check as check_local
-from ....reference_impl.core.protocol.sink import Identity
 from ....reference_impl.core.vocabulary.errors import EngineError
 from ....reference_impl.defects import parts_for
 from ....reference_impl.driver.decisions import Decisions

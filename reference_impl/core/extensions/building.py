@@ -12,9 +12,11 @@ from ..lifecycle.reading import Reading
 from ..operators.operator_work import OperatorWork
 from ..operators.operators import Operator
 from ..protocol.input_task import InputTask, Work
-from ..protocol.sink import DirectSink, Identity, TransactionalSink
+from ..protocol.sink import TransactionalSink
 from ..protocol.source import SourceTask, SplitLog
 from .committing import Committer, CommitterBehind, GlobalCommitter
+from .direct_sink import DirectSink, Identity
+from .event_time import InputEventTime, SourceEventTime, TimedWork
 from .persistent import Ledger
 from .split_reader import SplitReader
 from .unaligned import Unaligned
@@ -33,7 +35,8 @@ class TaskBuilder:
         self, spec: TaskSpec, logs: Sequence[SplitLog], bounded: bool = True, event_time: EventTime | None = None
     ) -> SourceTask:
         reading, in_flight = Reading(spec, self._parts), self._in_flight(spec)
-        return SourceTask(spec, self._config, self._parts, logs, bounded, event_time, reading, in_flight)
+        time = SourceEventTime(event_time, self._parts.watermarks) if event_time is not None else None
+        return SourceTask(spec, self._config, self._parts, logs, bounded, time, reading, in_flight)
 
     def split_reader(self, spec: TaskSpec, logs: Sequence[SplitLog], bounded: bool = True) -> SourceTask:
         """A source to which an enumerator assigns its splits."""
@@ -45,7 +48,7 @@ class TaskBuilder:
 
     def operator(self, spec: TaskSpec, operator: Operator) -> InputTask:
         work = OperatorWork(spec, operator)
-        return InputTask(*self._task(spec, work), operator=work, timers=work, mailbox=work)
+        return InputTask(*self._task(spec, work, work), operator=work, timers=work, mailbox=work)
 
     def two_phase(self, spec: TaskSpec) -> InputTask:
         """A two-phase operator: in the middle of a job, it commits the rows that it passes on (FIN-3).
@@ -83,9 +86,13 @@ class TaskBuilder:
     def _committing(self, spec: TaskSpec, work: Committer | GlobalCommitter) -> InputTask:
         return InputTask(*self._task(spec, work), client=work, transactions=work, committables=work)
 
-    def _task(self, spec: TaskSpec, work: Work) -> tuple[TaskSpec, Config, Parts, Work, Reading, Unaligned | None]:
+    def _task(
+        self, spec: TaskSpec, work: Work, timed: TimedWork | None = None
+    ) -> tuple[TaskSpec, Config, Parts, Work, Reading, InputEventTime, Unaligned | None]:
         """What every task with inputs is made of."""
-        return spec, self._config, self._parts, work, Reading(spec, self._parts), self._in_flight(spec)
+        parts = self._parts
+        event_time = InputEventTime(len(spec.gates), parts.watermarks, timed)
+        return spec, self._config, parts, work, Reading(spec, parts), event_time, self._in_flight(spec)
 
     # -- extensions ------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from ..job.config import Config
 from ..job.task_spec import TaskSpec
 from ..operators.watermarks import InputTimes
 from ..vocabulary.causes import AnyCause, SnapshotUnfit
-from ..vocabulary.effects import Advanced, Block, Effect, Fail, Unblock
+from ..vocabulary.effects import Block, Effect, Fail, Unblock
 from ..vocabulary.errors import Handlers, ProtocolViolated, Refused
 from ..vocabulary.events import Answered, Arrived, BarrierOvertook, Came, LogsFound, Mailed, Ticked, TimerFired
 from ..vocabulary.ids import CheckpointId
@@ -103,7 +103,7 @@ class Work(Protocol):
 
 
 class OperatorState(Protocol):
-    """It keeps state by key, and goes by event time."""
+    """It keeps state by key."""
 
     def heap(self) -> dict[Any, Any]:
         """A copy of the working state by key."""
@@ -111,10 +111,6 @@ class OperatorState(Protocol):
 
     def entries(self, heap: dict[Any, Any]) -> list[Entry]:
         """The entries of a snapshot, from such a copy."""
-        ...
-
-    def on_time(self, time: int) -> list[Effect]:
-        """The task's watermark advances; the effects come before it is sent on.  Raises WorkFailed."""
         ...
 
 
@@ -174,6 +170,25 @@ class CommittableReceiver(Protocol):
         ...
 
 
+class InputTime(Protocol):
+    """The event time of a task with inputs (OPS-1); see `event_time`."""
+
+    @property
+    def times(self) -> InputTimes: ...
+
+    def step(self, element: Element, channel: int, task: InputTask) -> list[Effect]:
+        """A watermark came, or the mark of an idle channel."""
+        ...
+
+    def awake(self, channel: int, task: InputTask) -> list[Effect]:
+        """Another element came, while some channel is idle."""
+        ...
+
+    def describe(self, state: TaskState) -> None: ...
+
+    def restore(self, state: TaskState) -> None: ...
+
+
 # -- what is in flight to it -----------------------------------------------------------
 
 
@@ -229,6 +244,7 @@ class InputTask(Task):
         "_client",
         "_committables",
         "_elements_in_flight",
+        "_event_time",
         "_in_flight_inputs",
         "_mailbox",
         "_open",
@@ -250,6 +266,7 @@ class InputTask(Task):
         parts: Parts,
         work: Work,
         reading: StateReader,
+        event_time: InputTime,
         in_flight: InputsInTransit | None = None,
         *,
         operator: OperatorState | None = None,
@@ -281,7 +298,8 @@ class InputTask(Task):
         self._triggered: tuple[CheckpointId, ...] = ()
         """checkpoints that the coordinator triggered here, before the task had seen the ends of all senders"""
         self.alignment = parts.alignment.initial(config.blocking, NO_CHECKPOINT)
-        self.times = InputTimes(len(spec.gates))
+        self._event_time = event_time
+        self.times = event_time.times
 
     @property
     def clocked(self) -> bool:
@@ -317,7 +335,7 @@ class InputTask(Task):
         kind = type(element)
         if kind is Record:
             if self.times.idle:
-                return [*self._awake(event.channel), *self.work.on_record(element, event.channel)]  # type: ignore[arg-type]
+                return [*self._event_time.awake(event.channel, self), *self.work.on_record(element, event.channel)]  # type: ignore[arg-type]
             return self.work.on_record(element, event.channel)  # type: ignore[arg-type]
         effects: list[Effect] = self._on_other[kind](self, element, event.channel)
         return effects
@@ -409,39 +427,6 @@ class InputTask(Task):
         except WorkFailed as failed:
             return failed.effects
 
-    # -- event time ----------------------------------------------------------------
-
-    def _on_watermark(self, watermark: Watermark, channel: int) -> list[Effect]:
-        awake = self._awake(channel)
-        self.times.received(channel, watermark.time)
-        # If every other input is idle or has ended, and this one ends with its watermark, the task is idle: the tasks
-        # downstream must not wait for it.
-        news = self.broadcast(Idle()) if self.times.is_idle else self._advance()
-        return [*awake, *news]
-
-    def _on_idle(self, idle: Idle, channel: int) -> list[Effect]:
-        """The channel is idle; when all that have not ended are idle, the task sends that it is idle downstream."""
-        self.times.sleeps(channel)
-        return self.broadcast(Idle()) if self.times.is_idle else self._advance()
-
-    def _awake(self, channel: int) -> list[Effect]:
-        """An element came from a channel: the channel is active again, and so is this task for the tasks downstream."""
-        if not self.times.idle:
-            return []
-        was_idle = self.times.is_idle
-        self.times.wakes(self.parts.watermarks.still_idle(self.times.idle, channel))
-        return self.broadcast(Watermark(self.times.time)) if was_idle else []
-
-    def _advance(self) -> list[Effect]:
-        time = self.parts.watermarks.of_inputs(self.times.waited_for())
-        if not self.times.advance(time):
-            return []
-        try:
-            ended = self._operator.on_time(time) if self._operator is not None else []
-        except WorkFailed as failed:
-            return [Advanced(time), *failed.effects]
-        return [Advanced(time), *ended, *self.broadcast(Watermark(time))]
-
     # -- state ---------------------------------------------------------------------
 
     def restore(self, state: TaskState | None) -> list[Effect]:
@@ -451,7 +436,7 @@ class InputTask(Task):
             return [Fail(SnapshotUnfit(self.spec.task, str(error)))]
 
     def take_over(self, state: TaskState) -> None:
-        self.times.restore(state.watermark, state.times, state.idle)
+        self._event_time.restore(state)
         self.work.take_over(state)
 
     def on_restored(self) -> list[Effect]:
@@ -459,10 +444,7 @@ class InputTask(Task):
 
     def fixed_state(self) -> TaskState:
         state = super().fixed_state()
-        if self.times.is_known:
-            state.watermark = self.times.time
-            state.times = self.parts.watermarks.of_channels(self.times.times)
-            state.idle = list(self.times.idle)
+        self._event_time.describe(state)
         self.work.describe(state)
         return state
 
@@ -498,6 +480,9 @@ class InputTask(Task):
     def _on_tick(self, event: Ticked) -> list[Effect]:
         return self._having(self._timers, event).on_tick(event.now)
 
+    def _on_event_time(self, element: Element, channel: int) -> list[Effect]:
+        return self._event_time.step(element, channel, self)
+
     def _on_committable(self, committable: Committable, channel: int) -> list[Effect]:
         return self._having(self._committables, committable).on_committable(committable)
 
@@ -506,8 +491,8 @@ class InputTask(Task):
 
     _on_other: ClassVar[Handlers] = Handlers(
         {
-            Watermark: _on_watermark,
-            Idle: _on_idle,
+            Watermark: _on_event_time,
+            Idle: _on_event_time,
             Barrier: _on_barrier,
             CancelBarrier: _on_cancel,
             EndOfData: _on_end_of_data,

@@ -1,20 +1,17 @@
-"""Sinks: where rows leave the engine.
+"""The transactional sink: rows leave the engine by two-phase commit (ABS-11).
 
-A transactional sink is a two-phase commit (ABS-11; Gray, "Notes on Data Base Operating
-Systems", 1978), used as Flink's sinks use it, by its documentation.  Rows go into a
-transaction.  A barrier is the request to prepare: it seals the transaction (pre-commit).  A
-complete checkpoint is the decision, and commits it.  A restored sink commits the transactions in its snapshot
-and aborts the rest.  An idempotent sink replaces rows by identity.  A plain sink appends
-them, so that a replay is visible twice (ABS-17).
+The protocol is Gray's ("Notes on Data Base Operating Systems", 1978), used as Flink's sinks use it, by its
+documentation.  Rows go into a transaction.  A barrier is the request to prepare: it seals the transaction (pre-commit).
+A complete checkpoint is the decision, and commits it.  A restored sink commits the transactions in its snapshot and
+aborts the rest.
 
-Before they write, all three fence older attempts of themselves.  They acknowledge a
-checkpoint only when everything sent before it is in the external store.
+Before it writes, a sink fences older attempts of itself.  It acknowledges a checkpoint only when everything sent before
+it is in the external store.  Sinks without transactions are in `direct_sink`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import Enum
 from itertools import count
 from typing import Any, Protocol
 
@@ -32,16 +29,13 @@ from ..vocabulary.timeouts import RetryRequest
 from ..vocabulary.transactions import (
     AbortTransaction,
     AnyRequest,
-    Append,
     BeginTransaction,
     Commit,
     Done,
     Fence,
-    Flush,
     Outcome,
     PreCommit,
     Row,
-    Upsert,
     Write,
     id_of,
     writer_in,
@@ -114,74 +108,6 @@ class Requests:
 
 def _refused(task: InputTask, refused: Rejected) -> Fail:
     return Fail(StoreRefused(task.spec.task, refused.transaction, refused.reason))
-
-
-class Identity(Enum):
-    """By what the rows of an idempotent sink replace each other."""
-
-    key = "key"
-    row = "row"
-
-
-class DirectSink:
-    """A plain or idempotent sink: each row is visible at once."""
-
-    task: InputTask
-
-    def __init__(self, identity: Identity | None = None) -> None:
-        """`identity`: None for a plain sink."""
-        self._identity = identity
-        self._requests = Requests()
-
-    def on_restored(self) -> list[Effect]:
-        spec = self.task.spec
-        return [self._requests.ask(self.task.parts.sink_recovery.fence(spec.task, spec.attempt))]
-
-    def on_record(self, record: Record, channel: int) -> list[Effect]:
-        spec, row = self.task.spec, (record.key, record.value, record.tag, record.tag2)
-        if self._identity is None:
-            return [self._requests.transact(Append(writer=spec.task, attempt=spec.attempt, row=row))]
-        identity = self.task.parts.naming.identity(row, self._identity is Identity.key, spec.attempt)
-        return [self._requests.transact(Upsert(writer=spec.task, attempt=spec.attempt, identity=identity, row=row))]
-
-    def snapshot(self, checkpoint: CheckpointId) -> list[Effect]:
-        flush, snapshot = self._flush(), self.task.current_snapshot()
-        written = self._requests.write_after(self.task, {flush.number}, checkpoint, snapshot)
-        return [SnapshotTaken(checkpoint), flush, *written]
-
-    def on_end(self) -> list[Effect]:
-        return self.task.end_input()
-
-    def describe(self, state: TaskState) -> None:
-        """Nothing of it is in a snapshot."""
-
-    def take_over(self, state: TaskState) -> None:
-        """As in `describe`."""
-
-    def _flush(self) -> Transact:
-        return self._requests.ask(Flush(writer=self.task.spec.task, attempt=self.task.spec.attempt))
-
-    def on_answered(self, event: Answered) -> list[Effect]:
-        return self._requests.answered(event, self.task, _of_outcome, self._on_settled)
-
-    def _on_settled(self, number: int, request: AnyRequest, outcome: Outcome) -> list[Effect]:
-        if isinstance(request, Fence):
-            return self.task.open_inputs()
-        effects = self._requests.written_after(self.task, number)
-        return [*effects, *self.task.finish()] if self.task.awaits_commits and not self._requests.asked else effects
-
-    def repeat(self, number: int) -> list[Effect]:
-        return self._requests.repeated(number)
-
-    def on_terminate(self, checkpoint: CheckpointId | None) -> list[Effect]:
-        if self.task.awaits_commits:
-            return []
-        self.task.await_commits()
-        return [self._flush()]
-
-
-def _of_outcome(request: AnyRequest, outcome: Outcome) -> Verdict:
-    return verdict_on(outcome)
 
 
 class AwaitingFences(msgspec.Struct, frozen=True):

@@ -20,10 +20,8 @@ from ..decisions.parts import Parts
 from ..decisions.tasks import CutStep, PutOff
 from ..job.config import Config
 from ..job.task_spec import TaskSpec
-from ..job.topology import EventTime
-from ..operators.watermarks import SplitTimes
 from ..vocabulary.causes import InputDiscarded
-from ..vocabulary.effects import Advanced, Effect, Fail, LoadPositions, Mail, Rest, SavePosition, SetTimer, Trim
+from ..vocabulary.effects import Effect, Fail, LoadPositions, Mail, Rest, SavePosition, Trim
 from ..vocabulary.errors import ProtocolViolated
 from ..vocabulary.events import Event, Mailed, Poll, PositionsLoaded, TimerFired
 from ..vocabulary.ids import CheckpointId
@@ -33,11 +31,9 @@ from ..vocabulary.messages import (
     CancelBarrier,
     Complete,
     Deploy,
-    Idle,
     Record,
     Running,
     Trigger,
-    Watermark,
 )
 from ..vocabulary.state import Snapshot, TaskState
 from ..vocabulary.timeouts import IdleTimeout, RetryAsk
@@ -86,6 +82,26 @@ class Assigning(Protocol):
     def assigned(self, message: Assign, source: SourceTask) -> list[Effect]: ...
 
 
+class SourceTime(Protocol):
+    """The event time of a source (OPS-1); see `event_time`."""
+
+    def read(self, split: int, time: int, source: SourceTask) -> list[Effect]:
+        """A record with this event time was read."""
+        ...
+
+    def at_end(self, source: SourceTask) -> list[Effect]:
+        """The input has ended."""
+        ...
+
+    def idle_timeout_over(self, source: SourceTask) -> list[Effect]: ...
+
+    def on_restored(self, source: SourceTask, *, is_rescaled: bool) -> list[Effect]: ...
+
+    def describe(self, state: TaskState) -> None: ...
+
+    def restore(self, state: TaskState) -> None: ...
+
+
 class SourceTask(Task):
     """Reads its splits in turn, one record a poll."""
 
@@ -99,7 +115,7 @@ class SourceTask(Task):
         parts: Parts,
         logs: Sequence[SplitLog],
         bounded: bool,
-        event_time: EventTime | None,
+        event_time: SourceTime | None,
         reading: StateReader,
         in_flight: InTransit | None = None,
         assigning: Assigning | None = None,
@@ -108,24 +124,22 @@ class SourceTask(Task):
         `assigning`: None if it has `logs` from the beginning."""
         super().__init__(spec, config, parts, reading, in_flight)
         self._assigning = assigning
-        self._bounded = bounded
+        self.bounded = bounded
         self._rewinds = config.rewinds
         self._logs = tuple(logs)
         self.positions = {log.split: 0 for log in logs}
         self._next_log = 0
         self._last = NO_CHECKPOINT
         self._aborted: tuple[CheckpointId, ...] = ()
-        self._suspended = False
+        self.suspended = False
         self._event_time = event_time
-        self._times = SplitTimes(event_time.delay if event_time else 0)
-        self._timer_set = False
         self._cuts: dict[CheckpointId, dict[int, int]] = {}
         """by checkpoint that may still be restored: the positions"""
 
     # -- reading -------------------------------------------------------------------
 
     def on_poll(self, event: Event) -> list[Effect]:
-        if self._suspended or not (self.life is PROCESSING or self.life is AWAITING_FINAL_CHECKPOINT):
+        if self.suspended or not (self.life is PROCESSING or self.life is AWAITING_FINAL_CHECKPOINT):
             return []
         for _ in self._logs:
             log = self._logs[self._next_log]
@@ -143,7 +157,7 @@ class SourceTask(Task):
             effects = self.emit((Record(key, value, tag, 0, origin),))
         else:
             effects = self.emit((Record(key, value, tag, 0, origin, log.times[offset]),))
-            effects.extend(self._read_at(log, log.times[offset]))
+            effects.extend(self._event_time.read(log.split, log.times[offset], self))
         if self._rewinds:
             return effects
         return [SavePosition(log.split, offset + 1, tuple(effects))]
@@ -152,63 +166,26 @@ class SourceTask(Task):
         """Every split is read to its end, which ends a bounded input, but not an unbounded one."""
         if self._assigning is not None and self._assigning.more_may_come:
             return self._assigning.ask(self)
-        if self.input_ended or not self._bounded:
+        if self.input_ended or not self.bounded:
             return []
         return self.end_input()
 
     def end_input(self) -> list[Effect]:
-        end = self._advance_to(self.parts.watermarks.at_end(self._times.time)) if self._event_time else []
+        end = self._event_time.at_end(self) if self._event_time is not None else []
         return [*end, *super().end_input()]
 
-    # -- event time ----------------------------------------------------------------
-
-    def _read_at(self, log: SplitLog, time: int) -> list[Effect]:
-        was_idle = bool(self._times.idle)
-        self._times.read(log.split, time)
-        self._times.wakes(log.split, self.parts.watermarks.active(self._times.active, log.split, self._times.idle))
-        awake = self.broadcast(Watermark(self._times.time)) if was_idle else []
-        return [*self._watch(), *awake, *self._advance()]
-
-    def _unread(self) -> list[int]:
-        """The splits that hold the watermark back; a bounded split that is read to its end does not."""
-        return [log.split for log in self._logs if not self._bounded or self.positions[log.split] < len(log.records)]
-
-    def _advance(self) -> list[Effect]:
-        unread = self._unread()
-        if not unread and self._bounded:
-            return self._advance_to(self.parts.watermarks.at_end(self._times.time))
-        waited_for = [split for split in unread if split not in self._times.idle]
-        if not waited_for:
-            return self.broadcast(Idle())
-        return self._advance_to(min(self._times.of(waited_for)))
-
-    def _advance_to(self, time: int) -> list[Effect]:
-        if not self._times.advance(time):
-            return []
-        return [Advanced(time), *self.broadcast(Watermark(time))]
-
-    def _watch(self) -> list[Effect]:
-        """Set the idle timeout, unless it is set already."""
-        idle_after_us = self._event_time.idle_after_us if self._event_time else 0
-        if not idle_after_us or self._timer_set:
-            return []
-        self._timer_set = True
-        return [SetTimer(IdleTimeout(), idle_after_us)]
+    def unread(self) -> list[int]:
+        """The splits of which something may be read; a bounded one that is read to its end is not among them."""
+        return [log.split for log in self._logs if not self.bounded or self.positions[log.split] < len(log.records)]
 
     def on_timer(self, event: TimerFired) -> list[Effect]:
         if isinstance(event.timeout, RetryAsk):
             if self._assigning is None or self.input_ended or self.finished:
                 return []
             return self._assigning.ask_again(self)
-        if not isinstance(event.timeout, IdleTimeout) or self.input_ended:
+        if not isinstance(event.timeout, IdleTimeout) or self._event_time is None or self.input_ended:
             return super().on_timer(event)
-        self._timer_set = False
-        if self._suspended:
-            return []  # a watermark behind the savepoint of a stop would emit windows that the savepoint holds
-        unread = self._unread()
-        self._times.rest(unread)
-        again = self._watch() if len(self._times.idle) < len(unread) else []
-        return [*self._advance(), *again]
+        return self._event_time.idle_timeout_over(self)
 
     def on_restored(self) -> list[Effect]:
         if self._assigning is not None:
@@ -218,13 +195,7 @@ class SourceTask(Task):
         effects = super().on_restored()
         if self._event_time is None:
             return effects
-        if self._logs and self._unread():
-            # If the job was rescaled, the tasks downstream begin with the least watermark of all old tasks: send them
-            # this source's own.
-            advance = self._advance() if is_rescaled else []
-            return [*effects, *self._watch(), *advance]
-        # Nothing is to be read.  Tasks downstream would wait without end for the watermark of an unbounded input.
-        return [*effects, *self._advance()]
+        return [*effects, *self._event_time.on_restored(self, is_rescaled=is_rescaled)]
 
     # -- restoring -----------------------------------------------------------------
 
@@ -248,7 +219,8 @@ class SourceTask(Task):
     def take_over(self, state: TaskState) -> None:
         self._take_positions(state.positions)
         self._next_log = state.turn % len(self._logs) if self._logs else 0
-        self._times.restore(state.watermark, state.maxima, state.idle)
+        if self._event_time is not None:
+            self._event_time.restore(state)
         if self.restored_checkpoint != NO_CHECKPOINT:
             self._cuts[self.restored_checkpoint] = dict(self.positions)
 
@@ -278,7 +250,7 @@ class SourceTask(Task):
             self.positions[log.split] = start.position(log.split, positions.get(log.split, 0), len(log.records))
 
     def _on_deploy(self, message: Deploy) -> list[Effect]:
-        self._suspended = self._suspended or message.suspended
+        self.suspended = self.suspended or message.suspended
         return super()._on_deploy(message)
 
     def skip_checkpoints(self, last: CheckpointId) -> None:
@@ -292,9 +264,7 @@ class SourceTask(Task):
         state.positions = dict(self.positions)
         state.turn = self._next_log
         if self._event_time is not None:
-            state.watermark = self._times.time
-            state.maxima = self.parts.watermarks.of_splits(self._times.maxima)
-            state.idle = list(self._times.idle)
+            self._event_time.describe(state)
         return state
 
     # -- checkpoints ---------------------------------------------------------------
@@ -310,7 +280,7 @@ class SourceTask(Task):
         self._last = checkpoint
         self._aborted = tuple(aborted for aborted in self._aborted if aborted > checkpoint)
         ends = message.ending != "" and self.parts.ending.ends_input(message.ending)
-        self._suspended = self._suspended or message.ending != ""
+        self.suspended = self.suspended or message.ending != ""
         if self.in_flight is not None:
             self.in_flight.triggered(message)
             self.in_flight.snapshot_taken(checkpoint, ())

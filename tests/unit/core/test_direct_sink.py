@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cutproof.reference_impl.core.extensions.direct_sink import Identity
 from cutproof.reference_impl.core.protocol.input_task import InputTask
-from cutproof.reference_impl.core.protocol.sink import Identity
 from cutproof.reference_impl.core.vocabulary.effects import Persist, SnapshotTaken
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.transactions import (
