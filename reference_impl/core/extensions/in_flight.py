@@ -88,10 +88,13 @@ class InFlight:
         self._recordings: dict[CheckpointId, Recording] = {}
         self._replayed: dict[int, deque[int]] = {}
         """by channel: how often each restored element that is still in it was put back"""
+        self.recording = False
+        """the in-flight data of some checkpoint is not complete, or its snapshot not written"""
         self.listening = ledger is not None
         """takes of elements must be reported (`took`); looked at before each record"""
 
     def _changed(self) -> None:
+        self.recording = bool(self._recordings)
         self.listening = bool(self._recordings or self._replayed or self.ledger is not None)
 
     # -- what is in flight -----------------------------------------------------------

@@ -127,6 +127,8 @@ class Unaligned:
         return task.persist(checkpoint, snapshot)
 
     def write_complete(self, task: Task) -> list[Effect]:
+        if not self.elements.recording:
+            return []
         effects = self.elements.secure()
         for checkpoint, snapshot in self.elements.whole():
             effects += task.persist(checkpoint, snapshot)
@@ -145,7 +147,7 @@ class Unaligned:
 
     def _on_came(self, event: Came, task: Task) -> list[Effect]:
         """An element has entered a persistent channel."""
-        return expect(self._ledger, Ledger).came(event.channel, event.element)
+        return self._ledger.came(event.channel, event.element) if self._ledger is not None else []
 
     def _on_logs_found(self, event: LogsFound, task: Task) -> list[Effect]:
         """The task goes on with logs that its channels already have."""

@@ -360,8 +360,9 @@ class Coordinator:
             oldest=self.snapshots.oldest(being_stored),
             logs_from=self.snapshots.logs_from(being_stored),
         )
-        gone = (*ordered_before, *ordered_now, *self.ends.finished)
-        notified: list[Effect] = [self.attempts.message_to(task, news) for task in self.tasks if task not in gone]
+        finishing = (*ordered_before, *ordered_now, *self.ends.finished)
+        going_on = [task for task in self.tasks if task not in finishing]
+        notified: list[Effect] = [self.attempts.message_to(task, news) for task in going_on]
         if not ordered_now:
             return notified
         return [*notified, *self._terminate_tasks(ordered_now), *(() if ordered_before else self._remind())]

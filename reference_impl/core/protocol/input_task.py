@@ -53,7 +53,7 @@ from .barrier_alignment import (
     TriggerCame,
     UnblockChannels,
 )
-from .task import NO_CHECKPOINT, Gone, InTransit, StateReader, Task
+from .task import NO_CHECKPOINT, HasFinished, InTransit, StateReader, Task
 
 T = TypeVar("T")
 
@@ -254,7 +254,9 @@ class InputTask(Task):
         "_triggered",
         "_unended",
         "alignment",
+        "clocked",
         "holds_end",
+        "publishes",
         "times",
         "work",
     )
@@ -291,6 +293,8 @@ class InputTask(Task):
         self._transactions = transactions
         self._committables = committables
         self.holds_end = holds_end
+        self.clocked = timers is not None and timers.clocked
+        self.publishes = committables is not None and committables.publishes
         self._open = list(range(len(spec.gates)))
         """channels whose sender has not finished"""
         self._unended = len(spec.gates)
@@ -302,20 +306,12 @@ class InputTask(Task):
         self.times = event_time.times
 
     @property
-    def clocked(self) -> bool:
-        return self._timers is not None and self._timers.clocked
-
-    @property
     def awaits_time(self) -> bool:
         return self._timers is not None and self._timers.awaits_time
 
     @property
     def sealed(self) -> Sequence[Sealed]:
         return self._transactions.sealed if self._transactions is not None else ()
-
-    @property
-    def publishes(self) -> bool:
-        return self._committables is not None and self._committables.publishes
 
     def let_go(self) -> None:
         del self.work.task
@@ -397,7 +393,7 @@ class InputTask(Task):
 
     def signal(self, signal: Signal) -> list[Effect]:
         """Carry out what the alignment says."""
-        if type(self.life) is Gone:
+        if type(self.life) is HasFinished:
             return []
         self.alignment, actions = self.parts.alignment.step(self.alignment, signal, len(self._open))
         effects: list[Effect] = []

@@ -253,6 +253,9 @@ class SourceTask(Task):
         self.suspended = self.suspended or message.suspended
         return super()._on_deploy(message)
 
+    def let_go(self) -> None:
+        """Nothing refers back to it."""
+
     def skip_checkpoints(self, last: CheckpointId) -> None:
         self._last = last
 

@@ -15,6 +15,7 @@ state of another layout (`StateReader`), and what its snapshots hold of the data
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Protocol
 
@@ -101,13 +102,13 @@ class AwaitingCommits(msgspec.Struct, frozen=True):
     """if not, the job stops amid its input"""
 
 
-class Gone(msgspec.Struct, frozen=True):
+class HasFinished(msgspec.Struct, frozen=True):
     """It has finished."""
 
     after_end: bool
 
 
-TaskLife = Created | Restoring | Processing | AwaitingFinalCheckpoint | AwaitingCommits | Gone
+TaskLife = Created | Restoring | Processing | AwaitingFinalCheckpoint | AwaitingCommits | HasFinished
 CREATED, PROCESSING, AWAITING_FINAL_CHECKPOINT = Created(), Processing(), AwaitingFinalCheckpoint()
 
 
@@ -158,7 +159,7 @@ class InTransit(Protocol):
         ...
 
 
-class Task:
+class Task(ABC):
     """What all tasks share: starting, snapshots, routing, finishing."""
 
     # Slots are faster: without them, CPython no longer shares one layout among objects with more than 30 attributes.
@@ -234,7 +235,7 @@ class Task:
 
     @property
     def finished(self) -> bool:
-        return type(self.life) is Gone
+        return type(self.life) is HasFinished
 
     @property
     def awaits_commits(self) -> bool:
@@ -243,20 +244,15 @@ class Task:
     holds_end = False
     """it sends the end of its data only when it finishes"""
 
-    @property
-    def clocked(self) -> bool:
-        """It uses processing time, and needs ticks."""
-        return False
+    clocked = False
+    """it uses processing time, and needs ticks"""
+    publishes = False
+    """all that it receives are transactions of complete checkpoints"""
 
     @property
     def sealed(self) -> Sequence[Sealed]:
         """Transactions that it has neither committed nor left to another task."""
         return ()
-
-    @property
-    def publishes(self) -> bool:
-        """All that it receives are transactions of complete checkpoints."""
-        return False
 
     @property
     def awaits_splits(self) -> bool:
@@ -268,6 +264,7 @@ class Task:
         """A timer in processing time is pending."""
         return False
 
+    @abstractmethod
     def let_go(self) -> None:
         """Drop what refers back to it; it is done with."""
 
@@ -284,7 +281,7 @@ class Task:
             raise ProtocolViolated("a message of another job reached a task")
         if message.attempt != spec.attempt:
             raise ProtocolViolated("a message of another attempt reached a task")
-        if type(self.life) is Gone:
+        if type(self.life) is HasFinished:
             answer = self.parts.finishing.answer(message, self._finished_report())
             return [Report(answer)] if answer is not None else []
         effects: list[Effect] = self._of_messages[type(message)](self, message)
@@ -311,9 +308,9 @@ class Task:
         numbers = range(first, message.given_up + 1)
         return [effect for number in numbers for effect in self.broadcast(CancelBarrier(CheckpointId(number)))]
 
+    @abstractmethod
     def skip_checkpoints(self, last: CheckpointId) -> None:
         """Take no part in checkpoints up to this one."""
-        raise NotImplementedError
 
     def _read_on(self, reads: list[Effect]) -> list[Effect]:
         """Restore when there is nothing more to read."""
@@ -340,9 +337,9 @@ class Task:
             return [Restored(checkpoint, now), *self.on_restored()]
         return [*self.in_flight.restored(checkpoint, state, now), *self.on_restored()]
 
+    @abstractmethod
     def take_over(self, state: TaskState) -> None:
         """Make a restored state the task's own."""
-        raise NotImplementedError
 
     def on_restored(self) -> list[Effect]:
         """The state is restored."""
@@ -436,7 +433,7 @@ class Task:
     def end_input(self) -> list[Effect]:
         """All its input has ended: send the end downstream, and report it to the coordinator until that answers."""
         life = self.life
-        if isinstance(life, AwaitingCommits | Gone):
+        if isinstance(life, AwaitingCommits | HasFinished):
             # A task that finished amid its input still sees the end of what its senders had sent.
             self.life = type(life)(after_end=True)
         else:
@@ -458,10 +455,10 @@ class Task:
     def finish(self) -> list[Effect]:
         """Finish and report it; report it again on request."""
         report = Report(self._finished_report())
-        if isinstance(self.life, Gone):
+        if isinstance(self.life, HasFinished):
             return [report]
         after_end = self.life.after_end
-        self.life = Gone(after_end)
+        self.life = HasFinished(after_end)
         if not after_end:
             return [report]
         held: tuple[Element, ...] = (EndOfData(),) if self.holds_end else ()
@@ -472,7 +469,7 @@ class Task:
 
     def stay_finished(self) -> list[Effect]:
         """It had finished before the snapshot that it restores: it only sends its ends, which tasks downstream need."""
-        self.life = Gone(after_end=True)
+        self.life = HasFinished(after_end=True)
         ends = self.parts.finishing.ends_again((EndOfData(), EndOfPartition()))
         sent = [effect for end in ends for effect in self.broadcast(end)]
         return [Open(), Report(self._running_report()), *sent, Report(self._finished_report())]
@@ -480,19 +477,22 @@ class Task:
     def on_timer(self, event: TimerFired) -> list[Effect]:
         timeout = event.timeout
         if isinstance(timeout, RetryEndReport):
-            return [] if isinstance(self.life, Gone) else self._report_end()
+            return [] if isinstance(self.life, HasFinished) else self._report_end()
         return self._on_in_flight(event) if isinstance(timeout, AlignmentTimeout | BufferTimeout) else []
 
-    # -- what only some tasks do -----------------------------------------------------
+    # -- checkpoints of each kind of task -----------------------------------------------------
 
+    @abstractmethod
     def on_trigger(self, message: Trigger) -> list[Effect]:
-        raise NotImplementedError
+        """The coordinator triggers a checkpoint here."""
 
+    @abstractmethod
     def on_complete(self, message: Complete) -> list[Effect]:
-        return []
+        """A checkpoint is complete."""
 
+    @abstractmethod
     def on_abort(self, message: Abort) -> list[Effect]:
-        raise NotImplementedError
+        """The coordinator gave a checkpoint up."""
 
     def on_mail(self, event: Mailed) -> list[Effect]:
         raise ProtocolViolated(f"{self.spec.task} put nothing off")
