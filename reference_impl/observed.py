@@ -15,6 +15,7 @@ from typing import dataclass_transform
 import msgspec
 
 from .core.vocabulary.causes import AnyCause
+from .core.vocabulary.ends import Status
 from .core.vocabulary.events import CompletedSnapshot
 from .core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from .core.vocabulary.transactions import AnyRequest, Done, NoAnswer, Outcome
@@ -242,7 +243,7 @@ class CommandReturned(Observed):
 
 class JobEnded(Observed):
     job: int
-    status: str
+    status: Status
     checkpoint: CheckpointId | None
     reason: str
     """the cause in words"""
@@ -250,7 +251,7 @@ class JobEnded(Observed):
     """None for a job that ended well, and in journals of older runs"""
 
 
-def job_ended(job: int, status: str, checkpoint: CheckpointId | None, cause: AnyCause | None) -> JobEnded:
+def job_ended(job: int, status: Status, checkpoint: CheckpointId | None, cause: AnyCause | None) -> JobEnded:
     """The end, with its cause put into words."""
     return JobEnded(job, status, checkpoint, str(cause) if cause is not None else "", cause)
 

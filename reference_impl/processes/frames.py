@@ -8,6 +8,7 @@ of its own frames; a frame of one is not understood on another.
 from __future__ import annotations
 
 from ..core.vocabulary.causes import AnyCause
+from ..core.vocabulary.ends import Status
 from ..core.vocabulary.events import CompletedSnapshot
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.messages import ToCoordinator, ToTask
@@ -197,7 +198,7 @@ class Ended(Frame):
     """A job has ended; `retained` are the checkpoints that it, or its user, still holds."""
 
     job: int
-    status: str
+    status: Status
     retained: tuple[int, ...]
 
 

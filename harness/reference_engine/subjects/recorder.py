@@ -299,14 +299,14 @@ class Recorder:
                 order=self.order(),
                 at_us=self.now(),
                 job=event.job,
-                status=event.status,
+                status=event.status.value,
                 checkpoint=event.checkpoint,
                 reason=event.reason,
                 cause=translated(event.cause),
             )
         )
         if self.detailed:
-            self.timed("job-ended", "coordinator", 0, detail=event.status)
+            self.timed("job-ended", "coordinator", 0, detail=event.status.value)
 
     # -- the stores ------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from ....reference_impl import observed as o
 from ....reference_impl.core.decisions.parts import Parts
 from ....reference_impl.core.extensions.local_recovery import check as check_local
 from ....reference_impl.core.protocol.sink import Identity
+from ....reference_impl.core.vocabulary.ends import Status
 from ....reference_impl.core.vocabulary.errors import EngineError
 from ....reference_impl.defects import parts_for
 from ....reference_impl.driver.decisions import Decisions
@@ -195,9 +196,9 @@ class Run:
         # a command acts between steps: the task that reached the point finishes its step first
         return lambda: self.world.loop.after(0, lambda *_: act())
 
-    def resume(self, status: str) -> None:
+    def resume(self, status: Status) -> None:
         """Start the next job once the previous one has ended, if the scenario has a resume."""
-        if not self._resumes or status not in ("stopped", "drained", "cancelled", "failed"):
+        if not self._resumes or status is Status.FINISHED:
             return
         number, command = self._resumes[0]
         pause = command.trigger.at_us if isinstance(command.trigger, AtTime) else 1_000
@@ -206,7 +207,7 @@ class Run:
             world = self.world
             retained = world.resumable()
             snapshot = max(retained, key=lambda one: one.checkpoint, default=None)
-            if snapshot is None and (status == "failed" or command.inserted):
+            if snapshot is None and (status is Status.FAILED or command.inserted):
                 return
             self._resumes.pop(0)
             world.observer.saw(
@@ -294,5 +295,5 @@ class Director:
     def phases(self) -> bool:
         return self._run.triggers.phases
 
-    def job_ended(self, job: int, status: str) -> None:
+    def job_ended(self, job: int, status: Status) -> None:
         self._run.resume(status)

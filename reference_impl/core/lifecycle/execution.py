@@ -17,6 +17,7 @@ from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
 from ..protocol.task_lives import Attempts, TaskEnds
 from ..vocabulary.causes import AnyCause, NotUpInTime, RecordsUnreadable, RestartsUsedUp, SnapshotsLost, TaskFailed
 from ..vocabulary.effects import Effect, ListSnapshots, Note, Return, SendToTask, SetTimer, Sweep
+from ..vocabulary.ends import Closure, JobEnd, Status
 from ..vocabulary.errors import expect
 from ..vocabulary.events import (
     CompletedSnapshot,
@@ -27,23 +28,19 @@ from ..vocabulary.events import (
 from ..vocabulary.ids import CheckpointId, TaskId
 from ..vocabulary.messages import Cancel, Running
 from ..vocabulary.stages import (
-    Closure,
     Deploying,
-    JobEnd,
     Listing,
     PartialFailover,
     Restarting,
     Saving,
     Stage,
     StageOfAttempt,
-    Status,
     Working,
-    ending_of,
 )
 from ..vocabulary.timeouts import DeployTimeout, RestartDelay, RetryListing
 from .deployment import Deployment
 from .job_ending import JobEnding
-from .job_records import Deploy, DeployPart, JobRecords, closure_of
+from .job_records import Deploy, DeployPart, JobRecords
 from .regions import RegionalFailover
 
 LISTING_TRIES = 5
@@ -129,7 +126,7 @@ class Execution:
         self._attempts.take_over(record.attempt)
         self._checkpoints.take_over(record.next_checkpoint)
         self._records.take_over(record)
-        self._closure = closure_of(record)
+        self._closure = record.closure
         cancels = [SendToTask(task, Cancel(job=self._job, attempt=record.attempt)) for task in self._tasks]
         return [*cancels, *self._parts.cleanup.on_takeover(None), ListSnapshots()]
 
@@ -201,7 +198,7 @@ class Execution:
         self._enter(Deploying(restores, waiting))
         if waiting:
             return []
-        ending = ending_of(restores) if restores is not None and restores.job == self._job else None
+        ending = restores.ending if restores is not None and restores.job == self._job else None
         if restores is not None and ending is not None:
             return [Note("attempt-running", None, self._attempts.newest), *self.terminate(restores.checkpoint, ending)]
         return self._up()

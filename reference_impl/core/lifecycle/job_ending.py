@@ -16,24 +16,21 @@ from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
 from ..protocol.task_lives import Attempts, TaskEnds
 from ..vocabulary.causes import AnyCause
 from ..vocabulary.effects import Effect, EndJob, Return, Sweep
+from ..vocabulary.ends import STATUS, Closure, JobEnd, Status
 from ..vocabulary.errors import expect
 from ..vocabulary.events import Answered, Commanded
 from ..vocabulary.ids import CheckpointId, TaskId
 from ..vocabulary.messages import Cancel, Terminate
 from ..vocabulary.stages import (
-    STATUS,
     AwaitingRecords,
     Closing,
-    Closure,
     Covered,
     CoveredUpTo,
     Ended,
-    JobEnd,
     MayBeCovered,
     NothingCovered,
     Settling,
     StageOfEnd,
-    Status,
     Terminating,
 )
 from ..vocabulary.timeouts import RetryFence, RetryTerminate
@@ -172,7 +169,7 @@ class JobEnding:
             *sweep,
             *(self._checkpoints.clear_logs(()) if knows_all else ()),
             *(Return(command, error=over) for command in unanswered),
-            EndJob(status.value, newest.checkpoint if newest else None, cause),
+            EndJob(status, newest.checkpoint if newest else None, cause),
         ]
 
     def fence_again(self, timeout: RetryFence) -> list[Effect]:

@@ -28,10 +28,10 @@ from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
 from ..vocabulary.effects import ClearLogs, Discard, Effect, Note, Store
+from ..vocabulary.ends import JobEnd
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Abort, Ack, Trigger
-from ..vocabulary.stages import JobEnd, word
 from ..vocabulary.state import TaskState
 from .task_lives import Attempts, TaskEnds
 
@@ -305,7 +305,7 @@ class Checkpoints:
             job=self._job,
             attempt=pending.attempt,
             checkpoint=pending.checkpoint,
-            ending=word(pending.ending) if pending.ending is not JobEnd.FINISH else "",
+            ending=pending.ending if pending.ending is not JobEnd.FINISH else None,
             alignment_timeout_us=pending.alignment_timeout_us,
         )
         asked = self._parts.triggering.asked
@@ -392,7 +392,7 @@ class Checkpoints:
             job=self._job,
             attempt=pending.attempt,
             savepoint=pending.savepoint,
-            ending=word(pending.ending),
+            ending=pending.ending,
             handles={**pending.acknowledged, **last_handles},
             states={**pending.states, **last_states},
             finished=pending.finished,

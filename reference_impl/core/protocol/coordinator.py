@@ -26,6 +26,7 @@ from ..lifecycle.job_ending import JobEnding
 from ..lifecycle.job_records import Begin, Close, Deploy, DeployPart, JobRecords, Perform
 from ..vocabulary.causes import CancelledByUser, CheckpointsFailed, StopFailed
 from ..vocabulary.effects import Effect, Return, SetTimer
+from ..vocabulary.ends import Closure, JobEnd, Status
 from ..vocabulary.errors import Handlers
 from ..vocabulary.events import (
     Answered,
@@ -54,7 +55,7 @@ from ..vocabulary.messages import (
     SplitMessage,
     Terminate,
 )
-from ..vocabulary.stages import Closing, Closure, Ended, JobEnd, Listing, Stage, Status, Terminating
+from ..vocabulary.stages import Closing, Ended, Listing, Stage, Terminating
 from ..vocabulary.timeouts import (
     CheckpointInterval,
     CheckpointTimeout,

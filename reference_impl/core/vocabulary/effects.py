@@ -12,6 +12,7 @@ from typing import Any, dataclass_transform
 import msgspec
 
 from .causes import AnyCause
+from .ends import Status
 from .events import CompletedSnapshot, JobRecord
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import Ack, Barrier, Element, ToCoordinator, ToTask
@@ -286,8 +287,8 @@ class Return(Effect):
 
 
 class EndJob(Effect):
-    """The job has ended: finished, drained, stopped, cancelled or failed."""
+    """The job has ended."""
 
-    status: str
+    status: Status
     checkpoint: CheckpointId | None = None
     cause: AnyCause | None = None

@@ -23,6 +23,7 @@ from cutproof.reference_impl.core.vocabulary.effects import (
     SetTimer,
     Store,
 )
+from cutproof.reference_impl.core.vocabulary.ends import JobEnd
 from cutproof.reference_impl.core.vocabulary.events import (
     Answered,
     Commanded,
@@ -76,7 +77,7 @@ def savepoint(of: JobGraph, *finished: str, stateless: tuple[str, ...] | None = 
         job=1,
         attempt=AttemptId(2),
         savepoint=True,
-        ending="stop",
+        ending=JobEnd.STOP,
         handles={task: Handle(f"of {task}") for task, _, _ in of.tasks() if task not in finished_tasks},
         finished=tuple(TaskId(name) for name in finished),
         parallelism=of.parallelism,
@@ -96,7 +97,7 @@ def complete_snapshot(checkpoint: int, attempt: int = 1, **more: Any) -> Complet
     fields = {
         "job": 1,
         "savepoint": False,
-        "ending": "",
+        "ending": None,
         "handles": dict(zip(TASKS, handles(checkpoint, attempt), strict=True)),
         "parallelism": GRAPH.parallelism,
         "key_groups": GRAPH.key_groups,
@@ -124,6 +125,12 @@ class CoordinatorRig:
         effects = self.machine.step(event)
         self.unsaved.extend(save.record for save in of(SaveJob, effects))
         return effects
+
+    @property
+    def closed_for(self) -> str:
+        """Why the job is closed, as its newest unsaved record has it; empty if it is not."""
+        closure = self.unsaved[-1].closure
+        return str(closure.cause) if closure is not None else ""
 
     # -- the world answers -------------------------------------------------------------
 
@@ -283,4 +290,4 @@ def stored(effects: list[Effect]) -> list[CompletedSnapshot]:
 
 def end(effects: list[Effect]) -> tuple[str, int | None, str]:
     (ending,) = of(EndJob, effects)
-    return ending.status, ending.checkpoint, str(ending.cause or "")
+    return ending.status.value, ending.checkpoint, str(ending.cause or "")

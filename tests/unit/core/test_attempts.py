@@ -12,6 +12,7 @@ from cutproof.reference_impl.core.vocabulary.effects import (
     SetTimer,
     Sweep,
 )
+from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
 from cutproof.reference_impl.core.vocabulary.events import JobRecord
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Deploy, Running
@@ -83,7 +84,7 @@ def test_the_deploy_timer_means_nothing_once_it_runs() -> None:
 
 def test_a_resumed_job_starts_from_what_it_is_given() -> None:
     """The newest of it, whatever its kind; only this job's own endings suspend its sources."""
-    initial = (complete_snapshot(3, savepoint=True, ending="stop", job=1), complete_snapshot(2))
+    initial = (complete_snapshot(3, savepoint=True, ending=JobEnd.STOP, job=1), complete_snapshot(2))
     job = CoordinatorRig(job=2, coordinator={"first_attempt": 5, "first_checkpoint": 12, "initial": initial})
     sweep, save = job.start()
     assert isinstance(sweep, Sweep)
@@ -201,6 +202,12 @@ def test_the_book_of_a_failed_attempt_leaves_no_room_taken() -> None:
     assert notes(job.trigger())[0] == ("checkpoint-triggered", 2)
 
 
+def closed(record: JobRecord) -> tuple[Status, str]:
+    """How and why the job is closed, as the record has it."""
+    assert record.closure is not None
+    return record.closure.status, str(record.closure.cause)
+
+
 def test_restarts_are_used_up_in_the_end() -> None:
     job = CoordinatorRig(restart_attempts=1, sink="plain").up()
     job.lose()
@@ -210,7 +217,7 @@ def test_restarts_are_used_up_in_the_end() -> None:
     assert addressed(Cancel, effects) == [*TASKS, *TASKS]
     (save,) = of(SaveJob, effects)
     wanted = "1 restarts are used up; the last cause was sink-0: its function raised"
-    assert (save.record.closing, str(save.record.cause)) == ("failed", wanted)
+    assert closed(save.record) == (Status.FAILED, wanted)
     assert end(job.saved()) == ("failed", None, wanted)
     assert job.lose() == []
     assert job.timer(RestartDelay()) == []
@@ -226,7 +233,7 @@ def test_a_snapshot_that_lacks_a_state_ends_the_job_by_name(held: tuple[TaskId, 
     effects = job.start()
     assert deployed(effects) == {}
     (save,) = of(SaveJob, effects)
-    assert (save.record.closing, str(save.record.cause)) == ("failed", f"checkpoint 3 holds no state of {missing}")
+    assert closed(save.record) == (Status.FAILED, f"checkpoint 3 holds no state of {missing}")
     effects = job.saved()
     assert deployed(effects) == {}
     assert end(effects) == ("failed", 3, f"checkpoint 3 holds no state of {missing}")

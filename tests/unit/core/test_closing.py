@@ -7,18 +7,17 @@ import pytest
 from cutproof.reference_impl.core.lifecycle.closing import FENCE, UNANSWERED, close_step, requests
 from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser
 from cutproof.reference_impl.core.vocabulary.effects import SetTimer, Transact
+from cutproof.reference_impl.core.vocabulary.ends import Closure, Status
 from cutproof.reference_impl.core.vocabulary.events import Answered
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.stages import (
     Closing,
-    Closure,
     Covered,
     CoveredUpTo,
     Deciding,
     MayBeCovered,
     NothingCovered,
     Settling,
-    Status,
 )
 from cutproof.reference_impl.core.vocabulary.timeouts import RetryFence
 from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Denied, Done, Fence, NoAnswer

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from cutproof.reference_impl.core.vocabulary.effects import Discard, EndJob, Note, Return, SaveJob
+from cutproof.reference_impl.core.vocabulary.ends import JobEnd
 from cutproof.reference_impl.core.vocabulary.events import JobRecord
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Complete, Terminate, Trigger
@@ -82,8 +83,10 @@ def test_a_savepoint_that_was_being_stored_when_its_attempt_failed_is_answered_b
     assert not addressed(Complete, effects), "no task of it is there to be told"
 
 
-@pytest.mark.parametrize(("drain", "ending", "status"), [(False, "stop", "stopped"), (True, "drain", "drained")])
-def test_stop_takes_a_savepoint_and_then_ends_the_job(drain: bool, ending: str, status: str) -> None:
+@pytest.mark.parametrize(
+    ("drain", "ending", "status"), [(False, JobEnd.STOP, "stopped"), (True, JobEnd.DRAIN, "drained")]
+)
+def test_stop_takes_a_savepoint_and_then_ends_the_job(drain: bool, ending: JobEnd, status: str) -> None:
     job = CoordinatorRig().up()
     job.command("stop-with-savepoint", drain=drain)
     assert sent_to_tasks(Trigger, job.saved()) == [(SOURCE, Trigger(job=1, attempt=1, checkpoint=1, ending=ending))]

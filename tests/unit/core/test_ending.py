@@ -14,6 +14,7 @@ from cutproof.reference_impl.core.vocabulary.effects import (
     SetTimer,
     Transact,
 )
+from cutproof.reference_impl.core.vocabulary.ends import Closure, JobEnd, Status
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Complete, Deploy, Terminate, Trigger
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval, RetryFence, RetryTerminate
@@ -50,7 +51,7 @@ def test_when_all_input_has_ended_one_final_checkpoint_is_taken() -> None:
     assert sent_to_tasks(Trigger, job.saved()) == [(SOURCE, Trigger(job=1, attempt=1, checkpoint=1))]
     assert job.ended() == []
     (snapshot,) = stored(job.ack(1))
-    assert snapshot.ending == "finish"
+    assert snapshot.ending is JobEnd.FINISH
     effects = job.stored(1)
     assert sent_to_tasks(Terminate, effects) == [(task, Terminate(job=1, attempt=1, checkpoint=1)) for task in TASKS]
     assert not addressed(Complete, effects)
@@ -106,7 +107,7 @@ def test_tasks_are_ordered_to_terminate_until_each_has_finished() -> None:
         SetTimer(RetryTerminate(), 3_000),
     ]
     assert job.finished(OP, SINK) == []
-    assert job.finished(SOURCE) == [EndJob("finished", 1)]
+    assert job.finished(SOURCE) == [EndJob(Status.FINISHED, 1)]
     assert job.timer(RetryTerminate()) == []
     assert job.finished(SOURCE) == []
 
@@ -183,12 +184,12 @@ def test_a_cancelled_job_leaves_no_transaction_that_no_checkpoint_covers() -> No
     effects = job.command("cancel")
     assert of(Return, effects) == []
     assert addressed(Cancel, effects) == list(TASKS)
-    assert of(SaveJob, effects)[0].record.closing == "cancelled"
+    assert of(SaveJob, effects)[0].record.closure == Closure(Status.CANCELLED, CancelledByUser())
     assert job.saved() == [Return(9), Transact(1, Fence(writer=SINK, attempt=2))]
     unfinished = (("old", 1), ("newer", 2), ("open", None))
     drop = [Transact(0, AbortTransaction(writer=SINK, attempt=2, name=name)) for name in ("newer", "open")]
     assert job.store_answers(1, Done(unfinished=unfinished)) == [*drop, Transact(1, Fence(writer=SINK, attempt=2))]
-    assert job.store_answers(1, Done(unfinished=unfinished[:1])) == [EndJob("cancelled", 1, CancelledByUser())]
+    assert job.store_answers(1, Done(unfinished=unfinished[:1])) == [EndJob(Status.CANCELLED, 1, CancelledByUser())]
     assert job.store_answers(0, Done()) == []
 
 

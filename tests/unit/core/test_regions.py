@@ -11,6 +11,7 @@ from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.lifecycle.regions import regions
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Note, Return, SaveJob, SendToTask
+from cutproof.reference_impl.core.vocabulary.ends import Status
 from cutproof.reference_impl.core.vocabulary.errors import Refused
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import (
@@ -283,7 +284,7 @@ def test_a_number_that_nothing_was_deployed_with_is_no_restart_of_its_own() -> N
     job.saved()
     assert sorted(deployed(job.again())) == [*("sink-1", "sink-2"), "source-1", "source-2"]
     job.lose("sink-0", 1)
-    assert job.unsaved[-1].closing == "failed", "what is lost now has been restarted"
+    assert job.unsaved[-1].closure is not None, "what is lost now has been restarted"
 
 
 def test_nor_is_it_one_when_all_is_lost_then() -> None:
@@ -307,8 +308,9 @@ def test_restarts_of_parts_are_counted_too() -> None:
     failed_over(job)
     job.lose("sink-0", 1)
     record = job.unsaved[-1]
-    assert record.closing == "failed"
-    assert "1 restarts are used up" in str(record.cause)
+    assert record.closure is not None
+    assert record.closure.status is Status.FAILED
+    assert "1 restarts are used up" in str(record.closure.cause)
 
 
 def test_a_region_that_does_not_come_up_in_time_takes_all_with_it() -> None:

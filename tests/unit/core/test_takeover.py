@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutproof.reference_impl.core.lifecycle.execution import LISTING_TRIES
-from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser
+from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser, SnapshotsLost
 from cutproof.reference_impl.core.vocabulary.effects import (
     Discard,
     Effect,
@@ -15,6 +15,7 @@ from cutproof.reference_impl.core.vocabulary.effects import (
     Sweep,
     Transact,
 )
+from cutproof.reference_impl.core.vocabulary.ends import Closure, JobEnd, Status
 from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
 from cutproof.reference_impl.core.vocabulary.messages import Terminate
 from cutproof.reference_impl.core.vocabulary.timeouts import RetryListing, RetryTerminate
@@ -33,6 +34,7 @@ from unit.core.coordinator_rig import (
     of,
 )
 
+CANCELLED = Closure(Status.CANCELLED, CancelledByUser())
 RECORD = JobRecord(job=1, attempt=4, next_checkpoint=7, version=11, had_snapshot=True)
 
 
@@ -86,7 +88,7 @@ def test_when_its_memory_died_with_it_the_job_fails_and_reports_it() -> None:
     """It never starts from nothing silently (ABS-14), and aborts nothing that may be promised."""
     job, effects = took_over(memory=True)
     (save,) = of(SaveJob, effects)
-    assert save.record.closing == "failed"
+    assert save.record.closure == Closure(Status.FAILED, SnapshotsLost())
     assert of(Transact, job.saved()) == [Transact(1, Fence(writer=SINK, attempt=5))]
     effects = job.store_answers(1, Done(unfinished=(("sealed", 6), ("open", None))))
     abort, fence = of(Transact, effects)
@@ -102,14 +104,14 @@ def test_a_job_that_had_no_snapshot_yet_starts_from_nothing() -> None:
 
 
 def test_a_coordinator_that_died_closing_a_job_down_leaves_that_to_its_successor() -> None:
-    closing = JobRecord(job=1, attempt=4, next_checkpoint=7, version=11, closing="cancelled", cause=CancelledByUser())
+    closing = JobRecord(job=1, attempt=4, next_checkpoint=7, version=11, closure=CANCELLED)
     job, effects = took_over(complete_snapshot(6, 4), record=closing, sink="plain")
-    assert of(SaveJob, effects)[0].record.closing == "cancelled"
+    assert of(SaveJob, effects)[0].record.closure == CANCELLED
     assert end(job.saved()) == ("cancelled", 6, "by its user")
 
 
 def test_a_job_that_ended_on_a_snapshot_only_finishes_its_commits() -> None:
-    job, _ = took_over(complete_snapshot(6, 4, ending="finish"))
+    job, _ = took_over(complete_snapshot(6, 4, ending=JobEnd.FINISH))
     orders = deployed(job.saved())
     assert all(order.suspended for order in orders.values())
     note, *terminates, timer = job.running()
@@ -120,7 +122,7 @@ def test_a_job_that_ended_on_a_snapshot_only_finishes_its_commits() -> None:
 
 
 def test_what_a_dead_coordinator_left_is_swept_when_the_job_ends() -> None:
-    job, _ = took_over(complete_snapshot(6, 4, ending="finish"))
+    job, _ = took_over(complete_snapshot(6, 4, ending=JobEnd.FINISH))
     job.saved()
     job.running()
     assert of(Sweep, job.finished()) == [Sweep(handles(6, 4))]

@@ -28,6 +28,7 @@ from cutproof.harness.reference_engine.orchestrator.opening import Opened
 from cutproof.harness.reference_engine.orchestrator.orchestrator import Orchestrator
 from cutproof.harness.scenario.model import Scenario
 from cutproof.reference_impl import observed as o
+from cutproof.reference_impl.core.vocabulary.ends import Status
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes import loop
@@ -390,7 +391,7 @@ class Run:
 
     def ends(self, status: str, *retained: int, job: int = 1, staying: Sequence[str] = ()) -> Script:
         """The coordinator reports a job's end and the checkpoints that it retains, and the tasks end."""
-        self.coordinator.say(f.Ended(now(), job, status, retained))
+        self.coordinator.say(f.Ended(now(), job, Status(status), retained))
         for puppet in self.living:
             if puppet.name not in staying:
                 puppet.down()

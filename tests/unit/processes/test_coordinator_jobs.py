@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from cutproof.reference_impl import observed as o
+from cutproof.reference_impl.core.vocabulary.ends import Status
 from cutproof.reference_impl.core.vocabulary.events import JobRecord
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Complete, Deploy, Trigger
@@ -101,10 +102,10 @@ def test_a_job_that_ends_is_reported_to_harness_and_nodes(process: CoordinatorPr
     process.harness.expect(f.Completed)
     process.harness.send(f.Issue(now(), 1, 1, "cancel", False))
     ended = process.harness.expect(f.Ended)
-    assert (ended.job, ended.status, ended.retained) == (1, "cancelled", (1,))
+    assert (ended.job, ended.status, ended.retained) == (1, Status.CANCELLED, (1,))
     assert node.peer.expect(f.JobOver).job == 1
     (written,) = process.entries(o.JobEnded)
-    assert (written.status, written.job) == ("cancelled", 1)
+    assert (written.status, written.job) == (Status.CANCELLED, 1)
     node.peer.sock.close()
     process.answers()
     assert losses(process) == [], "who is not of a job cannot be lost to it"

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import transactions as t
 from cutproof.reference_impl.core.vocabulary.causes import Killed
+from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.processes.checked import framed
 from cutproof.reference_impl.processes.clock import Clock
@@ -88,6 +89,17 @@ def test_a_journal_of_a_former_version_is_read(path: Path) -> None:
     ]
 
 
+def test_a_former_snapshot_that_ends_nothing_is_read(path: Path) -> None:
+    """Its ending is a text, and "" if the job went on."""
+    goes_on, ends = ({**msgspec.to_builtins(snapshot(3)), "ending": ending} for ending in ("", "drain"))
+    path.write_bytes(framed([[3, ["CheckpointCompleting", goes_on]], [4, ["CheckpointCompleted", ends]]]))
+
+    assert [entry.event for entry in read_journal(path)] == [
+        o.CheckpointCompleting(snapshot(3)),
+        o.CheckpointCompleted(msgspec.structs.replace(snapshot(3), ending=JobEnd.DRAIN)),
+    ]
+
+
 def everything(journal: Journal) -> None:
     """Call every method that writes."""
     log = start(journal)
@@ -122,7 +134,7 @@ def everything(journal: Journal) -> None:
     journal.saw(o.LogsCleared(["job-1/log/a-0-2/0"]))
     journal.saw(o.CommandIssued(0, "savepoint", False))
     journal.saw(o.CommandReturned(0, CHECKPOINT, ""))
-    journal.saw(o.job_ended(1, "finished", CHECKPOINT, None))
+    journal.saw(o.job_ended(1, Status.FINISHED, CHECKPOINT, None))
     for request in REQUESTS:
         journal.saw(o.Transacting(request))
         journal.saw(o.Transacted.of(request, t.Done(), 5))

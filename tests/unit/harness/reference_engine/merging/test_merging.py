@@ -9,6 +9,7 @@ import pytest
 from cutproof.harness.reference_engine.merging.merging import as_seen
 from cutproof.properties.model import history as h
 from cutproof.reference_impl import observed as o
+from cutproof.reference_impl.core.vocabulary.ends import Status
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from unit.harness.journals import COORDINATOR as BY_FAULT
 from unit.harness.journals import CUT, DATABASE, KILL, PAUSE, PROXY, ROW, Script, entries, failures
@@ -148,7 +149,7 @@ def test_the_death_of_a_zombie_is_no_failure(script: Script) -> None:
 
 def test_a_death_after_the_job_s_end_is_no_failure(script: Script) -> None:
     script.attempt(1, "a-0")
-    script.process("coordinator").saw(o.job_ended(1, "finished", None, None))
+    script.process("coordinator").saw(o.job_ended(1, Status.FINISHED, None, None))
     script.dies("a-0")
 
     assert failures(script.history()) == []

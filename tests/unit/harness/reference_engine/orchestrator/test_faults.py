@@ -16,6 +16,7 @@ from cutproof.harness.reference_engine.orchestrator.injectors.process_faults imp
 from cutproof.harness.reference_engine.orchestrator.layout import COORDINATOR, GIVEN_UP_US
 from cutproof.harness.scenario.model import Perturbation, Resume, Savepoint, Scenario, StopWithSavepoint
 from cutproof.reference_impl import observed as o
+from cutproof.reference_impl.core.vocabulary.ends import Status
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.files import DiskFiles
@@ -118,7 +119,7 @@ def test_what_did_not_come_is_reported_as_unapplied(begin: Callable[..., Run]) -
 
 def test_when_the_job_is_over_no_fault_is_set_off(begin: Callable[..., Run]) -> None:
     def script(run: Run) -> Script:
-        run.coordinator.say(f.Ended(now(), 1, "finished", ()))
+        run.coordinator.say(f.Ended(now(), 1, Status.FINISHED, ()))
         yield from run.settles()
         yield from run.passes(100)
 

@@ -12,6 +12,7 @@ from cutproof.properties.model.causes import OtherCause
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import transactions as t
 from cutproof.reference_impl.core.vocabulary.causes import Killed
+from cutproof.reference_impl.core.vocabulary.ends import Status
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from unit.snapshots import snapshot
 
@@ -146,7 +147,7 @@ def test_the_rest_of_the_journal(watched: Watched) -> None:
     recorder.saw(o.CommandReturned(5, CheckpointId(4), ""))
     recorder.saw(o.SnapshotsDeleted(CheckpointId(3), (Handle("h"),)))
     recorder.saw(o.SnapshotsDeleted(None, (Handle("h"),)))
-    recorder.saw(o.job_ended(1, "drained", CheckpointId(4), None))
+    recorder.saw(o.job_ended(1, Status.DRAINED, CheckpointId(4), None))
     recorder.saw(o.FaultFired(1, "running", "a write failed", 2))
     assert [(type(entry), without_order(entry)) for entry in watched.history.journal] == [
         (h.TaskFailed, {"task": "a-0", "attempt": 2, "reason": "it was killed", "fault": 0, "cause": OtherCause()}),
@@ -316,7 +317,7 @@ def everything(watched: Watched) -> None:
     recorder.saw(o.CheckpointCompleted(snapshot(3, attempt=2)))
     watched.transact(t.Begin(**BY, name="t"), t.PreCommit(**BY, name="t", checkpoint=CheckpointId(3)))
     recorder.saw(o.FaultFired(0, "running", "a-0 is killed", 2))
-    recorder.saw(o.job_ended(1, "finished", None, None))
+    recorder.saw(o.job_ended(1, Status.FINISHED, None, None))
 
 
 def test_a_timeline_is_kept_on_request() -> None:
