@@ -10,15 +10,17 @@ keep their order, and the types their names: journals of saved runs have them.
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import dataclass_transform
 
 import msgspec
 
 from .core.vocabulary.causes import AnyCause
 from .core.vocabulary.ends import Status
-from .core.vocabulary.events import CompletedSnapshot
+from .core.vocabulary.errors import expect
+from .core.vocabulary.events import CommandKind, CompletedSnapshot
 from .core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
-from .core.vocabulary.transactions import AnyRequest, Done, NoAnswer, Outcome
+from .core.vocabulary.transactions import AnyRequest, Denied, Done, NoAnswer, Outcome
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
@@ -105,9 +107,22 @@ class InputEnded(Observed):
     run: int
 
 
+class RunEnd(Enum):
+    """How an attempt of a task ends."""
+
+    FINISHED = "finished"
+    CANCELLED = "cancelled"
+    KILLED = "killed"
+    FAILED = "failed"
+
+    @property
+    def is_orderly(self) -> bool:
+        return self in (RunEnd.FINISHED, RunEnd.CANCELLED)
+
+
 class RunEnded(Observed):
     run: int
-    how: str
+    how: RunEnd
 
 
 class ChannelOpened(Observed):
@@ -229,7 +244,7 @@ class SnapshotsDeleted(Observed):
 
 class CommandIssued(Observed):
     command: int
-    kind: str
+    kind: CommandKind
     drain: bool
     parallelism: dict[str, int] = msgspec.field(default_factory=dict)
     inserted: dict[str, str] = msgspec.field(default_factory=dict)
@@ -304,23 +319,36 @@ class Transacting(Observed):
     request: AnyRequest
 
 
+class Answer(Enum):
+    """What the external store did about a request, as its sender knows it."""
+
+    DONE = "done"
+    DENIED = "denied"
+    NONE = "no answer"
+    """it may have executed the request"""
+
+
 class Transacted(Observed):
-    """What the external store did about a request; `unfinished` as in `transactions.Done`."""
+    """The answer to a request; `unfinished` as in `transactions.Done`."""
 
     request: AnyRequest
-    answer: str
-    """done, denied or no answer"""
+    answer: Answer
     reason: str
     unfinished: tuple[tuple[str, CheckpointId | None], ...]
     applied: int
     """how many records its writer had applied when it sent the request"""
 
+    @property
+    def is_done(self) -> bool:
+        return self.answer is Answer.DONE
+
     @classmethod
     def of(cls, request: AnyRequest, outcome: Outcome, applied: int) -> Transacted:
         if isinstance(outcome, Done):
-            return cls(request, "done", "", outcome.unfinished, applied)
-        answer = "no answer" if isinstance(outcome, NoAnswer) else "denied"
-        return cls(request, answer, getattr(outcome, "reason", ""), (), applied)
+            return cls(request, Answer.DONE, "", outcome.unfinished, applied)
+        if isinstance(outcome, Denied):
+            return cls(request, Answer.DENIED, outcome.reason, (), applied)
+        return cls(request, Answer.NONE, expect(outcome, NoAnswer).reason, (), applied)
 
 
 class CommitRequested(Observed):

@@ -117,7 +117,6 @@ class TaskRunner:
         self.paused = self.frozen = self.opened = False
         self.polling = isinstance(task, SourceTask)
         self.applied = 0
-        self.how = "alive"
         self.newest_mark = (NO_CHECKPOINT, 0)
         """the checkpoint of its last snapshot, and how much work it had done by then"""
         self.blame: int | None = None
@@ -589,11 +588,13 @@ class TaskRunner:
         self._outbox.clear()
         self.task.let_go()
 
-    def end(self, how: str) -> None:
+    def end_in_order(self) -> None:
+        self.end(o.RunEnd.FINISHED if self.task.finished else o.RunEnd.CANCELLED)
+
+    def end(self, how: o.RunEnd) -> None:
         """The attempt has ended, and its unwritten snapshots are lost."""
         if self.alive:
             self.alive = False
-            self.how = how
             self.world.observer.saw(o.RunEnded(self.log.run, how))
-            self.world.stores.forget(self, orderly=how in ("cancelled", "finished"))
+            self.world.stores.forget(self, orderly=how.is_orderly)
             self.world.spills.forget(self)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..core.vocabulary.causes import AnyCause
 from ..core.vocabulary.ends import Status
-from ..core.vocabulary.events import CompletedSnapshot
+from ..core.vocabulary.events import CommandKind, CompletedSnapshot
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.messages import ToCoordinator, ToTask
 from .data_frames import Accepted as Accepted
@@ -146,11 +146,10 @@ class Up(Frame):
 
 
 class Down(Frame):
-    """The attempt has ended; `how`: finished, cancelled, failed."""
+    """The attempt has ended."""
 
     task: TaskId
     attempt: AttemptId
-    how: str
 
 
 class TaskFacts(Frame):
@@ -276,7 +275,7 @@ class Issue(Frame):
 
     job: int
     command: int
-    kind: str
+    kind: CommandKind
     drain: bool
 
 

@@ -18,7 +18,7 @@ from ..core.protocol.source import SplitLog
 from ..core.protocol.task import Task
 from ..core.vocabulary.causes import AnyCause
 from ..core.vocabulary.effects import EndJob, Return
-from ..core.vocabulary.events import Commanded, CompletedSnapshot, CoordinatorStarted, TaskLost
+from ..core.vocabulary.events import Commanded, CommandKind, CompletedSnapshot, CoordinatorStarted, TaskLost
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId, Tasks
 from ..core.vocabulary.transactions import AbortTransaction, Done, writer_in
 from ..driver.arms import Arms
@@ -171,7 +171,7 @@ class World:
         record = self.jobs.load(self.job_number)
         self.coordinator.feed(CoordinatorStarted(record))
 
-    def command(self, command: int, kind: str, drain: bool) -> None:
+    def command(self, command: int, kind: CommandKind, drain: bool) -> None:
         """A user requests something of the coordinator; while there is none the request is refused."""
         self.observer.saw(o.CommandIssued(command, kind, drain))
         if self.coordinator is None or not self.coordinator.alive:
@@ -190,9 +190,9 @@ class World:
         self.job_over = True
         self.freezing = False  # a resumed job is not freezing
         for runner in self._latest.values():
-            runner.end("finished" if runner.task.finished else "cancelled")
+            runner.end_in_order()
         for runner in self._runners.values():
-            runner.end("cancelled")
+            runner.end(o.RunEnd.CANCELLED)
         assert self.coordinator is not None
         self.newest = self.coordinator.machine.snapshots.newest() or self.newest
         self.retained = list(self.coordinator.machine.snapshots.all)
@@ -245,7 +245,7 @@ class World:
         if before is not None and before.attempt > attempt:
             return
         if before is not None and before.alive and not before.paused:
-            before.end("cancelled")
+            before.end(o.RunEnd.CANCELLED)
         try:
             runner = self._assembly.runner(task, attempt, self.job_number, channels_of)
         except Unmade as error:
@@ -267,7 +267,7 @@ class World:
         if not runner.alive:
             return
         fault = fault if fault is not None else runner.blame
-        runner.end("failed")
+        runner.end(o.RunEnd.FAILED)
         if self.runner(runner.name, runner.attempt) is self._latest.get(runner.name) and not self.is_superseded(runner):
             self.observer.saw(o.task_failed(runner.name, runner.attempt, cause, fault))
         self.loop.after(self.settings.detection_us, self.lose, runner, cause)
@@ -277,7 +277,7 @@ class World:
         if not runner.alive:
             return False
         superseded = self.is_superseded(runner)
-        runner.end("killed")
+        runner.end(o.RunEnd.KILLED)
         if not superseded:
             self.observer.saw(o.task_failed(runner.name, runner.attempt, cause, fault))
         if self.detailed:

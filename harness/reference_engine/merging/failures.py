@@ -18,13 +18,13 @@ from ....reference_impl.core.vocabulary.causes import (
     ProcessGone,
     StoreRefused,
 )
+from ....reference_impl.core.vocabulary.events import CommandKind
 from ....reference_impl.core.vocabulary.ids import AttemptId, TaskId
 from .former_sentences import cause_of
 from .order import Placed, Source
 
 COORDINATOR = "coordinator"
 """The name of the coordinator's process."""
-ENDED_BADLY = ("killed", "failed", "cancelled")
 
 PARTS = ("tasks-restarted", "tasks-recovered")
 """How the coordinator names a partial failover: of a region, or of the lost tasks only (local recovery)."""
@@ -45,7 +45,7 @@ class Run(msgspec.Struct):
     number: int
     began: int
     ended: int | None = None
-    how: str = ""
+    how: o.RunEnd | None = None
 
 
 class Faults:
@@ -234,9 +234,9 @@ class _Judge:
         """
         cause = cause_of(entry)
         run = self._of.get((cause.sender, entry.attempt)) if isinstance(cause, ConnectionBroke) else None
-        if run is None or run.ended is None or run.how not in ENDED_BADLY:
+        if run is None or run.ended is None or run.how is o.RunEnd.FINISHED:
             return False
-        return run.ended <= at + (0 if run.how == "cancelled" else LATER_US)
+        return run.ended <= at + (0 if run.how is o.RunEnd.CANCELLED else LATER_US)
 
     def _explained_by(self, at: int, entry: o.TaskFailed) -> int | None:
         faults = self._faults
@@ -267,7 +267,7 @@ class _Judge:
         victims = [run for run in self._runs if self._sources[run.source] == dead and run.ended == one.stamp]
         for number, run in enumerate(victims):
             shift = (number + 1) / (len(victims) + 1) / 2
-            ended = o.RunEnded(run.number, "killed")
+            ended = o.RunEnded(run.number, o.RunEnd.KILLED)
             self.kept.append(Placed(one.stamp, run.source, one.position + shift, ended))
             if not self._is_superseded(run.task, run.attempt) and (run.task, run.attempt) not in self._failed:
                 self._failed.add((run.task, run.attempt))
@@ -277,7 +277,7 @@ class _Judge:
     def _lose_coordinator(self, one: Placed, entry: o.Died) -> None:
         self._change(one, o.CoordinatorChanged(False, entry.fault))
         for command, asked in self._asked.items():
-            if command not in self._answered and asked.kind != "resume":
+            if command not in self._answered and asked.kind is not CommandKind.RESUME:
                 self._answer(one, o.CommandReturned(command, None, "the coordinator died"))
 
     def _change(self, one: Placed, entry: o.CoordinatorChanged) -> None:
@@ -315,5 +315,5 @@ def runs_of(placed: Sequence[Placed], sources: Sequence[Source]) -> list[Run]:
             dead = Source(entry.process, entry.incarnation)
             for run in runs.values():
                 if sources[run.source] == dead and run.ended is None:
-                    run.ended, run.how = one.stamp, "killed"
+                    run.ended, run.how = one.stamp, o.RunEnd.KILLED
     return list(runs.values())

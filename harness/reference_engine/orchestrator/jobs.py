@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ....faults.plan import AtTime
 from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary.ends import Status
-from ....reference_impl.core.vocabulary.events import CompletedSnapshot
+from ....reference_impl.core.vocabulary.events import CommandKind, CompletedSnapshot
 from ....reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from ....reference_impl.processes.files import DiskFiles, DiskJobs
 from ....reference_impl.processes.frames import Ended, Submit, TakeOver
@@ -83,7 +83,9 @@ class Jobs:
         self.unapplied.pop(0)
         number = [at for at, one in enumerate(self._scenario.commands) if isinstance(one, Resume)][self.number - 1]
         journal = self._context.journal
-        journal.saw(o.CommandIssued(number, "resume", False, dict(command.parallelism), dict(command.inserted)))
+        journal.saw(
+            o.CommandIssued(number, CommandKind.RESUME, False, dict(command.parallelism), dict(command.inserted))
+        )
         self.submit(initial, recall=self._memory)
         journal.saw(o.CommandReturned(number, CheckpointId(newest) if newest is not None else None, ""))
 

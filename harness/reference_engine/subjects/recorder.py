@@ -201,10 +201,10 @@ class Recorder:
 
     def _ended(self, event: o.RunEnded) -> None:
         run = self.history.runs[event.run]
-        run.ended, run.how = self.order(), event.how
+        run.ended, run.how = self.order(), event.how.value
         if self._alive.pop(event.run, None) is not None:
             self._events_of_ended += len(run.reads) + len(run.applies)
-        self.show("ended", run, None, event.how)
+        self.show("ended", run, None, event.how.value)
 
     # -- the coordinator -----------------------------------------------------------------
 
@@ -277,7 +277,7 @@ class Recorder:
 
     def _command_issued(self, event: o.CommandIssued) -> None:
         entry = h.CommandIssued(
-            order=self.order(), at_us=self.now(), command=event.command, kind=event.kind, drain=event.drain
+            order=self.order(), at_us=self.now(), command=event.command, kind=event.kind.value, drain=event.drain
         )
         entry.parallelism, entry.inserted = dict(event.parallelism), dict(event.inserted)
         self.history.journal.append(entry)
@@ -390,7 +390,7 @@ class Recorder:
 
     def _transacted(self, event: o.Transacted) -> None:
         """The external store has executed or refused a request."""
-        if event.answer != "done":
+        if not event.is_done:
             return
         request, applied = event.request, event.applied
         if isinstance(request, WRITES):

@@ -18,6 +18,7 @@ from ....reference_impl.core.extensions.local_recovery import check as check_loc
 from ....reference_impl.core.protocol.sink import Identity
 from ....reference_impl.core.vocabulary.ends import Status
 from ....reference_impl.core.vocabulary.errors import EngineError
+from ....reference_impl.core.vocabulary.events import CommandKind
 from ....reference_impl.defects import parts_for
 from ....reference_impl.driver.decisions import Decisions
 from ....reference_impl.simulated.disturbances import Disturbances
@@ -191,7 +192,7 @@ class Run:
                 self._unapplied.pop(name, None)
                 drain = isinstance(command, StopWithSavepoint) and command.drain
                 assert isinstance(command, Savepoint | StopWithSavepoint | Cancel)
-                self.world.command(number, kind_of(command), drain)
+                self.world.command(number, CommandKind(kind_of(command)), drain)
 
         # a command acts between steps: the task that reached the point finishes its step first
         return lambda: self.world.loop.after(0, lambda *_: act())
@@ -211,7 +212,7 @@ class Run:
                 return
             self._resumes.pop(0)
             world.observer.saw(
-                o.CommandIssued(number, "resume", False, dict(command.parallelism), dict(command.inserted))
+                o.CommandIssued(number, CommandKind.RESUME, False, dict(command.parallelism), dict(command.inserted))
             )
             world.submit(retained)
             world.observer.saw(o.CommandReturned(number, snapshot.checkpoint if snapshot else None, ""))

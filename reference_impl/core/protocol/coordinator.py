@@ -31,6 +31,7 @@ from ..vocabulary.errors import Handlers
 from ..vocabulary.events import (
     Answered,
     Commanded,
+    CommandKind,
     CompletedSnapshot,
     CoordinatorStarted,
     Event,
@@ -406,7 +407,7 @@ class Coordinator:
         stage = self.stage
         if isinstance(stage, Listing):
             return self._ending.keep(event)
-        if event.kind == "cancel":
+        if event.kind is CommandKind.CANCEL:
             if isinstance(stage, Closing | Ended):
                 return [Return(event.command, error="the job has ended")]
             return self._execution.close(Closure(Status.CANCELLED, CancelledByUser()), event.command)
@@ -418,7 +419,7 @@ class Coordinator:
             return [Return(event.command, error="the job is ending already")]
         if not self._execution.is_running:
             return self._ending.keep(event)
-        if event.kind == "savepoint":
+        if event.kind is CommandKind.SAVEPOINT:
             return self._trigger(savepoint=True, command=event.command)
         ending = JobEnd.DRAIN if event.drain else JobEnd.STOP
         return self._trigger(savepoint=True, ending=ending, command=event.command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any, dataclass_transform
 
 import msgspec
@@ -173,12 +174,21 @@ class StoreFailed(Event):
     reason: str
 
 
+class CommandKind(Enum):
+    """What a user requests."""
+
+    SAVEPOINT = "savepoint"
+    STOP = "stop-with-savepoint"
+    CANCEL = "cancel"
+    RESUME = "resume"
+    """another job begins where an ended one stopped: no coordinator receives it"""
+
+
 class Commanded(Event):
     """A user's request; `command` is its number."""
 
     command: int
-    kind: str
-    """savepoint, stop-with-savepoint or cancel"""
+    kind: CommandKind
     drain: bool = False
 
 

@@ -27,6 +27,7 @@ from cutproof.reference_impl.core.vocabulary.ends import JobEnd
 from cutproof.reference_impl.core.vocabulary.events import (
     Answered,
     Commanded,
+    CommandKind,
     CompletedSnapshot,
     CoordinatorStarted,
     Event,
@@ -160,7 +161,7 @@ class CoordinatorRig:
         return self.feed(Answered(number, outcome))
 
     def command(self, kind: str, *, drain: bool = False, number: int = 9) -> list[Effect]:
-        return self.feed(Commanded(number, kind, drain))
+        return self.feed(Commanded(number, CommandKind(kind), drain))
 
     # -- the tasks speak ---------------------------------------------------------------
 

@@ -342,7 +342,7 @@ def test_a_new_coordinator_restarts_everything() -> None:
 
 def test_a_failure_amid_a_stop_restarts_everything() -> None:
     job = rig().up()
-    job.command("stop")
+    job.command("stop-with-savepoint")
     job.saved()
     effects = job.lose("sink-1")
     assert len(addressed(Cancel, effects)) == 4
@@ -352,7 +352,7 @@ def test_a_failure_amid_a_stop_restarts_everything() -> None:
 def test_once_a_part_may_have_finished_no_part_restarts_by_itself() -> None:
     """FLINK-21030: the part that has finished would be missing in what goes on (J21)."""
     job = rig().up()
-    job.command("stop")
+    job.command("stop-with-savepoint")
     job.saved()
     job.ack(1)
     assert addressed(Terminate, job.stored(1)) == ["source-0", "source-1", "sink-0", "sink-1"]

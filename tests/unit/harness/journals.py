@@ -79,7 +79,7 @@ class Script:
         journal = self.process(process or task, incarnation)
         return journal.task_started(TaskId(task), task.partition("-")[0], 0, AttemptId(attempt), 0, [], [])
 
-    def ends(self, run: RunJournal, process: str, how: str) -> None:
+    def ends(self, run: RunJournal, process: str, how: o.RunEnd) -> None:
         self.process(process).saw(o.RunEnded(run.run, how))
 
     def fails(

@@ -116,7 +116,7 @@ class Puppet:
     def down(self) -> None:
         """The attempts that run have finished."""
         attempt, self._attempt = self._attempt, 0
-        self.say(*[f.Down(now(), task, AttemptId(attempt), "finished") for task in self.tasks if attempt])
+        self.say(*[f.Down(now(), task, AttemptId(attempt)) for task in self.tasks if attempt])
 
 
 class PuppetLauncher:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cutproof.reference_impl import observed as o
+from cutproof.reference_impl.core.vocabulary.events import CommandKind
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Ack, Deploy, Running, Trigger
 from cutproof.reference_impl.processes import frames as f
@@ -70,7 +71,7 @@ def working(process: CoordinatorProcess, attempt: int = 1) -> None:
 
 def savepoint(process: CoordinatorProcess, node: FakeNode, checkpoint: int = 1, command: int = 0) -> None:
     """Have one triggered, and wait until it is."""
-    process.harness.send(f.Issue(now(), 1, command, "savepoint", False))
+    process.harness.send(f.Issue(now(), 1, command, CommandKind.SAVEPOINT, False))
     node.peer.expect(f.ForTask, message=Trigger(job=1, attempt=AttemptId(1), checkpoint=CheckpointId(checkpoint)))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.ends import Status
-from cutproof.reference_impl.core.vocabulary.events import JobRecord
+from cutproof.reference_impl.core.vocabulary.events import CommandKind, JobRecord
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Complete, Deploy, Trigger
 from cutproof.reference_impl.processes import frames as f
@@ -100,7 +100,7 @@ def test_a_job_that_ends_is_reported_to_harness_and_nodes(process: CoordinatorPr
     savepoint(process, node)
     node.acknowledges(1)
     process.harness.expect(f.Completed)
-    process.harness.send(f.Issue(now(), 1, 1, "cancel", False))
+    process.harness.send(f.Issue(now(), 1, 1, CommandKind.CANCEL, False))
     ended = process.harness.expect(f.Ended)
     assert (ended.job, ended.status, ended.retained) == (1, Status.CANCELLED, (1,))
     assert node.peer.expect(f.JobOver).job == 1
@@ -204,7 +204,7 @@ def test_what_its_machine_raises_is_its_end(process: CoordinatorProcess, monkeyp
     runner = process.world.runner_now
     assert runner is not None
     monkeypatch.setattr(runner.machine, "step", raises)
-    process.harness.send(f.Issue(now(), 1, 0, "savepoint", False))
+    process.harness.send(f.Issue(now(), 1, 0, CommandKind.SAVEPOINT, False))
     assert process.has_ended()
     assert isinstance(process.ended_with, SystemExit)
     assert process.ended_with.code == CRASHED

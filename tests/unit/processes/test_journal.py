@@ -19,6 +19,7 @@ from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import transactions as t
 from cutproof.reference_impl.core.vocabulary.causes import Killed
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
+from cutproof.reference_impl.core.vocabulary.events import CommandKind
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.processes.checked import framed
 from cutproof.reference_impl.processes.clock import Clock
@@ -85,7 +86,7 @@ def test_a_journal_of_a_former_version_is_read(path: Path) -> None:
     assert [entry.event for entry in read] == [
         o.TaskStarted(0, TASK, "a", 0, ATTEMPT, 1, ("s-0>a-0",), ()),
         o.Ticked(0, 7),
-        o.Transacted(request, "done", "", (("y", CHECKPOINT),), 4),
+        o.Transacted(request, o.Answer.DONE, "", (("y", CHECKPOINT),), 4),
     ]
 
 
@@ -113,7 +114,7 @@ def everything(journal: Journal) -> None:
     journal.saw(o.SplitsAssigned(log.run, {0: 0, 4: 2}))
     journal.saw(o.StateRestored(log.run, CHECKPOINT, "{}"))
     journal.saw(o.InputEnded(log.run))
-    journal.saw(o.RunEnded(log.run, "finished"))
+    journal.saw(o.RunEnded(log.run, o.RunEnd.FINISHED))
     channel = journal.channel_opened("a-0>b-0", ATTEMPT)
     channel.sent.append(9)
     channel.barriers.append((3, 1))
@@ -132,7 +133,7 @@ def everything(journal: Journal) -> None:
     journal.saw(o.LogOpened("job-1/log/a-0-2/0", TASK, ATTEMPT))
     journal.saw(o.LogTrimmed("job-1/log/a-0-2/0", 4))
     journal.saw(o.LogsCleared(["job-1/log/a-0-2/0"]))
-    journal.saw(o.CommandIssued(0, "savepoint", False))
+    journal.saw(o.CommandIssued(0, CommandKind.SAVEPOINT, False))
     journal.saw(o.CommandReturned(0, CHECKPOINT, ""))
     journal.saw(o.job_ended(1, Status.FINISHED, CHECKPOINT, None))
     for request in REQUESTS:
@@ -202,9 +203,9 @@ def test_a_log_knows_how_much_is_in_it(journal: Journal) -> None:
 @pytest.mark.parametrize(
     ("outcome", "answered_"),
     [
-        (t.Done(unfinished=(("x", CHECKPOINT), ("y", None))), ("done", "", (("x", 3), ("y", None)))),
-        (t.Denied(reason="fenced"), ("denied", "fenced", ())),
-        (t.NoAnswer(reason="gone"), ("no answer", "gone", ())),
+        (t.Done(unfinished=(("x", CHECKPOINT), ("y", None))), (o.Answer.DONE, "", (("x", 3), ("y", None)))),
+        (t.Denied(reason="fenced"), (o.Answer.DENIED, "fenced", ())),
+        (t.NoAnswer(reason="gone"), (o.Answer.NONE, "gone", ())),
     ],
 )
 def test_a_request_and_its_answer_come_back(

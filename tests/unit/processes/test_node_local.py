@@ -108,7 +108,7 @@ def test_a_task_whose_beginning_cannot_be_written_leaves_nothing_open(
     assert opened == ["00000001.0001"]
     assert open_logs(node) == []
     (run,) = node.entries(o.RunEnded)
-    assert run.how == "failed"
+    assert run.how is o.RunEnd.FAILED
     downstream = Peer(node.downstream.accept()[0], DATA)
     assert downstream.ends(), "its output is closed"
     downstream.sock.close()

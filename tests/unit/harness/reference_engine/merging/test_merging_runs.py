@@ -226,7 +226,7 @@ def by_kill_9(journals: Sequence[Written], kinds: Sequence[str]) -> list[Written
         living: list[Entry] = []
         incarnation = 0
         for entry in written:
-            if isinstance(entry.event, o.RunEnded) and entry.event.how == "killed":
+            if isinstance(entry.event, o.RunEnded) and entry.event.how is o.RunEnd.KILLED:
                 died = o.Died(process, incarnation, KILLED, kinds.index("kill-task"))
                 harness.append(Entry(entry.stamp, died))
                 found.append((process, incarnation, living))

@@ -13,6 +13,7 @@ from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import transactions as t
 from cutproof.reference_impl.core.vocabulary.causes import Killed
 from cutproof.reference_impl.core.vocabulary.ends import Status
+from cutproof.reference_impl.core.vocabulary.events import CommandKind
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from unit.snapshots import snapshot
 
@@ -90,7 +91,7 @@ def test_how_an_attempt_ended(watched: Watched) -> None:
     log = watched.task()
     watched.recorder.saw(o.InputEnded(log.run))
     assert (watched.history.runs[0].end_of_data, watched.history.runs[0].how) == (True, "alive")
-    watched.recorder.saw(o.RunEnded(log.run, "killed"))
+    watched.recorder.saw(o.RunEnded(log.run, o.RunEnd.KILLED))
     (run,) = watched.history.runs
     assert run.how == "killed"
     assert run.ended is not None
@@ -143,7 +144,7 @@ def test_the_rest_of_the_journal(watched: Watched) -> None:
     recorder.saw(o.task_failed(TaskId("a-0"), AttemptId(2), Killed("it was killed"), 0))
     recorder.saw(o.CoordinatorChanged(False, 1))
     recorder.saw(o.CoordinatorChanged(True, None))
-    recorder.saw(o.CommandIssued(5, "stop-with-savepoint", True))
+    recorder.saw(o.CommandIssued(5, CommandKind.STOP, True))
     recorder.saw(o.CommandReturned(5, CheckpointId(4), ""))
     recorder.saw(o.SnapshotsDeleted(CheckpointId(3), (Handle("h"),)))
     recorder.saw(o.SnapshotsDeleted(None, (Handle("h"),)))
@@ -309,7 +310,7 @@ def everything(watched: Watched) -> None:
     recorder, log = watched.recorder, watched.task()
     watched.recorder.saw(o.Marked(log.run, CheckpointId(3), (), ()))
     watched.recorder.saw(o.StateRestored(log.run, CheckpointId(3), "{}"))
-    watched.recorder.saw(o.RunEnded(log.run, "killed"))
+    watched.recorder.saw(o.RunEnded(log.run, o.RunEnd.KILLED))
     recorder.saw(o.Noted("checkpoint-acknowledged", 3, 2, 1, ""))
     recorder.saw(o.CoordinatorChanged(False, None))
     recorder.saw(o.CoordinatorChanged(True, None))
