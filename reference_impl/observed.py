@@ -20,6 +20,7 @@ from .core.vocabulary.ends import Status
 from .core.vocabulary.errors import expect
 from .core.vocabulary.events import CommandKind, CompletedSnapshot
 from .core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
+from .core.vocabulary.notes import AnyNote
 from .core.vocabulary.transactions import AnyRequest, Denied, Done, NoAnswer, Outcome
 
 
@@ -180,13 +181,10 @@ class BarrierSent(Observed):
 
 
 class Noted(Observed):
-    what: str
-    checkpoint: int | None
-    attempt: int | None
+    """The coordinator of a job does something that no message reports."""
+
     job: int
-    detail: str
-    tasks: tuple[TaskId, ...] = ()
-    """the tasks of a part that restarted"""
+    note: AnyNote
 
 
 class TaskFailed(Observed):

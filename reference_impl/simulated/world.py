@@ -19,7 +19,8 @@ from ..core.protocol.task import Task
 from ..core.vocabulary.causes import AnyCause
 from ..core.vocabulary.effects import EndJob, Return
 from ..core.vocabulary.events import Commanded, CommandKind, CompletedSnapshot, CoordinatorStarted, TaskLost
-from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId, Tasks
+from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
+from ..core.vocabulary.notes import AnyNote, AttemptStarted, CheckpointAborted, CheckpointTriggered
 from ..core.vocabulary.transactions import AbortTransaction, Done, writer_in
 from ..driver.arms import Arms
 from ..driver.coordination import CoordinatorRunner
@@ -343,17 +344,15 @@ class World:
         self.fired(fault, f"the commit of {name}: expired", attempt)
         return True
 
-    def noted(
-        self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
-    ) -> None:
-        if what == "attempt-started":
+    def noted(self, job: int, note: AnyNote) -> None:
+        if isinstance(note, AttemptStarted):
             self._attempts += 1
-        elif what == "checkpoint-aborted":
+        elif isinstance(note, CheckpointAborted):
             self.freezing = False  # the files that the checkpoint leaves are deleted when the next one completes
             self._clearing.given_up()
-        elif what == "checkpoint-triggered" and checkpoint is not None and self._endless:
-            self._at_trigger[checkpoint] = self._so_far()
-        self.observer.saw(o.Noted(what, checkpoint, attempt, job, detail, tasks))
+        elif isinstance(note, CheckpointTriggered) and self._endless:
+            self._at_trigger[note.checkpoint] = self._so_far()
+        self.observer.saw(o.Noted(job, note))
 
     @property
     def attempts(self) -> int:

@@ -20,14 +20,12 @@ from ....reference_impl.core.vocabulary.causes import (
 )
 from ....reference_impl.core.vocabulary.events import CommandKind
 from ....reference_impl.core.vocabulary.ids import AttemptId, TaskId
+from ....reference_impl.core.vocabulary.notes import AttemptStarted, PartRestarted
 from .former_sentences import cause_of
 from .order import Placed, Source
 
 COORDINATOR = "coordinator"
 """The name of the coordinator's process."""
-
-PARTS = ("tasks-restarted", "tasks-recovered")
-"""How the coordinator names a partial failover: of a region, or of the lost tasks only (local recovery)."""
 
 LATER_US = 2_000_000
 """of the machine's clock: how much later than its effect a cause may be recorded, and how long after a fault has
@@ -191,10 +189,11 @@ class _Judge:
 
     def _heed(self, one: Placed) -> None:
         entry = one.event
-        if isinstance(entry, o.Noted) and entry.what == "attempt-started" and entry.attempt is not None:
-            for task in self._parts.get(entry.attempt, (None,)):
-                self._newest[task] = max(self._newest.get(task, 0), entry.attempt)
-            self._jobs[entry.attempt] = entry.job
+        if isinstance(entry, o.Noted) and isinstance(entry.note, AttemptStarted):
+            attempt = entry.note.attempt
+            for task in self._parts.get(attempt, (None,)):
+                self._newest[task] = max(self._newest.get(task, 0), attempt)
+            self._jobs[attempt] = entry.job
         elif isinstance(entry, o.JobEnded):
             self._over.add(entry.job)
         elif isinstance(entry, o.Lagged) and entry.by_us >= LONG_LAG_US:
@@ -294,11 +293,8 @@ class _Judge:
 
 def _parts(placed: Sequence[Placed]) -> dict[int, tuple[TaskId, ...]]:
     """For each attempt of a partial failover, the tasks that it restarted; the other tasks keep their attempt."""
-    return {
-        one.event.attempt: one.event.tasks
-        for one in placed
-        if isinstance(one.event, o.Noted) and one.event.what in PARTS and one.event.attempt is not None
-    }
+    notes = [one.event.note for one in placed if isinstance(one.event, o.Noted)]
+    return {note.attempt: note.tasks for note in notes if isinstance(note, PartRestarted)}
 
 
 def runs_of(placed: Sequence[Placed], sources: Sequence[Source]) -> list[Run]:

@@ -16,7 +16,7 @@ from ..job.topology import JobGraph
 from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
 from ..protocol.task_lives import Attempts, TaskEnds
 from ..vocabulary.causes import AnyCause, NotUpInTime, RecordsUnreadable, RestartsUsedUp, SnapshotsLost, TaskFailed
-from ..vocabulary.effects import Effect, ListSnapshots, Note, Return, SendToTask, SetTimer, Sweep
+from ..vocabulary.effects import Effect, ListSnapshots, Return, SendToTask, SetTimer, Sweep
 from ..vocabulary.ends import Closure, JobEnd, Status
 from ..vocabulary.errors import expect
 from ..vocabulary.events import (
@@ -27,6 +27,7 @@ from ..vocabulary.events import (
 )
 from ..vocabulary.ids import CheckpointId, TaskId
 from ..vocabulary.messages import Cancel, Running
+from ..vocabulary.notes import AttemptRunning, AttemptStarted
 from ..vocabulary.stages import (
     Deploying,
     Listing,
@@ -173,7 +174,7 @@ class Execution:
         restores, attempt = then.restores, self._attempts.deployed_as_a_whole()
         self._enter(Deploying(restores, self._tasks))
         return [
-            Note("attempt-started", restores.checkpoint if restores else None, attempt, then.cause),
+            AttemptStarted(attempt, restores.checkpoint if restores else None, then.cause),
             *self.clear_logs(),
             *self._deployment.orders(self._tasks, attempt, restores),
             SetTimer(DeployTimeout(attempt), self._config.deploy_timeout_us),
@@ -200,12 +201,12 @@ class Execution:
             return []
         ending = restores.ending if restores is not None and restores.job == self._job else None
         if restores is not None and ending is not None:
-            return [Note("attempt-running", None, self._attempts.newest), *self.terminate(restores.checkpoint, ending)]
+            return [AttemptRunning(self._attempts.newest), *self.terminate(restores.checkpoint, ending)]
         return self._up()
 
     def _up(self) -> list[Effect]:
         self._enter(Working())
-        return [Note("attempt-running", None, self._attempts.newest)]
+        return [AttemptRunning(self._attempts.newest)]
 
     def not_up_in_time(self, timeout: DeployTimeout) -> list[Effect]:
         """Some tasks do not run in time: the whole dataflow restarts, even if only a part was to."""

@@ -20,11 +20,12 @@ from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
 from ..protocol.task_lives import Attempts, TaskEnds
-from ..vocabulary.effects import Effect, Note, SendToTask, SetTimer
+from ..vocabulary.effects import Effect, SendToTask, SetTimer
 from ..vocabulary.errors import expect
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import CheckpointId, TaskId, task_id
 from ..vocabulary.messages import Deploy
+from ..vocabulary.notes import AttemptStarted, PartRestarted
 from ..vocabulary.stages import AwaitingRecord, PartialFailover, Renumbered, Stage, Starting
 from ..vocabulary.timeouts import DeployTimeout, RestartDelay
 from .deployment import Deployment
@@ -138,8 +139,8 @@ class RegionalFailover:
         checkpoint = restores.checkpoint if restores else None
         orders = self._deployment.orders(stage.tasks, attempt, restores, suspends=False)
         return [
-            Note("attempt-started", checkpoint, attempt, stage.cause),
-            Note("tasks-recovered" if self._is_local else "tasks-restarted", checkpoint, attempt, tasks=stage.tasks),
+            AttemptStarted(attempt, checkpoint, stage.cause),
+            PartRestarted(attempt, checkpoint, stage.tasks, self._is_local),
             *((self._in_place(order, last) for order in orders) if self._is_local else orders),
             SetTimer(DeployTimeout(attempt), self._config.deploy_timeout_us),
         ]

@@ -27,11 +27,12 @@ from ..decisions.enumerating import Cut
 from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
-from ..vocabulary.effects import ClearLogs, Discard, Effect, Note, Store
+from ..vocabulary.effects import ClearLogs, Discard, Effect, Store
 from ..vocabulary.ends import JobEnd
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Abort, Ack, Trigger
+from ..vocabulary.notes import CheckpointAborted, CheckpointAcknowledged, CheckpointTriggered
 from ..vocabulary.state import TaskState
 from .task_lives import Attempts, TaskEnds
 
@@ -292,7 +293,7 @@ class Checkpoints:
         checkpoint, attempt = pending.checkpoint, pending.attempt
         pending.enumerators = self._cut()
         effects = [
-            Note("checkpoint-triggered", checkpoint, attempt, "savepoint" * pending.savepoint),
+            CheckpointTriggered(checkpoint, attempt, pending.savepoint),
             *self._parts.triggering.limits(checkpoint, self._config.checkpoint_timeout_us),
             *self._start(pending),
         ]
@@ -378,7 +379,7 @@ class Checkpoints:
         self.pending = {checkpoint: self.pending[checkpoint] for checkpoint in remaining}
         record = self._record_of(pending)
         self.storing = (*self.storing, BeingStored(pending, record))
-        return [Note("checkpoint-acknowledged", pending.checkpoint, pending.attempt), Store(record)]
+        return [CheckpointAcknowledged(pending.checkpoint, pending.attempt), Store(record)]
 
     def _record_of(self, pending: Pending) -> CompletedSnapshot:
         """The record: the acknowledged states, and the last states of tasks that had finished before."""
@@ -443,7 +444,7 @@ class Checkpoints:
         for task in pending.expected:
             if task not in pending.acknowledged:
                 self._unsettled[self._handle(pending, task)] = None
-        effects: list[Effect] = [Note("checkpoint-aborted", pending.checkpoint, pending.attempt, reason)]
+        effects: list[Effect] = [CheckpointAborted(pending.checkpoint, pending.attempt, reason)]
         if pending.acknowledged:
             effects.append(Discard(tuple(pending.acknowledged.values())))
         return effects

@@ -14,7 +14,7 @@ import msgspec
 from .causes import AnyCause
 from .ends import Status
 from .events import CompletedSnapshot, JobRecord
-from .ids import AttemptId, CheckpointId, Handle, TaskId
+from .ids import CheckpointId, Handle, TaskId
 from .messages import Ack, Barrier, Element, ToCoordinator, ToTask
 from .state import Ref, Snapshot, TaskState
 from .timeouts import Timeout
@@ -264,18 +264,6 @@ class Sweep(Effect):
     the named ones."""
 
     keep: tuple[Handle, ...]
-
-
-class Note(Effect):
-    """Something that no message reports happened: a checkpoint was triggered, acknowledged
-    in full, or aborted; an attempt was started or runs.  For the observer only."""
-
-    what: str
-    checkpoint: CheckpointId | None = None
-    attempt: AttemptId | None = None
-    detail: str = ""
-    tasks: tuple[TaskId, ...] = ()
-    """the tasks of a partial failover"""
 
 
 class Return(Effect):

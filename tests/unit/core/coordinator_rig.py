@@ -16,7 +16,6 @@ from cutproof.reference_impl.core.vocabulary.effects import (
     Discard,
     Effect,
     EndJob,
-    Note,
     Return,
     SaveJob,
     SendToTask,
@@ -51,6 +50,7 @@ from cutproof.reference_impl.core.vocabulary.messages import (
     InputEnded,
     Running,
 )
+from cutproof.reference_impl.core.vocabulary.notes import Note
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval, RestartDelay, Timeout
 from cutproof.reference_impl.core.vocabulary.transactions import Done, NoAnswer
@@ -267,8 +267,9 @@ def cancels(attempt: int) -> list[SendToTask]:
     return [SendToTask(task, Cancel(job=1, attempt=AttemptId(attempt))) for task in TASKS]
 
 
-def notes(effects: list[Effect]) -> list[tuple[str, int | None]]:
-    return [(note.what, note.checkpoint) for note in of(Note, effects)]
+def notes(effects: list[Effect]) -> list[tuple[type[Note], int | None]]:
+    """The type of each note, and the checkpoint that it is about or that is restored."""
+    return [(type(note), getattr(note, "checkpoint", getattr(note, "restores", None))) for note in of(Note, effects)]
 
 
 def discarded(effects: list[Effect]) -> list[Handle]:

@@ -7,7 +7,6 @@ import pytest
 from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser
 from cutproof.reference_impl.core.vocabulary.effects import (
     EndJob,
-    Note,
     Return,
     SaveJob,
     SendToTask,
@@ -16,6 +15,7 @@ from cutproof.reference_impl.core.vocabulary.effects import (
 )
 from cutproof.reference_impl.core.vocabulary.ends import Closure, JobEnd, Status
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Complete, Deploy, Terminate, Trigger
+from cutproof.reference_impl.core.vocabulary.notes import AttemptRunning, CheckpointTriggered
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval, RetryFence, RetryTerminate
 from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Denied, Done, Fence, NoAnswer
@@ -71,7 +71,7 @@ def test_the_final_checkpoint_is_taken_again_when_it_was_given_up() -> None:
     job.saved()
     job.decline(1)
     assert timers(job.timer(CheckpointInterval())) == [CheckpointInterval()]
-    assert notes(job.saved())[0] == ("checkpoint-triggered", 2)
+    assert notes(job.saved())[0] == (CheckpointTriggered, 2)
 
 
 def test_input_that_ended_before_all_run_is_not_forgotten() -> None:
@@ -80,7 +80,7 @@ def test_input_that_ended_before_all_run_is_not_forgotten() -> None:
     job.saved()
     job.ended()
     effects = job.running()
-    assert [type(effect) for effect in effects] == [Note, SaveJob, SetTimer]
+    assert [type(effect) for effect in effects] == [AttemptRunning, SaveJob, SetTimer]
     assert sent_to_tasks(Trigger, job.saved())
 
 

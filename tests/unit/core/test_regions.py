@@ -10,7 +10,7 @@ import pytest
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.lifecycle.regions import regions
-from cutproof.reference_impl.core.vocabulary.effects import Effect, Note, Return, SaveJob, SendToTask
+from cutproof.reference_impl.core.vocabulary.effects import Effect, Return, SaveJob, SendToTask
 from cutproof.reference_impl.core.vocabulary.ends import Status
 from cutproof.reference_impl.core.vocabulary.errors import Refused
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
@@ -23,6 +23,14 @@ from cutproof.reference_impl.core.vocabulary.messages import (
     Running,
     Terminate,
     Trigger,
+)
+from cutproof.reference_impl.core.vocabulary.notes import (
+    AttemptRunning,
+    AttemptStarted,
+    CheckpointAborted,
+    CheckpointTriggered,
+    Note,
+    PartRestarted,
 )
 from cutproof.reference_impl.core.vocabulary.stages import Working
 from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval, DeployTimeout, RestartDelay
@@ -128,11 +136,11 @@ def test_a_lost_task_restarts_only_its_region() -> None:
     assert save.record.attempt == 2, "a number of its own, durable before it is used"
     effects = job.saved()
     assert of(Note, effects) == [
-        Note("attempt-started", 1, 2, "sink-1: it was killed"),
-        Note("tasks-restarted", 1, 2, tasks=(TaskId("source-1"), TaskId("sink-1"))),
+        AttemptStarted(2, 1, "sink-1: it was killed"),
+        PartRestarted(2, 1, (TaskId("source-1"), TaskId("sink-1")), False),
     ]
     assert deployed(effects) == {task: Deploy(job=1, attempt=2, checkpoint=1, handle=handle(1, task)) for task in B}
-    assert notes(job.running(*B)) == [("attempt-running", None)]
+    assert notes(job.running(*B)) == [(AttemptRunning, None)]
     assert isinstance(job.machine.stage, Working)
 
 
@@ -160,9 +168,9 @@ def test_what_is_pending_is_given_up_and_the_survivors_are_notified() -> None:
     job.command("savepoint")
     job.saved()
     effects = job.lose("sink-1")
-    assert [what for what in notes(effects) if what[0] == "checkpoint-aborted"] == [
-        ("checkpoint-aborted", 1),
-        ("checkpoint-aborted", 2),
+    assert [what for what in notes(effects) if what[0] is CheckpointAborted] == [
+        (CheckpointAborted, 1),
+        (CheckpointAborted, 2),
     ]
     assert addressed(Abort, effects)[:4] == [*("source-0", "source-1"), "sink-0", "sink-1"]
     assert discarded(effects) == [handle(1, "source-0")]
@@ -220,7 +228,7 @@ def test_a_command_waits_until_the_region_is_up() -> None:
     assert job.command("savepoint") == []
     job.again()
     assert of(SaveJob, job.running(*B))
-    assert notes(job.saved()) == [("checkpoint-triggered", 1)]
+    assert notes(job.saved()) == [(CheckpointTriggered, 1)]
 
 
 def test_it_goes_back_to_a_checkpoint_that_is_being_stored() -> None:
@@ -321,7 +329,7 @@ def test_a_region_that_does_not_come_up_in_time_takes_all_with_it() -> None:
     effects = job.timer(DeployTimeout(AttemptId(2)))
     assert numbers(effects) == {"source-0": 1, "source-1": 2, "sink-0": 1, "sink-1": 2}
     again = job.again()
-    assert of(Note, again)[0].detail == "source-1, sink-1 did not come up in time"
+    assert of(AttemptStarted, again)[0].cause == "source-1, sink-1 did not come up in time"
     assert numbers(again) == dict.fromkeys((*A, *B), 3)
 
 

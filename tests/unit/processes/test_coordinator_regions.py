@@ -12,6 +12,7 @@ from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.causes import EngineRaised, ProcessGone
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Deploy
+from cutproof.reference_impl.core.vocabulary.notes import PartRestarted
 from cutproof.reference_impl.processes import frames as f
 from unit.processes.coordinated import FakeNode, losses, submit, working
 from unit.processes.rig import SLOW, CoordinatorProcess, JobOptions, lives_without_harness, now
@@ -50,7 +51,7 @@ def test_the_region_of_a_lost_node_waits_for_another_and_the_others_are_not_noti
     FakeNode(process, "node-1", 1).runs(2)
     working(process, 2)
     assert arrived(survivor) == [(Deploy, 1)] * 3
-    (part,) = (one for one in process.entries(o.Noted) if one.what == "tasks-restarted")
+    (part,) = (one.note for one in process.entries(o.Noted) if isinstance(one.note, PartRestarted))
     assert sorted(part.tasks) == sorted(REGIONS[1])
 
 
@@ -84,4 +85,4 @@ def test_a_node_with_tasks_of_two_regions_takes_both_down(tmp_path: Path) -> Non
         node.peer.sock.close()
         process.harness.expect(f.JobFacts, stage="deploying", attempt=2)
         other.deployed(2)
-        assert [one.what for one in process.entries(o.Noted)].count("tasks-restarted") == 0
+        assert PartRestarted not in [type(one.note) for one in process.entries(o.Noted)]

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutproof.reference_impl import observed as o
+from cutproof.reference_impl.core.vocabulary import notes as n
 from cutproof.reference_impl.core.vocabulary import transactions as t
 from cutproof.reference_impl.core.vocabulary.causes import Killed
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
@@ -41,6 +42,17 @@ REQUESTS: tuple[t.AnyRequest, ...] = (
     t.AbortTransaction(**BY, name="x"),
     t.Append(**BY, row=(1, 2, 3, 4)),
     t.Upsert(**BY, identity=(1, None), row=(1, 2, 3, 4)),
+)
+NOTES: tuple[n.AnyNote, ...] = (
+    n.AttemptStarted(ATTEMPT, None, "first"),
+    n.AttemptStarted(ATTEMPT, CHECKPOINT, "a-0: it was killed"),
+    n.PartRestarted(ATTEMPT, CHECKPOINT, (TASK,), False),
+    n.PartRestarted(ATTEMPT, CHECKPOINT, (TASK,), True),
+    n.AttemptRunning(ATTEMPT),
+    n.CheckpointTriggered(CHECKPOINT, ATTEMPT, False),
+    n.CheckpointTriggered(CHECKPOINT, ATTEMPT, True),
+    n.CheckpointAcknowledged(CHECKPOINT, ATTEMPT),
+    n.CheckpointAborted(CHECKPOINT, ATTEMPT, "late"),
 )
 
 
@@ -101,6 +113,33 @@ def test_a_former_snapshot_that_ends_nothing_is_read(path: Path) -> None:
     ]
 
 
+def test_former_notes_are_read(path: Path) -> None:
+    """Each is a word with fields that all of them have."""
+    former: list[tuple[Any, ...]] = [
+        ("attempt-started", None, 2, 1, "first"),
+        ("attempt-started", 3, 2, 1, "a-0: it was killed", []),
+        ("tasks-restarted", 3, 2, 1, "", [TASK]),
+        ("tasks-recovered", 3, 2, 1, "", [TASK]),
+        ("attempt-running", None, 2, 1, "", []),
+        ("checkpoint-triggered", 3, 2, 1, "", []),
+        ("checkpoint-triggered", 3, 2, 1, "savepoint", []),
+        ("checkpoint-acknowledged", 3, 2, 1, "", []),
+        ("checkpoint-aborted", 3, 2, 1, "late", []),
+    ]
+    path.write_bytes(framed([[stamp, ["Noted", *fields]] for stamp, fields in enumerate(former)]))
+
+    assert [entry.event for entry in read_journal(path)] == [o.Noted(1, note) for note in NOTES]
+
+
+def test_a_batch_of_today_and_one_of_former_days_are_in_one_journal(path: Path) -> None:
+    """As where one entry of a batch is of a former kind, and the others are as today."""
+    running = n.AttemptRunning(ATTEMPT)
+    today = ["Noted", 1, msgspec.to_builtins(running)]
+    path.write_bytes(framed([[1, today], [2, ["Noted", "attempt-running", None, 2, 1, ""]]]))
+
+    assert [entry.event for entry in read_journal(path)] == [o.Noted(1, running)] * 2
+
+
 def everything(journal: Journal) -> None:
     """Call every method that writes."""
     log = start(journal)
@@ -123,7 +162,8 @@ def everything(journal: Journal) -> None:
     refilled = journal.channel_refilled("a-0>b-0", ATTEMPT)
     refilled.recovered.append(8)
     refilled.recovered_watermarks.append((None, 1))
-    journal.saw(o.Noted("attempt-started", None, 2, 1, "first"))
+    for note in NOTES:
+        journal.saw(o.Noted(1, note))
     journal.saw(o.task_failed(TASK, ATTEMPT, Killed("it was killed"), 0))
     journal.saw(o.CoordinatorChanged(False, None))
     journal.saw(o.SnapshotStored(CHECKPOINT, TASK, ATTEMPT, HANDLE, "{}"))

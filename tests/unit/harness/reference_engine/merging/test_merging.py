@@ -12,6 +12,7 @@ from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.ends import Status
 from cutproof.reference_impl.core.vocabulary.events import CommandKind
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.vocabulary.notes import AttemptRunning
 from unit.harness.journals import COORDINATOR as BY_FAULT
 from unit.harness.journals import CUT, DATABASE, KILL, PAUSE, PROXY, ROW, Script, entries, failures
 
@@ -50,9 +51,9 @@ def test_entries_of_all_processes_stand_by_their_stamps(script: Script) -> None:
 
 def test_times_count_from_the_first_entry(script: Script) -> None:
     script.now = 70_000
-    script.process("coordinator").saw(o.Noted("attempt-running", None, 1, 1, ""))
+    script.process("coordinator").saw(o.Noted(1, AttemptRunning(AttemptId(1))))
     script.now = 75_000
-    script.process("coordinator").saw(o.Noted("attempt-running", None, 2, 1, ""))
+    script.process("coordinator").saw(o.Noted(1, AttemptRunning(AttemptId(2))))
 
     assert [entry.at_us for entry in script.history().journal] == [0, 5_000]
 
@@ -67,7 +68,7 @@ def test_a_read_counts_the_rows_of_what_it_saw(script: Script) -> None:
     journal = script.process("sink-0")
     began = journal.order()
     script.later()
-    script.process("coordinator").saw(o.Noted("attempt-running", None, 1, 1, ""))
+    script.process("coordinator").saw(o.Noted(1, AttemptRunning(AttemptId(1))))
     script.later()
     journal.saw(o.Seen(began, ["y"]))
     journal.saw(o.Seen(journal.order(), ["x", "y"]))

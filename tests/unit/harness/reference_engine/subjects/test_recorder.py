@@ -10,6 +10,7 @@ from cutproof.harness.reference_engine.subjects.recorder import Recorder
 from cutproof.properties.model import history as h
 from cutproof.properties.model.causes import OtherCause
 from cutproof.reference_impl import observed as o
+from cutproof.reference_impl.core.vocabulary import notes as n
 from cutproof.reference_impl.core.vocabulary import transactions as t
 from cutproof.reference_impl.core.vocabulary.causes import Killed
 from cutproof.reference_impl.core.vocabulary.ends import Status
@@ -111,31 +112,31 @@ def test_a_channels_log_is_the_networks_own(watched: Watched) -> None:
     ("note", "entry"),
     [
         (
-            ("attempt-started", 3, 2, 1, "it was killed"),
+            n.AttemptStarted(AttemptId(2), CheckpointId(3), "it was killed"),
             h.AttemptStarted(order=1, at_us=50, attempt=2, job=1, restores=3, cause="it was killed"),
         ),
-        (("attempt-running", None, 2, 1, ""), h.AttemptRunning(order=1, at_us=50, attempt=2)),
+        (n.AttemptRunning(AttemptId(2)), h.AttemptRunning(order=1, at_us=50, attempt=2)),
         (
-            ("checkpoint-triggered", 4, 2, 1, ""),
+            n.CheckpointTriggered(CheckpointId(4), AttemptId(2), False),
             h.CheckpointTriggered(order=1, at_us=50, checkpoint=4, job=1, attempt=2),
         ),
         (
-            ("checkpoint-triggered", 4, 2, 1, "savepoint"),
+            n.CheckpointTriggered(CheckpointId(4), AttemptId(2), True),
             h.CheckpointTriggered(order=1, at_us=50, checkpoint=4, job=1, attempt=2, savepoint=True),
         ),
         (
-            ("checkpoint-aborted", 4, 2, 1, "late"),
+            n.CheckpointAborted(CheckpointId(4), AttemptId(2), "late"),
             h.CheckpointAborted(order=1, at_us=50, checkpoint=4, reason="late"),
         ),
     ],
 )
-def test_notes_become_entries(watched: Watched, note: tuple[Any, ...], entry: h.AnyJournalEntry) -> None:
-    watched.recorder.saw(o.Noted(*note))
+def test_notes_become_entries(watched: Watched, note: n.AnyNote, entry: h.AnyJournalEntry) -> None:
+    watched.recorder.saw(o.Noted(1, note))
     assert watched.history.journal == [entry]
 
 
 def test_what_is_no_entry_is_left_to_the_timeline(watched: Watched) -> None:
-    watched.recorder.saw(o.Noted("checkpoint-acknowledged", 4, 2, 1, ""))
+    watched.recorder.saw(o.Noted(1, n.CheckpointAcknowledged(CheckpointId(4), AttemptId(2))))
     assert watched.history.journal == []
 
 
@@ -311,7 +312,7 @@ def everything(watched: Watched) -> None:
     watched.recorder.saw(o.Marked(log.run, CheckpointId(3), (), ()))
     watched.recorder.saw(o.StateRestored(log.run, CheckpointId(3), "{}"))
     watched.recorder.saw(o.RunEnded(log.run, o.RunEnd.KILLED))
-    recorder.saw(o.Noted("checkpoint-acknowledged", 3, 2, 1, ""))
+    recorder.saw(o.Noted(1, n.CheckpointAcknowledged(CheckpointId(3), AttemptId(2))))
     recorder.saw(o.CoordinatorChanged(False, None))
     recorder.saw(o.CoordinatorChanged(True, None))
     recorder.saw(o.SnapshotStored(CheckpointId(3), TaskId("a-0"), AttemptId(2), Handle("h"), "{}"))
