@@ -21,6 +21,7 @@ from ..core.vocabulary.events import Commanded, CompletedSnapshot, CoordinatorSt
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.messages import AnyControl, Deploy, ToCoordinator, ToTask, kind_of
 from ..core.vocabulary.notes import AnyNote
+from ..core.vocabulary.stages import NAMES
 from ..driver.control import Meddling, Meddlings, reach_coordinator
 from ..driver.coordination import CoordinatorRunner
 from ..driver.records import Records
@@ -344,7 +345,7 @@ class CoordinatorWorld(ProcessWorld):
             0,
             self.job_number,
             machine.attempts.newest,
-            type(machine.stage).__name__.lower(),
+            NAMES[type(machine.stage)],
             machine.checkpoints.is_ending,
             bool(machine.checkpoints.pending or machine.checkpoints.storing),
             int(newest.checkpoint) if newest is not None else 0,

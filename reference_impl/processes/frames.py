@@ -12,6 +12,7 @@ from ..core.vocabulary.ends import Status
 from ..core.vocabulary.events import CommandKind, CompletedSnapshot
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.messages import ToCoordinator, ToTask
+from ..core.vocabulary.stages import StageName
 from .data_frames import Accepted as Accepted
 from .data_frames import Bye as Bye
 from .data_frames import Credit as Credit
@@ -165,15 +166,11 @@ class TaskFacts(Frame):
 
 
 class JobFacts(Frame):
-    """What the phase of the job depends on, in the coordinator.
-
-    `stage` is the name of its stage's type, in lower case (listing, deploying, working, restarting, terminating,
-    closing, ended).
-    """
+    """What the phase of the job depends on, in the coordinator."""
 
     job: int
     attempt: AttemptId
-    stage: str
+    stage: StageName
     is_ending: bool
     under_way: bool
     """some checkpoint is pending or being stored"""

@@ -23,6 +23,7 @@ from ..job.config import Config
 from ..job.topology import JobGraph
 from ..lifecycle.execution import Execution
 from ..lifecycle.job_ending import JobEnding
+from ..lifecycle.job_life import JobLife
 from ..lifecycle.job_records import Begin, Close, Deploy, DeployPart, JobRecords, Perform
 from ..vocabulary.causes import CancelledByUser, CheckpointsFailed, StopFailed
 from ..vocabulary.effects import Effect, Return, SetTimer
@@ -118,12 +119,14 @@ class Coordinator:
             snapshots=self.snapshots,
             cut=self._splits.cut if self._has_splits else dict,
         )
+        life = self._life = JobLife()
         records = self._records = JobRecords(job, self.attempts, self.checkpoints, self.snapshots)
         ending = self._ending = JobEnding(
             job,
             graph,
             config,
             parts,
+            life=life,
             attempts=self.attempts,
             checkpoints=self.checkpoints,
             snapshots=self.snapshots,
@@ -136,6 +139,7 @@ class Coordinator:
             config,
             parts,
             initial=initial,
+            life=life,
             attempts=self.attempts,
             checkpoints=self.checkpoints,
             snapshots=self.snapshots,
@@ -197,7 +201,7 @@ class Coordinator:
     @property
     def stage(self) -> Stage:
         """Of the job's life."""
-        return self._execution.stage
+        return self._life.stage
 
     def step(self, event: Event) -> list[Effect]:
         """The effects of an event, in order."""
@@ -306,7 +310,7 @@ class Coordinator:
             effects.append(Return(pending.command, event.checkpoint))
         if pending.attempt == self.attempts.newest and self._execution.is_working:
             if pending.ending is not None:
-                return [*effects, *self._execution.terminate(event.checkpoint, pending.ending)]
+                return [*effects, *self._ending.terminate(event.checkpoint, pending.ending)]
             effects.extend(self._notify(pending))
         if self._config.minimum_pause_us:
             self._paused = True
@@ -388,7 +392,7 @@ class Coordinator:
         if self.checkpoints.is_ending:
             return []
         if not self._config.rewinds or self._config.settles_at_finish:
-            return self._execution.terminate(None, JobEnd.FINISH)
+            return self._ending.terminate(None, JobEnd.FINISH)
         return self._trigger(ending=JobEnd.FINISH)
 
     def _on_finished(self, message: Finished) -> list[Effect]:
@@ -410,7 +414,7 @@ class Coordinator:
         if event.kind is CommandKind.CANCEL:
             if isinstance(stage, Closing | Ended):
                 return [Return(event.command, error="the job has ended")]
-            return self._execution.close(Closure(Status.CANCELLED, CancelledByUser()), event.command)
+            return self._ending.close(Closure(Status.CANCELLED, CancelledByUser()), event.command)
         if not self._config.rewinds:
             return [Return(event.command, error="at-most-once takes no snapshots")]
         if not self._takes_checkpoints:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from enum import Enum
+
 import msgspec
 
 from .ends import Closure, JobEnd
@@ -131,6 +134,32 @@ class Ended(msgspec.Struct, frozen=True):
     """The job has ended."""
 
 
-StageOfAttempt = Listing | Saving | Deploying | Working | Restarting
-StageOfEnd = Terminating | Closing | Ended
-Stage = StageOfAttempt | PartialFailover | StageOfEnd
+Stage = Listing | Saving | Deploying | Working | Restarting | PartialFailover | Terminating | Closing | Ended
+
+
+class StageName(Enum):
+    """The name of a stage, as a coordinator reports it to other processes."""
+
+    LISTING = "listing"
+    SAVING = "saving"
+    DEPLOYING = "deploying"
+    WORKING = "working"
+    RESTARTING = "restarting"
+    PARTIAL_FAILOVER = "partial-failover"
+    TERMINATING = "terminating"
+    CLOSING = "closing"
+    ENDED = "ended"
+
+
+NAMES: Mapping[type, StageName] = {
+    Listing: StageName.LISTING,
+    Saving: StageName.SAVING,
+    Deploying: StageName.DEPLOYING,
+    Working: StageName.WORKING,
+    Restarting: StageName.RESTARTING,
+    PartialFailover: StageName.PARTIAL_FAILOVER,
+    Terminating: StageName.TERMINATING,
+    Closing: StageName.CLOSING,
+    Ended: StageName.ENDED,
+}
+"""by the stage's type"""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from cutproof.reference_impl.core.vocabulary.effects import (
@@ -21,7 +23,7 @@ from cutproof.reference_impl.core.vocabulary.notes import (
     CheckpointAborted,
     CheckpointTriggered,
 )
-from cutproof.reference_impl.core.vocabulary.stages import Working
+from cutproof.reference_impl.core.vocabulary.stages import NAMES, Stage, StageName, Working
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.timeouts import (
     CheckpointInterval,
@@ -242,3 +244,8 @@ def test_a_snapshot_that_lacks_a_state_ends_the_job_by_name(held: tuple[TaskId, 
     effects = job.saved()
     assert deployed(effects) == {}
     assert end(effects) == ("failed", 3, f"checkpoint 3 holds no state of {missing}")
+
+
+def test_every_stage_has_a_name_of_its_own() -> None:
+    assert set(NAMES) == set(get_args(Stage))
+    assert sorted(NAMES.values(), key=str) == sorted(StageName, key=str)

@@ -30,6 +30,7 @@ from cutproof.harness.scenario.model import Scenario
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.ends import Status
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId
+from cutproof.reference_impl.core.vocabulary.stages import StageName
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes import loop
 from cutproof.reference_impl.processes.cluster import ProcessTerminated
@@ -378,7 +379,7 @@ class Run:
         self._pass_to(self.orchestrator.context.begun_us)
         for puppet in self.living:
             puppet.up()
-        self.coordinator.say(f.JobFacts(now(), 1, AttemptId(1), "working", False, False, 0))
+        self.coordinator.say(f.JobFacts(now(), 1, AttemptId(1), StageName.WORKING, False, False, 0))
         yield from self.settles()
 
     def finishes(self, job: int = 1, *, staying: Sequence[str] = ()) -> Script:

@@ -6,6 +6,7 @@ from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.events import CommandKind
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Ack, Deploy, Running, Trigger
+from cutproof.reference_impl.core.vocabulary.stages import StageName
 from cutproof.reference_impl.processes import frames as f
 from unit.processes.rig import (
     CONTROL,
@@ -66,7 +67,7 @@ def submit(process: CoordinatorProcess, attempt: int = 1, checkpoint: int = 1, *
 
 
 def working(process: CoordinatorProcess, attempt: int = 1) -> None:
-    process.harness.expect(f.JobFacts, stage="working", attempt=attempt)
+    process.harness.expect(f.JobFacts, stage=StageName.WORKING, attempt=attempt)
 
 
 def savepoint(process: CoordinatorProcess, node: FakeNode, checkpoint: int = 1, command: int = 0) -> None:

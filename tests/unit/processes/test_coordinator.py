@@ -13,6 +13,7 @@ from cutproof.reference_impl.core.vocabulary.effects import SaveJob
 from cutproof.reference_impl.core.vocabulary.events import CommandKind
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Deploy, Trigger
+from cutproof.reference_impl.core.vocabulary.stages import StageName
 from cutproof.reference_impl.driver.coordination import CoordinatorRunner
 from cutproof.reference_impl.processes import coordinator as module
 from cutproof.reference_impl.processes import frames as f
@@ -45,7 +46,7 @@ def test_a_deployment_waits_for_a_process_that_is_not_there_yet(tmp_path: Path) 
         submit(process)
         early = FakeNode(process, "source-0").runs()
         process.answers()
-        assert process.harness.all(f.JobFacts)[-1].stage == "deploying"
+        assert process.harness.all(f.JobFacts)[-1].stage is StageName.DEPLOYING
         assert [type(message) for message in early.messages] == [Deploy]
         FakeNode(process, "map-0").runs()
         FakeNode(process, "sink-0").runs()

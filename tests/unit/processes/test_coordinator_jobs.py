@@ -13,6 +13,7 @@ from cutproof.reference_impl.core.vocabulary.ends import Status
 from cutproof.reference_impl.core.vocabulary.events import CommandKind, JobRecord
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Complete, Deploy, Trigger
+from cutproof.reference_impl.core.vocabulary.stages import StageName
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.files import DiskFiles, DiskJobs
 from cutproof.reference_impl.processes.world import CRASHED
@@ -123,7 +124,7 @@ def test_one_that_takes_over_goes_on_from_what_is_durable(process: CoordinatorPr
     node = FakeNode(process, attempt=2)
     process.harness.send(f.TakeOver(now(), 1, AttemptId(1), 1, ()))
     node.peer.expect(f.ForTask, task=TASKS[0], message=Cancel(job=1, attempt=AttemptId(2)))
-    process.harness.expect(f.JobFacts, stage="deploying")
+    process.harness.expect(f.JobFacts, stage=StageName.DEPLOYING)
     process.answers()
     deployed = [message for message in node.messages if isinstance(message, Deploy)]
     assert [(message.attempt, message.checkpoint) for message in deployed] == [(3, 4)] * len(TASKS)
