@@ -91,7 +91,7 @@ class TaskRunner:
     __slots__ = ("_apply_cost", "_arrivals_due", "_busy_until", "_carry_out", "_clocked", "_detailed", "_inbox",
                  "_input_log", "_late", "_loop", "_mail", "_next_poll", "_outbox", "_overtaken", "_points",
                  "_read_interval", "_rings", "_timers", "_wake_at", "_watched", "alive", "applied", "attempt",
-                 "blame", "blocked", "frozen", "how", "inputs", "log", "name", "newest_mark", "opened",
+                 "blame", "blocked", "frozen", "inputs", "log", "name", "newest_mark", "opened",
                  "outputs", "paused", "polling", "received", "sent", "task", "world")  # fmt: skip
 
     def __init__(

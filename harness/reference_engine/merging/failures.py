@@ -124,9 +124,9 @@ class Faults:
                 return fault
         return None
 
-    def giving_up(self, transaction: str) -> int | None:
+    def giving_up(self, transaction: str | None) -> int | None:
         """The fault that expired the transaction which the store refuses."""
-        return self._expired.get(transaction)
+        return self._expired.get(transaction) if transaction is not None else None
 
     def slows(self, process: str, at: int) -> bool:
         """Whether some fault is a reason for a process to be late."""

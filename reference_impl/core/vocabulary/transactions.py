@@ -130,8 +130,8 @@ class Denied(Outcome, kw_only=True):
     """It was not done and never will be: the attempt is fenced, or the transaction does not exist."""
 
     reason: str
-    transaction: str = ""
-    """the one that it is about; "" for a refusal of the writer, whatever it asks"""
+    transaction: str | None = None
+    """the one that it is about; None for a refusal of the writer, whatever it asks"""
 
 
 class NoAnswer(Outcome, kw_only=True):

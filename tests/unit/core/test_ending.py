@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cutproof.reference_impl.core.lifecycle.closing import Asked
 from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser
 from cutproof.reference_impl.core.vocabulary.effects import (
     EndJob,
@@ -185,23 +186,28 @@ def test_a_cancelled_job_leaves_no_transaction_that_no_checkpoint_covers() -> No
     assert of(Return, effects) == []
     assert addressed(Cancel, effects) == list(TASKS)
     assert of(SaveJob, effects)[0].record.closure == Closure(Status.CANCELLED, CancelledByUser())
-    assert job.saved() == [Return(9), Transact(1, Fence(writer=SINK, attempt=2))]
+    assert job.saved() == [Return(9), Transact(Asked.FENCE, Fence(writer=SINK, attempt=2))]
     unfinished = (("old", 1), ("newer", 2), ("open", None))
-    drop = [Transact(0, AbortTransaction(writer=SINK, attempt=2, name=name)) for name in ("newer", "open")]
-    assert job.store_answers(1, Done(unfinished=unfinished)) == [*drop, Transact(1, Fence(writer=SINK, attempt=2))]
-    assert job.store_answers(1, Done(unfinished=unfinished[:1])) == [EndJob(Status.CANCELLED, 1, CancelledByUser())]
-    assert job.store_answers(0, Done()) == []
+    drop = [Transact(Asked.ABORT, AbortTransaction(writer=SINK, attempt=2, name=name)) for name in ("newer", "open")]
+    assert job.store_answers(Asked.FENCE, Done(unfinished=unfinished)) == [
+        *drop,
+        Transact(Asked.FENCE, Fence(writer=SINK, attempt=2)),
+    ]
+    assert job.store_answers(Asked.FENCE, Done(unfinished=unfinished[:1])) == [
+        EndJob(Status.CANCELLED, 1, CancelledByUser())
+    ]
+    assert job.store_answers(Asked.ABORT, Done()) == []
 
 
 def test_the_store_is_asked_until_it_answers() -> None:
     job = CoordinatorRig().up()
     job.command("cancel")
     job.saved()
-    assert job.store_answers(1, SILENCE) == [SetTimer(RetryFence(), 3_000)]
-    assert job.timer(RetryFence()) == [Transact(1, Fence(writer=SINK, attempt=2))]
-    assert job.store_answers(1, Denied(reason="not now")) == [SetTimer(RetryFence(), 3_000)]
-    assert job.store_answers(0, Done()) == [], "of an abort, which nobody waits for"
-    assert end(job.store_answers(1, Done())) == ("cancelled", None, "by its user")
+    assert job.store_answers(Asked.FENCE, SILENCE) == [SetTimer(RetryFence(), 3_000)]
+    assert job.timer(RetryFence()) == [Transact(Asked.FENCE, Fence(writer=SINK, attempt=2))]
+    assert job.store_answers(Asked.FENCE, Denied(reason="not now")) == [SetTimer(RetryFence(), 3_000)]
+    assert job.store_answers(Asked.ABORT, Done()) == [], "of an abort, which nobody waits for"
+    assert end(job.store_answers(Asked.FENCE, Done())) == ("cancelled", None, "by its user")
     assert job.timer(RetryFence()) == []
 
 
@@ -213,7 +219,7 @@ def test_a_record_that_was_being_stored_counts_as_cover() -> None:
     job.command("cancel")
     job.stored(1)
     job.saved()
-    assert end(job.store_answers(1, Done(unfinished=(("sealed", 1),)))) == ("cancelled", 1, "by its user")
+    assert end(job.store_answers(Asked.FENCE, Done(unfinished=(("sealed", 1),)))) == ("cancelled", 1, "by its user")
 
 
 def test_a_cancel_amid_a_completion_waits_for_its_record() -> None:
@@ -224,15 +230,15 @@ def test_a_cancel_amid_a_completion_waits_for_its_record() -> None:
     job.command("cancel")
     assert len(stored(job.saved())) == 1
     assert job.saved() == [Return(9)], "nothing is fenced or dropped yet"
-    assert of(Transact, job.stored(1)) == [Transact(1, Fence(writer=SINK, attempt=2))]
+    assert of(Transact, job.stored(1)) == [Transact(Asked.FENCE, Fence(writer=SINK, attempt=2))]
     unfinished = (("sealed", 1), ("open", None))
-    effects = job.store_answers(1, Done(unfinished=unfinished))
-    assert of(Transact, effects)[0] == Transact(0, AbortTransaction(writer=SINK, attempt=2, name="open"))
-    assert end(job.store_answers(1, Done(unfinished=unfinished[:1]))) == ("cancelled", 1, "by its user")
+    effects = job.store_answers(Asked.FENCE, Done(unfinished=unfinished))
+    assert of(Transact, effects)[0] == Transact(Asked.ABORT, AbortTransaction(writer=SINK, attempt=2, name="open"))
+    assert end(job.store_answers(Asked.FENCE, Done(unfinished=unfinished[:1]))) == ("cancelled", 1, "by its user")
 
 
 def test_answers_of_the_store_mean_nothing_before_a_job_closes() -> None:
-    assert CoordinatorRig().up().store_answers(1, Done()) == []
+    assert CoordinatorRig().up().store_answers(Asked.FENCE, Done()) == []
 
 
 def test_a_savepoint_that_is_under_way_when_the_job_ends_is_answered() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cutproof.reference_impl.core.lifecycle.closing import Asked
 from cutproof.reference_impl.core.lifecycle.execution import LISTING_TRIES
 from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser, SnapshotsLost
 from cutproof.reference_impl.core.vocabulary.effects import (
@@ -89,12 +90,12 @@ def test_when_its_memory_died_with_it_the_job_fails_and_reports_it() -> None:
     job, effects = took_over(memory=True)
     (save,) = of(SaveJob, effects)
     assert save.record.closure == Closure(Status.FAILED, SnapshotsLost())
-    assert of(Transact, job.saved()) == [Transact(1, Fence(writer=SINK, attempt=5))]
-    effects = job.store_answers(1, Done(unfinished=(("sealed", 6), ("open", None))))
+    assert of(Transact, job.saved()) == [Transact(Asked.FENCE, Fence(writer=SINK, attempt=5))]
+    effects = job.store_answers(Asked.FENCE, Done(unfinished=(("sealed", 6), ("open", None))))
     abort, fence = of(Transact, effects)
     assert abort.request.name == "open"
     assert fence.request == Fence(writer=SINK, attempt=5)
-    effects = job.store_answers(1, Done(unfinished=(("sealed", 6),)))
+    effects = job.store_answers(Asked.FENCE, Done(unfinished=(("sealed", 6),)))
     assert end(effects)[::2] == ("failed", "its snapshots were in the memory of the coordinator that died (ABS-14)")
 
 
@@ -145,8 +146,8 @@ def test_a_job_that_cannot_read_what_is_durable_deletes_nothing_of_it() -> None:
     while job.unsaved:
         effects += job.saved()
     left = (("covered", 3), ("sealed", 6), ("open", None))
-    effects += job.store_answers(1, Done(unfinished=left))
-    effects += job.store_answers(1, Done(unfinished=left[:2]))
+    effects += job.store_answers(Asked.FENCE, Done(unfinished=left))
+    effects += job.store_answers(Asked.FENCE, Done(unfinished=left[:2]))
     assert [one.request.name for one in of(Transact, effects) if isinstance(one.request, AbortTransaction)] == ["open"]
     assert of(Sweep, effects) == []
     assert discarded(effects) == []
