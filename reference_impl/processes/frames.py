@@ -226,7 +226,8 @@ class Count(Frame):
 
     task: TaskId
     attempt: AttemptId
-    at_mark: int
+    at_mark: int | None
+    """None: it took no snapshot of that checkpoint"""
     now: int
     is_idle: bool
     """the task reads nothing, buffers nothing, and has nothing left to send"""

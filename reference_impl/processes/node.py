@@ -369,7 +369,7 @@ class NodeWorld(ProcessWorld):
                         self.clock.tick(),
                         runner.name,
                         runner.attempt,
-                        at_mark if checkpoint == order.checkpoint else -1,
+                        at_mark if checkpoint == order.checkpoint else None,
                         runner.done,
                         idle,
                         {channel.name: channel.sent for channel in slot.outputs},

@@ -7,15 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from cutproof.reference_impl.core.decisions.local_recovery import LocalRecovery
+from cutproof.reference_impl.core.decisions.local_recovery import End, LocalRecovery
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.extensions.local_recovery import (
-    DATA_ENDED,
+    ENDS,
     DeterminantLog,
     Place,
-    end_code,
-    end_of,
+    element_of,
     is_numbered,
     unsupported,
 )
@@ -140,9 +139,8 @@ def test_barriers_and_ends_have_no_number() -> None:
     unnumbered = [Barrier(CheckpointId(1)), CancelBarrier(CheckpointId(1)), EndOfData(), EndOfPartition()]
     assert [is_numbered(element) for element in unnumbered] == [False] * 4
     assert is_numbered(Watermark(3))
-    assert [end_of(end_code(end)) for end in (EndOfData(), EndOfPartition())] == [EndOfData(), EndOfPartition()]
-    assert end_code(EndOfData()) == DATA_ENDED
-    assert end_code(Watermark(3)) == 0
+    assert [element_of(ENDS[type(end)]) for end in (EndOfData(), EndOfPartition())] == [EndOfData(), EndOfPartition()]
+    assert sorted(ENDS.values(), key=str) == sorted(End, key=str)
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------

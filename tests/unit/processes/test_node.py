@@ -329,7 +329,9 @@ def test_it_counts_for_each_of_its_tasks(whole: Node) -> None:
     counts = {count.task: count for count in [whole.harness.expect(f.Count) for _ in TASKS]}
     assert list(counts) == list(TASKS)
     assert [count.now for count in counts.values()] == [3, 3, 3]
-    assert [count.at_mark for count in counts.values()] == [-1, -1, -1], "no snapshot of that checkpoint was taken"
+    assert [count.at_mark for count in counts.values()] == [None, None, None], (
+        "no snapshot of that checkpoint was taken"
+    )
     assert counts[MAP].sent == {OUT: 3} == counts[SINK].received
     assert counts[MAP].received == {INTO: 3} == counts[SOURCE].sent
 

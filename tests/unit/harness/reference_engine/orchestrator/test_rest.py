@@ -106,7 +106,7 @@ def test_counts_that_agree_with_the_checkpoint_bring_the_job_to_rest(begin: Call
     ("odd", "changed"),
     [
         ("map-0", {"now": 10}),
-        ("map-0", {"at_mark": -1}),
+        ("map-0", {"at_mark": None}),
         ("sink-1", {"is_idle": False}),
         ("count-0", {"attempt": 2}),
         ("map-1", {"sent": {"map-1>count-0": 10, "map-1>count-1": 9}}),
