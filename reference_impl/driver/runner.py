@@ -208,10 +208,11 @@ class TaskRunner:
         if self.polling:
             self._poll(now)
             return
-        arrival, chosen = first_to_arrive(self.inputs, self.blocked)
+        if (first := first_to_arrive(self.inputs, self.blocked)) is None:
+            return
+        arrival, chosen = first
         if arrival > now:
-            if arrival < NEVER:
-                self.schedule(arrival)
+            self.schedule(arrival)
             return
         channel = self.inputs[chosen]
         queue = channel.queue
@@ -309,9 +310,7 @@ class TaskRunner:
 
     def _may_take(self, channel: Inbound, element: Element) -> bool:
         """Whether the task, and the channel's content, survive the faults that wait for this point."""
-        if type(element) is not Record:
-            return True
-        return self._reaches("record-applied", "before") and bool(channel.queue)
+        return type(element) is not Record or (self._reaches("record-applied", "before") and bool(channel.queue))
 
     def _take_other(self, number: int, channel: Inbound, element: Element) -> None:
         if type(element) is Barrier:
@@ -349,10 +348,11 @@ class TaskRunner:
         That takes no time.  Otherwise barriers that come faster than records are processed would leave no time for
         records.
         """
-        due, chosen, place = most_urgent(self.inputs)
+        if (urgent := most_urgent(self.inputs)) is None:
+            return False
+        due, chosen, place = urgent
         if due > now:
-            if due < NEVER:
-                self.schedule(due)
+            self.schedule(due)
             return False
         channel = self.inputs[chosen]
         barrier = channel.queue[place][1]
