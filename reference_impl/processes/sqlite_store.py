@@ -18,7 +18,6 @@ import secrets
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Collection
-from enum import Enum
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, NamedTuple
@@ -27,6 +26,7 @@ import msgspec
 
 from ..core.vocabulary.ids import AttemptId, TaskId
 from ..core.vocabulary.transactions import (
+    UNFINISHED,
     AbortTransaction,
     AnyRequest,
     Append,
@@ -41,6 +41,7 @@ from ..core.vocabulary.transactions import (
     Outcome,
     PreCommit,
     Publish,
+    Standing,
     Upsert,
     Write,
     id_of,
@@ -60,20 +61,8 @@ QUEUED = Begin | Write | Append | Upsert
 """Requests that nobody sends again."""
 
 
-class Standing(Enum):
-    """How far a transaction is, as the table has it."""
-
-    OPEN = "open"
-    SEALED = "sealed"
-    FINAL = "final"
-    COMMITTED = "committed"
-
-
-UNFINISHED = (Standing.OPEN, Standing.SEALED)
-
-
 class Account(NamedTuple):
-    """A transaction in the store."""
+    """A transaction in the store.  One that was aborted is not there any more."""
 
     serial: int
     standing: Standing

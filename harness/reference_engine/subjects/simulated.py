@@ -19,6 +19,7 @@ from ....reference_impl.core.protocol.sink import Identity
 from ....reference_impl.core.vocabulary.ends import Status
 from ....reference_impl.core.vocabulary.errors import EngineError
 from ....reference_impl.core.vocabulary.events import CommandKind
+from ....reference_impl.core.vocabulary.transactions import Standing
 from ....reference_impl.defects import parts_for
 from ....reference_impl.driver.decisions import Decisions
 from ....reference_impl.simulated.disturbances import Disturbances
@@ -274,8 +275,10 @@ class Run:
         if not world.job_over and world.coordinator is not None:
             retained = list(world.coordinator.machine.snapshots.all)
         return Residue(
-            open_transactions=[account.name for account in accounts if account.status == "open"],
-            prepared_transactions=[account.name for account in accounts if account.status in ("prepared", "final")],
+            open_transactions=[account.name for account in accounts if account.standing is Standing.OPEN],
+            prepared_transactions=[
+                account.name for account in accounts if account.standing in (Standing.SEALED, Standing.FINAL)
+            ],
             files=[str(handle) for handle in world.files.files],
             retained=[int(snapshot.checkpoint) for snapshot in retained],
             logs=world.spills.store.names(),
