@@ -186,7 +186,7 @@ def read_journal(path: Path) -> list[Entry]:
             if not is_whole(batch):
                 raise CorruptJournal(f"the journal {path.name} is altered: the checksum of its batch {number} is wrong")
             found += _entries(batch.elements)
-    except (WireError, msgspec.DecodeError, ValueError, RecursionError) as error:
+    except (WireError, msgspec.DecodeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise CorruptJournal(f"the journal {path.name} is altered: {error}") from None
     if _holds_a_batch(data[len(data) - reader.pending :]):
         raise CorruptJournal(f"the journal {path.name} is altered: whole batches follow one that is not complete")

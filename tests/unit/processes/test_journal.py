@@ -131,6 +131,26 @@ def test_former_notes_are_read(path: Path) -> None:
     assert [entry.event for entry in read_journal(path)] == [o.Noted(1, note) for note in NOTES]
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        [],
+        [1],
+        [1, 2],
+        [1, ["Noted"]],
+        [1, ["Noted", "no such note", None, 2, 1, ""]],
+        [1, ["Noted", [], None, 2, 1, ""]],
+        [1, ["CheckpointCompleted"]],
+        [1, ["CheckpointCompleted", {}]],
+        [1, ["CheckpointCompleted", 3]],
+    ],
+)
+def test_what_no_version_has_written_is_not_believed(entry: list[Any], path: Path) -> None:
+    path.write_bytes(framed([entry]))
+    with pytest.raises(CorruptJournal):
+        read_journal(path)
+
+
 def test_a_batch_of_today_and_one_of_former_days_are_in_one_journal(path: Path) -> None:
     """As where one entry of a batch is of a former kind, and the others are as today."""
     running = n.AttemptRunning(ATTEMPT)
