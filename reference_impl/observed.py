@@ -10,14 +10,18 @@ keep their order, and the types their names: journals of saved runs have them.
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import dataclass_transform
 
 import msgspec
 
 from .core.vocabulary.causes import AnyCause
-from .core.vocabulary.events import CompletedSnapshot
+from .core.vocabulary.ends import Status
+from .core.vocabulary.errors import expect
+from .core.vocabulary.events import CommandKind, CompletedSnapshot
 from .core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
-from .core.vocabulary.transactions import AnyRequest, Done, NoAnswer, Outcome
+from .core.vocabulary.notes import AnyNote
+from .core.vocabulary.transactions import AnyRequest, Denied, Done, NoAnswer, Outcome
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
@@ -104,9 +108,22 @@ class InputEnded(Observed):
     run: int
 
 
+class RunEnd(Enum):
+    """How an attempt of a task ends."""
+
+    FINISHED = "finished"
+    CANCELLED = "cancelled"
+    KILLED = "killed"
+    FAILED = "failed"
+
+    @property
+    def is_orderly(self) -> bool:
+        return self in (RunEnd.FINISHED, RunEnd.CANCELLED)
+
+
 class RunEnded(Observed):
     run: int
-    how: str
+    how: RunEnd
 
 
 class ChannelOpened(Observed):
@@ -164,13 +181,10 @@ class BarrierSent(Observed):
 
 
 class Noted(Observed):
-    what: str
-    checkpoint: int | None
-    attempt: int | None
+    """The coordinator of a job does something that no message reports."""
+
     job: int
-    detail: str
-    tasks: tuple[TaskId, ...] = ()
-    """the tasks of a part that restarted"""
+    note: AnyNote
 
 
 class TaskFailed(Observed):
@@ -228,7 +242,7 @@ class SnapshotsDeleted(Observed):
 
 class CommandIssued(Observed):
     command: int
-    kind: str
+    kind: CommandKind
     drain: bool
     parallelism: dict[str, int] = msgspec.field(default_factory=dict)
     inserted: dict[str, str] = msgspec.field(default_factory=dict)
@@ -250,7 +264,7 @@ def command_returned(command: int, checkpoint: CheckpointId | None, cause: AnyCa
 
 class JobEnded(Observed):
     job: int
-    status: str
+    status: Status
     checkpoint: CheckpointId | None
     reason: str
     """the cause in words"""
@@ -258,7 +272,7 @@ class JobEnded(Observed):
     """None for a job that ended well, and in journals of older runs"""
 
 
-def job_ended(job: int, status: str, checkpoint: CheckpointId | None, cause: AnyCause | None) -> JobEnded:
+def job_ended(job: int, status: Status, checkpoint: CheckpointId | None, cause: AnyCause | None) -> JobEnded:
     """The end, with its cause put into words."""
     return JobEnded(job, status, checkpoint, str(cause) if cause is not None else "", cause)
 
@@ -311,23 +325,36 @@ class Transacting(Observed):
     request: AnyRequest
 
 
+class Answer(Enum):
+    """What the external store did about a request, as its sender knows it."""
+
+    DONE = "done"
+    DENIED = "denied"
+    NONE = "no answer"
+    """it may have executed the request"""
+
+
 class Transacted(Observed):
-    """What the external store did about a request; `unfinished` as in `transactions.Done`."""
+    """The answer to a request; `unfinished` as in `transactions.Done`."""
 
     request: AnyRequest
-    answer: str
-    """done, denied or no answer"""
+    answer: Answer
     reason: str
     unfinished: tuple[tuple[str, CheckpointId | None], ...]
     applied: int
     """how many records its writer had applied when it sent the request"""
 
+    @property
+    def is_done(self) -> bool:
+        return self.answer is Answer.DONE
+
     @classmethod
     def of(cls, request: AnyRequest, outcome: Outcome, applied: int) -> Transacted:
         if isinstance(outcome, Done):
-            return cls(request, "done", "", outcome.unfinished, applied)
-        answer = "no answer" if isinstance(outcome, NoAnswer) else "denied"
-        return cls(request, answer, getattr(outcome, "reason", ""), (), applied)
+            return cls(request, Answer.DONE, "", outcome.unfinished, applied)
+        if isinstance(outcome, Denied):
+            return cls(request, Answer.DENIED, outcome.reason, (), applied)
+        return cls(request, Answer.NONE, expect(outcome, NoAnswer).reason, (), applied)
 
 
 class CommitRequested(Observed):

@@ -94,21 +94,21 @@ class Reader(Generic[Message]):
         with memoryview(self._buffer) as view:
             while start < size:
                 length = _length(view, start, size)
-                end = start + HEADER.size + length
-                if length < 0 or end > size:
+                if length is None or start + HEADER.size + length > size:
                     break
+                end = start + HEADER.size + length
                 body = bytes(view[start + HEADER.size : end])  # a message may refer to parts of it
                 messages.append(self._codec.decode(body))
                 start = end
         return start
 
 
-def _length(view: memoryview, start: int, size: int) -> int:
-    """The length in a header, -1 if the header is not complete yet; raises WireError."""
+def _length(view: memoryview, start: int, size: int) -> int | None:
+    """The length in a header, None if the header is not complete yet; raises WireError."""
     if view[start] != VERSION:
         raise WireError(f"a frame begins with {view[start]}: this side speaks version {VERSION} of the wire")
     if size - start < HEADER.size:
-        return -1
+        return None
     length: int = HEADER.unpack_from(view, start)[1]
     if length > LIMIT:
         raise WireError(f"a frame of {length} bytes is announced: at most {LIMIT} are taken")

@@ -9,6 +9,7 @@ from ..core.decisions.finishing import Ending, Finishing
 from ..core.job.topology import JobGraph
 from ..core.protocol.barrier_alignment import Action, Alignment, PartitionEnded, Signal, State
 from ..core.vocabulary.effects import Effect
+from ..core.vocabulary.ends import JobEnd
 from ..core.vocabulary.ids import CheckpointId, TaskId
 from ..core.vocabulary.messages import Control, Decline, Element, Finished, ToCoordinator, Trigger
 from ..core.vocabulary.stages import Working
@@ -52,16 +53,16 @@ class NotifiedOnce(Ending):
 class StopsAtTheEnd(Ending):
     """J01: a stop with a savepoint and without drain is handled as the end of the input."""
 
-    def ends_input(self, ending: str) -> bool:
-        self.reached = self.reached or ending == "stop"
+    def ends_input(self, ending: JobEnd) -> bool:
+        self.reached = self.reached or ending is JobEnd.STOP
         return True
 
 
 class DrainsNothing(Ending):
     """J02: a drain is handled as a stop without drain: the input does not end."""
 
-    def ends_input(self, ending: str) -> bool:
-        self.reached = self.reached or ending == "drain"
+    def ends_input(self, ending: JobEnd) -> bool:
+        self.reached = self.reached or ending is JobEnd.DRAIN
         return False
 
 

@@ -83,7 +83,7 @@ def reach_task(world: Tasks, task: TaskId, message: ToTask) -> None:
         return
     if kind is Cancel:
         if not runner.paused:
-            runner.end("finished" if runner.task.finished else "cancelled")
+            runner.end_in_order()
         return
     if kind is Complete and not points.reach("completion-notified", task, "before", runner):
         return

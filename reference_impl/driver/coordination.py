@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, get_args
 
 from ..core.job.config import Config
 from ..core.vocabulary.effects import (
@@ -12,7 +12,6 @@ from ..core.vocabulary.effects import (
     Effect,
     EndJob,
     ListSnapshots,
-    Note,
     Return,
     SaveJob,
     SendToTask,
@@ -22,7 +21,8 @@ from ..core.vocabulary.effects import (
     Transact,
 )
 from ..core.vocabulary.events import CompletedSnapshot, Event, TimerFired
-from ..core.vocabulary.ids import AttemptId, TaskId, Tasks
+from ..core.vocabulary.ids import AttemptId, TaskId
+from ..core.vocabulary.notes import AnyNote, CheckpointAborted, CheckpointAcknowledged, CheckpointTriggered, Note
 from ..core.vocabulary.stages import Stage
 from ..core.vocabulary.timeouts import CheckpointInterval
 from .ports import Orders
@@ -31,7 +31,11 @@ from .sessions import Sessions
 from .spills import Spills
 from .timers import Timers
 
-NOTED = ("checkpoint-triggered", "checkpoint-acknowledged", "checkpoint-aborted")
+POINTS: Mapping[type[Note], str] = {
+    CheckpointTriggered: "checkpoint-triggered",
+    CheckpointAcknowledged: "checkpoint-acknowledged",
+    CheckpointAborted: "checkpoint-aborted",
+}
 """Notes that are also protocol points."""
 
 
@@ -81,9 +85,7 @@ class CoordinatorWorld(RecordsWorld, Protocol):
     def freezing(self) -> bool:
         """The run is about to end: no checkpoint is triggered any more."""
 
-    def noted(
-        self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
-    ) -> None: ...
+    def noted(self, job: int, note: AnyNote) -> None: ...
 
     def command_returned(self, effect: Return) -> None: ...
 
@@ -137,14 +139,13 @@ class CoordinatorRunner:
         if self.alive:
             action(self, what)
 
-    def _note(self, effect: Note) -> None:
-        is_point = effect.what in NOTED
-        if is_point and not self.world.points.reach(effect.what, None, "before", self):
-            return
-        job = self.machine.job
-        self.world.noted(effect.what, effect.checkpoint, effect.attempt, job, effect.detail, effect.tasks)
-        if is_point:
-            self.world.points.reach(effect.what, None, "after", self)
+    def _note(self, note: AnyNote) -> None:
+        point = POINTS.get(type(note))
+        if point is None:
+            self.world.noted(self.machine.job, note)
+        elif self.world.points.reach(point, None, "before", self):
+            self.world.noted(self.machine.job, note)
+            self.world.points.reach(point, None, "after", self)
 
     handlers: ClassVar[Mapping[type, Callable[[Any, Any], None]]] = {
         SaveJob: lambda self, effect: self.world.records.save_job(self, effect),
@@ -154,7 +155,7 @@ class CoordinatorRunner:
         ClearLogs: lambda self, effect: self.world.spills.clear(effect),
         ListSnapshots: lambda self, effect: self.world.records.list_snapshots(self),
         SetTimer: lambda self, effect: self._timers.set(effect),
-        Note: _note,
+        **dict.fromkeys(get_args(AnyNote), _note),
         Transact: lambda self, effect: self.world.sessions.send(self, effect.number, effect.request),
         Return: lambda self, effect: self.world.command_returned(effect),
         EndJob: lambda self, effect: self.world.job_ended(effect),

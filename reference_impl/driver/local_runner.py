@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from ..core.decisions.local_recovery import Determinant
-from ..core.extensions.local_recovery import LogPlace, end_code, end_of, is_numbered
+from ..core.decisions.local_recovery import Determinant, End
+from ..core.extensions.local_recovery import ENDS, LogPlace, element_of, is_numbered
 from ..core.protocol.task import NO_CHECKPOINT, Task
 from ..core.vocabulary.causes import DeterminantsUnusable, ElementGone, PlaceForgotten
 from ..core.vocabulary.effects import (
@@ -63,7 +63,7 @@ class LocalRunner(TaskRunner):
         self._behind = returns
         """it has not yet repeated all work of the lost attempt"""
         self._replay: deque[Determinant] = deque()
-        self._ended: list[Determinant] = []
+        self._ended: list[tuple[int, End]] = []
         self._needs: deque[int] = deque()
         """for each element of the outbox: how many determinants must be durable before it may leave"""
         self._held: deque[tuple[int, Callable[[], None]]] = deque()
@@ -143,9 +143,9 @@ class LocalRunner(TaskRunner):
             self._take_down((number, channel.took()))
             if channel.sender is not None:
                 channel.sender.drain()
-        elif code := end_code(element):
-            self._ended.append((number, code))
-            self._take_down((number, code))
+        elif end := ENDS.get(type(element)):
+            self._ended.append((number, end))
+            self._take_down((number, end))
         super()._take_other(number, channel, element)
 
     # -- output ------------------------------------------------------------------------
@@ -259,9 +259,9 @@ class LocalRunner(TaskRunner):
         for inlet, taken in zip(self._inlets, place.taken, strict=True):
             inlet.begin_at(self._recovery.begins_at(taken))
         self._replay.extend((*place.ended, *self._recovery.replayed(self._order.since(place))))
-        for number, code in self._replay:
-            if code < 0:
-                self._inlets[number].has_ended(code)
+        for number, element in self._replay:
+            if isinstance(element, End):
+                self._inlets[number].has_ended(element)
         if self.task.keeps_logs:
             self.feed(self._logs())
         if not self._replay:
@@ -281,10 +281,10 @@ class LocalRunner(TaskRunner):
         elif not self._replay:
             self._catch_up()
         else:
-            number, code = self._replay[0]
-            if code < 0 or self._is_here(self._inlets[number]):
+            number, taken = self._replay[0]
+            if isinstance(taken, End) or self._is_here(self._inlets[number]):
                 self._replay.popleft()
-                self._take_again(now, number, code)
+                self._take_again(now, number, taken)
 
     def _is_here(self, inlet: NumberedIn) -> bool:
         """Whether the element to be taken next has come; if its sender is lost too, the sender must send it again."""
@@ -294,12 +294,12 @@ class LocalRunner(TaskRunner):
             self.fail(ElementGone(inlet.name, inlet.next_number))
         return False
 
-    def _take_again(self, now: int, number: int, code: int) -> None:
+    def _take_again(self, now: int, number: int, taken: int | End) -> None:
         inlet = self._inlets[number]
         self._busy_until = now + self._apply_cost
-        if code < 0:
-            self._ended.append((number, code))
-            super()._take_other(number, inlet, end_of(code))
+        if isinstance(taken, End):
+            self._ended.append((number, taken))
+            super()._take_other(number, inlet, element_of(taken))
         else:
             element = inlet.received.pop(inlet.took())
             if self.task.keeps_logs:
@@ -330,7 +330,7 @@ class LocalRunner(TaskRunner):
         self._behind = False
         now = self._loop.now
         for number, inlet in enumerate(self._inlets):
-            inlet.open([code for channel, code in self._ended if channel == number])
+            inlet.open([end for channel, end in self._ended if channel == number])
             if inlet.sender is not None:
                 inlet.sender.drain()
         self.schedule(max(now, self._busy_until))

@@ -11,7 +11,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..core.extensions.local_recovery import DeterminantLog, end_of
+from ..core.decisions.local_recovery import End
+from ..core.extensions.local_recovery import DeterminantLog, element_of
 from ..core.vocabulary.ids import TaskId
 from ..core.vocabulary.messages import Element
 from .ports import Inbound, Outbound
@@ -40,10 +41,10 @@ class NumberedIn(Inbound, Protocol):
     def begin_at(self, number: int) -> None:
         """Elements below this number are not taken again; the durable ones of the others come from the log."""
 
-    def open(self, ended: Sequence[int]) -> None:
+    def open(self, ended: Sequence[End]) -> None:
         """From now on what was received and not taken can be taken, and the ends that are not among `ended`."""
 
-    def has_ended(self, code: int) -> None:
+    def has_ended(self, end: End) -> None:
         """An earlier attempt had taken this end."""
 
     def is_expected(self, number: int) -> bool:
@@ -91,8 +92,8 @@ class Numbering(ABC):
 
     @property
     @abstractmethod
-    def ends(self) -> Sequence[int]:
-        """The codes of the ends that have come."""
+    def ends(self) -> Sequence[End]:
+        """The ends that have come."""
 
     def take_in(self, number: int, element: Element) -> None:
         """An element came during a replay, or came again after a loss."""
@@ -103,10 +104,10 @@ class Numbering(ABC):
         if self.receiver is not None:
             self.receiver.schedule(self.now)
 
-    def open(self, ended: Sequence[int]) -> None:
+    def open(self, ended: Sequence[End]) -> None:
         """From now on what was received and not taken can be taken, and the ends that are not among `ended`."""
         not_taken = [self.received[number] for number in sorted(self.received) if number >= self.next_number]
-        ends = [end_of(code) for code in self.ends if code not in ended]
+        ends = [element_of(end) for end in self.ends if end not in ended]
         now = self.now
         self.queue.extend((now, element) for element in (*not_taken, *ends))
         self.received = {}

@@ -17,9 +17,9 @@ def arrival_at(channel: Inbound, place: int) -> int:
     return channel.stalled_until if 0 <= arrival < channel.stalled_until else arrival
 
 
-def first_to_arrive(inputs: Sequence[Inbound], blocked: Sequence[bool]) -> tuple[int, int]:
-    """(arrival, channel) of the first element in a channel that is not blocked, or (NEVER, -1)."""
-    first, chosen = NEVER, -1
+def first_to_arrive(inputs: Sequence[Inbound], blocked: Sequence[bool]) -> tuple[int, int] | None:
+    """(arrival, channel) of the first element in a channel that is not blocked."""
+    first, chosen = NEVER, 0
     for number, channel in enumerate(inputs):
         if channel.queue and not blocked[number]:
             arrival = channel.queue[0][0]
@@ -27,13 +27,13 @@ def first_to_arrive(inputs: Sequence[Inbound], blocked: Sequence[bool]) -> tuple
                 arrival = channel.stalled_until
             if arrival < first:
                 first, chosen = arrival, number
-    return first, chosen
+    return (first, chosen) if first < NEVER else None
 
 
-def most_urgent(inputs: Sequence[Inbound]) -> tuple[int, int, int]:
-    """(end of its alignment timeout, channel, place in the queue) of the barrier that may overtake first, or (NEVER,
-    -1, -1).  Blocked channels count too: such a barrier shows that its channel is past the alignment."""
-    first, chosen, place = NEVER, -1, -1
+def most_urgent(inputs: Sequence[Inbound]) -> tuple[int, int, int] | None:
+    """(end of its alignment timeout, channel, place in the queue) of the barrier that may overtake first.  Blocked
+    channels count too: such a barrier shows that its channel is past the alignment."""
+    first, chosen, place = NEVER, 0, 0
     for number, channel in enumerate(inputs):
         if not channel.timed_barriers:
             continue
@@ -44,4 +44,4 @@ def most_urgent(inputs: Sequence[Inbound]) -> tuple[int, int, int]:
                 if due < first:
                     first, chosen, place = due, number, index
                 break  # barriers behind it came later, and have the same timeout
-    return first, chosen, place
+    return (first, chosen, place) if first < NEVER else None

@@ -90,7 +90,7 @@ class TaskRunner:
     __slots__ = ("_apply_cost", "_busy_until", "_carry_out", "_clocked", "_detailed", "_inbox", "_input_log",
                  "_late", "_loop", "_mailbox", "_next_poll", "_outbox", "_overtaken", "_owed_to", "_points",
                  "_read_interval", "_rings", "_timers", "_wake_at", "_watched", "alive", "applied", "attempt",
-                 "blocked", "frozen", "how", "inputs", "log", "name", "newest_mark", "opened",
+                 "blocked", "frozen", "inputs", "log", "name", "newest_mark", "opened",
                  "outputs", "paused", "polling", "received", "sent", "task", "world")  # fmt: skip
 
     def __init__(
@@ -116,7 +116,6 @@ class TaskRunner:
         self.paused = self.frozen = self.opened = False
         self.polling = isinstance(task, SourceTask)
         self.applied = 0
-        self.how = "alive"
         self.newest_mark = (NO_CHECKPOINT, 0)
         """the checkpoint of its last snapshot, and how much work it had done by then"""
         self._owed_to: int | None = None
@@ -206,10 +205,11 @@ class TaskRunner:
         if self.polling:
             self._poll(now)
             return
-        arrival, chosen = first_to_arrive(self.inputs, self.blocked)
+        if (first := first_to_arrive(self.inputs, self.blocked)) is None:
+            return
+        arrival, chosen = first
         if arrival > now:
-            if arrival < NEVER:
-                self.schedule(arrival)
+            self.schedule(arrival)
             return
         channel = self.inputs[chosen]
         queue = channel.queue
@@ -324,9 +324,7 @@ class TaskRunner:
 
     def _may_take(self, channel: Inbound, element: Element) -> bool:
         """Whether the task, and the channel's content, survive the faults that wait for this point."""
-        if type(element) is not Record:
-            return True
-        return self._reaches("record-applied", "before") and bool(channel.queue)
+        return type(element) is not Record or (self._reaches("record-applied", "before") and bool(channel.queue))
 
     def _take_other(self, number: int, channel: Inbound, element: Element) -> None:
         if type(element) is Barrier:
@@ -361,10 +359,11 @@ class TaskRunner:
         That takes no time.  Otherwise barriers that come faster than records are processed would leave no time for
         records.
         """
-        due, chosen, place = most_urgent(self.inputs)
+        if (urgent := most_urgent(self.inputs)) is None:
+            return False
+        due, chosen, place = urgent
         if due > now:
-            if due < NEVER:
-                self.schedule(due)
+            self.schedule(due)
             return False
         channel = self.inputs[chosen]
         barrier = channel.queue[place][1]
@@ -587,11 +586,13 @@ class TaskRunner:
         self.task.let_go()
         del self._mailbox, self.task
 
-    def end(self, how: str) -> None:
+    def end_in_order(self) -> None:
+        self.end(o.RunEnd.FINISHED if self.task.finished else o.RunEnd.CANCELLED)
+
+    def end(self, how: o.RunEnd) -> None:
         """The attempt has ended, and its unwritten snapshots are lost."""
         if self.alive:
             self.alive = False
-            self.how = how
             self.world.observer.saw(o.RunEnded(self.log.run, how))
-            self.world.stores.forget(self, orderly=how in ("cancelled", "finished"))
+            self.world.stores.forget(self, orderly=how.is_orderly)
             self.world.spills.forget(self)

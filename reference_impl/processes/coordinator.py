@@ -18,8 +18,10 @@ from ..core.protocol.coordinator import Coordinator
 from ..core.vocabulary.causes import AnyCause, HeartbeatMissed, JobHasEnded, ProcessGone
 from ..core.vocabulary.effects import EndJob, Return
 from ..core.vocabulary.events import Commanded, CompletedSnapshot, CoordinatorStarted, JobRecord, TaskLost
-from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId, Tasks
+from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.messages import AnyControl, Deploy, ToCoordinator, ToTask, kind_of
+from ..core.vocabulary.notes import AnyNote
+from ..core.vocabulary.stages import NAMES
 from ..driver.control import Meddling, Meddlings, reach_coordinator
 from ..driver.coordination import CoordinatorRunner
 from ..driver.records import Records
@@ -322,10 +324,8 @@ class CoordinatorWorld(ProcessWorld):
 
     # -- news ------------------------------------------------------------------------------
 
-    def noted(
-        self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
-    ) -> None:
-        self.observer.saw(o.Noted(what, checkpoint, attempt, job, detail, tasks))
+    def noted(self, job: int, note: AnyNote) -> None:
+        self.observer.saw(o.Noted(job, note))
 
     def complete(self, snapshot: CompletedSnapshot) -> None:
         self.observer.saw(o.CheckpointCompleted.of(snapshot))
@@ -344,7 +344,7 @@ class CoordinatorWorld(ProcessWorld):
             0,
             self.job_number,
             machine.newest_attempt,
-            type(machine.stage).__name__.lower(),
+            NAMES[type(machine.stage)],
             machine.is_ending,
             machine.takes_checkpoint,
             int(newest.checkpoint) if newest is not None else 0,

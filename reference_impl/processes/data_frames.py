@@ -57,7 +57,7 @@ class Welcome(Frame):
     durable: int
     """every element below this number is in the channel's log"""
     received_place: int
-    """the place behind the last element that has arrived of this attempt of the sender; -1: none has"""
+    """the place behind the last element that has arrived of this attempt of the sender; 0: none has"""
 
 
 class Numbered(Frame):
@@ -65,8 +65,8 @@ class Numbered(Frame):
     has sent."""
 
     place: int
-    number: int
-    """-1: barriers and ends have none"""
+    number: int | None
+    """barriers and ends have none"""
     element: Element
 
 

@@ -46,6 +46,10 @@ class Held(msgspec.Struct, kw_only=True):
     rows: int = 0
 
 
+class Committed(msgspec.Struct, frozen=True):
+    """The transaction is committed; it may be final and not visible yet."""
+
+
 class WriterSession:
     """One attempt of one writer: a session for requests that are done at once, and one for each open transaction."""
 
@@ -129,23 +133,22 @@ class WriterSession:
 
     # -- transactions ----------------------------------------------------------------
 
-    def status(self, name: str) -> Gid | str:
-        """The gid of a prepared transaction, "committed" (which it is also while it is final and not visible) or
-        "unknown"."""
+    def status(self, name: str) -> Gid | Committed | None:
+        """The gid of a prepared transaction; None if there is none of this name that is prepared or committed."""
         session = self.control()
         # In this order, and not in one statement: if it is committed in between, its row in the ledger shows it.
         found = [gid for gid in prepared(session, self.run) if gid.name == name]
         if found:
             return found[-1]
         row = session.execute("SELECT 1 FROM ledger WHERE name = %s LIMIT 1", (name,)).fetchone()
-        return "committed" if row else "unknown"
+        return Committed() if row else None
 
     def begin(self, request: BeginTransaction) -> Outcome:
         """A name that was used before starts again, unless it is committed: then it stays what it is."""
         name = request.name
         self._roll_back(name)
         status = self.status(name)
-        if status == "committed":
+        if isinstance(status, Committed):
             return Done()
         if isinstance(status, Gid):
             self._roll_back_prepared(status)
@@ -164,7 +167,7 @@ class WriterSession:
             status = self.status(request.name)
             if isinstance(status, Gid):
                 return Denied(reason=f"transaction {request.name} is sealed", transaction=request.name)
-            return Done() if status == "committed" else unknown(request.name)
+            return Done() if isinstance(status, Committed) else unknown(request.name)
         columns = [list(column) for column in zip(*request.rows, strict=True)] or [[], [], [], []]
         with self.in_transaction(request.name) as session:
             session.execute(
@@ -180,7 +183,7 @@ class WriterSession:
         """Forgets a transaction without rows, as the simulator's store does."""
         name = request.name
         if name not in self.open:
-            return unknown(name) if self.status(name) == "unknown" else Done()
+            return unknown(name) if self.status(name) is None else Done()
         if not self.open[name].rows:
             self._roll_back(name)
             return Done()
@@ -210,7 +213,7 @@ class WriterSession:
             return Done()
         return self._commit_prepared(name, self.status(name))
 
-    def _commit_prepared(self, name: str, status: Gid | str) -> Outcome:
+    def _commit_prepared(self, name: str, status: Gid | Committed | None) -> Outcome:
         if isinstance(status, Gid):
             try:
                 self.control().execute(sql.SQL("COMMIT PREPARED {}").format(status.text()))
@@ -218,7 +221,7 @@ class WriterSession:
                 status = self.status(name)
             else:
                 return Done()
-        return Done() if status == "committed" else unknown(name)
+        return Done() if isinstance(status, Committed) else unknown(name)
 
     def _newest_of_id(self, name: str) -> str:
         """The transaction that was begun last of all unfinished ones under the same transactional id; the given one if

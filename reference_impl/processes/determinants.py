@@ -88,7 +88,7 @@ class DiskDeterminants(DurableDeterminants):
         """by input, how many elements its first attempt put back"""
         self._folder = folder
         self._attempt = attempt
-        self._file = -1
+        self._file: int | None = None
         self._length = 0
         self._generation = 0
         self._unwritten: list[Determinant] = []
@@ -141,9 +141,9 @@ class DiskDeterminants(DurableDeterminants):
 
     def close(self) -> None:
         """Nothing more is written."""
-        if self._file >= 0:
+        if self._file is not None:
             os.close(self._file)
-            self._file = -1
+            self._file = None
 
     @property
     def is_fenced(self) -> bool:
@@ -198,7 +198,7 @@ class DiskDeterminants(DurableDeterminants):
         return place
 
     def _append(self, notes: Sequence[Note]) -> None:
-        if not notes or self._file < 0 or self._is_superseded:
+        if not notes or self._file is None or self._is_superseded:
             return
         remaining = memoryview(framed(notes))
         self._length += len(remaining)
@@ -206,7 +206,7 @@ class DiskDeterminants(DurableDeterminants):
             remaining = remaining[os.write(self._file, remaining) :]
 
     def _sync(self) -> None:
-        if self._file >= 0:
+        if self._file is not None:
             os.fdatasync(self._file)
 
 

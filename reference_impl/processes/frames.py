@@ -8,9 +8,11 @@ of its own frames; a frame of one is not understood on another.
 from __future__ import annotations
 
 from ..core.vocabulary.causes import AnyCause
-from ..core.vocabulary.events import CompletedSnapshot
+from ..core.vocabulary.ends import Status
+from ..core.vocabulary.events import CommandKind, CompletedSnapshot
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.messages import ToCoordinator, ToTask
+from ..core.vocabulary.stages import StageName
 from ..observed import AnyStruck
 from .data_frames import Accepted as Accepted
 from .data_frames import Bye as Bye
@@ -147,11 +149,10 @@ class Up(Frame):
 
 
 class Down(Frame):
-    """The attempt has ended; `how`: finished, cancelled, failed."""
+    """The attempt has ended."""
 
     task: TaskId
     attempt: AttemptId
-    how: str
 
 
 class TaskFacts(Frame):
@@ -167,15 +168,11 @@ class TaskFacts(Frame):
 
 
 class JobFacts(Frame):
-    """What the phase of the job depends on, in the coordinator, and what it holds; sent again whenever it changes.
-
-    `stage` is the name of its stage's type, in lower case (listing, deploying, working, restarting, terminating,
-    closing, ended).
-    """
+    """What the phase of the job depends on, in the coordinator, and what it holds; sent again whenever it changes."""
 
     job: int
     attempt: AttemptId
-    stage: str
+    stage: StageName
     is_ending: bool
     under_way: bool
     """some checkpoint is pending or being stored"""
@@ -201,7 +198,7 @@ class Ended(Frame):
     """A job has ended; `retained` are the checkpoints that it, or its user, still holds."""
 
     job: int
-    status: str
+    status: Status
     retained: tuple[int, ...]
 
 
@@ -233,7 +230,8 @@ class Count(Frame):
 
     task: TaskId
     attempt: AttemptId
-    at_mark: int
+    at_mark: int | None
+    """None: it took no snapshot of that checkpoint"""
     now: int
     is_idle: bool
     """the task reads nothing, buffers nothing, and has nothing left to send"""
@@ -279,7 +277,7 @@ class Issue(Frame):
 
     job: int
     command: int
-    kind: str
+    kind: CommandKind
     drain: bool
 
 

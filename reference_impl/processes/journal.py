@@ -19,6 +19,7 @@ from ..core.vocabulary.ids import AttemptId, TaskId
 from ..wire import HEADER, VERSION, Reader, WireError
 from .checked import CODEC, framed, is_whole
 from .clock import Clock
+from .former_journals import as_today
 
 BATCH = 1_000
 """how many entries may wait; with one more they are written at once"""
@@ -185,7 +186,7 @@ def read_journal(path: Path) -> list[Entry]:
             if not is_whole(batch):
                 raise CorruptJournal(f"the journal {path.name} is altered: the checksum of its batch {number} is wrong")
             found += _entries(batch.elements)
-    except (WireError, msgspec.DecodeError, ValueError, RecursionError) as error:
+    except (WireError, msgspec.DecodeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise CorruptJournal(f"the journal {path.name} is altered: {error}") from None
     if _holds_a_batch(data[len(data) - reader.pending :]):
         raise CorruptJournal(f"the journal {path.name} is altered: whole batches follow one that is not complete")
@@ -193,12 +194,12 @@ def read_journal(path: Path) -> list[Entry]:
 
 
 def _entries(batch: msgspec.Raw) -> list[Entry]:
-    """The entries of a batch.  Journals of former versions have each as [type, stamp, fields ...]."""
+    """The entries of a batch, which a former version may have written."""
     try:
         return _decoder.decode(batch)
     except msgspec.ValidationError:
         former: list[list[Any]] = msgspec.msgpack.decode(batch, type=list[list[Any]])
-        return msgspec.convert([(stamp, (kind, *fields)) for kind, stamp, *fields in former], list[Entry])
+        return msgspec.convert([as_today(entry) for entry in former], list[Entry])
 
 
 def _holds_a_batch(tail: bytes) -> bool:

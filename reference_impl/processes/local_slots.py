@@ -130,7 +130,7 @@ class LocalSlot:
         try:
             self.runner = DiskRunner(world, machine, log, self.inputs, self.outputs, self.order, returns=returns)
         except UNUSABLE:
-            world.observer.saw(o.RunEnded(log.run, "failed"))
+            world.observer.saw(o.RunEnded(log.run, o.RunEnd.FAILED))
             for output in self.outputs:
                 output.close()
             raise

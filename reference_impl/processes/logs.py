@@ -42,8 +42,8 @@ class _File:
         self.length = 0
         self.synced = 0
         """how many of its bytes survive"""
-        self.last = -1
-        """the greatest number in the file"""
+        self.end = 0
+        """every number in the file is below"""
 
 
 class _Written:
@@ -95,7 +95,7 @@ class DiskLogs:
             file = _File(path)
             file.length = file.synced = path.stat().st_size
             elements = _content(path, file.length)
-            file.last = max((number for number, _ in elements), default=-1)
+            file.end = 1 + max((number for number, _ in elements), default=-1)
             own.files.append(file)
             found.update(elements)
         own.begun = max((int(file.path.name) for file in own.files), default=0)
@@ -126,7 +126,7 @@ class DiskLogs:
         remaining = memoryview(framed(waiting))
         file = own.files[-1]
         file.length += len(remaining)
-        file.last = max(file.last, *(number for number, _ in waiting))
+        file.end = max(file.end, *(number + 1 for number, _ in waiting))
         while remaining:
             remaining = remaining[os.write(own.descriptor, remaining) :]
         own.flushing[self._marks] = (file, file.length)
@@ -162,9 +162,9 @@ class DiskLogs:
         own = self._own.get(log)
         if own is not None and mark in own.flushing:
             file, length = own.flushing.pop(mark)
-            last = file.last
+            end = file.end
             self._sync(own, file, length)
-            own.on_durable(last + 1)
+            own.on_durable(end)
 
     def _sync(self, own: _Written, file: _File, length: int) -> None:
         if file.synced >= length:
@@ -216,7 +216,7 @@ class DiskLogs:
         own = self._own.get(log)
         if own is None:
             return 0
-        kept = [file for file in own.files if file.last >= before or (file is own.files[-1] and not self._whole_files)]
+        kept = [file for file in own.files if file.end > before or (file is own.files[-1] and not self._whole_files)]
         deleted = [file for file in own.files if file not in kept and file.synced]
         for file in deleted:
             file.path.unlink(missing_ok=True)
@@ -224,7 +224,7 @@ class DiskLogs:
         if deleted and not own.files and own.descriptor is not None:
             os.close(own.descriptor)
             own.descriptor = None
-        return 1 + max((file.last for file in deleted), default=-1)
+        return max((file.end for file in deleted), default=0)
 
     def delete(self, log: str) -> None:
         shutil.rmtree(self.root / log, ignore_errors=True)

@@ -185,7 +185,7 @@ class NodeWorld(ProcessWorld):
         if before is not None:
             if before.runner.attempt >= attempt:
                 return
-            before.runner.end("cancelled")
+            before.runner.end(o.RunEnd.CANCELLED)
             self._release_slot(before)
         try:
             slot = self._local_slot(task, attempt, channels_of) if self._is_local else self._slot(task, attempt)
@@ -304,12 +304,12 @@ class NodeWorld(ProcessWorld):
             self.journal.flush()
             slot.close()
             runner = slot.runner
-            self.supervision.send(Down(self.clock.tick(), runner.name, runner.attempt, runner.how))
+            self.supervision.send(Down(self.clock.tick(), runner.name, runner.attempt))
 
     def task_failed(self, runner: TaskRunner, cause: AnyCause, fault: int | None) -> None:
         if not runner.alive:
             return
-        runner.end("failed")
+        runner.end(o.RunEnd.FAILED)
         self.observer.saw(o.task_failed(runner.name, runner.attempt, cause, fault))
         self._coordination.failed(runner.name, runner.attempt, cause)
 
@@ -326,12 +326,12 @@ class NodeWorld(ProcessWorld):
             return
         self.job_over = True
         for slot in self._slots.values():
-            slot.runner.end("finished" if slot.runner.task.finished else "cancelled")
+            slot.runner.end_in_order()
 
     def give_up(self) -> None:
         """Another process has taken this one's place: end in order."""
         for slot in self._slots.values():
-            slot.runner.end("cancelled")
+            slot.runner.end(o.RunEnd.CANCELLED)
         self._close()
 
     def shut_down(self) -> None:
@@ -367,7 +367,7 @@ class NodeWorld(ProcessWorld):
                         self.clock.tick(),
                         runner.name,
                         runner.attempt,
-                        at_mark if checkpoint == order.checkpoint else -1,
+                        at_mark if checkpoint == order.checkpoint else None,
                         runner.done,
                         idle,
                         {channel.name: channel.sent for channel in slot.outputs},

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..core.decisions.local_recovery import LocalRecovery
-from ..core.extensions.local_recovery import end_code
+from ..core.decisions.local_recovery import End, LocalRecovery
+from ..core.extensions.local_recovery import ENDS
 from ..core.vocabulary.ids import AttemptId, TaskId
 from ..core.vocabulary.messages import Barrier, Element
 from ..driver.inputs import HandOver, InputQueue
@@ -19,8 +19,6 @@ from .frames import Bye, DataFrame, Durable, Numbered, Open, Taken, Welcome
 
 if TYPE_CHECKING:
     from ..driver.runner import TaskRunner
-
-NOTHING_RECEIVED = -1
 
 
 class NumberedInput(Numbering, Feeling, InputQueue):
@@ -58,7 +56,7 @@ class NumberedInput(Numbering, Feeling, InputQueue):
         self.logged = 0
         self.sender_attempt = AttemptId(0)
         """the attempt that sends"""
-        self._received_place = NOTHING_RECEIVED
+        self._received_place = 0
         self._number = number
         self.attempt = attempt
         self._outbox = outbox
@@ -68,14 +66,14 @@ class NumberedInput(Numbering, Feeling, InputQueue):
         self._stored = stored
         self._expected = 0
         """one more than the number of the last element that has arrived, as senders count"""
-        self._ends: list[int] = []
+        self._ends: list[End] = []
 
     @property
     def now(self) -> int:
         return self._outbox.loop.now
 
     @property
-    def ends(self) -> Sequence[int]:
+    def ends(self) -> Sequence[End]:
         return self._ends
 
     @property
@@ -102,7 +100,7 @@ class NumberedInput(Numbering, Feeling, InputQueue):
         if self.connection is not None:
             self.connection.close()
         if asked.attempt != self.sender_attempt:
-            self.sender_attempt, self._received_place = asked.attempt, NOTHING_RECEIVED
+            self.sender_attempt, self._received_place = asked.attempt, 0
         self.connection = connection
         connection.send(
             Welcome(
@@ -129,7 +127,7 @@ class NumberedInput(Numbering, Feeling, InputQueue):
             self._received_place = frame.place + 1
             if self.connection is not None:
                 self.feel(frame.stamp, self.connection, self._outbox.clock)
-            if frame.number >= 0:
+            if frame.number is not None:
                 self._take_numbered(frame.number, frame.element)
             else:
                 self._take_other(frame.element)
@@ -141,11 +139,11 @@ class NumberedInput(Numbering, Feeling, InputQueue):
         self.take_in(self.restored + number, element)
 
     def _take_other(self, element: Element) -> None:
-        code = end_code(element)
-        if code and code in self._ends:
+        end = ENDS.get(type(element))
+        if end in self._ends:
             return
-        if code:
-            self._ends.append(code)
+        if end is not None:
+            self._ends.append(end)
         if not self.is_open:
             return  # barriers that come while the task repeats its work are of checkpoints that were given up
         self.queue.append((self.now, element))
@@ -179,9 +177,9 @@ class NumberedInput(Numbering, Feeling, InputQueue):
         self.is_ready = True
         self.when_ready()
 
-    def has_ended(self, code: int) -> None:
-        if code not in self._ends:
-            self._ends.append(code)
+    def has_ended(self, end: End) -> None:
+        if end not in self._ends:
+            self._ends.append(end)
 
     def is_expected(self, number: int) -> bool:
         return number - self.restored >= self._expected

@@ -33,8 +33,8 @@ from .channels import OutputChannel
 from .connections import Outbox
 from .frames import Bye, DataFrame, Durable, Numbered, Open, Refused, Taken, Welcome
 
-Kept = tuple[int, int, Element]
-"""(place, number, element) of what was sent; the number of a barrier, a cancel barrier, an end is -1"""
+Kept = tuple[int, int | None, Element]
+"""(place, number, element) of what was sent; a barrier, a cancel barrier, an end has no number"""
 
 
 class NumberedOutput(OutputChannel):
@@ -110,7 +110,7 @@ class NumberedOutput(OutputChannel):
             self._early_barriers.append(element)
             return
         self._show(element, self._pushed)
-        number = -1
+        number = None
         if is_numbered(element):
             number, self.next_number = self.next_number, self.next_number + 1
             self.sent = self.next_number
@@ -136,8 +136,9 @@ class NumberedOutput(OutputChannel):
     def _forget(self) -> None:
         """Drop what nobody will ask for any more; an element without a number goes with those behind it."""
         while self.kept:
-            at = next((at for at, (_, number, _) in enumerate(self.kept) if number >= 0), None)
-            if at is None or not self._part.may_forget(self.kept[at][1], self._durable, self._received):
+            numbered = ((at, number) for at, (_, number, _) in enumerate(self.kept) if number is not None)
+            at, number = next(numbered, (0, None))
+            if number is None or not self._part.may_forget(number, self._durable, self._received):
                 return
             for _ in range(at + 1):
                 self.kept.popleft()

@@ -20,12 +20,13 @@ from collections import deque
 from collections.abc import Callable, Collection
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ..core.vocabulary.ids import AttemptId, TaskId
 from ..core.vocabulary.transactions import (
+    UNFINISHED,
     AbortTransaction,
     AnyRequest,
     Append,
@@ -40,6 +41,7 @@ from ..core.vocabulary.transactions import (
     Outcome,
     PreCommit,
     Publish,
+    Standing,
     Upsert,
     Write,
     id_of,
@@ -57,8 +59,14 @@ LONGEST_QUEUE = 100_000
 """Requests of a writer that may wait for the lock."""
 QUEUED = BeginTransaction | Write | Append | Upsert
 """Requests that nobody sends again."""
-Account = tuple[int, str, str]
-"""Of a transaction: its number, its status, who opened it."""
+
+
+class Account(NamedTuple):
+    """A transaction in the store.  One that was aborted is not there any more."""
+
+    serial: int
+    standing: Standing
+    opener: str
 
 
 class Shut(Exception):
@@ -96,12 +104,15 @@ class WriterSession:
     # -- transactions ----------------------------------------------------------------
 
     @staticmethod
-    def _find(store: sqlite3.Connection, name: str) -> Account:
-        """Its status is "unknown" if there is none of that name."""
-        found: Account | None = store.execute(
-            "SELECT serial, status, opener FROM transactions WHERE name = ?", (name,)
-        ).fetchone()
-        return found or (0, "unknown", "")
+    def _find(store: sqlite3.Connection, name: str) -> Account | None:
+        found = store.execute("SELECT serial, status, opener FROM transactions WHERE name = ?", (name,)).fetchone()
+        return Account(found[0], Standing(found[1]), found[2]) if found is not None else None
+
+    def _find_usable(self, store: sqlite3.Connection, name: str) -> Account | None:
+        """The same, but for an open transaction of another process, which nobody can seal any more."""
+        account = self._find(store, name)
+        is_lost = account is not None and account.standing is Standing.OPEN and account.opener != self._token
+        return None if is_lost else account
 
     def begin(self, store: sqlite3.Connection, request: BeginTransaction) -> Outcome:
         """A name that was used before starts again, unless it is committed: then it stays what it is."""
@@ -113,26 +124,25 @@ class WriterSession:
         return Done()
 
     def write(self, store: sqlite3.Connection, request: Write) -> Outcome:
-        serial, status, opener = self._find(store, request.name)
-        if status == "sealed":
+        account = self._find_usable(store, request.name)
+        if account is None:
+            return unknown(request.name)
+        if account.standing is Standing.SEALED:
             return Denied(reason=f"transaction {request.name} is sealed", transaction=request.name)
-        if status == "open" and opener == self._token:
+        if account.standing is Standing.OPEN:
             store.executemany(
                 "INSERT INTO output (txn, key, value, tag, tag2) VALUES (?, ?, ?, ?, ?)",
-                [(serial, *row) for row in request.rows],
+                [(account.serial, *row) for row in request.rows],
             )
-        return unknown(request.name) if self._is_lost(status, opener) else Done()
-
-    def _is_lost(self, status: str, opener: str) -> bool:
-        """Whether there is no such transaction, or nobody can seal it any more."""
-        return status == "unknown" or (status == "open" and opener != self._token)
+        return Done()
 
     def pre_commit(self, store: sqlite3.Connection, request: PreCommit) -> Outcome:
         """Forgets a transaction without rows, as the simulator's store does."""
-        serial, status, opener = self._find(store, request.name)
-        if self._is_lost(status, opener):
+        account = self._find_usable(store, request.name)
+        if account is None:
             return unknown(request.name)
-        if status == "open":
+        if account.standing is Standing.OPEN:
+            serial = account.serial
             if store.execute("SELECT 1 FROM output WHERE txn = ? LIMIT 1", (serial,)).fetchone() is None:
                 _drop(store, serial)
             store.execute(
@@ -143,11 +153,11 @@ class WriterSession:
 
     def commit(self, store: sqlite3.Connection, request: Commit) -> Outcome:
         name = self._newest_of_id(store, request.name) if request.by_id else request.name
-        serial, status, opener = self._find(store, name)
-        if status == "unknown" if request.by_id else self._is_lost(status, opener):
+        account = self._find(store, name) if request.by_id else self._find_usable(store, name)
+        if account is None:
             return unknown(name)
-        if status in ("open", "sealed"):
-            _show(store, (serial,))
+        if account.standing in UNFINISHED:
+            _show(store, (account.serial,))
         return Done()
 
     def _newest_of_id(self, store: sqlite3.Connection, name: str) -> str:
@@ -160,18 +170,23 @@ class WriterSession:
         return next((one for (one,) in unfinished if id_of(one) == id_of(name)), name)
 
     def finalise(self, store: sqlite3.Connection, request: Finalise) -> Outcome:
-        serial, status, _ = self._find(store, request.name)
-        if status in ("unknown", "open"):
+        account = self._find(store, request.name)
+        if account is None or account.standing is Standing.OPEN:
             return unknown(request.name)
-        store.execute("UPDATE transactions SET status = 'final' WHERE serial = ? AND status = 'sealed'", (serial,))
+        store.execute(
+            "UPDATE transactions SET status = 'final' WHERE serial = ? AND status = 'sealed'", (account.serial,)
+        )
         return Done()
 
     def publish(self, store: sqlite3.Connection, request: Publish) -> Outcome:
-        found = {name: self._find(store, name) for name in request.names}
-        for name, (_, status, _) in found.items():
-            if status not in ("final", "committed"):
+        final: list[int] = []
+        for name in request.names:
+            account = self._find(store, name)
+            if account is None or account.standing in UNFINISHED:
                 return Denied(reason=f"transaction {name} is not final", transaction=name)
-        _show(store, [serial for serial, status, _ in found.values() if status == "final"])
+            if account.standing is Standing.FINAL:
+                final.append(account.serial)
+        _show(store, final)
         return Done()
 
     def abort(self, store: sqlite3.Connection, request: AbortTransaction) -> Outcome:
@@ -179,9 +194,9 @@ class WriterSession:
         return Done()
 
     def _drop_unfinished(self, store: sqlite3.Connection, name: str) -> None:
-        serial, status, _ = self._find(store, name)
-        if status in ("open", "sealed"):
-            _drop(store, serial)
+        account = self._find(store, name)
+        if account is not None and account.standing in UNFINISHED:
+            _drop(store, account.serial)
 
     # -- rows that are visible at once -------------------------------------------------
 

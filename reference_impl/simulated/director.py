@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from ..core.vocabulary.ends import Status
+
 
 class Director(Protocol):
     """Receives points, phases and the start; it acts on the world in return."""
@@ -19,4 +21,4 @@ class Director(Protocol):
 
     def entered(self, phase: str) -> None: ...
 
-    def job_ended(self, job: int, status: str) -> None: ...
+    def job_ended(self, job: int, status: Status) -> None: ...

@@ -13,6 +13,7 @@ import msgspec
 
 from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from ..core.vocabulary.transactions import (
+    UNFINISHED,
     AbortTransaction,
     AnyRequest,
     Append,
@@ -27,6 +28,7 @@ from ..core.vocabulary.transactions import (
     PreCommit,
     Publish,
     Row,
+    Standing,
     Upsert,
     Write,
     id_of,
@@ -40,13 +42,7 @@ class Account(msgspec.Struct, kw_only=True):
     writer: TaskId
     rows: list[Row] = []
     sealed_for: CheckpointId | None = None
-    status: str = "open"
-    """open, prepared, final, committed, aborted"""
-
-    @property
-    def is_unfinished(self) -> bool:
-        """A final transaction is not its writer's any more."""
-        return self.status in ("open", "prepared")
+    standing: Standing = Standing.OPEN
 
 
 class TransactionStore:
@@ -87,9 +83,9 @@ class TransactionStore:
         """Abort a sealed transaction, as the store does after its timeout; whether there was one.  A final one does
         not expire."""
         account = self.accounts.get(name)
-        if account is None or account.status != "prepared":
+        if account is None or account.standing is not Standing.SEALED:
             return False
-        account.status = "aborted"
+        account.standing = Standing.ABORTED
         return True
 
     def _fence(self, request: Fence) -> Outcome:
@@ -97,7 +93,7 @@ class TransactionStore:
         unfinished = [
             (account.name, account.sealed_for)
             for account in self.accounts.values()
-            if account.writer == request.writer and account.is_unfinished
+            if account.writer == request.writer and account.standing in UNFINISHED
         ]
         return Done(unfinished=tuple(unfinished))
 
@@ -121,8 +117,8 @@ class TransactionStore:
         The rows that are committed under it stay its only rows: a store that goes by names takes the new rows for the
         old.
         """
-        if account.status != "committed":
-            account.status, account.rows, account.sealed_for = "open", [], None
+        if account.standing is not Standing.COMMITTED:
+            account.standing, account.rows, account.sealed_for = Standing.OPEN, [], None
         return Done()
 
     def _on_transaction(self, request: Write | PreCommit | Commit | Finalise | AbortTransaction) -> Outcome:
@@ -131,23 +127,23 @@ class TransactionStore:
             same = [one for one in self.accounts.values() if id_of(one.name) == id_of(request.name)]
             account = same[-1] if same else None
         if isinstance(request, AbortTransaction):
-            if account is not None and account.is_unfinished:
-                account.status = "aborted"
+            if account is not None and account.standing in UNFINISHED:
+                account.standing = Standing.ABORTED
             return Done()
         if account is None:
             return Denied(reason=f"it knows no transaction {request.name}", transaction=request.name)
-        if account.status == "committed":
+        if account.standing is Standing.COMMITTED:
             return Done()
-        if account.status == "aborted":
+        if account.standing is Standing.ABORTED:
             return Denied(reason=f"transaction {request.name} has been aborted", transaction=request.name)
         if isinstance(request, Write):
-            if account.status != "open":
+            if account.standing is not Standing.OPEN:
                 return Denied(reason=f"transaction {request.name} is sealed", transaction=request.name)
             account.rows.extend(request.rows)
         elif isinstance(request, PreCommit):
             self._seal(account, request)
         elif isinstance(request, Finalise):
-            account.status = "final"
+            account.standing = Standing.FINAL
         else:
             self._show(account)
         return Done()
@@ -156,19 +152,19 @@ class TransactionStore:
         """Everything that the request names becomes visible in one step, or nothing does."""
         accounts = [self.accounts.get(name) for name in request.names]
         for name, account in zip(request.names, accounts, strict=True):
-            if account is None or account.status not in ("final", "committed"):
+            if account is None or account.standing not in (Standing.FINAL, Standing.COMMITTED):
                 return Denied(reason=f"transaction {name} is not final", transaction=name)
         for account in accounts:
-            if account is not None and account.status == "final":
+            if account is not None and account.standing is Standing.FINAL:
                 self._show(account)
         return Done()
 
     def _show(self, account: Account) -> None:
-        account.status = "committed"
+        account.standing = Standing.COMMITTED
         if account.writer not in self._passing:
             self.visible.extend(account.rows)
 
     def _seal(self, account: Account, request: PreCommit) -> None:
-        account.status, account.sealed_for = "prepared", request.checkpoint
+        account.standing, account.sealed_for = Standing.SEALED, request.checkpoint
         if not account.rows:
             del self.accounts[account.name]

@@ -16,8 +16,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..core.decisions.local_recovery import End
 from ..core.decisions.parts import Parts
-from ..core.extensions.local_recovery import end_code, is_numbered
+from ..core.extensions.local_recovery import ENDS, is_numbered
 from ..core.vocabulary.messages import Barrier, Element, Idle, Record, Watermark
 from ..driver.decisions import Lateness
 from ..driver.inputs import HandOver
@@ -54,7 +55,7 @@ class PersistentChannel:
         """how many of them exist: received, kept by a sender that lives, or in the log"""
         self._part = parts.local_recovery
         self._capacity = capacity
-        self._ends: list[int] = []
+        self._ends: list[End] = []
 
     @property
     def is_full(self) -> bool:
@@ -62,8 +63,8 @@ class PersistentChannel:
         return max(self.restored + self.entered - self.taken, waiting) >= self._capacity
 
     @property
-    def ends(self) -> tuple[int, ...]:
-        """The codes of the ends that have arrived."""
+    def ends(self) -> tuple[End, ...]:
+        """The ends that have arrived."""
         return tuple(self._ends)
 
     @property
@@ -106,10 +107,10 @@ class PersistentChannel:
             for number, element in sender.kept:
                 inlet.received.setdefault(self.restored + number, element)
 
-    def has_ended(self, code: int) -> None:
+    def has_ended(self, end: End) -> None:
         """The receiver has taken this end."""
-        if code not in self._ends:
-            self._ends.append(code)
+        if end not in self._ends:
+            self._ends.append(end)
 
     # -- the sender --------------------------------------------------------------------
 
@@ -132,9 +133,9 @@ class PersistentChannel:
 
     def end_with(self, element: Element, account: ChannelLog) -> None:
         """An end of data is sent; a new attempt of the sender sends it again."""
-        code = end_code(element)
-        if code not in self._ends:
-            self._ends.append(code)
+        end = ENDS[type(element)]
+        if end not in self._ends:
+            self._ends.append(end)
             self._pass_on(element, account)
 
     def pass_on(self, element: Element, account: ChannelLog) -> None:
@@ -189,7 +190,7 @@ class Inlet(Numbering, DataChannel):
         return self._loop.now
 
     @property
-    def ends(self) -> Sequence[int]:
+    def ends(self) -> Sequence[End]:
         return self.channel.ends
 
     @property
@@ -207,8 +208,8 @@ class Inlet(Numbering, DataChannel):
         self.channel.taken = max(self.channel.taken, self.next_number)
         return number
 
-    def has_ended(self, code: int) -> None:
-        self.channel.has_ended(code)
+    def has_ended(self, end: End) -> None:
+        self.channel.has_ended(end)
 
     def is_expected(self, number: int) -> bool:
         return self.channel.is_expected(number)
@@ -233,8 +234,8 @@ class Outlet:
         self.next_number = 0
         self.kept: deque[tuple[int, Element]] = deque()
         """sent elements that may be asked for again"""
-        self.ends: list[int] = []
-        """the codes of the ends that it has sent"""
+        self.ends: list[End] = []
+        """the ends that it has sent"""
         self.is_closed = False
         """another attempt sends now"""
 
@@ -271,8 +272,8 @@ class Outlet:
             channel.send(number, element, self.account)
             self.kept.append((number, element))
             self._forget_unneeded()
-        elif code := end_code(element):
-            self.ends.append(code)
+        elif end := ENDS.get(type(element)):
+            self.ends.append(end)
             channel.end_with(element, self.account)
         else:
             channel.pass_on(element, self.account)

@@ -17,8 +17,9 @@ from ..core.protocol.coordinator import Coordinator
 from ..core.protocol.source import SplitLog
 from ..core.vocabulary.causes import AnyCause, CoordinatorDied, NoCoordinator
 from ..core.vocabulary.effects import EndJob, Return
-from ..core.vocabulary.events import Commanded, CompletedSnapshot, CoordinatorStarted, TaskLost
-from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId, Tasks
+from ..core.vocabulary.events import Commanded, CommandKind, CompletedSnapshot, CoordinatorStarted, TaskLost
+from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
+from ..core.vocabulary.notes import AnyNote, AttemptStarted, CheckpointAborted, CheckpointTriggered
 from ..core.vocabulary.transactions import AbortTransaction, Done, writer_in
 from ..driver.arms import Arms
 from ..driver.coordination import CoordinatorRunner
@@ -170,7 +171,7 @@ class World:
         record = self.jobs.load(self.job_number)
         self.coordinator.feed(CoordinatorStarted(record))
 
-    def command(self, command: int, kind: str, drain: bool) -> None:
+    def command(self, command: int, kind: CommandKind, drain: bool) -> None:
         """A user requests something of the coordinator; while there is none the request is refused."""
         self.observer.saw(o.CommandIssued(command, kind, drain))
         if self.coordinator is None or not self.coordinator.alive:
@@ -189,9 +190,9 @@ class World:
         self.job_over = True
         self.freezing = False  # a resumed job is not freezing
         for runner in self._latest.values():
-            runner.end("finished" if runner.task.finished else "cancelled")
+            runner.end_in_order()
         for runner in self._runners.values():
-            runner.end("cancelled")
+            runner.end(o.RunEnd.CANCELLED)
         assert self.coordinator is not None
         self.newest = self.coordinator.machine.newest or self.newest
         self.retained = list(self.coordinator.machine.retained)
@@ -244,7 +245,7 @@ class World:
         if before is not None and before.attempt > attempt:
             return
         if before is not None and before.alive and not before.paused:
-            before.end("cancelled")
+            before.end(o.RunEnd.CANCELLED)
         try:
             runner = self._assembly.runner(task, attempt, self.job_number, channels_of)
         except Unmade as error:
@@ -265,7 +266,7 @@ class World:
         """An attempt of a task failed by itself; the end of a superseded one does not matter."""
         if not runner.alive:
             return
-        runner.end("failed")
+        runner.end(o.RunEnd.FAILED)
         if self.runner(runner.name, runner.attempt) is self._latest.get(runner.name) and not self.is_superseded(runner):
             self.observer.saw(o.task_failed(runner.name, runner.attempt, cause, fault))
         self.loop.after(self.settings.detection_us, self.lose, runner, cause)
@@ -275,7 +276,7 @@ class World:
         if not runner.alive:
             return False
         superseded = self.is_superseded(runner)
-        runner.end("killed")
+        runner.end(o.RunEnd.KILLED)
         if not superseded:
             self.observer.saw(o.task_failed(runner.name, runner.attempt, cause, fault))
         if self.detailed:
@@ -341,17 +342,15 @@ class World:
         self.fired(fault, f"the commit of {name}: expired", attempt, o.StruckCommit((name,), "expired"))
         return True
 
-    def noted(
-        self, what: str, checkpoint: int | None, attempt: int | None, job: int, detail: str, tasks: Tasks = ()
-    ) -> None:
-        if what == "attempt-started":
+    def noted(self, job: int, note: AnyNote) -> None:
+        if isinstance(note, AttemptStarted):
             self._attempts += 1
-        elif what == "checkpoint-aborted":
+        elif isinstance(note, CheckpointAborted):
             self.freezing = False  # the files that the checkpoint leaves are deleted when the next one completes
             self._clearing.given_up()
-        elif what == "checkpoint-triggered" and checkpoint is not None and self._endless:
-            self._at_trigger[checkpoint] = self._so_far()
-        self.observer.saw(o.Noted(what, checkpoint, attempt, job, detail, tasks))
+        elif isinstance(note, CheckpointTriggered) and self._endless:
+            self._at_trigger[note.checkpoint] = self._so_far()
+        self.observer.saw(o.Noted(job, note))
 
     @property
     def attempts(self) -> int:

@@ -17,6 +17,6 @@ def snapshot(
         job=1,
         attempt=AttemptId(attempt),
         savepoint=savepoint,
-        ending="",
+        ending=None,
         handles={TaskId(task): Handle(handle) for task, handle in (handles or {}).items()},
     )

@@ -20,16 +20,14 @@ from ....reference_impl.core.vocabulary.causes import (
     ProcessGone,
     StoreRefused,
 )
+from ....reference_impl.core.vocabulary.events import CommandKind
 from ....reference_impl.core.vocabulary.ids import AttemptId, TaskId
+from ....reference_impl.core.vocabulary.notes import AttemptStarted, PartRestarted
 from .former_sentences import cause_of
 from .order import Placed, Source
 
 COORDINATOR = "coordinator"
 """The name of the coordinator's process."""
-ENDED_BADLY = ("killed", "failed", "cancelled")
-
-PARTS = ("tasks-restarted", "tasks-recovered")
-"""How the coordinator names a partial failover: of a region, or of the lost tasks only (local recovery)."""
 
 LATER_US = 2_000_000
 """of the machine's clock: how much later than its effect a cause may be recorded, and how long after a fault has
@@ -47,7 +45,7 @@ class Run(msgspec.Struct):
     number: int
     began: int
     ended: int | None = None
-    how: str = ""
+    how: o.RunEnd | None = None
 
 
 class Faults:
@@ -128,9 +126,9 @@ class Faults:
                 return fault
         return None
 
-    def giving_up(self, transaction: str) -> int | None:
+    def giving_up(self, transaction: str | None) -> int | None:
         """The fault that expired the transaction which the store refuses."""
-        return self._expired.get(transaction)
+        return self._expired.get(transaction) if transaction is not None else None
 
     def slows(self, process: str, at: int) -> bool:
         """Whether some fault is a reason for a process to be late."""
@@ -193,10 +191,11 @@ class _Judge:
 
     def _heed(self, one: Placed) -> None:
         entry = one.event
-        if isinstance(entry, o.Noted) and entry.what == "attempt-started" and entry.attempt is not None:
-            for task in self._parts.get(entry.attempt, (None,)):
-                self._newest[task] = max(self._newest.get(task, 0), entry.attempt)
-            self._jobs[entry.attempt] = entry.job
+        if isinstance(entry, o.Noted) and isinstance(entry.note, AttemptStarted):
+            attempt = entry.note.attempt
+            for task in self._parts.get(attempt, (None,)):
+                self._newest[task] = max(self._newest.get(task, 0), attempt)
+            self._jobs[attempt] = entry.job
         elif isinstance(entry, o.Transacting) and isinstance(entry.request, t.Fence):
             # A coordinator that closes a job gives up every attempt, and fences the sinks under a number of its own.
             # It records the request before it sends it, so whoever was refused because of it failed later.
@@ -241,9 +240,9 @@ class _Judge:
         """
         cause = cause_of(entry)
         run = self._of.get((cause.sender, entry.attempt)) if isinstance(cause, ConnectionBroke) else None
-        if run is None or run.ended is None or run.how not in ENDED_BADLY:
+        if run is None or run.ended is None or run.how is o.RunEnd.FINISHED:
             return False
-        return run.ended <= at + (0 if run.how == "cancelled" else LATER_US)
+        return run.ended <= at + (0 if run.how is o.RunEnd.CANCELLED else LATER_US)
 
     def _explained_by(self, at: int, entry: o.TaskFailed) -> int | None:
         faults = self._faults
@@ -274,7 +273,7 @@ class _Judge:
         victims = [run for run in self._runs if self._sources[run.source] == dead and run.ended == one.stamp]
         for number, run in enumerate(victims):
             shift = (number + 1) / (len(victims) + 1) / 2
-            ended = o.RunEnded(run.number, "killed")
+            ended = o.RunEnded(run.number, o.RunEnd.KILLED)
             self.kept.append(Placed(one.stamp, run.source, one.position + shift, ended))
             if not self._is_superseded(run.task, run.attempt) and (run.task, run.attempt) not in self._failed:
                 self._failed.add((run.task, run.attempt))
@@ -285,7 +284,7 @@ class _Judge:
     def _lose_coordinator(self, one: Placed, entry: o.Died) -> None:
         self._change(one, o.CoordinatorChanged(False, entry.fault))
         for command, asked in self._asked.items():
-            if command not in self._answered and asked.kind != "resume":
+            if command not in self._answered and asked.kind is not CommandKind.RESUME:
                 self._answer(one, o.command_returned(command, None, CoordinatorDied()))
 
     def _change(self, one: Placed, entry: o.CoordinatorChanged) -> None:
@@ -309,11 +308,8 @@ def _are_alike(one: o.CommandReturned, other: o.CommandReturned) -> bool:
 
 def _parts(placed: Sequence[Placed]) -> dict[int, tuple[TaskId, ...]]:
     """For each attempt of a partial failover, the tasks that it restarted; the other tasks keep their attempt."""
-    return {
-        one.event.attempt: one.event.tasks
-        for one in placed
-        if isinstance(one.event, o.Noted) and one.event.what in PARTS and one.event.attempt is not None
-    }
+    notes = [one.event.note for one in placed if isinstance(one.event, o.Noted)]
+    return {note.attempt: note.tasks for note in notes if isinstance(note, PartRestarted)}
 
 
 def runs_of(placed: Sequence[Placed], sources: Sequence[Source]) -> list[Run]:
@@ -330,5 +326,5 @@ def runs_of(placed: Sequence[Placed], sources: Sequence[Source]) -> list[Run]:
             dead = Source(entry.process, entry.incarnation)
             for run in runs.values():
                 if sources[run.source] == dead and run.ended is None:
-                    run.ended, run.how = one.stamp, "killed"
+                    run.ended, run.how = one.stamp, o.RunEnd.KILLED
     return list(runs.values())

@@ -35,5 +35,5 @@ def cause_of(entry: o.TaskFailed) -> AnyCause | None:
         return ConnectionBroke(TaskId(found[1]))
     if found := _STORE_REFUSED.match(entry.reason):
         named = _TRANSACTION.search(found[2])
-        return StoreRefused(entry.task, named[1] if named is not None else "", found[2])
+        return StoreRefused(entry.task, named[1] if named is not None else None, found[2])
     return None

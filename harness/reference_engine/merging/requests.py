@@ -17,6 +17,7 @@ from ....properties.model.workload import Row
 from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary import transactions as t
 from ....reference_impl.core.vocabulary.ids import CheckpointId
+from ....reference_impl.core.vocabulary.notes import AttemptStarted
 from .order import Placed, Source
 
 Named = t.BeginTransaction | t.Write | t.PreCommit | t.Commit | t.Finalise | t.AbortTransaction
@@ -60,7 +61,7 @@ class Evidence:
         self.listed = set(self.unfinished)
         self.sealed = set(residue.prepared_transactions)
         for one in placed:
-            if isinstance(one.event, o.Transacted) and one.event.answer == "done":
+            if isinstance(one.event, o.Transacted) and one.event.is_done:
                 self._add(one.event)
             elif isinstance(one.event, o.Expired):
                 self.sealed.add(one.event.name)
@@ -127,7 +128,7 @@ def where_sent(placed: Sequence[Placed]) -> list[Placed]:
         entry = one.event
         if isinstance(entry, o.Transacting):
             sent[one.source] = (one, entry.request)
-        elif isinstance(entry, o.Transacted) and entry.answer == "done" and not isinstance(entry.request, t.Fence):
+        elif isinstance(entry, o.Transacted) and entry.is_done and not isinstance(entry.request, t.Fence):
             asked = sent.pop(one.source, None)
             if asked is not None and asked[1] == entry.request:
                 one = asked[0].with_event(entry, 0.25)
@@ -187,11 +188,11 @@ class _Asker:
 
     def _answered(self, placed: Placed, entry: o.Transacted) -> None:
         request, sent, self._sent = entry.request, self._sent, None
-        if entry.answer == "no answer":
+        if entry.answer is o.Answer.NONE:
             self._doubts.append(Doubt(sent.placed if sent is not None else placed, request, entry.applied))
             return
         self._doubts = [doubt for doubt in self._doubts if not _same(doubt.request, request)]
-        if entry.answer == "done":
+        if entry.is_done:
             self._written(placed, request)
 
     def _written(self, placed: Placed, request: t.AnyRequest) -> None:
@@ -240,7 +241,7 @@ def rolled_back(placed: Sequence[Placed], sources: Sequence[Source]) -> list[Pla
         elif isinstance(entry, o.Outage) and entry.began:
             # the aborts stand just before the store's death; a transaction that is sealed later was no longer open
             abort(one, [name for name in opened if not to_come[name]])
-        elif isinstance(entry, o.Transacted) and entry.answer == "done":
+        elif isinstance(entry, o.Transacted) and entry.is_done:
             request = entry.request
             if isinstance(request, t.Fence):
                 older = (request.writer, request.attempt)
@@ -255,14 +256,14 @@ def rolled_back(placed: Sequence[Placed], sources: Sequence[Source]) -> list[Pla
 
 def _sealed_by(entry: o.Observed) -> str:
     """The transaction that this entry seals or commits; empty if there is none."""
-    if isinstance(entry, o.Transacted) and entry.answer == "done":
+    if isinstance(entry, o.Transacted) and entry.is_done:
         return entry.request.name if isinstance(entry.request, t.PreCommit | t.Commit) else ""
     return ""
 
 
 def _done(request: t.AnyRequest, applied: int) -> o.Transacted:
     unfinished: tuple[tuple[str, CheckpointId | None], ...] = ()
-    return o.Transacted(request, "done", "", unfinished, applied)
+    return o.Transacted(request, o.Answer.DONE, "", unfinished, applied)
 
 
 def completed(placed: Sequence[Placed], retained: Iterable[int]) -> list[Placed]:
@@ -287,5 +288,5 @@ def completed(placed: Sequence[Placed], retained: Iterable[int]) -> list[Placed]
 def _shows(entry: o.Observed) -> int | None:
     """The checkpoint that an entry proves complete by naming it, or None."""
     if isinstance(entry, o.Noted):
-        return entry.checkpoint if entry.what == "attempt-started" else None
+        return entry.note.restores if isinstance(entry.note, AttemptStarted) else None
     return entry.checkpoint if isinstance(entry, o.SnapshotsDeleted | o.JobEnded | o.CommandReturned) else None

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....reference_impl.core.vocabulary.stages import PartialFailover, Restarting, Terminating, Working
+from ....reference_impl.core.vocabulary.stages import StageName
 from ....reference_impl.processes.frames import JobFacts, TaskFacts
 
-# A coordinator reports the name of its stage's class in lower case.
-WORKING = tuple(stage.__name__.lower() for stage in (Working, Terminating))
-RECOVERING = tuple(stage.__name__.lower() for stage in (Restarting, PartialFailover))
+WORKING = (StageName.WORKING, StageName.TERMINATING)
+RECOVERING = (StageName.RESTARTING, StageName.PARTIAL_FAILOVER)
 
 
 class Facts:
@@ -84,7 +83,7 @@ class Facts:
             return "recovering" if self._began else "deploying"
         if job.stage not in WORKING:
             return "deploying" if job.attempt <= 1 and job.job == 1 else "recovering"
-        if job.stage == "terminating" or job.is_ending:
+        if job.stage is StageName.TERMINATING or job.is_ending:
             return "finishing"
         if any(reported.aligning for reported in self._tasks.values()):
             return "aligning"

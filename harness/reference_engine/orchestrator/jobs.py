@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from ....faults.plan import AtTime
 from ....reference_impl import observed as o
-from ....reference_impl.core.vocabulary.events import CompletedSnapshot
+from ....reference_impl.core.vocabulary.ends import Status
+from ....reference_impl.core.vocabulary.events import CommandKind, CompletedSnapshot
 from ....reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from ....reference_impl.processes.files import DiskFiles, DiskJobs
 from ....reference_impl.processes.frames import Ended, Submit, TakeOver
@@ -15,7 +16,6 @@ from ...scenario.model import Resume, Scenario
 from .context import Context
 from .processes import Member
 
-RESUMED_AFTER = ("stopped", "drained", "cancelled", "failed")
 PAUSE_US = 1_000
 
 
@@ -67,23 +67,25 @@ class Jobs:
             return
         self.is_over = True
         self._retained = frame.retained
-        if not self.unapplied or frame.status not in RESUMED_AFTER:
+        if not self.unapplied or frame.status is Status.FINISHED:
             return
         command = self.unapplied[0]
         pause = command.trigger.at_us if isinstance(command.trigger, AtTime) else PAUSE_US
         self.is_resuming = True
         self._context.after_real(self._context.real(pause), lambda: self._resume(command, frame.status))
 
-    def _resume(self, command: Resume, status: str) -> None:
+    def _resume(self, command: Resume, status: Status) -> None:
         self.is_resuming = False
         initial = () if self._memory else self._files.survey()[0]
         newest = max(self._retained if self._memory else [one.checkpoint for one in initial], default=None)
-        if newest is None and (status == "failed" or command.inserted):
+        if newest is None and (status is Status.FAILED or command.inserted):
             return
         self.unapplied.pop(0)
         number = [at for at, one in enumerate(self._scenario.commands) if isinstance(one, Resume)][self.number - 1]
         journal = self._context.journal
-        journal.saw(o.CommandIssued(number, "resume", False, dict(command.parallelism), dict(command.inserted)))
+        journal.saw(
+            o.CommandIssued(number, CommandKind.RESUME, False, dict(command.parallelism), dict(command.inserted))
+        )
         self.submit(initial, recall=self._memory)
         journal.saw(o.command_returned(number, CheckpointId(newest) if newest is not None else None, None))
 

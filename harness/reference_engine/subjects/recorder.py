@@ -16,6 +16,7 @@ from ....properties.model import history as h
 from ....properties.model.words import plural
 from ....properties.model.workload import SINK
 from ....reference_impl import observed as o
+from ....reference_impl.core.vocabulary import notes as n
 from ....reference_impl.core.vocabulary import transactions as t
 from ....reference_impl.core.vocabulary.ids import AttemptId, TaskId
 from ....reference_impl.trace import Appendable, ChannelLog
@@ -201,56 +202,61 @@ class Recorder:
 
     def _ended(self, event: o.RunEnded) -> None:
         run = self.history.runs[event.run]
-        run.ended, run.how = self.order(), event.how
+        run.ended, run.how = self.order(), event.how.value
         if self._alive.pop(event.run, None) is not None:
             self._events_of_ended += len(run.reads) + len(run.applies)
-        self.show("ended", run, None, event.how)
+        self.show("ended", run, None, event.how.value)
 
     # -- the coordinator -----------------------------------------------------------------
 
     def _noted(self, event: o.Noted) -> None:
-        at = self.now()
-        journal = self.history.journal
-        if event.what == "attempt-started":
-            journal.append(
-                h.AttemptStarted(
-                    order=self.order(),
-                    at_us=at,
-                    attempt=event.attempt or 0,
-                    job=event.job,
-                    restores=event.checkpoint,
-                    cause=event.detail,
-                )
+        self._record_note[type(event.note)](self, event.note, event.job)
+
+    def _attempt_started(self, note: n.AttemptStarted, job: int) -> None:
+        attempt, restores = note.attempt, note.restores
+        self.history.journal.append(
+            h.AttemptStarted(
+                order=self.order(), at_us=self.now(), attempt=attempt, job=job, restores=restores, cause=note.cause
             )
-        elif event.what in ("tasks-restarted", "tasks-recovered"):
-            started = next(entry for entry in reversed(journal) if isinstance(entry, h.AttemptStarted))
-            started.tasks = list(event.tasks)
-            started.in_place = event.what == "tasks-recovered"
-        elif event.what == "attempt-running":
-            journal.append(h.AttemptRunning(order=self.order(), at_us=at, attempt=event.attempt or 0))
-        elif event.what == "checkpoint-triggered":
-            journal.append(
-                h.CheckpointTriggered(
-                    order=self.order(),
-                    at_us=at,
-                    checkpoint=event.checkpoint or 0,
-                    job=event.job,
-                    attempt=event.attempt or 0,
-                    savepoint=event.detail == "savepoint",
-                )
+        )
+        self._show_note("attempt-started", attempt, restores, note.cause)
+
+    def _part_restarted(self, note: n.PartRestarted, job: int) -> None:
+        started = next(entry for entry in reversed(self.history.journal) if isinstance(entry, h.AttemptStarted))
+        started.tasks, started.in_place = list(note.tasks), note.in_place
+        what = "tasks-recovered" if note.in_place else "tasks-restarted"
+        self._show_note(what, note.attempt, note.restores, " ".join(note.tasks))
+
+    def _attempt_running(self, note: n.AttemptRunning, job: int) -> None:
+        self.history.journal.append(h.AttemptRunning(order=self.order(), at_us=self.now(), attempt=note.attempt))
+        self._show_note("attempt-running", note.attempt, None)
+
+    def _checkpoint_triggered(self, note: n.CheckpointTriggered, job: int) -> None:
+        self.history.journal.append(
+            h.CheckpointTriggered(
+                order=self.order(),
+                at_us=self.now(),
+                checkpoint=note.checkpoint,
+                job=job,
+                attempt=note.attempt,
+                savepoint=note.savepoint,
             )
-        elif event.what == "checkpoint-aborted":
-            journal.append(
-                h.CheckpointAborted(order=self.order(), at_us=at, checkpoint=event.checkpoint or 0, reason=event.detail)
-            )
+        )
+        self._show_note("checkpoint-triggered", note.attempt, note.checkpoint, "savepoint" if note.savepoint else "")
+
+    def _checkpoint_acknowledged(self, note: n.CheckpointAcknowledged, job: int) -> None:
+        self._show_note("checkpoint-acknowledged", note.attempt, note.checkpoint)
+
+    def _checkpoint_aborted(self, note: n.CheckpointAborted, job: int) -> None:
+        checkpoint, reason = note.checkpoint, note.reason
+        self.history.journal.append(
+            h.CheckpointAborted(order=self.order(), at_us=self.now(), checkpoint=checkpoint, reason=reason)
+        )
+        self._show_note("checkpoint-aborted", note.attempt, checkpoint, reason)
+
+    def _show_note(self, what: str, attempt: int, checkpoint: int | None, detail: str = "") -> None:
         if self.detailed:
-            self.timed(
-                event.what,
-                "coordinator",
-                event.attempt or 0,
-                checkpoint=event.checkpoint,
-                detail=event.detail or " ".join(event.tasks),
-            )
+            self.timed(what, "coordinator", attempt, checkpoint=checkpoint, detail=detail)
 
     def _task_failed(self, event: o.TaskFailed) -> None:
         self.history.journal.append(
@@ -277,7 +283,7 @@ class Recorder:
 
     def _command_issued(self, event: o.CommandIssued) -> None:
         entry = h.CommandIssued(
-            order=self.order(), at_us=self.now(), command=event.command, kind=event.kind, drain=event.drain
+            order=self.order(), at_us=self.now(), command=event.command, kind=event.kind.value, drain=event.drain
         )
         entry.parallelism, entry.inserted = dict(event.parallelism), dict(event.inserted)
         self.history.journal.append(entry)
@@ -300,14 +306,14 @@ class Recorder:
                 order=self.order(),
                 at_us=self.now(),
                 job=event.job,
-                status=event.status,
+                status=event.status.value,
                 checkpoint=event.checkpoint,
                 reason=event.reason,
                 cause=translated(event.cause),
             )
         )
         if self.detailed:
-            self.timed("job-ended", "coordinator", 0, detail=event.status)
+            self.timed("job-ended", "coordinator", 0, detail=event.status.value)
 
     # -- the stores ------------------------------------------------------------------------
 
@@ -391,7 +397,7 @@ class Recorder:
 
     def _transacted(self, event: o.Transacted) -> None:
         """The external store has executed or refused a request."""
-        if event.answer != "done":
+        if not event.is_done:
             return
         request, applied = event.request, event.applied
         if isinstance(request, WRITES):
@@ -537,6 +543,15 @@ class Recorder:
         o.FaultFired: _fault_fired,
         o.FaultHealed: _fault_healed,
         o.Timed: _timed,
+    }
+
+    _record_note: ClassVar[Mapping[type[n.Note], Callable[[Any, Any, int], None]]] = {
+        n.AttemptStarted: _attempt_started,
+        n.PartRestarted: _part_restarted,
+        n.AttemptRunning: _attempt_running,
+        n.CheckpointTriggered: _checkpoint_triggered,
+        n.CheckpointAcknowledged: _checkpoint_acknowledged,
+        n.CheckpointAborted: _checkpoint_aborted,
     }
 
 

@@ -16,7 +16,10 @@ from ....reference_impl import observed as o
 from ....reference_impl.core.decisions.parts import Parts
 from ....reference_impl.core.extensions.direct_sink import Identity
 from ....reference_impl.core.extensions.local_recovery import check as check_local
+from ....reference_impl.core.vocabulary.ends import Status
 from ....reference_impl.core.vocabulary.errors import EngineError
+from ....reference_impl.core.vocabulary.events import CommandKind
+from ....reference_impl.core.vocabulary.transactions import Standing
 from ....reference_impl.defects import parts_for
 from ....reference_impl.driver.decisions import Decisions
 from ....reference_impl.simulated.disturbances import Disturbances
@@ -192,14 +195,14 @@ class Run:
                 self._unapplied.pop(name, None)
                 drain = isinstance(command, StopWithSavepoint) and command.drain
                 assert isinstance(command, Savepoint | StopWithSavepoint | Cancel)
-                self.world.command(number, kind_of(command), drain)
+                self.world.command(number, CommandKind(kind_of(command)), drain)
 
         # a command acts between steps: the task that reached the point finishes its step first
         return lambda: self.world.loop.after(0, lambda *_: act())
 
-    def resume(self, status: str) -> None:
+    def resume(self, status: Status) -> None:
         """Start the next job once the previous one has ended, if the scenario has a resume."""
-        if not self._resumes or status not in ("stopped", "drained", "cancelled", "failed"):
+        if not self._resumes or status is Status.FINISHED:
             return
         number, command = self._resumes[0]
         pause = command.trigger.at_us if isinstance(command.trigger, AtTime) else 1_000
@@ -208,11 +211,11 @@ class Run:
             world = self.world
             retained = world.resumable()
             snapshot = max(retained, key=lambda one: one.checkpoint, default=None)
-            if snapshot is None and (status == "failed" or command.inserted):
+            if snapshot is None and (status is Status.FAILED or command.inserted):
                 return
             self._resumes.pop(0)
             world.observer.saw(
-                o.CommandIssued(number, "resume", False, dict(command.parallelism), dict(command.inserted))
+                o.CommandIssued(number, CommandKind.RESUME, False, dict(command.parallelism), dict(command.inserted))
             )
             world.submit(retained)
             world.observer.saw(o.command_returned(number, snapshot.checkpoint if snapshot else None, None))
@@ -274,8 +277,10 @@ class Run:
         if not world.job_over and world.coordinator is not None:
             retained = list(world.coordinator.machine.retained)
         return Residue(
-            open_transactions=[account.name for account in accounts if account.status == "open"],
-            prepared_transactions=[account.name for account in accounts if account.status in ("prepared", "final")],
+            open_transactions=[account.name for account in accounts if account.standing is Standing.OPEN],
+            prepared_transactions=[
+                account.name for account in accounts if account.standing in (Standing.SEALED, Standing.FINAL)
+            ],
             files=[str(handle) for handle in world.files.files],
             retained=[int(snapshot.checkpoint) for snapshot in retained],
             logs=world.spills.store.names(),
@@ -296,5 +301,5 @@ class Director:
     def phases(self) -> bool:
         return self._run.triggers.phases
 
-    def job_ended(self, job: int, status: str) -> None:
+    def job_ended(self, job: int, status: Status) -> None:
         self._run.resume(status)

@@ -55,7 +55,7 @@ class Rejected(msgspec.Struct, frozen=True):
     """It never will be: the task fails."""
 
     reason: str
-    transaction: str = ""
+    transaction: str | None = None
     """the one that it is about, as in `Denied`"""
 
 

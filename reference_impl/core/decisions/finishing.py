@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ..job.topology import JobGraph
 from ..vocabulary.effects import Effect, SetTimer
+from ..vocabulary.ends import JobEnd
 from ..vocabulary.ids import TaskId
 from ..vocabulary.messages import Control, Element, Finished, Terminate, ToCoordinator, Trigger
 from ..vocabulary.timeouts import Timeout
@@ -46,6 +47,6 @@ class Ending(Part):
         not be lost."""
         return [SetTimer(timeout, retry_us)]
 
-    def ends_input(self, ending: str) -> bool:
+    def ends_input(self, ending: JobEnd) -> bool:
         """Whether a source's input ends before its last barrier: in a drain alone (FIN-4, FIN-5)."""
-        return ending == "drain"
+        return ending is JobEnd.DRAIN

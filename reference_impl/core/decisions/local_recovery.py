@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 
 from .part import Part
 
-Determinant = tuple[int, int]
+
+class End(Enum):
+    """An end in a channel.  It has no number: it comes once, and a recovered sender sends it again."""
+
+    DATA = "data"
+    PARTITION = "partition"
+
+
+Determinant = tuple[int, int | End]
 """(input channel, number of the element in it) of an element that a task took"""
 
 

@@ -18,11 +18,11 @@ sender would be behind its receivers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from ..decisions.local_recovery import Determinant
+from ..decisions.local_recovery import Determinant, End
 from ..job.config import Config
 from ..job.topology import JobGraph, OperatorSpec
 from ..vocabulary.errors import Refused
@@ -30,9 +30,8 @@ from ..vocabulary.ids import CheckpointId
 from ..vocabulary.messages import Element, EndOfData, EndOfPartition
 from .persistent import IN_FLIGHT_KINDS
 
-DATA_ENDED = -1
-PARTITION_ENDED = -2
-"""In place of a number: an end comes once in a channel, and a recovered sender sends it again."""
+ENDS: Mapping[type, End] = {EndOfData: End.DATA, EndOfPartition: End.PARTITION}
+"""The elements that are ends."""
 
 
 class LogPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +43,7 @@ class LogPlace(msgspec.Struct, frozen=True, kw_only=True):
     """by input channel, the number of the element to be taken next"""
     sent: tuple[int, ...]
     """by output channel, the number of the element to be sent next"""
-    ended: tuple[Determinant, ...] = ()
+    ended: tuple[tuple[int, End], ...] = ()
     """the ends that the task had taken"""
 
 
@@ -107,13 +106,8 @@ def is_numbered(element: Element) -> bool:
     return isinstance(element, IN_FLIGHT_KINDS)
 
 
-def end_code(element: Element) -> int:
-    """The number that stands for an end in a determinant; 0 for any other element."""
-    return DATA_ENDED if isinstance(element, EndOfData) else PARTITION_ENDED * isinstance(element, EndOfPartition)
-
-
-def end_of(code: int) -> Element:
-    return EndOfData() if code == DATA_ENDED else EndOfPartition()
+def element_of(end: End) -> Element:
+    return EndOfData() if end is End.DATA else EndOfPartition()
 
 
 def unsupported(graph: JobGraph, config: Config) -> str:

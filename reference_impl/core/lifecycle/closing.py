@@ -9,6 +9,8 @@ still under way would replace newer ones.
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import msgspec
 
 from ..vocabulary.effects import Effect, SetTimer, Transact
@@ -18,18 +20,20 @@ from ..vocabulary.stages import Closing, Covered, CoveredUpTo, NothingCovered, S
 from ..vocabulary.timeouts import RetryFence
 from ..vocabulary.transactions import AbortTransaction, Done, Fence
 
-FENCE = 1
-"""The number of the fence request, the only one whose answer matters."""
 
-UNANSWERED = 0
-"""The number of abort requests: the list of the next fence shows whether they were done."""
+class Asked(IntEnum):
+    """The requests to the store, by the numbers with which they are sent and answered."""
+
+    FENCE = 1
+    ABORT = 2
+    """The answer does not matter: the list of the next fence shows whether it was done."""
 
 
 def requests(stage: Closing) -> list[Effect]:
     """A fence for the next writer."""
     if not isinstance(stage.step, Settling) or not stage.step.waiting:
         return []
-    return [Transact(FENCE, Fence(writer=stage.step.waiting[0], attempt=stage.attempt))]
+    return [Transact(Asked.FENCE, Fence(writer=stage.step.waiting[0], attempt=stage.attempt))]
 
 
 def is_settled(stage: Closing) -> bool:
@@ -45,13 +49,13 @@ def close_step(stage: Closing, event: Answered, retry_us: int) -> tuple[Closing,
     So the next writer's turn comes only when a fence finds nothing left to abort.
     """
     step = stage.step
-    if event.number != FENCE or not isinstance(step, Settling) or not step.waiting:
+    if event.number != Asked.FENCE or not isinstance(step, Settling) or not step.waiting:
         return stage, []
     if not isinstance(event.outcome, Done):
         return stage, [SetTimer(RetryFence(), retry_us)]
     writer, *remaining = step.waiting
     aborts: list[Effect] = [
-        Transact(UNANSWERED, AbortTransaction(writer=writer, attempt=stage.attempt, name=name))
+        Transact(Asked.ABORT, AbortTransaction(writer=writer, attempt=stage.attempt, name=name))
         for name, checkpoint in event.outcome.unfinished
         if checkpoint is None or not covers(step.covered, checkpoint)
     ]

@@ -12,7 +12,6 @@ from ..vocabulary.effects import Effect, SendToTask
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import AttemptId, TaskId
 from ..vocabulary.messages import Deploy
-from ..vocabulary.stages import ending_of
 
 
 class Deployment:
@@ -59,7 +58,7 @@ def deployment(
     """
     if restores is None:
         return [SendToTask(task, Deploy(job=job, attempt=attempt)) for task in tasks]
-    suspended = suspends and ending_of(restores) is not None and restores.job == job
+    suspended = suspends and restores.ending is not None and restores.job == job
     return [
         SendToTask(
             task,

@@ -25,7 +25,8 @@ from ..vocabulary.causes import (
     SnapshotsLost,
     TaskFailed,
 )
-from ..vocabulary.effects import Effect, ListSnapshots, Note, Return, SendToTask, SetTimer, Sweep
+from ..vocabulary.effects import Effect, ListSnapshots, Return, SendToTask, SetTimer, Sweep
+from ..vocabulary.ends import Closure, Status
 from ..vocabulary.errors import expect
 from ..vocabulary.events import (
     CompletedSnapshot,
@@ -35,31 +36,27 @@ from ..vocabulary.events import (
 )
 from ..vocabulary.ids import CheckpointId, TaskId
 from ..vocabulary.messages import Cancel, Running
+from ..vocabulary.notes import AttemptRunning, AttemptStarted
 from ..vocabulary.stages import (
-    Closure,
     Deploying,
-    JobEnd,
     Listing,
     PartialFailover,
     Restarting,
     Saving,
-    Stage,
-    StageOfAttempt,
-    Status,
     Working,
-    ending_of,
 )
 from ..vocabulary.timeouts import DeployTimeout, RestartDelay, RetryListing
 from .deployment import Deployment
 from .job_ending import JobEnding
-from .job_records import DeployAll, DeployPart, JobRecords, closure_of
+from .job_life import JobLife
+from .job_records import DeployAll, DeployPart, JobRecords
 from .regions import RegionalFailover
 
 LISTING_TRIES = 5
 
 
 class Execution:
-    """The execution of one job by one coordinator; it owns the stage of the job's life."""
+    """The execution of one job by one coordinator; it leads the job through the stages of its attempts."""
 
     def __init__(
         self,
@@ -69,6 +66,7 @@ class Execution:
         parts: Parts,
         *,
         initial: Sequence[CompletedSnapshot],
+        life: JobLife,
         attempts: Attempts,
         checkpoints: Checkpoints,
         snapshots: RetainedSnapshots,
@@ -83,6 +81,7 @@ class Execution:
         self._config = config
         self._parts = parts
         self._initial = tuple(initial)
+        self._life = life
         self._attempts = attempts
         self._checkpoints = checkpoints
         self._snapshots = snapshots
@@ -93,9 +92,10 @@ class Execution:
         self._tasks = tuple(task for task, _, _ in graph.tasks())
         self._deployment = Deployment(job, graph, config)
         self._regional = (
-            RegionalFailover(graph, config, parts, attempts, ends, self._deployment) if config.by_region else None
+            RegionalFailover(graph, config, parts, life=life, attempts=attempts, ends=ends, deployment=self._deployment)
+            if config.by_region
+            else None
         )
-        self._stage: StageOfAttempt = Listing()
         self._restarts = 0
         self._closure: Closure | None = None
         """what a former coordinator decided"""
@@ -103,29 +103,13 @@ class Execution:
     # -- the stage -----------------------------------------------------------------
 
     @property
-    def stage(self) -> Stage:
-        """That of the part which restarts, or of the end, if there is one; else that of all tasks."""
-        part = self._regional.stage if self._regional is not None else None
-        return part or self._ending.stage or self._stage
-
-    def _enter(self, stage: StageOfAttempt) -> None:
-        """All tasks are in this stage: no part restarts, and the job does not end."""
-        self._stage = stage
-        self._ending.drop()
-        self._drop_part()
-
-    def _drop_part(self) -> None:
-        if self._regional is not None:
-            self._regional.drop()
-
-    @property
     def all_tasks_run(self) -> bool:
-        return type(self.stage) is Working
+        return type(self._life.stage) is Working
 
     @property
     def runs_at_least_in_part(self) -> bool:
         """All tasks run, or all but those of a partial failover."""
-        return type(self.stage) in (Working, PartialFailover)
+        return type(self._life.stage) in (Working, PartialFailover)
 
     # -- taking over ---------------------------------------------------------------
 
@@ -138,27 +122,27 @@ class Execution:
         self._attempts.take_over(record.attempt)
         self._checkpoints.take_over(record.next_checkpoint)
         self._records.take_over(record)
-        self._closure = closure_of(record)
+        self._closure = record.closure
         cancels = [SendToTask(task, Cancel(job=self._job, attempt=record.attempt)) for task in self._tasks]
         return [*cancels, *self._parts.cleanup.on_takeover(None), ListSnapshots()]
 
     def on_listed(self, event: SnapshotsListed) -> list[Effect]:
-        stage = expect(self.stage, Listing)
+        stage = expect(self._life.stage, Listing)
         if self._parts.restore_choice.must_be_read(event.unreadable):
             if stage.tries == LISTING_TRIES:
                 return self._give_up_reading(event)
-            self._enter(Listing(stage.tries + 1))
+            self._life.stage = Listing(stage.tries + 1)
             return [SetTimer(RetryListing(), self._config.retry_us)]
         self._snapshots.take_over(event.retained)
         if self._records.had_snapshot and not event.retained:
             return self._fail(SnapshotsLost())
         if self._closure is not None:
-            return self.close(self._closure)
+            return self._ending.close(self._closure)
         sweep = self._parts.cleanup.on_takeover(self._snapshots.handles)
         return [*sweep, *self._start_attempt("a new coordinator took over")]
 
     def list_again(self, timeout: RetryListing) -> list[Effect]:
-        return [ListSnapshots()] if isinstance(self.stage, Listing) else []
+        return [ListSnapshots()] if isinstance(self._life.stage, Listing) else []
 
     def _give_up_reading(self, event: SnapshotsListed) -> list[Effect]:
         """The record of a complete checkpoint cannot be read: fail the job, and leave all that it may refer to."""
@@ -173,19 +157,19 @@ class Execution:
         incompatible = self._parts.restore_choice.refusal(self._graph, restores) if restores is not None else None
         if incompatible is not None:
             return self._fail(incompatible)
-        self._enter(Saving(restores))
+        self._life.stage = Saving(restores)
         self._ends.begin(self._deployment.finished_before(restores))
         self._splits.begin(restores)
         return self._records.save(DeployAll(restores, cause))
 
     def deploy(self, then: DeployAll) -> list[Effect]:
         """The attempt's number is durable: order all tasks to start."""
-        if not isinstance(self.stage, Saving):
+        if not isinstance(self._life.stage, Saving):
             return []
         restores, attempt = then.restores, self._attempts.deployed_as_a_whole()
-        self._enter(Deploying(restores, self._tasks))
+        self._life.stage = Deploying(restores, self._tasks)
         return [
-            Note("attempt-started", restores.checkpoint if restores else None, attempt, then.cause),
+            AttemptStarted(attempt, restores.checkpoint if restores else None, then.cause),
             *self.clear_logs(),
             *self._deployment.orders(self._tasks, attempt, restores),
             SetTimer(DeployTimeout(attempt), self._config.deploy_timeout_us),
@@ -201,30 +185,30 @@ class Execution:
         """A task is restored and runs.  Once all do, the job works."""
         if self._regional is not None and self._regional.stage is not None:
             return self._up() if self._regional.runs(message.task) else []
-        stage = self.stage
+        stage = self._life.stage
         if not isinstance(stage, Deploying):
             return []
         self._splits.take_back(message.task, message.returned)
         waiting = tuple(task for task in stage.waiting if task != message.task)
         restores = stage.restores
-        self._enter(Deploying(restores, waiting))
+        self._life.stage = Deploying(restores, waiting)
         if waiting:
             return []
-        ending = ending_of(restores) if restores is not None and restores.job == self._job else None
+        ending = restores.ending if restores is not None and restores.job == self._job else None
         if restores is not None and ending is not None:
-            return [Note("attempt-running", None, self._attempts.newest), *self.terminate(restores.checkpoint, ending)]
+            return [AttemptRunning(self._attempts.newest), *self._ending.terminate(restores.checkpoint, ending)]
         return self._up()
 
     def _up(self) -> list[Effect]:
-        self._enter(Working())
-        return [Note("attempt-running", None, self._attempts.newest)]
+        self._life.stage = Working()
+        return [AttemptRunning(self._attempts.newest)]
 
     def not_up_in_time(self, timeout: DeployTimeout) -> list[Effect]:
         """Some tasks do not run in time: the whole dataflow restarts, even if only a part was to."""
         if self._regional is not None and self._regional.stage is not None:
             waiting = self._regional.waiting
         else:
-            stage = self.stage
+            stage = self._life.stage
             waiting = stage.waiting if isinstance(stage, Deploying) else ()
         if not waiting or timeout.attempt != self._attempts.newest:
             return []
@@ -233,7 +217,7 @@ class Execution:
     # -- an attempt fails ------------------------------------------------------------
 
     def on_lost(self, event: TaskLost) -> list[Effect]:
-        stage, task = self.stage, event.task
+        stage, task = self._life.stage, event.task
         if event.attempt != self._attempts.of(task) or not self._parts.failover.restarts(stage):
             return []
         cause, lost = TaskFailed(task, event.cause), self._tasks
@@ -259,7 +243,7 @@ class Execution:
         self._restarts += 1
         if self._restarts > self._config.restart_attempts:
             return [*effects, *self._used_up(cause)]
-        self._enter(Restarting(str(cause)))
+        self._life.stage = Restarting(str(cause))
         delay = SetTimer(RestartDelay(), self._config.restart_delay_us)
         records = (*self._snapshots.all, *self._checkpoints.being_stored)
         referred_to = tuple(handle for record in records for handle in record.handles.values())
@@ -278,10 +262,10 @@ class Execution:
         must_wait = bool(self._parts.failover.awaited(being_stored))
         if self._regional is not None and self._regional.stage is not None:
             return self._restart_part() if self._regional.delay_over() and not must_wait else []
-        stage = self.stage
+        stage = self._life.stage
         if not isinstance(stage, Restarting):
             return []
-        self._enter(Restarting(stage.cause, delayed=False))
+        self._life.stage = Restarting(stage.cause, delayed=False)
         return [] if must_wait else self._start_attempt(stage.cause)
 
     def resume_restart(self) -> list[Effect]:
@@ -290,7 +274,7 @@ class Execution:
             return []
         if self._regional is not None and self._regional.awaits_record:
             return self._restart_part()
-        stage = self.stage
+        stage = self._life.stage
         return self._start_attempt(stage.cause) if isinstance(stage, Restarting) and not stage.delayed else []
 
     # -- a part of it fails (`RegionalFailover`) ---------------------------------------
@@ -310,7 +294,6 @@ class Execution:
         self._restarts += not regional.is_counted
         if self._restarts > self._config.restart_attempts:
             return [*effects, *self._used_up(cause)]
-        self._ending.drop()
         return [*effects, *regional.begin(lost, str(cause))]
 
     def _restart_part(self) -> list[Effect]:
@@ -328,18 +311,5 @@ class Execution:
         last = CheckpointId(self._checkpoints.next_id - 1)
         return self._regional.deploy(last) if self._regional is not None and is_due else []
 
-    # -- the job ends (`JobEnding`) ----------------------------------------------------
-
-    def terminate(self, checkpoint: CheckpointId | None, ending: JobEnd) -> list[Effect]:
-        """A complete checkpoint covers all work: let all tasks commit and finish."""
-        self._drop_part()
-        return self._ending.terminate(checkpoint, ending)
-
-    def close(self, closure: Closure, command: int | None = None) -> list[Effect]:
-        """Cancel the job, or let it fail."""
-        effects = self._ending.close(closure, command)
-        self._drop_part()
-        return effects
-
     def _fail(self, cause: AnyCause) -> list[Effect]:
-        return self.close(Closure(Status.FAILED, cause))
+        return self._ending.close(Closure(Status.FAILED, cause))

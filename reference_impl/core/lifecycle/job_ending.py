@@ -16,33 +16,30 @@ from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
 from ..protocol.task_tracking import Attempts, TaskEnds
 from ..vocabulary.causes import AnyCause, JobClosed
 from ..vocabulary.effects import Effect, EndJob, Return, Sweep
+from ..vocabulary.ends import STATUS, Closure, JobEnd, Status
 from ..vocabulary.errors import expect
 from ..vocabulary.events import Answered, Commanded
 from ..vocabulary.ids import CheckpointId, TaskId
 from ..vocabulary.messages import Cancel, Terminate
 from ..vocabulary.stages import (
-    STATUS,
     AwaitingRecords,
     Closing,
-    Closure,
     Covered,
     CoveredUpTo,
     Ended,
-    JobEnd,
     MayBeCovered,
     NothingCovered,
     Settling,
-    StageOfEnd,
-    Status,
     Terminating,
 )
 from ..vocabulary.timeouts import RetryFence, RetryTerminate
 from .closing import close_step, is_settled, requests
+from .job_life import JobLife
 from .job_records import Close, JobRecords
 
 
 class JobEnding:
-    """The end of one job; it owns the stages of the end."""
+    """The end of one job; it leads the job through the stages of the end."""
 
     def __init__(
         self,
@@ -51,6 +48,7 @@ class JobEnding:
         config: Config,
         parts: Parts,
         *,
+        life: JobLife,
         attempts: Attempts,
         checkpoints: Checkpoints,
         snapshots: RetainedSnapshots,
@@ -60,6 +58,7 @@ class JobEnding:
         self._job = job
         self._config = config
         self._parts = parts
+        self._life = life
         self._attempts = attempts
         self._checkpoints = checkpoints
         self._snapshots = snapshots
@@ -68,25 +67,19 @@ class JobEnding:
         self._tasks = tuple(task for task, _, _ in graph.tasks())
         self._writers = tuple(task for task, spec, _ in graph.tasks() if spec.must_be_shut_out(config.sink))
         """the tasks that are shut out of the external store, and their transactions settled, when the job is closed"""
-        self.stage: StageOfEnd | None = None
-        """None: the job has not begun to end"""
         self._waiting_commands: list[Commanded] = []
-
-    def drop(self) -> None:
-        """A task was lost before all had finished: the job goes on."""
-        self.stage = None
 
     # -- its tasks finish ----------------------------------------------------------------
 
     def terminate(self, checkpoint: CheckpointId | None, ending: JobEnd) -> list[Effect]:
         """A complete checkpoint covers all work: let all tasks commit and finish."""
         waiting = tuple(task for task in self._tasks if task not in self._ends.finished)
-        self.stage = Terminating(checkpoint, ending, waiting)
+        self._life.stage = Terminating(checkpoint, ending, waiting)
         return [*self.send_terminate(RetryTerminate()), *self.end_if_settled()]
 
     def send_terminate(self, timeout: RetryTerminate) -> list[Effect]:
         """Send the order, and again until each task has finished: a message may be lost."""
-        stage = self.stage
+        stage = self._life.stage
         if not isinstance(stage, Terminating):
             return []
         order = Terminate(job=self._job, attempt=self._attempts.newest, checkpoint=stage.checkpoint)
@@ -95,16 +88,16 @@ class JobEnding:
 
     def on_finished(self, task: TaskId) -> list[Effect]:
         """A task has finished, as it was ordered to."""
-        stage = self.stage
+        stage = self._life.stage
         if not isinstance(stage, Terminating):
             return []
         waiting = tuple(one for one in stage.waiting if one != task)
-        self.stage = Terminating(stage.checkpoint, stage.ending, waiting)
+        self._life.stage = Terminating(stage.checkpoint, stage.ending, waiting)
         return self.end_if_settled()
 
     def end_if_settled(self) -> list[Effect]:
         """End once every task has finished and no snapshot's record is being stored."""
-        stage = self.stage
+        stage = self._life.stage
         if self._checkpoints.storing:
             return []
         if isinstance(stage, Closing) and isinstance(stage.step, AwaitingRecords):
@@ -125,7 +118,7 @@ class JobEnding:
             *(self._attempts.message_to(task, cancel) for task in self._tasks),
         ]
         self._attempts.begin()
-        self.stage = Closing(closure, self._attempts.newest)
+        self._life.stage = Closing(closure, self._attempts.newest)
         return [*effects, *self._records.save(Close(command), closure)]
 
     def decided(self, then: Close) -> list[Effect]:
@@ -135,12 +128,12 @@ class JobEnding:
 
     def _go_on_closing(self) -> list[Effect]:
         """The decision is durable.  So must be every record that was being stored before it."""
-        stage = expect(self.stage, Closing)
+        stage = expect(self._life.stage, Closing)
         if self._checkpoints.storing:
-            self.stage = msgspec.structs.replace(stage, step=AwaitingRecords())
+            self._life.stage = msgspec.structs.replace(stage, step=AwaitingRecords())
             return []
         stage = msgspec.structs.replace(stage, step=Settling(self._covered(), self._writers))
-        self.stage = stage
+        self._life.stage = stage
         return requests(stage) or self._end(stage.closure.status, stage.closure.cause)
 
     def _covered(self) -> Covered:
@@ -151,11 +144,11 @@ class JobEnding:
         return MayBeCovered() if self._records.had_snapshot or not self._snapshots.knows_all else NothingCovered()
 
     def on_answered(self, event: Answered) -> list[Effect]:
-        stage = self.stage
+        stage = self._life.stage
         if not isinstance(stage, Closing):
             return []
         stage, effects = close_step(stage, event, self._config.retry_us)
-        self.stage = stage
+        self._life.stage = stage
         if not is_settled(stage):
             return effects
         return [*effects, *self._end(stage.closure.status, stage.closure.cause)]
@@ -165,18 +158,18 @@ class JobEnding:
         over = JobClosed(status.value)
         sweep: list[Effect] = [Sweep(self._snapshots.handles)] if self._records.took_over and knows_all else []
         unanswered = [*(event.command for event in self.waiting_commands()), *self._checkpoints.commands]
-        self.stage = Ended()
+        self._life.stage = Ended()
         return [
             *self._checkpoints.abandon(over),
             *self._checkpoints.discard_leftovers(),
             *sweep,
             *(self._checkpoints.clear_logs(()) if knows_all else ()),
             *(Return(command, cause=over) for command in unanswered),
-            EndJob(status.value, newest.checkpoint if newest else None, cause),
+            EndJob(status, newest.checkpoint if newest else None, cause),
         ]
 
     def fence_again(self, timeout: RetryFence) -> list[Effect]:
-        return requests(self.stage) if isinstance(self.stage, Closing) else []
+        return requests(self._life.stage) if isinstance(self._life.stage, Closing) else []
 
     # -- commands that wait ------------------------------------------------------------
 

@@ -10,9 +10,9 @@ import msgspec
 from ..protocol.checkpoints import Checkpoints, RetainedSnapshots
 from ..protocol.task_tracking import Attempts
 from ..vocabulary.effects import Effect, SaveJob
+from ..vocabulary.ends import Closure
 from ..vocabulary.events import CompletedSnapshot, JobRecord
 from ..vocabulary.ids import AttemptId, CheckpointId
-from ..vocabulary.stages import Closure, Status
 
 
 class DeployAll(msgspec.Struct, frozen=True):
@@ -83,16 +83,10 @@ class JobRecords:
             next_checkpoint=self._checkpoints.next_id,
             version=self._version,
             had_snapshot=self.had_snapshot or bool(self._snapshots.all),
-            closing=closure.status.value if closure is not None else "",
-            cause=closure.cause if closure is not None else None,
+            closure=closure,
         )
         return [SaveJob(record)]
 
     def saved(self, version: int) -> Then | None:
         """A version is durable: what follows."""
         return self._then.pop(version, None)
-
-
-def closure_of(record: JobRecord) -> Closure | None:
-    """How the job is being closed, once that is decided."""
-    return Closure(Status(record.closing), record.cause) if record.closing else None

@@ -20,14 +20,16 @@ from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
 from ..protocol.task_tracking import Attempts, TaskEnds
-from ..vocabulary.effects import Effect, Note, SendToTask, SetTimer
+from ..vocabulary.effects import Effect, SendToTask, SetTimer
 from ..vocabulary.errors import expect
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import CheckpointId, TaskId, task_id
 from ..vocabulary.messages import Deploy
+from ..vocabulary.notes import AttemptStarted, PartRestarted
 from ..vocabulary.stages import AwaitingRecord, PartialFailover, Renumbered, Stage, Starting
 from ..vocabulary.timeouts import DeployTimeout, RestartDelay
 from .deployment import Deployment
+from .job_life import JobLife
 
 
 def regions(graph: JobGraph) -> list[tuple[TaskId, ...]]:
@@ -50,18 +52,31 @@ class RegionalFailover:
     """The restarts of parts of one job, one at a time."""
 
     def __init__(
-        self, graph: JobGraph, config: Config, parts: Parts, attempts: Attempts, ends: TaskEnds, deployment: Deployment
+        self,
+        graph: JobGraph,
+        config: Config,
+        parts: Parts,
+        *,
+        life: JobLife,
+        attempts: Attempts,
+        ends: TaskEnds,
+        deployment: Deployment,
     ) -> None:
         self._graph = graph
         self._config = config
         self._is_local = config.failover == "local"
         self._parts = parts
+        self._life = life
         self._attempts = attempts
         self._ends = ends
         self._deployment = deployment
         self._tasks = tuple(task for task, _, _ in graph.tasks())
-        self.stage: PartialFailover | None = None
-        """the restart that is under way"""
+
+    @property
+    def stage(self) -> PartialFailover | None:
+        """The restart that is under way."""
+        stage = self._life.stage
+        return stage if isinstance(stage, PartialFailover) else None
 
     # -- lost ----------------------------------------------------------------------
 
@@ -75,11 +90,12 @@ class RegionalFailover:
     def lost_with(self, task: TaskId, stage: Stage, *, is_ending: bool) -> tuple[TaskId, ...]:
         """The tasks that restart now that this one is lost; none if it is about to restart anyhow."""
         lost = self._parts.failover.lost_with(self.region_of(task), self._tasks, stage, is_ending)
-        if self.stage is None:
+        part = self.stage
+        if part is None:
             return lost
-        if task in self.stage.tasks and not self.stage.has_begun:
+        if task in part.tasks and not part.has_begun:
             return ()
-        return tuple(one for one in self._tasks if one in lost or one in self.stage.tasks)
+        return tuple(one for one in self._tasks if one in lost or one in part.tasks)
 
     @property
     def is_counted(self) -> bool:
@@ -88,36 +104,36 @@ class RegionalFailover:
         Once tasks have been ordered to start, the next loss is another restart.  So the number of restarts equals the
         number of attempts started after the first.
         """
-        return self.stage is not None and not self.stage.has_started
+        part = self.stage
+        return part is not None and not part.has_started
 
     def widen(self, lost: tuple[TaskId, ...]) -> bool:
         """Restart more tasks than planned, if their restart has not begun; whether that is so."""
-        if self.stage is None or self.stage.has_begun:
+        part = self.stage
+        if part is None or part.has_begun:
             return False
-        self.stage = msgspec.structs.replace(self.stage, tasks=lost)
+        self._life.stage = msgspec.structs.replace(part, tasks=lost)
         return True
 
     def begin(self, lost: tuple[TaskId, ...], cause: str) -> list[Effect]:
         """Restart a part after a delay."""
-        self.stage = PartialFailover(lost, cause)
+        self._life.stage = PartialFailover(lost, cause)
         return [SetTimer(RestartDelay(), self._config.restart_delay_us)]
-
-    def drop(self) -> None:
-        """The job goes on without a partial failover: all its tasks run, or all of them restart or end."""
-        self.stage = None
 
     # -- the restart -----------------------------------------------------------------
 
     def delay_over(self) -> bool:
         """The restart delay has passed; whether it is that of a part which waited for it."""
-        if self.stage is None or self.stage.has_begun:
+        part = self.stage
+        if part is None or part.has_begun:
             return False
-        self.stage = msgspec.structs.replace(self.stage, step=AwaitingRecord())
+        self._life.stage = msgspec.structs.replace(part, step=AwaitingRecord())
         return True
 
     @property
     def awaits_record(self) -> bool:
-        return self.stage is not None and isinstance(self.stage.step, AwaitingRecord)
+        part = self.stage
+        return part is not None and isinstance(part.step, AwaitingRecord)
 
     def renumber(self, restores: CompletedSnapshot | None) -> None:
         """Give the lost tasks a new number.  What the coordinator knows of their state follows from the checkpoint
@@ -125,7 +141,7 @@ class RegionalFailover:
         stage = expect(self.stage, PartialFailover)
         self._attempts.begin(survivors=[task for task in self._tasks if task not in stage.tasks])
         self._ends.begin_part(stage.tasks, self._deployment.finished_before(restores))
-        self.stage = msgspec.structs.replace(stage, step=Renumbered(restores))
+        self._life.stage = msgspec.structs.replace(stage, step=Renumbered(restores))
 
     def deploy(self, last: CheckpointId) -> list[Effect]:
         """The new number is durable.  `last` is the last checkpoint so far: all up to it that are not complete were
@@ -134,12 +150,12 @@ class RegionalFailover:
         if stage is None or not isinstance(stage.step, Renumbered):
             return []
         restores, attempt = stage.step.restores, self._attempts.newest
-        self.stage = msgspec.structs.replace(stage, step=Starting(restores, stage.tasks))
+        self._life.stage = msgspec.structs.replace(stage, step=Starting(restores, stage.tasks))
         checkpoint = restores.checkpoint if restores else None
         orders = self._deployment.orders(stage.tasks, attempt, restores, suspends=False)
         return [
-            Note("attempt-started", checkpoint, attempt, stage.cause),
-            Note("tasks-recovered" if self._is_local else "tasks-restarted", checkpoint, attempt, tasks=stage.tasks),
+            AttemptStarted(attempt, checkpoint, stage.cause),
+            PartRestarted(attempt, checkpoint, stage.tasks, self._is_local),
             *((self._in_place(order, last) for order in orders) if self._is_local else orders),
             SetTimer(DeployTimeout(attempt), self._config.deploy_timeout_us),
         ]
@@ -154,13 +170,14 @@ class RegionalFailover:
     @property
     def waiting(self) -> tuple[TaskId, ...]:
         """The tasks of the part that have been ordered to start, and do not run yet."""
-        return self.stage.step.waiting if self.stage is not None and isinstance(self.stage.step, Starting) else ()
+        part = self.stage
+        return part.step.waiting if part is not None and isinstance(part.step, Starting) else ()
 
     def runs(self, task: TaskId) -> bool:
         """A task runs; whether the whole part does now."""
-        waiting = self.waiting
-        if self.stage is None or not isinstance(self.stage.step, Starting) or not waiting:
+        part = self.stage
+        if part is None or not isinstance(part.step, Starting) or not part.step.waiting:
             return False
-        left = tuple(one for one in waiting if one != task)
-        self.stage = msgspec.structs.replace(self.stage, step=Starting(self.stage.step.restores, left))
+        left = tuple(one for one in part.step.waiting if one != task)
+        self._life.stage = msgspec.structs.replace(part, step=Starting(part.step.restores, left))
         return not left

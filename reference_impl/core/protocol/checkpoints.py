@@ -28,11 +28,12 @@ from ..decisions.parts import Parts
 from ..job.config import Config
 from ..job.topology import JobGraph
 from ..vocabulary.causes import AnyCause, Subsumed
-from ..vocabulary.effects import ClearLogs, Discard, Effect, Note, Store
+from ..vocabulary.effects import ClearLogs, Discard, Effect, Store
+from ..vocabulary.ends import JobEnd
 from ..vocabulary.events import CompletedSnapshot
 from ..vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from ..vocabulary.messages import Abort, Ack, Trigger
-from ..vocabulary.stages import JobEnd, word
+from ..vocabulary.notes import CheckpointAborted, CheckpointAcknowledged, CheckpointTriggered
 from ..vocabulary.state import TaskState
 from .task_tracking import Attempts, TaskEnds
 
@@ -293,7 +294,7 @@ class Checkpoints:
         checkpoint, attempt = pending.checkpoint, pending.attempt
         pending.enumerators = self._enumerator_states()
         effects = [
-            Note("checkpoint-triggered", checkpoint, attempt, "savepoint" * pending.savepoint),
+            CheckpointTriggered(checkpoint, attempt, pending.savepoint),
             *self._parts.triggering.limits(checkpoint, self._config.checkpoint_timeout_us),
             *self._trigger_tasks(pending),
         ]
@@ -306,7 +307,7 @@ class Checkpoints:
             job=self._job,
             attempt=pending.attempt,
             checkpoint=pending.checkpoint,
-            ending=word(pending.ending) if pending.ending is not JobEnd.FINISH else "",
+            ending=pending.ending if pending.ending is not JobEnd.FINISH else None,
             alignment_timeout_us=pending.alignment_timeout_us,
         )
         asked = self._parts.triggering.asked
@@ -380,7 +381,7 @@ class Checkpoints:
         record = self._record_of(pending)
         self.storing = (*self.storing, BeingStored(pending, record))
         attempts = {task: self._attempts.within(pending.attempt, task) for task in record.handles}
-        return [Note("checkpoint-acknowledged", pending.checkpoint, pending.attempt), Store(record, attempts)]
+        return [CheckpointAcknowledged(pending.checkpoint, pending.attempt), Store(record, attempts)]
 
     def _record_of(self, pending: Pending) -> CompletedSnapshot:
         """The record: the acknowledged states, and the last states of tasks that had finished before."""
@@ -394,7 +395,7 @@ class Checkpoints:
             job=self._job,
             attempt=pending.attempt,
             savepoint=pending.savepoint,
-            ending=word(pending.ending),
+            ending=pending.ending,
             handles={**pending.acknowledged, **last_handles},
             states={**pending.states, **last_states},
             finished=pending.finished,
@@ -449,7 +450,7 @@ class Checkpoints:
         for task in pending.expected:
             if task not in pending.acknowledged:
                 self._leftovers[self._handle(pending, task)] = None
-        effects: list[Effect] = [Note("checkpoint-aborted", pending.checkpoint, pending.attempt, str(cause))]
+        effects: list[Effect] = [CheckpointAborted(pending.checkpoint, pending.attempt, str(cause))]
         if pending.acknowledged:
             effects.append(Discard(tuple(pending.acknowledged.values())))
         return effects

@@ -24,6 +24,7 @@ from ..job.config import Config
 from ..job.topology import JobGraph
 from ..lifecycle.execution import Execution
 from ..lifecycle.job_ending import JobEnding
+from ..lifecycle.job_life import JobLife
 from ..lifecycle.job_records import Close, DeployAll, DeployPart, JobRecords, Perform, TriggerCheckpoint
 from ..vocabulary.causes import (
     AnyCause,
@@ -39,10 +40,12 @@ from ..vocabulary.causes import (
     TimedOut,
 )
 from ..vocabulary.effects import Effect, Return, SetTimer
+from ..vocabulary.ends import Closure, JobEnd, Status
 from ..vocabulary.errors import Handlers
 from ..vocabulary.events import (
     Answered,
     Commanded,
+    CommandKind,
     CompletedSnapshot,
     CoordinatorStarted,
     Event,
@@ -67,7 +70,7 @@ from ..vocabulary.messages import (
     SplitMessage,
     Terminate,
 )
-from ..vocabulary.stages import Closing, Closure, Ended, JobEnd, Listing, Stage, Status, Terminating
+from ..vocabulary.stages import Closing, Ended, Listing, Stage, Terminating
 from ..vocabulary.timeouts import (
     CheckpointInterval,
     CheckpointTimeout,
@@ -129,12 +132,14 @@ class Coordinator:
             snapshots=self.snapshots,
             enumerator_states=self._splits.states if self._has_splits else dict,
         )
+        life = self._life = JobLife()
         records = self._records = JobRecords(job, self.attempts, self.checkpoints, self.snapshots)
         ending = self._ending = JobEnding(
             job,
             graph,
             config,
             parts,
+            life=life,
             attempts=self.attempts,
             checkpoints=self.checkpoints,
             snapshots=self.snapshots,
@@ -147,6 +152,7 @@ class Coordinator:
             config,
             parts,
             initial=initial,
+            life=life,
             attempts=self.attempts,
             checkpoints=self.checkpoints,
             snapshots=self.snapshots,
@@ -208,7 +214,7 @@ class Coordinator:
     @property
     def stage(self) -> Stage:
         """Of the job's life."""
-        return self._execution.stage
+        return self._life.stage
 
     @property
     def newest_attempt(self) -> AttemptId:
@@ -341,7 +347,7 @@ class Coordinator:
             effects.append(Return(pending.command, event.checkpoint))
         if pending.attempt == self.attempts.newest and self._execution.runs_at_least_in_part:
             if pending.ending is not None:
-                return [*effects, *self._execution.terminate(event.checkpoint, pending.ending)]
+                return [*effects, *self._ending.terminate(event.checkpoint, pending.ending)]
             effects.extend(self._notify(pending))
         if self._config.minimum_pause_us:
             self._paused = True
@@ -430,7 +436,7 @@ class Coordinator:
         if self.checkpoints.is_ending:
             return []
         if not self._config.rewinds or self._config.settles_at_finish:
-            return self._execution.terminate(None, JobEnd.FINISH)
+            return self._ending.terminate(None, JobEnd.FINISH)
         return self._create_checkpoint(ending=JobEnd.FINISH)
 
     def _on_finished(self, message: Finished) -> list[Effect]:
@@ -449,10 +455,10 @@ class Coordinator:
         stage = self.stage
         if isinstance(stage, Listing):
             return self._ending.keep(event)
-        if event.kind == "cancel":
+        if event.kind is CommandKind.CANCEL:
             if isinstance(stage, Closing | Ended):
                 return [Return(event.command, cause=JobHasEnded())]
-            return self._execution.close(Closure(Status.CANCELLED, CancelledByUser()), event.command)
+            return self._ending.close(Closure(Status.CANCELLED, CancelledByUser()), event.command)
         if not self._config.rewinds:
             return [Return(event.command, cause=NoSnapshots())]
         if not self._takes_checkpoints:
@@ -461,7 +467,7 @@ class Coordinator:
             return [Return(event.command, cause=JobIsEnding())]
         if not self._execution.all_tasks_run:
             return self._ending.keep(event)
-        if event.kind == "savepoint":
+        if event.kind is CommandKind.SAVEPOINT:
             return self._create_checkpoint(savepoint=True, command=event.command)
         ending = JobEnd.DRAIN if event.drain else JobEnd.STOP
         return self._create_checkpoint(savepoint=True, ending=ending, command=event.command)

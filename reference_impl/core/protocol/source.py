@@ -282,8 +282,8 @@ class SourceTask(Task):
             return self.broadcast(CancelBarrier(checkpoint))
         self._last = checkpoint
         self._aborted = tuple(aborted for aborted in self._aborted if aborted > checkpoint)
-        ends = message.ending != "" and self.parts.ending.ends_input(message.ending)
-        self.suspended = self.suspended or message.ending != ""
+        ends = message.ending is not None and self.parts.ending.ends_input(message.ending)
+        self.suspended = self.suspended or message.ending is not None
         if self.in_flight is not None:
             self.in_flight.triggered(message)
             self.in_flight.snapshot_taken(checkpoint, ())

@@ -69,10 +69,10 @@ class ConnectionBroke(Cause):
 
 class StoreRefused(Cause):
     """The external store denied a request for good; `transaction` is the one that it does not have, or can neither
-    change nor commit, "" if the refusal is about the writer."""
+    change nor commit, None if the refusal is about the writer."""
 
     task: TaskId
-    transaction: str
+    transaction: str | None
     detail: str
 
 

@@ -12,6 +12,7 @@ from typing import Any, dataclass_transform
 import msgspec
 
 from .causes import AnyCause
+from .ends import Status
 from .events import CompletedSnapshot, JobRecord
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import Ack, Barrier, Element, ToCoordinator, ToTask
@@ -269,18 +270,6 @@ class Sweep(Effect):
     keep: tuple[Handle, ...]
 
 
-class Note(Effect):
-    """Something that no message reports happened: a checkpoint was triggered, acknowledged
-    in full, or aborted; an attempt was started or runs.  For the observer only."""
-
-    what: str
-    checkpoint: CheckpointId | None = None
-    attempt: AttemptId | None = None
-    detail: str = ""
-    tasks: tuple[TaskId, ...] = ()
-    """the tasks of a partial failover"""
-
-
 class Return(Effect):
     """Answer a user's command; with a cause it is refused."""
 
@@ -290,8 +279,8 @@ class Return(Effect):
 
 
 class EndJob(Effect):
-    """The job has ended: finished, drained, stopped, cancelled or failed."""
+    """The job has ended."""
 
-    status: str
+    status: Status
     checkpoint: CheckpointId | None = None
     cause: AnyCause | None = None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any, dataclass_transform
 
 import msgspec
 
 from .causes import AnyCause
+from .ends import Closure, JobEnd
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .messages import AnyControl, Barrier, Element
 from .state import EnumeratorState, TaskState
@@ -172,19 +174,28 @@ class StoreFailed(Event):
     reason: str
 
 
+class CommandKind(Enum):
+    """What a user requests."""
+
+    SAVEPOINT = "savepoint"
+    STOP = "stop-with-savepoint"
+    CANCEL = "cancel"
+    RESUME = "resume"
+    """another job begins where an ended one stopped: no coordinator receives it"""
+
+
 class Commanded(Event):
     """A user's request; `command` is its number."""
 
     command: int
-    kind: str
-    """savepoint, stop-with-savepoint or cancel"""
+    kind: CommandKind
     drain: bool = False
 
 
 class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """A complete snapshot as the coordinator records it: pointers to states, by task.
 
-    `ending`: how the job ended with this snapshot ("stop", "drain" or "finish"), or "" if it went on.
+    `ending`: how the job ended with this snapshot; None if it went on.
     `states` holds the states themselves when they are kept in the coordinator's memory.
     `finished` are the tasks that had finished.  An operator all of whose tasks had finished has no
     state here, and a recovery skips it; of other operators the last state of a finished task is here (FIN-1).
@@ -194,7 +205,7 @@ class CompletedSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     job: int
     attempt: AttemptId
     savepoint: bool
-    ending: str
+    ending: JobEnd | None
     handles: dict[TaskId, Handle]
     states: dict[TaskId, TaskState] = {}
     finished: tuple[TaskId, ...] = ()
@@ -218,6 +229,5 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
     had_snapshot: bool = False
     """some checkpoint completed: a start without a snapshot would lose it (ABS-14)"""
-    closing: str = ""
-    """"cancelled" or "failed" once the job is being closed, and why"""
-    cause: AnyCause | None = None
+    closure: Closure | None = None
+    """once the job is being closed"""

@@ -6,7 +6,6 @@ from typing import NewType
 
 TaskId = NewType("TaskId", str)
 """One subtask of an operator: "count-1"."""
-Tasks = tuple[TaskId, ...]
 
 ChannelId = NewType("ChannelId", str)
 """From one task to another: "source-0>count-1"."""

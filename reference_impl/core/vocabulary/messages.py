@@ -11,6 +11,7 @@ from typing import dataclass_transform
 
 import msgspec
 
+from .ends import JobEnd
 from .ids import AttemptId, CheckpointId, Handle, TaskId
 from .state import TaskState
 
@@ -126,10 +127,10 @@ class Deploy(Control, kw_only=True, tag="deploy"):
 
 class Trigger(Control, kw_only=True, tag="trigger"):
     """To a source, or to a task whose senders have all finished: start a checkpoint.  `ending` is
-    how the job ends with it: "" (it does not), "stop" (read no further) or "drain" (end the input first)."""
+    how the job ends with it (None: it does not): stop (read no further) or drain (end the input first)."""
 
     checkpoint: CheckpointId
-    ending: str = ""
+    ending: JobEnd | None = None
     alignment_timeout_us: int | None = None
     """of its barriers"""
 

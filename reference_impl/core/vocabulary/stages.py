@@ -2,50 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 
 import msgspec
 
-from .causes import AnyCause
+from .ends import Closure, JobEnd
 from .events import CompletedSnapshot
 from .ids import AttemptId, CheckpointId, TaskId
-
-
-class JobEnd(Enum):
-    """How a job ends with its last snapshot.  Records and messages hold the value, and "" if the job goes on."""
-
-    FINISH = "finish"
-    """all input was processed (FIN-3)"""
-    STOP = "stop"
-    DRAIN = "drain"
-
-    @property
-    def by_command(self) -> bool:
-        """A user stops the job with a savepoint."""
-        return self is not JobEnd.FINISH
-
-
-class Status(Enum):
-    """How a job has ended.  Records and the effect `EndJob` hold the value."""
-
-    FINISHED = "finished"
-    STOPPED = "stopped"
-    DRAINED = "drained"
-    CANCELLED = "cancelled"
-    FAILED = "failed"
-
-
-STATUS = {JobEnd.FINISH: Status.FINISHED, JobEnd.STOP: Status.STOPPED, JobEnd.DRAIN: Status.DRAINED}
-"""How a job has ended, by the ending of the snapshot that it rests on."""
-
-
-def word(ending: JobEnd | None) -> str:
-    """As records and messages hold it."""
-    return ending.value if ending is not None else ""
-
-
-def ending_of(snapshot: CompletedSnapshot) -> JobEnd | None:
-    return JobEnd(snapshot.ending) if snapshot.ending else None
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -158,13 +122,6 @@ class Settling(msgspec.Struct, frozen=True):
     waiting: tuple[TaskId, ...]
 
 
-class Closure(msgspec.Struct, frozen=True):
-    """How and why a job is closed: it is cancelled or has failed."""
-
-    status: Status
-    cause: AnyCause | None
-
-
 class Closing(msgspec.Struct, frozen=True):
     """The job is cancelled or failed; `attempt` fences all its writers."""
 
@@ -177,6 +134,32 @@ class Ended(msgspec.Struct, frozen=True):
     """The job has ended."""
 
 
-StageOfAttempt = Listing | Saving | Deploying | Working | Restarting
-StageOfEnd = Terminating | Closing | Ended
-Stage = StageOfAttempt | PartialFailover | StageOfEnd
+Stage = Listing | Saving | Deploying | Working | Restarting | PartialFailover | Terminating | Closing | Ended
+
+
+class StageName(Enum):
+    """The name of a stage, as a coordinator reports it to other processes."""
+
+    LISTING = "listing"
+    SAVING = "saving"
+    DEPLOYING = "deploying"
+    WORKING = "working"
+    RESTARTING = "restarting"
+    PARTIAL_FAILOVER = "partial-failover"
+    TERMINATING = "terminating"
+    CLOSING = "closing"
+    ENDED = "ended"
+
+
+NAMES: Mapping[type, StageName] = {
+    Listing: StageName.LISTING,
+    Saving: StageName.SAVING,
+    Deploying: StageName.DEPLOYING,
+    Working: StageName.WORKING,
+    Restarting: StageName.RESTARTING,
+    PartialFailover: StageName.PARTIAL_FAILOVER,
+    Terminating: StageName.TERMINATING,
+    Closing: StageName.CLOSING,
+    Ended: StageName.ENDED,
+}
+"""by the stage's type"""

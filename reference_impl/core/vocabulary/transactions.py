@@ -6,6 +6,7 @@ Requests of one task reach it in the order in which they were sent.
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import dataclass_transform
 
 import msgspec
@@ -130,8 +131,8 @@ class Denied(Outcome, kw_only=True):
     """It was not done and never will be: the attempt is fenced, or the transaction does not exist."""
 
     reason: str
-    transaction: str = ""
-    """the one that it is about; "" for a refusal of the writer, whatever it asks"""
+    transaction: str | None = None
+    """the one that it is about; None for a refusal of the writer, whatever it asks"""
 
 
 class NoAnswer(Outcome, kw_only=True):
@@ -140,6 +141,21 @@ class NoAnswer(Outcome, kw_only=True):
     reason: str
     at_once: bool = False
     """an error came back; otherwise the asker waits until its time is up"""
+
+
+class Standing(Enum):
+    """How far a transaction is in a store."""
+
+    OPEN = "open"
+    SEALED = "sealed"
+    FINAL = "final"
+    """as `Finalise` leaves it"""
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+UNFINISHED = (Standing.OPEN, Standing.SEALED)
+"""A final transaction is not its writer's any more."""
 
 
 def writer_in(name: str) -> TaskId:

@@ -16,16 +16,17 @@ from cutproof.reference_impl.core.vocabulary.effects import (
     Discard,
     Effect,
     EndJob,
-    Note,
     Return,
     SaveJob,
     SendToTask,
     SetTimer,
     Store,
 )
+from cutproof.reference_impl.core.vocabulary.ends import JobEnd
 from cutproof.reference_impl.core.vocabulary.events import (
     Answered,
     Commanded,
+    CommandKind,
     CompletedSnapshot,
     CoordinatorStarted,
     Event,
@@ -49,6 +50,7 @@ from cutproof.reference_impl.core.vocabulary.messages import (
     InputEnded,
     Running,
 )
+from cutproof.reference_impl.core.vocabulary.notes import Note
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval, RestartDelay, Timeout
 from cutproof.reference_impl.core.vocabulary.transactions import Done, NoAnswer
@@ -76,7 +78,7 @@ def savepoint(of: JobGraph, *finished: str, stateless: tuple[str, ...] | None = 
         job=1,
         attempt=AttemptId(2),
         savepoint=True,
-        ending="stop",
+        ending=JobEnd.STOP,
         handles={task: Handle(f"of {task}") for task, _, _ in of.tasks() if task not in finished_tasks},
         finished=tuple(TaskId(name) for name in finished),
         parallelism=of.parallelism,
@@ -96,7 +98,7 @@ def complete_snapshot(checkpoint: int, attempt: int = 1, **more: Any) -> Complet
     fields = {
         "job": 1,
         "savepoint": False,
-        "ending": "",
+        "ending": None,
         "handles": dict(zip(TASKS, handles(checkpoint, attempt), strict=True)),
         "parallelism": GRAPH.parallelism,
         "key_groups": GRAPH.key_groups,
@@ -124,6 +126,12 @@ class CoordinatorRig:
         effects = self.machine.step(event)
         self.unsaved.extend(save.record for save in of(SaveJob, effects))
         return effects
+
+    @property
+    def closed_for(self) -> str:
+        """Why the job is closed, as its newest unsaved record has it; empty if it is not."""
+        closure = self.unsaved[-1].closure
+        return str(closure.cause) if closure is not None else ""
 
     # -- the world answers -------------------------------------------------------------
 
@@ -153,7 +161,7 @@ class CoordinatorRig:
         return self.feed(Answered(number, outcome))
 
     def command(self, kind: str, *, drain: bool = False, number: int = 9) -> list[Effect]:
-        return self.feed(Commanded(number, kind, drain))
+        return self.feed(Commanded(number, CommandKind(kind), drain))
 
     # -- the tasks speak ---------------------------------------------------------------
 
@@ -259,8 +267,9 @@ def cancels(attempt: int) -> list[SendToTask]:
     return [SendToTask(task, Cancel(job=1, attempt=AttemptId(attempt))) for task in TASKS]
 
 
-def notes(effects: list[Effect]) -> list[tuple[str, int | None]]:
-    return [(note.what, note.checkpoint) for note in of(Note, effects)]
+def notes(effects: list[Effect]) -> list[tuple[type[Note], int | None]]:
+    """The type of each note, and the checkpoint that it is about or that is restored."""
+    return [(type(note), getattr(note, "checkpoint", getattr(note, "restores", None))) for note in of(Note, effects)]
 
 
 def discarded(effects: list[Effect]) -> list[Handle]:
@@ -283,4 +292,4 @@ def stored(effects: list[Effect]) -> list[CompletedSnapshot]:
 
 def end(effects: list[Effect]) -> tuple[str, int | None, str]:
     (ending,) = of(EndJob, effects)
-    return ending.status, ending.checkpoint, str(ending.cause or "")
+    return ending.status.value, ending.checkpoint, str(ending.cause or "")

@@ -15,6 +15,7 @@ from cutproof.reference_impl.core.protocol.input_task import InputTask
 from cutproof.reference_impl.core.protocol.source import SourceTask, SplitLog
 from cutproof.reference_impl.core.protocol.task import Task
 from cutproof.reference_impl.core.vocabulary.effects import Effect, Fail, Open, Report, Send, Transact
+from cutproof.reference_impl.core.vocabulary.ends import JobEnd
 from cutproof.reference_impl.core.vocabulary.events import Answered, Arrived, Received
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import (
@@ -128,7 +129,7 @@ def deploy(state: TaskState | None = None, checkpoint: int | None = None, **more
     return Deploy(job=1, attempt=ATTEMPT, checkpoint=checkpoint, state=state, **more)
 
 
-def trigger(checkpoint: int, ending: str = "") -> Trigger:
+def trigger(checkpoint: int, ending: JobEnd | None = None) -> Trigger:
     return Trigger(job=1, attempt=ATTEMPT, checkpoint=CheckpointId(checkpoint), ending=ending)
 
 

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from cutproof.reference_impl.core.vocabulary.effects import (
     Discard,
-    Note,
     SaveJob,
     SendToTask,
     SetTimer,
     Sweep,
 )
+from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
 from cutproof.reference_impl.core.vocabulary.events import JobRecord
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Deploy, Running
-from cutproof.reference_impl.core.vocabulary.stages import Working
+from cutproof.reference_impl.core.vocabulary.notes import (
+    AttemptRunning,
+    AttemptStarted,
+    CheckpointAborted,
+    CheckpointTriggered,
+)
+from cutproof.reference_impl.core.vocabulary.stages import NAMES, Stage, StageName, Working
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.timeouts import (
     CheckpointInterval,
@@ -49,7 +57,7 @@ def test_an_attempt_is_deployed_only_when_its_number_is_durable() -> None:
     (save,) = job.start()
     assert save == SaveJob(JobRecord(job=1, attempt=1, next_checkpoint=1, version=1))
     assert job.saved() == [
-        Note("attempt-started", None, 1, "the job was submitted"),
+        AttemptStarted(1, None, "the job was submitted"),
         *(SendToTask(task, Deploy(job=1, attempt=1)) for task in TASKS),
         SetTimer(DeployTimeout(AttemptId(1)), 100_000),
     ]
@@ -61,7 +69,7 @@ def test_it_runs_when_every_task_reports_it() -> None:
     job.saved()
     assert job.running(SOURCE, SINK, SINK) == []
     assert not isinstance(job.machine.stage, Working)
-    assert job.running(OP) == [Note("attempt-running", None, 1), SetTimer(CheckpointInterval(), 10_000)]
+    assert job.running(OP) == [AttemptRunning(1), SetTimer(CheckpointInterval(), 10_000)]
     assert isinstance(job.machine.stage, Working)
     assert job.running(OP) == []
 
@@ -73,7 +81,7 @@ def test_tasks_that_do_not_come_up_in_time_are_named() -> None:
     job.running(OP)
     effects = job.timer(DeployTimeout(AttemptId(1)))
     assert effects == [*cancels(1), SetTimer(RestartDelay(), 1_000)]
-    assert of(Note, job.again())[0].detail == "source-0, sink-0 did not come up in time"
+    assert of(AttemptStarted, job.again())[0].cause == "source-0, sink-0 did not come up in time"
     assert job.timer(DeployTimeout(AttemptId(1))) == [], "the timer of an older attempt"
 
 
@@ -83,7 +91,7 @@ def test_the_deploy_timer_means_nothing_once_it_runs() -> None:
 
 def test_a_resumed_job_starts_from_what_it_is_given() -> None:
     """The newest of it, whatever its kind; only this job's own endings suspend its sources."""
-    initial = (complete_snapshot(3, savepoint=True, ending="stop", job=1), complete_snapshot(2))
+    initial = (complete_snapshot(3, savepoint=True, ending=JobEnd.STOP, job=1), complete_snapshot(2))
     job = CoordinatorRig(job=2, coordinator={"first_attempt": 5, "first_checkpoint": 12, "initial": initial})
     sweep, save = job.start()
     assert isinstance(sweep, Sweep)
@@ -92,7 +100,7 @@ def test_a_resumed_job_starts_from_what_it_is_given() -> None:
     orders = deployed(job.saved())
     assert orders[OP] == Deploy(job=2, attempt=5, checkpoint=3, handle=handle(3, OP))
     job.running()
-    assert notes(job.trigger())[0] == ("checkpoint-triggered", 12)
+    assert notes(job.trigger())[0] == (CheckpointTriggered, 12)
 
 
 # -- failing and starting again ----------------------------------------------------------------------------------
@@ -107,7 +115,7 @@ def test_a_lost_task_restarts_the_whole_dataflow_from_the_newest_checkpoint() ->
     assert isinstance(save, SaveJob)
     assert save.record.attempt == 2
     note, *orders, timer = job.saved()
-    assert note == Note("attempt-started", 2, 2, "op-0: it was killed")
+    assert note == AttemptStarted(2, 2, "op-0: it was killed")
     assert orders == [
         SendToTask(task, Deploy(job=1, attempt=2, checkpoint=2, handle=handle(2, task))) for task in TASKS
     ]
@@ -129,7 +137,7 @@ def test_what_is_pending_is_given_up_with_the_attempt() -> None:
     job.trigger()
     job.ack(1, OP)
     assert job.lose() == [
-        Note("checkpoint-aborted", 1, 1, "the attempt failed: op-0: it was killed"),
+        CheckpointAborted(1, 1, "the attempt failed: op-0: it was killed"),
         Discard((handle(1, OP),)),
         *cancels(1),
         SetTimer(RestartDelay(), 1_000),
@@ -169,7 +177,7 @@ def test_a_restart_waits_for_a_record_that_is_being_stored() -> None:
     assert job.timer(RestartDelay()) == []
     (save,) = job.stored(1)
     assert isinstance(save, SaveJob)
-    assert ("attempt-started", 1) in notes(job.saved())
+    assert (AttemptStarted, 1) in notes(job.saved())
 
 
 def test_a_restart_waits_for_its_delay_too() -> None:
@@ -178,7 +186,7 @@ def test_a_restart_waits_for_its_delay_too() -> None:
     job.ack(1)
     job.lose()
     assert job.stored(1) == []
-    assert ("attempt-started", 1) in notes(job.again())
+    assert (AttemptStarted, 1) in notes(job.again())
 
 
 def test_a_restart_goes_on_when_the_record_could_not_be_stored() -> None:
@@ -189,7 +197,7 @@ def test_a_restart_goes_on_when_the_record_could_not_be_stored() -> None:
     job.timer(RestartDelay())
     effects = job.store_fails(1)
     assert of(SaveJob, effects)
-    assert ("attempt-started", None) in notes(job.saved())
+    assert (AttemptStarted, None) in notes(job.saved())
 
 
 def test_the_book_of_a_failed_attempt_leaves_no_room_taken() -> None:
@@ -198,7 +206,13 @@ def test_the_book_of_a_failed_attempt_leaves_no_room_taken() -> None:
     job.lose()
     job.again()
     job.running()
-    assert notes(job.trigger())[0] == ("checkpoint-triggered", 2)
+    assert notes(job.trigger())[0] == (CheckpointTriggered, 2)
+
+
+def closed(record: JobRecord) -> tuple[Status, str]:
+    """How and why the job is closed, as the record has it."""
+    assert record.closure is not None
+    return record.closure.status, str(record.closure.cause)
 
 
 def test_restarts_are_used_up_in_the_end() -> None:
@@ -210,7 +224,7 @@ def test_restarts_are_used_up_in_the_end() -> None:
     assert addressed(Cancel, effects) == [*TASKS, *TASKS]
     (save,) = of(SaveJob, effects)
     wanted = "1 restarts are used up; the last cause was sink-0: its function raised"
-    assert (save.record.closing, str(save.record.cause)) == ("failed", wanted)
+    assert closed(save.record) == (Status.FAILED, wanted)
     assert end(job.saved()) == ("failed", None, wanted)
     assert job.lose() == []
     assert job.timer(RestartDelay()) == []
@@ -226,7 +240,12 @@ def test_a_snapshot_that_lacks_a_state_ends_the_job_by_name(held: tuple[TaskId, 
     effects = job.start()
     assert deployed(effects) == {}
     (save,) = of(SaveJob, effects)
-    assert (save.record.closing, str(save.record.cause)) == ("failed", f"checkpoint 3 holds no state of {missing}")
+    assert closed(save.record) == (Status.FAILED, f"checkpoint 3 holds no state of {missing}")
     effects = job.saved()
     assert deployed(effects) == {}
     assert end(effects) == ("failed", 3, f"checkpoint 3 holds no state of {missing}")
+
+
+def test_every_stage_has_a_name_of_its_own() -> None:
+    assert set(NAMES) == set(get_args(Stage))
+    assert sorted(NAMES.values(), key=str) == sorted(StageName, key=str)

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from cutproof.reference_impl.core.vocabulary.effects import Discard, Note, SaveJob, SendToTask, SetTimer, Store
+from cutproof.reference_impl.core.vocabulary.effects import Discard, SaveJob, SendToTask, SetTimer, Store
 from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Abort, Cancel, Complete, Trigger
+from cutproof.reference_impl.core.vocabulary.notes import (
+    AttemptStarted,
+    CheckpointAborted,
+    CheckpointAcknowledged,
+    CheckpointTriggered,
+)
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.timeouts import (
     CheckpointInterval,
@@ -43,7 +49,7 @@ def test_a_checkpoint_is_triggered_only_when_its_id_is_durable() -> None:
     assert save.record.next_checkpoint == 2, "nobody will use its id again"
     assert again == SetTimer(CheckpointInterval(), 10_000)
     assert job.saved() == [
-        Note("checkpoint-triggered", 1, 1),
+        CheckpointTriggered(1, 1, False),
         SetTimer(CheckpointTimeout(CheckpointId(1)), 40_000),
         SendToTask(SOURCE, Trigger(job=1, attempt=1, checkpoint=1)),
     ]
@@ -53,11 +59,11 @@ def test_ids_increase_over_what_was_given_up_and_over_attempts() -> None:
     job = CoordinatorRig().up()
     job.trigger()
     job.decline(1)
-    assert notes(job.trigger())[0] == ("checkpoint-triggered", 2)
+    assert notes(job.trigger())[0] == (CheckpointTriggered, 2)
     job.lose()
     job.again()
     job.running()
-    assert notes(job.trigger())[0] == ("checkpoint-triggered", 3)
+    assert notes(job.trigger())[0] == (CheckpointTriggered, 3)
 
 
 def test_only_so_many_at_a_time() -> None:
@@ -70,14 +76,14 @@ def test_only_so_many_at_a_time() -> None:
         "its record is still being stored"
     )
     job.stored(1)
-    assert notes(job.trigger())[0] == ("checkpoint-triggered", 3)
+    assert notes(job.trigger())[0] == (CheckpointTriggered, 3)
 
 
 def test_a_checkpoint_that_was_given_up_makes_room() -> None:
     job = CoordinatorRig().up()
     job.trigger()
     job.decline(1)
-    assert notes(job.trigger())[0] == ("checkpoint-triggered", 2)
+    assert notes(job.trigger())[0] == (CheckpointTriggered, 2)
 
 
 def test_a_record_that_could_not_be_stored_makes_room() -> None:
@@ -85,14 +91,14 @@ def test_a_record_that_could_not_be_stored_makes_room() -> None:
     job.trigger()
     job.ack(1)
     job.store_fails(1)
-    assert notes(job.trigger())[0] == ("checkpoint-triggered", 2)
+    assert notes(job.trigger())[0] == (CheckpointTriggered, 2)
 
 
 def test_a_savepoint_does_not_count() -> None:
     job = CoordinatorRig().up()
     job.command("savepoint")
-    assert notes(job.saved())[0] == ("checkpoint-triggered", 1)
-    assert notes(job.trigger())[0] == ("checkpoint-triggered", 2)
+    assert notes(job.saved())[0] == (CheckpointTriggered, 1)
+    assert notes(job.trigger())[0] == (CheckpointTriggered, 2)
     job.ack(1)
     job.stored(1)
     assert timers(job.timer(CheckpointInterval())) == [CheckpointInterval()], "one is still under way"
@@ -104,7 +110,7 @@ def test_a_minimum_pause_is_kept() -> None:
     assert SetTimer(MinimumPause(), 3_000) in job.checkpoint(1)
     assert job.timer(CheckpointInterval()) == [SetTimer(CheckpointInterval(), 10_000)]
     assert job.timer(MinimumPause()) == []
-    assert notes(job.trigger())[0] == ("checkpoint-triggered", 2)
+    assert notes(job.trigger())[0] == (CheckpointTriggered, 2)
 
 
 def test_no_pause_where_none_is_asked_for() -> None:
@@ -139,7 +145,7 @@ def test_every_task_must_acknowledge() -> None:
     assert job.ack(1, SINK) == []
     assert job.ack(1, SOURCE) == []
     attempts = dict.fromkeys(TASKS, 1)
-    assert job.ack(1, OP) == [Note("checkpoint-acknowledged", 1, 1), Store(complete_snapshot(1), attempts)]
+    assert job.ack(1, OP) == [CheckpointAcknowledged(1, 1), Store(complete_snapshot(1), attempts)]
 
 
 def test_tasks_are_notified_only_once_the_record_is_durable() -> None:
@@ -175,10 +181,10 @@ def test_in_memory_it_is_durable_that_there_was_a_snapshot_before_anything_rests
     (save,) = job.ack(1, state=TaskState())
     assert isinstance(save, SaveJob)
     assert save.record.had_snapshot
-    assert [type(effect) for effect in job.saved()] == [Note, Store]
+    assert [type(effect) for effect in job.saved()] == [CheckpointAcknowledged, Store]
     job.stored(1)
     job.trigger()
-    assert [type(effect) for effect in job.ack(2, state=TaskState())] == [Note, Store], "said once"
+    assert [type(effect) for effect in job.ack(2, state=TaskState())] == [CheckpointAcknowledged, Store], "said once"
 
 
 def test_the_record_of_a_job_names_snapshots_in_files_too() -> None:
@@ -203,7 +209,7 @@ def test_a_declined_checkpoint_is_given_up_and_what_there_is_of_it_discarded() -
     job.trigger()
     job.ack(1, SOURCE)
     assert job.decline(1) == [
-        Note("checkpoint-aborted", 1, 1, "op-0 declined: no room"),
+        CheckpointAborted(1, 1, "op-0 declined: no room"),
         Discard((handle(1, SOURCE),)),
         *aborts(1),
     ]
@@ -215,7 +221,7 @@ def test_a_checkpoint_times_out() -> None:
     job = CoordinatorRig().up()
     job.trigger()
     assert job.timer(CheckpointTimeout(CheckpointId(1))) == [
-        Note("checkpoint-aborted", 1, 1, "it timed out"),
+        CheckpointAborted(1, 1, "it timed out"),
         *aborts(1),
     ]
 
@@ -269,7 +275,7 @@ def test_a_record_that_cannot_be_stored_gives_the_checkpoint_up() -> None:
     job = CoordinatorRig().up()
     job.trigger()
     job.ack(1)
-    assert job.store_fails(1) == [Note("checkpoint-aborted", 1, 1, "disk full"), Discard(handles(1)), *aborts(1)]
+    assert job.store_fails(1) == [CheckpointAborted(1, 1, "disk full"), Discard(handles(1)), *aborts(1)]
 
 
 def test_a_completed_checkpoint_subsumes_older_ones_under_way() -> None:
@@ -279,10 +285,10 @@ def test_a_completed_checkpoint_subsumes_older_ones_under_way() -> None:
     job.ack(1, SOURCE)
     job.ack(2)
     effects = job.stored(2)
-    assert Note("checkpoint-aborted", 1, 1, "subsumed by checkpoint 2") in effects
+    assert CheckpointAborted(1, 1, "subsumed by checkpoint 2") in effects
     assert addressed(Abort, effects) == list(TASKS)
     assert discarded(effects) == [handle(1, SOURCE), handle(1, OP), handle(1, SINK)]
-    assert notes(job.trigger())[0] == ("checkpoint-triggered", 3)
+    assert notes(job.trigger())[0] == (CheckpointTriggered, 3)
 
 
 def test_a_savepoint_under_way_is_not_subsumed() -> None:
@@ -315,8 +321,8 @@ def test_so_many_failed_checkpoints_in_a_row_are_tolerated() -> None:
     effects = job.decline(3)
     assert addressed(Cancel, effects) == list(TASKS)
     assert timers(effects) == [RestartDelay()]
-    (note,) = [note for note in of(Note, job.again()) if note.what == "attempt-started"]
-    assert note.detail == "too many checkpoints failed; the last: op-0 declined: no room"
+    (note,) = of(AttemptStarted, job.again())
+    assert note.cause == "too many checkpoints failed; the last: op-0 declined: no room"
 
 
 def test_a_complete_one_in_between_starts_the_count_again() -> None:
@@ -377,7 +383,7 @@ def test_an_older_record_that_is_stored_late_does_not_push_the_newer_one_out() -
     job.stored(2)
     assert of(Discard, job.stored(1)) == [Discard(handles(1), 1)]
     job.lose()
-    assert ("attempt-started", 2) in notes(job.again())
+    assert (AttemptStarted, 2) in notes(job.again())
 
 
 # -- refused -----------------------------------------------------------------------------------------------------

@@ -7,10 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from cutproof.reference_impl.core.vocabulary.causes import JobClosed
-from cutproof.reference_impl.core.vocabulary.effects import Discard, EndJob, Note, Return, SaveJob
+from cutproof.reference_impl.core.vocabulary.effects import Discard, EndJob, Return, SaveJob
+from cutproof.reference_impl.core.vocabulary.ends import JobEnd
 from cutproof.reference_impl.core.vocabulary.events import JobRecord
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Complete, Terminate, Trigger
+from cutproof.reference_impl.core.vocabulary.notes import AttemptStarted, CheckpointAborted, CheckpointTriggered
 from cutproof.reference_impl.core.vocabulary.timeouts import (
     CheckpointInterval,
     CheckpointTimeout,
@@ -41,7 +43,7 @@ def test_a_savepoint_is_answered_when_it_is_complete() -> None:
     job = CoordinatorRig().up()
     assert [type(effect) for effect in job.command("savepoint")] == [SaveJob]
     effects = job.saved()
-    assert effects[0] == Note("checkpoint-triggered", 1, 1, "savepoint")
+    assert effects[0] == CheckpointTriggered(1, 1, True)
     assert sent_to_tasks(Trigger, effects) == [(SOURCE, Trigger(job=1, attempt=1, checkpoint=1))]
     (snapshot,) = stored(job.ack(1))
     assert snapshot == complete_snapshot(1, savepoint=True)
@@ -83,8 +85,10 @@ def test_a_savepoint_that_was_being_stored_when_its_attempt_failed_is_answered_b
     assert not addressed(Complete, effects), "no task of it is there to be told"
 
 
-@pytest.mark.parametrize(("drain", "ending", "status"), [(False, "stop", "stopped"), (True, "drain", "drained")])
-def test_stop_takes_a_savepoint_and_then_ends_the_job(drain: bool, ending: str, status: str) -> None:
+@pytest.mark.parametrize(
+    ("drain", "ending", "status"), [(False, JobEnd.STOP, "stopped"), (True, JobEnd.DRAIN, "drained")]
+)
+def test_stop_takes_a_savepoint_and_then_ends_the_job(drain: bool, ending: JobEnd, status: str) -> None:
     job = CoordinatorRig().up()
     job.command("stop-with-savepoint", drain=drain)
     assert sent_to_tasks(Trigger, job.saved()) == [(SOURCE, Trigger(job=1, attempt=1, checkpoint=1, ending=ending))]
@@ -104,8 +108,8 @@ def test_a_stop_that_fails_fails_the_attempt_over() -> None:
     effects = job.timer(CheckpointTimeout(CheckpointId(1)))
     assert answer(effects) == (9, None, "it timed out")
     assert addressed(Cancel, effects) == list(TASKS)
-    (note,) = [note for note in of(Note, job.again()) if note.what == "attempt-started"]
-    assert note.detail == "the stop failed, its savepoint was aborted: it timed out"
+    (note,) = of(AttemptStarted, job.again())
+    assert note.cause == "the stop failed, its savepoint was aborted: it timed out"
     job.running()
     assert answer(job.savepoint(2)) == (9, 2, "")
 
@@ -141,7 +145,7 @@ def test_a_checkpoint_under_way_does_not_hinder_a_stop() -> None:
     job.ack(2)
     effects = job.stored(2)
     assert answer(effects) == (9, 2, "")
-    assert ("checkpoint-aborted", 1) in notes(effects)
+    assert (CheckpointAborted, 1) in notes(effects)
 
 
 @pytest.mark.parametrize("kind", ["savepoint", "stop-with-savepoint"])
@@ -152,7 +156,7 @@ def test_a_request_while_the_job_comes_up_waits(kind: str) -> None:
     job.saved()
     effects = job.running()
     assert of(Return, effects) == []
-    assert ("checkpoint-triggered", 1) in notes(job.saved())
+    assert (CheckpointTriggered, 1) in notes(job.saved())
     job.ack(1)
     assert answer(job.stored(1)) == (9, 1, "")
 
@@ -176,7 +180,7 @@ def test_a_request_while_what_is_durable_is_read_waits_too() -> None:
     job.listed()
     job.saved()
     job.running()
-    assert ("checkpoint-triggered", 2) in notes(job.saved())
+    assert (CheckpointTriggered, 2) in notes(job.saved())
 
 
 def test_what_waits_when_the_job_ends_is_answered() -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from cutproof.reference_impl.core.lifecycle.closing import Asked
 from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser, JobClosed
 from cutproof.reference_impl.core.vocabulary.effects import (
     EndJob,
-    Note,
     Return,
     SaveJob,
     SendToTask,
     SetTimer,
     Transact,
 )
+from cutproof.reference_impl.core.vocabulary.ends import Closure, JobEnd, Status
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Complete, Deploy, Terminate, Trigger
+from cutproof.reference_impl.core.vocabulary.notes import AttemptRunning, CheckpointTriggered
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval, RetryFence, RetryTerminate
 from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Denied, Done, Fence, NoAnswer
@@ -50,7 +52,7 @@ def test_when_all_input_has_ended_one_final_checkpoint_is_taken() -> None:
     assert sent_to_tasks(Trigger, job.saved()) == [(SOURCE, Trigger(job=1, attempt=1, checkpoint=1))]
     assert job.ended() == []
     (snapshot,) = stored(job.ack(1))
-    assert snapshot.ending == "finish"
+    assert snapshot.ending is JobEnd.FINISH
     effects = job.stored(1)
     assert sent_to_tasks(Terminate, effects) == [(task, Terminate(job=1, attempt=1, checkpoint=1)) for task in TASKS]
     assert not addressed(Complete, effects)
@@ -70,7 +72,7 @@ def test_the_final_checkpoint_is_taken_again_when_it_was_given_up() -> None:
     job.saved()
     job.decline(1)
     assert timers(job.timer(CheckpointInterval())) == [CheckpointInterval()]
-    assert notes(job.saved())[0] == ("checkpoint-triggered", 2)
+    assert notes(job.saved())[0] == (CheckpointTriggered, 2)
 
 
 def test_input_that_ended_before_all_run_is_not_forgotten() -> None:
@@ -79,7 +81,7 @@ def test_input_that_ended_before_all_run_is_not_forgotten() -> None:
     job.saved()
     job.ended()
     effects = job.running()
-    assert [type(effect) for effect in effects] == [Note, SaveJob, SetTimer]
+    assert [type(effect) for effect in effects] == [AttemptRunning, SaveJob, SetTimer]
     assert sent_to_tasks(Trigger, job.saved())
 
 
@@ -106,7 +108,7 @@ def test_tasks_are_ordered_to_terminate_until_each_has_finished() -> None:
         SetTimer(RetryTerminate(), 3_000),
     ]
     assert job.finished(OP, SINK) == []
-    assert job.finished(SOURCE) == [EndJob("finished", 1)]
+    assert job.finished(SOURCE) == [EndJob(Status.FINISHED, 1)]
     assert job.timer(RetryTerminate()) == []
     assert job.finished(SOURCE) == []
 
@@ -183,24 +185,29 @@ def test_a_cancelled_job_leaves_no_transaction_that_no_checkpoint_covers() -> No
     effects = job.command("cancel")
     assert of(Return, effects) == []
     assert addressed(Cancel, effects) == list(TASKS)
-    assert of(SaveJob, effects)[0].record.closing == "cancelled"
-    assert job.saved() == [Return(9), Transact(1, Fence(writer=SINK, attempt=2))]
+    assert of(SaveJob, effects)[0].record.closure == Closure(Status.CANCELLED, CancelledByUser())
+    assert job.saved() == [Return(9), Transact(Asked.FENCE, Fence(writer=SINK, attempt=2))]
     unfinished = (("old", 1), ("newer", 2), ("open", None))
-    drop = [Transact(0, AbortTransaction(writer=SINK, attempt=2, name=name)) for name in ("newer", "open")]
-    assert job.store_answers(1, Done(unfinished=unfinished)) == [*drop, Transact(1, Fence(writer=SINK, attempt=2))]
-    assert job.store_answers(1, Done(unfinished=unfinished[:1])) == [EndJob("cancelled", 1, CancelledByUser())]
-    assert job.store_answers(0, Done()) == []
+    drop = [Transact(Asked.ABORT, AbortTransaction(writer=SINK, attempt=2, name=name)) for name in ("newer", "open")]
+    assert job.store_answers(Asked.FENCE, Done(unfinished=unfinished)) == [
+        *drop,
+        Transact(Asked.FENCE, Fence(writer=SINK, attempt=2)),
+    ]
+    assert job.store_answers(Asked.FENCE, Done(unfinished=unfinished[:1])) == [
+        EndJob(Status.CANCELLED, 1, CancelledByUser())
+    ]
+    assert job.store_answers(Asked.ABORT, Done()) == []
 
 
 def test_the_store_is_asked_until_it_answers() -> None:
     job = CoordinatorRig().up()
     job.command("cancel")
     job.saved()
-    assert job.store_answers(1, SILENCE) == [SetTimer(RetryFence(), 3_000)]
-    assert job.timer(RetryFence()) == [Transact(1, Fence(writer=SINK, attempt=2))]
-    assert job.store_answers(1, Denied(reason="not now")) == [SetTimer(RetryFence(), 3_000)]
-    assert job.store_answers(0, Done()) == [], "of an abort, which nobody waits for"
-    assert end(job.store_answers(1, Done())) == ("cancelled", None, "by its user")
+    assert job.store_answers(Asked.FENCE, SILENCE) == [SetTimer(RetryFence(), 3_000)]
+    assert job.timer(RetryFence()) == [Transact(Asked.FENCE, Fence(writer=SINK, attempt=2))]
+    assert job.store_answers(Asked.FENCE, Denied(reason="not now")) == [SetTimer(RetryFence(), 3_000)]
+    assert job.store_answers(Asked.ABORT, Done()) == [], "of an abort, which nobody waits for"
+    assert end(job.store_answers(Asked.FENCE, Done())) == ("cancelled", None, "by its user")
     assert job.timer(RetryFence()) == []
 
 
@@ -212,7 +219,7 @@ def test_a_record_that_was_being_stored_counts_as_cover() -> None:
     job.command("cancel")
     job.stored(1)
     job.saved()
-    assert end(job.store_answers(1, Done(unfinished=(("sealed", 1),)))) == ("cancelled", 1, "by its user")
+    assert end(job.store_answers(Asked.FENCE, Done(unfinished=(("sealed", 1),)))) == ("cancelled", 1, "by its user")
 
 
 def test_a_cancel_amid_a_completion_waits_for_its_record() -> None:
@@ -223,15 +230,15 @@ def test_a_cancel_amid_a_completion_waits_for_its_record() -> None:
     job.command("cancel")
     assert len(stored(job.saved())) == 1
     assert job.saved() == [Return(9)], "nothing is fenced or dropped yet"
-    assert of(Transact, job.stored(1)) == [Transact(1, Fence(writer=SINK, attempt=2))]
+    assert of(Transact, job.stored(1)) == [Transact(Asked.FENCE, Fence(writer=SINK, attempt=2))]
     unfinished = (("sealed", 1), ("open", None))
-    effects = job.store_answers(1, Done(unfinished=unfinished))
-    assert of(Transact, effects)[0] == Transact(0, AbortTransaction(writer=SINK, attempt=2, name="open"))
-    assert end(job.store_answers(1, Done(unfinished=unfinished[:1]))) == ("cancelled", 1, "by its user")
+    effects = job.store_answers(Asked.FENCE, Done(unfinished=unfinished))
+    assert of(Transact, effects)[0] == Transact(Asked.ABORT, AbortTransaction(writer=SINK, attempt=2, name="open"))
+    assert end(job.store_answers(Asked.FENCE, Done(unfinished=unfinished[:1]))) == ("cancelled", 1, "by its user")
 
 
 def test_answers_of_the_store_mean_nothing_before_a_job_closes() -> None:
-    assert CoordinatorRig().up().store_answers(1, Done()) == []
+    assert CoordinatorRig().up().store_answers(Asked.FENCE, Done()) == []
 
 
 def test_a_savepoint_that_is_under_way_when_the_job_ends_is_answered() -> None:

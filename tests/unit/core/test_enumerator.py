@@ -13,6 +13,7 @@ from cutproof.reference_impl.core.vocabulary.errors import Refused
 from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot
 from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Ask, Assign, Assigned, Running, Trigger
+from cutproof.reference_impl.core.vocabulary.notes import CheckpointTriggered
 from cutproof.reference_impl.core.vocabulary.state import EnumeratorState
 from cutproof.reference_impl.core.vocabulary.timeouts import RetryAssignments, SplitAppears
 from unit.core.coordinator_rig import CoordinatorRig, complete_snapshot, handles, notes, of, sent_to_tasks, timers
@@ -171,7 +172,7 @@ def test_the_next_checkpoint_waits_for_what_an_older_one_holds_back() -> None:
     asks(rig, FIRST)
     assert notes(rig.trigger()) == [], "or nothing would ever be given while checkpoints overlap"
     rig.ack(1, FIRST)
-    assert notes(takes(rig, FIRST, 1)) == [("checkpoint-triggered", 2)]
+    assert notes(takes(rig, FIRST, 1)) == [(CheckpointTriggered, 2)]
 
 
 def test_what_waited_for_an_attempt_that_failed_does_not_begin() -> None:

@@ -14,6 +14,7 @@ from cutproof.reference_impl.core.operators.windows import Tumbling
 from cutproof.reference_impl.core.protocol.source import SourceTask, SplitLog
 from cutproof.reference_impl.core.protocol.task import Task
 from cutproof.reference_impl.core.vocabulary.effects import Advanced, Effect, Send, SetTimer
+from cutproof.reference_impl.core.vocabulary.ends import JobEnd
 from cutproof.reference_impl.core.vocabulary.events import Poll, TimerFired
 from cutproof.reference_impl.core.vocabulary.messages import Barrier, Element, EndOfData, Idle, Record, Watermark
 from cutproof.reference_impl.core.vocabulary.state import BEGINNING, TaskState
@@ -95,8 +96,8 @@ def test_a_drain_ends_time_before_the_data_and_a_stop_does_not() -> None:
     drained, stopped = up(source([10, 20, 30])), up(source([10, 20, 30]))
     for task in (drained, stopped):
         task.step(Poll())
-    assert sent(deliver(drained, trigger(7, "drain"))) == [Watermark(END_OF_TIME), EndOfData(), Barrier(7)]
-    assert sent(deliver(stopped, trigger(7, "stop"))) == [Barrier(7)]
+    assert sent(deliver(drained, trigger(7, JobEnd.DRAIN))) == [Watermark(END_OF_TIME), EndOfData(), Barrier(7)]
+    assert sent(deliver(stopped, trigger(7, JobEnd.STOP))) == [Barrier(7)]
 
 
 def test_what_a_source_stores_it_goes_on_from() -> None:

@@ -7,15 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from cutproof.reference_impl.core.decisions.local_recovery import LocalRecovery
+from cutproof.reference_impl.core.decisions.local_recovery import End, LocalRecovery
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.extensions.local_recovery import (
-    DATA_ENDED,
+    ENDS,
     DeterminantLog,
     LogPlace,
-    end_code,
-    end_of,
+    element_of,
     is_numbered,
     unsupported,
 )
@@ -24,7 +23,7 @@ from cutproof.reference_impl.core.job.topology import EdgeSpec, EventTime, JobGr
 from cutproof.reference_impl.core.operators.bursts import Burst
 from cutproof.reference_impl.core.operators.operators import Map
 from cutproof.reference_impl.core.protocol.task import NO_CHECKPOINT
-from cutproof.reference_impl.core.vocabulary.effects import AppendToLog, Block, Note
+from cutproof.reference_impl.core.vocabulary.effects import AppendToLog, Block
 from cutproof.reference_impl.core.vocabulary.errors import Refused
 from cutproof.reference_impl.core.vocabulary.events import Came, LogsFound
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
@@ -36,6 +35,13 @@ from cutproof.reference_impl.core.vocabulary.messages import (
     EndOfData,
     EndOfPartition,
     Watermark,
+)
+from cutproof.reference_impl.core.vocabulary.notes import (
+    AttemptRunning,
+    AttemptStarted,
+    CheckpointAborted,
+    Note,
+    PartRestarted,
 )
 from cutproof.reference_impl.core.vocabulary.timeouts import RestartDelay
 from unit.core.coordinator_rig import (
@@ -130,9 +136,8 @@ def test_barriers_and_ends_have_no_number() -> None:
     unnumbered = [Barrier(CheckpointId(1)), CancelBarrier(CheckpointId(1)), EndOfData(), EndOfPartition()]
     assert [is_numbered(element) for element in unnumbered] == [False] * 4
     assert is_numbered(Watermark(3))
-    assert [end_of(end_code(end)) for end in (EndOfData(), EndOfPartition())] == [EndOfData(), EndOfPartition()]
-    assert end_code(EndOfData()) == DATA_ENDED
-    assert end_code(Watermark(3)) == 0
+    assert [element_of(ENDS[type(end)]) for end in (EndOfData(), EndOfPartition())] == [EndOfData(), EndOfPartition()]
+    assert sorted(ENDS.values(), key=str) == sorted(End, key=str)
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------
@@ -191,20 +196,20 @@ def test_a_lost_task_recovers_locally_in_the_channels_of_the_others() -> None:
     job.timer(RestartDelay())
     effects = job.saved()
     assert of(Note, effects) == [
-        Note("attempt-started", 1, 2, "op-0: it was killed"),
-        Note("tasks-recovered", 1, 2, tasks=(OP,)),
+        AttemptStarted(2, 1, "op-0: it was killed"),
+        PartRestarted(2, 1, (OP,), True),
     ]
     order = Deploy(job=1, attempt=2, checkpoint=1, handle=handle(1, OP), channels_of=1, given_up=1)
     assert deployed(effects) == {OP: order}
     assert job.machine.attempt_of(SOURCE) == job.machine.attempt_of(SINK) == 1
-    assert notes(job.running(OP)) == [("attempt-running", None)]
+    assert notes(job.running(OP)) == [(AttemptRunning, None)]
 
 
 def test_it_is_notified_of_what_was_given_up_when_it_was_lost() -> None:
     job = rig().up()
     job.trigger()
     given_up = job.lose(OP)
-    assert ("checkpoint-aborted", 1) in notes(given_up)
+    assert (CheckpointAborted, 1) in notes(given_up)
     job.timer(RestartDelay())
     assert deployed(job.saved()) == {OP: Deploy(job=1, attempt=2, channels_of=1, given_up=1)}
 

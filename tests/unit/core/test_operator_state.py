@@ -177,7 +177,7 @@ def graph(wide: int, shares: bool = True) -> JobGraph:
 
 def snapshot(of: JobGraph, *without: str) -> CompletedSnapshot:
     """One in which op-1 had finished; its last state is still there, unless it is told otherwise."""
-    return msgspec.structs.replace(savepoint(of, "op-1", stateless=without), savepoint=False, ending="")
+    return msgspec.structs.replace(savepoint(of, "op-1", stateless=without), savepoint=False, ending=None)
 
 
 def orders(of: JobGraph, initial: CompletedSnapshot) -> dict[str, Deploy]:
@@ -200,7 +200,7 @@ def test_a_union_of_which_a_finished_subtasks_part_is_missing_is_refused(wide: i
     """J06: nobody begins with half a union, in the old layout or another."""
     job = CoordinatorRig(job=2, graph=graph(wide), coordinator={"initial": (snapshot(graph(2), "op-1"),)})
     job.start()
-    assert str(job.unsaved[-1].cause) == "checkpoint 5 holds no state of op-1"
+    assert job.closed_for == "checkpoint 5 holds no state of op-1"
 
 
 def test_the_states_in_the_coordinators_memory_are_reported_as_they_are() -> None:

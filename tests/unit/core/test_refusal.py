@@ -26,8 +26,7 @@ def refusal(new: JobGraph, initial: CompletedSnapshot) -> str:
     """Why the job ends before anything is deployed; empty when it does not."""
     job = CoordinatorRig(job=2, graph=new, coordinator={"initial": (initial,)})
     effects = job.start()
-    reason = str(job.unsaved[-1].cause or "")
-    assert (job.unsaved[-1].closing == "failed") is bool(reason)
+    reason = job.closed_for
     assert bool(deployed([*effects, *job.saved()])) is not bool(reason)
     return reason
 

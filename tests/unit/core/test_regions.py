@@ -10,7 +10,8 @@ import pytest
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import EdgeSpec, JobGraph, OperatorSpec
 from cutproof.reference_impl.core.lifecycle.regions import regions
-from cutproof.reference_impl.core.vocabulary.effects import Effect, Note, Return, SaveJob, SendToTask
+from cutproof.reference_impl.core.vocabulary.effects import Effect, Return, SaveJob, SendToTask
+from cutproof.reference_impl.core.vocabulary.ends import Status
 from cutproof.reference_impl.core.vocabulary.errors import Refused
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import (
@@ -22,6 +23,14 @@ from cutproof.reference_impl.core.vocabulary.messages import (
     Running,
     Terminate,
     Trigger,
+)
+from cutproof.reference_impl.core.vocabulary.notes import (
+    AttemptRunning,
+    AttemptStarted,
+    CheckpointAborted,
+    CheckpointTriggered,
+    Note,
+    PartRestarted,
 )
 from cutproof.reference_impl.core.vocabulary.stages import Working
 from cutproof.reference_impl.core.vocabulary.timeouts import CheckpointInterval, DeployTimeout, RestartDelay
@@ -127,11 +136,11 @@ def test_a_lost_task_restarts_only_its_region() -> None:
     assert save.record.attempt == 2, "a number of its own, durable before it is used"
     effects = job.saved()
     assert of(Note, effects) == [
-        Note("attempt-started", 1, 2, "sink-1: it was killed"),
-        Note("tasks-restarted", 1, 2, tasks=(TaskId("source-1"), TaskId("sink-1"))),
+        AttemptStarted(2, 1, "sink-1: it was killed"),
+        PartRestarted(2, 1, (TaskId("source-1"), TaskId("sink-1")), False),
     ]
     assert deployed(effects) == {task: Deploy(job=1, attempt=2, checkpoint=1, handle=handle(1, task)) for task in B}
-    assert notes(job.running(*B)) == [("attempt-running", None)]
+    assert notes(job.running(*B)) == [(AttemptRunning, None)]
     assert isinstance(job.machine.stage, Working)
 
 
@@ -159,9 +168,9 @@ def test_what_is_pending_is_given_up_and_the_survivors_are_notified() -> None:
     job.command("savepoint")
     job.saved()
     effects = job.lose("sink-1")
-    assert [what for what in notes(effects) if what[0] == "checkpoint-aborted"] == [
-        ("checkpoint-aborted", 1),
-        ("checkpoint-aborted", 2),
+    assert [what for what in notes(effects) if what[0] is CheckpointAborted] == [
+        (CheckpointAborted, 1),
+        (CheckpointAborted, 2),
     ]
     assert addressed(Abort, effects)[:4] == [*("source-0", "source-1"), "sink-0", "sink-1"]
     assert discarded(effects) == [handle(1, "source-0")]
@@ -219,7 +228,7 @@ def test_a_command_waits_until_the_region_is_up() -> None:
     assert job.command("savepoint") == []
     job.again()
     assert of(SaveJob, job.running(*B))
-    assert notes(job.saved()) == [("checkpoint-triggered", 1)]
+    assert notes(job.saved()) == [(CheckpointTriggered, 1)]
 
 
 def test_it_goes_back_to_a_checkpoint_that_is_being_stored() -> None:
@@ -283,7 +292,7 @@ def test_a_number_that_nothing_was_deployed_with_is_no_restart_of_its_own() -> N
     job.saved()
     assert sorted(deployed(job.again())) == [*("sink-1", "sink-2"), "source-1", "source-2"]
     job.lose("sink-0", 1)
-    assert job.unsaved[-1].closing == "failed", "what is lost now has been restarted"
+    assert job.unsaved[-1].closure is not None, "what is lost now has been restarted"
 
 
 def test_nor_is_it_one_when_all_is_lost_then() -> None:
@@ -307,8 +316,9 @@ def test_restarts_of_parts_are_counted_too() -> None:
     failed_over(job)
     job.lose("sink-0", 1)
     record = job.unsaved[-1]
-    assert record.closing == "failed"
-    assert "1 restarts are used up" in str(record.cause)
+    assert record.closure is not None
+    assert record.closure.status is Status.FAILED
+    assert "1 restarts are used up" in str(record.closure.cause)
 
 
 def test_a_region_that_does_not_come_up_in_time_takes_all_with_it() -> None:
@@ -319,7 +329,7 @@ def test_a_region_that_does_not_come_up_in_time_takes_all_with_it() -> None:
     effects = job.timer(DeployTimeout(AttemptId(2)))
     assert numbers(effects) == {"source-0": 1, "source-1": 2, "sink-0": 1, "sink-1": 2}
     again = job.again()
-    assert of(Note, again)[0].detail == "source-1, sink-1 did not come up in time"
+    assert of(AttemptStarted, again)[0].cause == "source-1, sink-1 did not come up in time"
     assert numbers(again) == dict.fromkeys((*A, *B), 3)
 
 
@@ -340,7 +350,7 @@ def test_a_new_coordinator_restarts_everything() -> None:
 
 def test_a_failure_amid_a_stop_restarts_everything() -> None:
     job = rig().up()
-    job.command("stop")
+    job.command("stop-with-savepoint")
     job.saved()
     effects = job.lose("sink-1")
     assert len(addressed(Cancel, effects)) == 4
@@ -350,7 +360,7 @@ def test_a_failure_amid_a_stop_restarts_everything() -> None:
 def test_once_a_part_may_have_finished_no_part_restarts_by_itself() -> None:
     """FLINK-21030: the part that has finished would be missing in what goes on (J21)."""
     job = rig().up()
-    job.command("stop")
+    job.command("stop-with-savepoint")
     job.saved()
     job.ack(1)
     assert addressed(Terminate, job.stored(1)) == ["source-0", "source-1", "sink-0", "sink-1"]

@@ -227,7 +227,7 @@ def test_a_snapshot_without_the_state_of_an_old_subtask_is_refused() -> None:
         job=2, graph=graph(1), coordinator={"initial": (msgspec.structs.replace(whole, handles=handles),)}
     )
     job.start()
-    assert str(job.unsaved[-1].cause) == "checkpoint 5 holds no state of op-1"
+    assert job.closed_for == "checkpoint 5 holds no state of op-1"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from cutproof.reference_impl.core.vocabulary.effects import (
     Ship,
     SnapshotTaken,
 )
+from cutproof.reference_impl.core.vocabulary.ends import JobEnd
 from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated
 from cutproof.reference_impl.core.vocabulary.events import LoadFailed, Poll, PositionsLoaded, SnapshotLoaded, TimerFired
 from cutproof.reference_impl.core.vocabulary.ids import Handle
@@ -176,7 +177,7 @@ def test_news_of_a_complete_checkpoint_mean_nothing_to_a_source() -> None:
 def test_stop_reads_no_further_and_ends_nothing() -> None:
     task = up(source(5))
     read(task, 2)
-    assert sent(deliver(task, trigger(1, "stop"))) == [(0, barrier(1))]
+    assert sent(deliver(task, trigger(1, JobEnd.STOP))) == [(0, barrier(1))]
     assert task.step(Poll()) == []
     assert not task.input_ended
     assert deliver(task, terminate(1)) == finished("source-0")
@@ -185,7 +186,7 @@ def test_stop_reads_no_further_and_ends_nothing() -> None:
 def test_drain_ends_the_input_before_the_barrier() -> None:
     task = up(source(5))
     read(task, 2)
-    effects = deliver(task, trigger(1, "drain"))
+    effects = deliver(task, trigger(1, JobEnd.DRAIN))
     assert sent(effects) == [(0, END), (0, barrier(1))]
     assert effects[1:3] == [ended("source-0"), SetTimer(RetryEndReport(), 12_000)]
     assert only(Persist, effects).snapshot.materialise().positions == {0: 2}
@@ -195,7 +196,7 @@ def test_drain_ends_the_input_before_the_barrier() -> None:
 def test_drain_does_not_end_an_input_twice() -> None:
     task = up(source(0))
     task.step(Poll())
-    assert sent(deliver(task, trigger(1, "drain"))) == [(0, barrier(1))]
+    assert sent(deliver(task, trigger(1, JobEnd.DRAIN))) == [(0, barrier(1))]
 
 
 def test_an_ordinary_checkpoint_stops_nothing() -> None:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from cutproof.reference_impl.core.lifecycle.closing import Asked
 from cutproof.reference_impl.core.lifecycle.execution import LISTING_TRIES
-from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser
+from cutproof.reference_impl.core.vocabulary.causes import CancelledByUser, SnapshotsLost
 from cutproof.reference_impl.core.vocabulary.effects import (
     Discard,
     Effect,
     ListSnapshots,
-    Note,
     SaveJob,
     SendToTask,
     SetTimer,
     Sweep,
     Transact,
 )
+from cutproof.reference_impl.core.vocabulary.ends import Closure, JobEnd, Status
 from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
 from cutproof.reference_impl.core.vocabulary.messages import Terminate
+from cutproof.reference_impl.core.vocabulary.notes import AttemptRunning, AttemptStarted, CheckpointTriggered
 from cutproof.reference_impl.core.vocabulary.timeouts import RetryListing, RetryTerminate
 from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, Done, Fence
 from unit.core.coordinator_rig import (
@@ -33,6 +35,7 @@ from unit.core.coordinator_rig import (
     of,
 )
 
+CANCELLED = Closure(Status.CANCELLED, CancelledByUser())
 RECORD = JobRecord(job=1, attempt=4, next_checkpoint=7, version=11, had_snapshot=True)
 
 
@@ -55,9 +58,9 @@ def test_it_goes_on_from_the_newest_snapshot_with_a_new_attempt_and_new_ids() ->
         SaveJob(JobRecord(job=1, attempt=5, next_checkpoint=7, version=12, had_snapshot=True)),
     ]
     note, *_ = job.saved()
-    assert note == Note("attempt-started", 6, 5, "a new coordinator took over")
+    assert note == AttemptStarted(5, 6, "a new coordinator took over")
     job.running()
-    assert notes(job.trigger())[0] == ("checkpoint-triggered", 7)
+    assert notes(job.trigger())[0] == (CheckpointTriggered, 7)
     job.ack(7)
     assert {discard.checkpoint for discard in of(Discard, job.stored(7))} == {3, 6}
 
@@ -78,7 +81,7 @@ def test_a_record_that_could_be_read_the_second_time_is_used() -> None:
     job.listed(unreadable=(6,))
     job.timer(RetryListing())
     job.listed(complete_snapshot(6, 4))
-    assert ("attempt-started", 6) in notes(job.saved())
+    assert (AttemptStarted, 6) in notes(job.saved())
     assert job.timer(RetryListing()) == []
 
 
@@ -86,41 +89,41 @@ def test_when_its_memory_died_with_it_the_job_fails_and_reports_it() -> None:
     """It never starts from nothing silently (ABS-14), and aborts nothing that may be promised."""
     job, effects = took_over(memory=True)
     (save,) = of(SaveJob, effects)
-    assert save.record.closing == "failed"
-    assert of(Transact, job.saved()) == [Transact(1, Fence(writer=SINK, attempt=5))]
-    effects = job.store_answers(1, Done(unfinished=(("sealed", 6), ("open", None))))
+    assert save.record.closure == Closure(Status.FAILED, SnapshotsLost())
+    assert of(Transact, job.saved()) == [Transact(Asked.FENCE, Fence(writer=SINK, attempt=5))]
+    effects = job.store_answers(Asked.FENCE, Done(unfinished=(("sealed", 6), ("open", None))))
     abort, fence = of(Transact, effects)
     assert abort.request.name == "open"
     assert fence.request == Fence(writer=SINK, attempt=5)
-    effects = job.store_answers(1, Done(unfinished=(("sealed", 6),)))
+    effects = job.store_answers(Asked.FENCE, Done(unfinished=(("sealed", 6),)))
     assert end(effects)[::2] == ("failed", "its snapshots were in the memory of the coordinator that died (ABS-14)")
 
 
 def test_a_job_that_had_no_snapshot_yet_starts_from_nothing() -> None:
     job, _ = took_over(record=JobRecord(job=1, attempt=1, next_checkpoint=2, version=2))
-    assert ("attempt-started", None) in notes(job.saved())
+    assert (AttemptStarted, None) in notes(job.saved())
 
 
 def test_a_coordinator_that_died_closing_a_job_down_leaves_that_to_its_successor() -> None:
-    closing = JobRecord(job=1, attempt=4, next_checkpoint=7, version=11, closing="cancelled", cause=CancelledByUser())
+    closing = JobRecord(job=1, attempt=4, next_checkpoint=7, version=11, closure=CANCELLED)
     job, effects = took_over(complete_snapshot(6, 4), record=closing, sink="plain")
-    assert of(SaveJob, effects)[0].record.closing == "cancelled"
+    assert of(SaveJob, effects)[0].record.closure == CANCELLED
     assert end(job.saved()) == ("cancelled", 6, "by its user")
 
 
 def test_a_job_that_ended_on_a_snapshot_only_finishes_its_commits() -> None:
-    job, _ = took_over(complete_snapshot(6, 4, ending="finish"))
+    job, _ = took_over(complete_snapshot(6, 4, ending=JobEnd.FINISH))
     orders = deployed(job.saved())
     assert all(order.suspended for order in orders.values())
     note, *terminates, timer = job.running()
-    assert note == Note("attempt-running", None, 5)
+    assert note == AttemptRunning(5)
     assert terminates == [SendToTask(task, Terminate(job=1, attempt=5, checkpoint=6)) for task in TASKS]
     assert timer == SetTimer(RetryTerminate(), 3_000)
     assert end(job.finished()) == ("finished", 6, "")
 
 
 def test_what_a_dead_coordinator_left_is_swept_when_the_job_ends() -> None:
-    job, _ = took_over(complete_snapshot(6, 4, ending="finish"))
+    job, _ = took_over(complete_snapshot(6, 4, ending=JobEnd.FINISH))
     job.saved()
     job.running()
     assert of(Sweep, job.finished()) == [Sweep(handles(6, 4))]
@@ -143,8 +146,8 @@ def test_a_job_that_cannot_read_what_is_durable_deletes_nothing_of_it() -> None:
     while job.unsaved:
         effects += job.saved()
     left = (("covered", 3), ("sealed", 6), ("open", None))
-    effects += job.store_answers(1, Done(unfinished=left))
-    effects += job.store_answers(1, Done(unfinished=left[:2]))
+    effects += job.store_answers(Asked.FENCE, Done(unfinished=left))
+    effects += job.store_answers(Asked.FENCE, Done(unfinished=left[:2]))
     assert [one.request.name for one in of(Transact, effects) if isinstance(one.request, AbortTransaction)] == ["open"]
     assert of(Sweep, effects) == []
     assert discarded(effects) == []

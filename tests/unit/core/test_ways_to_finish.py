@@ -8,6 +8,7 @@ from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.topology import OperatorSpec
 from cutproof.reference_impl.core.protocol.input_task import InputTask
 from cutproof.reference_impl.core.vocabulary.effects import SaveJob, SetTimer
+from cutproof.reference_impl.core.vocabulary.ends import JobEnd
 from cutproof.reference_impl.core.vocabulary.errors import Refused
 from cutproof.reference_impl.core.vocabulary.events import TimerFired
 from cutproof.reference_impl.core.vocabulary.messages import Complete, EndOfPartition, Terminate, Trigger
@@ -205,7 +206,7 @@ def test_but_the_final_one() -> None:
     job.ended(SOURCE, OP)
     job.ended(SINK)
     assert addressed(Trigger, job.saved()) == [SOURCE]
-    assert stored(job.ack(1))[0].ending == "finish"
+    assert stored(job.ack(1))[0].ending is JobEnd.FINISH
 
 
 def test_otherwise_they_go_on() -> None:

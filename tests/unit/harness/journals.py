@@ -16,6 +16,7 @@ from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import transactions as t
 from cutproof.reference_impl.core.vocabulary.causes import AnyCause, EngineRaised
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
+from cutproof.reference_impl.core.vocabulary.notes import AttemptStarted, PartRestarted
 from cutproof.reference_impl.processes.clock import Clock
 from cutproof.reference_impl.processes.journal import Journal, RunJournal
 
@@ -65,10 +66,10 @@ class Script:
     ) -> None:
         """The coordinator starts an attempt, of all or (`alone`) of these tasks; each comes up in its own process."""
         self.later()
-        self.process("coordinator").saw(o.Noted("attempt-started", restores, number, job, ""))
+        self.process("coordinator").saw(o.Noted(job, AttemptStarted(AttemptId(number), restores, "")))
         if local:
             self.process("coordinator").saw(
-                o.Noted("tasks-restarted", restores, number, job, "", tuple(map(TaskId, tasks)))
+                o.Noted(job, PartRestarted(AttemptId(number), restores, tuple(map(TaskId, tasks)), False))
             )
         self.later()
         for task in tasks:
@@ -79,7 +80,7 @@ class Script:
         journal = self.process(process or task, incarnation)
         return journal.task_started(TaskId(task), task.partition("-")[0], 0, AttemptId(attempt), 0, [], [])
 
-    def ends(self, run: RunJournal, process: str, how: str) -> None:
+    def ends(self, run: RunJournal, process: str, how: o.RunEnd) -> None:
         self.process(process).saw(o.RunEnded(run.run, how))
 
     def fails(

@@ -28,7 +28,9 @@ from cutproof.harness.reference_engine.orchestrator.opening import Opened
 from cutproof.harness.reference_engine.orchestrator.orchestrator import Orchestrator
 from cutproof.harness.scenario.model import Scenario
 from cutproof.reference_impl import observed as o
+from cutproof.reference_impl.core.vocabulary.ends import Status
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId
+from cutproof.reference_impl.core.vocabulary.stages import StageName
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes import loop
 from cutproof.reference_impl.processes.cluster import ProcessTerminated
@@ -115,7 +117,7 @@ class Puppet:
     def down(self) -> None:
         """The attempts that run have finished."""
         attempt, self._attempt = self._attempt, 0
-        self.say(*[f.Down(now(), task, AttemptId(attempt), "finished") for task in self.tasks if attempt])
+        self.say(*[f.Down(now(), task, AttemptId(attempt)) for task in self.tasks if attempt])
 
 
 class PuppetLauncher:
@@ -377,7 +379,7 @@ class Run:
         self._pass_to(self.orchestrator.context.begun_us)
         for puppet in self.living:
             puppet.up()
-        self.coordinator.say(f.JobFacts(now(), 1, AttemptId(1), "working", False, False, 0, ()))
+        self.coordinator.say(f.JobFacts(now(), 1, AttemptId(1), StageName.WORKING, False, False, 0, ()))
         yield from self.settles()
 
     def finishes(self, job: int = 1, *, staying: Sequence[str] = ()) -> Script:
@@ -390,7 +392,7 @@ class Run:
 
     def ends(self, status: str, *retained: int, job: int = 1, staying: Sequence[str] = ()) -> Script:
         """The coordinator reports a job's end and the checkpoints that it retains, and the tasks end."""
-        self.coordinator.say(f.Ended(now(), job, status, retained))
+        self.coordinator.say(f.Ended(now(), job, Status(status), retained))
         for puppet in self.living:
             if puppet.name not in staying:
                 puppet.down()

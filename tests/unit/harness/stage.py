@@ -14,6 +14,7 @@ from cutproof.harness.reference_engine.orchestrator.opening import points_of
 from cutproof.harness.reference_engine.subjects import process_job
 from cutproof.harness.scenario.model import Scenario
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
+from cutproof.reference_impl.core.vocabulary.stages import StageName
 from cutproof.reference_impl.driver.settings import Settings
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.sinks import Place
@@ -48,7 +49,7 @@ def laid_out(
 
 
 def job_facts(**changed: Any) -> f.JobFacts:
-    facts = f.JobFacts(0, 1, AttemptId(1), "working", False, False, 0, ())
+    facts = f.JobFacts(0, 1, AttemptId(1), StageName.WORKING, False, False, 0, ())
     return msgspec.structs.replace(facts, **changed)
 
 

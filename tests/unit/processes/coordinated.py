@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from cutproof.reference_impl import observed as o
+from cutproof.reference_impl.core.vocabulary.events import CommandKind
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Ack, Deploy, Running, Trigger
+from cutproof.reference_impl.core.vocabulary.stages import StageName
 from cutproof.reference_impl.processes import frames as f
 from unit.processes.rig import (
     CONTROL,
@@ -65,12 +67,12 @@ def submit(process: CoordinatorProcess, attempt: int = 1, checkpoint: int = 1, *
 
 
 def working(process: CoordinatorProcess, attempt: int = 1) -> None:
-    process.harness.expect(f.JobFacts, stage="working", attempt=attempt)
+    process.harness.expect(f.JobFacts, stage=StageName.WORKING, attempt=attempt)
 
 
 def savepoint(process: CoordinatorProcess, node: FakeNode, checkpoint: int = 1, command: int = 0) -> None:
     """Have one triggered, and wait until it is."""
-    process.harness.send(f.Issue(now(), 1, command, "savepoint", False))
+    process.harness.send(f.Issue(now(), 1, command, CommandKind.SAVEPOINT, False))
     node.peer.expect(f.ForTask, message=Trigger(job=1, attempt=AttemptId(1), checkpoint=CheckpointId(checkpoint)))
 
 

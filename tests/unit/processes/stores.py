@@ -27,6 +27,7 @@ from cutproof.reference_impl.core.vocabulary.transactions import (
     Outcome,
     PreCommit,
     Row,
+    Standing,
     Write,
 )
 from cutproof.reference_impl.processes import database, offspring, sqlite_store
@@ -181,8 +182,8 @@ class Processes:
             found: list[tuple[str, str, int | None]] = self.reader.unfinished()
             return found
         accounts = self.simulated.accounts.values()
-        states = {"open": "open", "prepared": "prepared", "final": "prepared"}
-        return [(one.name, states[one.status], one.sealed_for) for one in accounts if one.status in states]
+        shown = {Standing.OPEN: "open", Standing.SEALED: "prepared", Standing.FINAL: "prepared"}
+        return [(one.name, shown[one.standing], one.sealed_for) for one in accounts if one.standing in shown]
 
     def expire(self, name: str) -> bool:
         """The store gives a transaction up by itself."""

@@ -10,8 +10,10 @@ import pytest
 
 from cutproof.reference_impl.core.vocabulary.causes import HeartbeatMissed, Killed, ProcessGone
 from cutproof.reference_impl.core.vocabulary.effects import SaveJob
+from cutproof.reference_impl.core.vocabulary.events import CommandKind
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Deploy, Trigger
+from cutproof.reference_impl.core.vocabulary.stages import StageName
 from cutproof.reference_impl.driver.coordination import CoordinatorRunner
 from cutproof.reference_impl.processes import coordinator as module
 from cutproof.reference_impl.processes import frames as f
@@ -44,7 +46,7 @@ def test_a_deployment_waits_for_a_process_that_is_not_there_yet(tmp_path: Path) 
         submit(process)
         early = FakeNode(process, "source-0").runs()
         process.answers()
-        assert process.harness.all(f.JobFacts)[-1].stage == "deploying"
+        assert process.harness.all(f.JobFacts)[-1].stage is StageName.DEPLOYING
         assert [type(message) for message in early.messages] == [Deploy]
         FakeNode(process, "map-0").runs()
         FakeNode(process, "sink-0").runs()
@@ -84,7 +86,7 @@ def test_the_numbers_of_a_job_begin_where_its_order_names(process: CoordinatorPr
     node = FakeNode(process)
     submit(process, attempt=5, checkpoint=12)
     node.runs(5)
-    process.harness.send(f.Issue(now(), 1, 0, "savepoint", False))
+    process.harness.send(f.Issue(now(), 1, 0, CommandKind.SAVEPOINT, False))
     node.peer.expect(f.ForTask, message=Trigger(job=1, attempt=AttemptId(5), checkpoint=CheckpointId(12)))
 
 
@@ -150,7 +152,7 @@ def test_the_end_of_an_older_connection_does_not_touch_what_lives_in_the_newer(p
     working(process, 2)
     older.peer.sock.close()
     until(lambda: len(process.world.control.connections) == 1)
-    process.harness.send(f.Issue(now(), 1, 0, "savepoint", False))
+    process.harness.send(f.Issue(now(), 1, 0, CommandKind.SAVEPOINT, False))
     newer.peer.expect(f.ForTask, message=Trigger(job=1, attempt=AttemptId(2), checkpoint=CheckpointId(1)))
     assert process.harness.all(f.JobFacts)[-1].attempt == 2
 

@@ -9,9 +9,11 @@ import msgspec
 import pytest
 
 from cutproof.reference_impl import observed as o
-from cutproof.reference_impl.core.vocabulary.events import JobRecord
+from cutproof.reference_impl.core.vocabulary.ends import Status
+from cutproof.reference_impl.core.vocabulary.events import CommandKind, JobRecord
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Complete, Deploy, Trigger
+from cutproof.reference_impl.core.vocabulary.stages import StageName
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.files import DiskFiles, DiskJobs
 from cutproof.reference_impl.processes.world import CRASHED
@@ -115,12 +117,12 @@ def test_a_job_that_ends_is_reported_to_harness_and_nodes(process: CoordinatorPr
     savepoint(process, node)
     node.acknowledges(1)
     process.harness.expect(f.Completed)
-    process.harness.send(f.Issue(now(), 1, 1, "cancel", False))
+    process.harness.send(f.Issue(now(), 1, 1, CommandKind.CANCEL, False))
     ended = process.harness.expect(f.Ended)
-    assert (ended.job, ended.status, ended.retained) == (1, "cancelled", (1,))
+    assert (ended.job, ended.status, ended.retained) == (1, Status.CANCELLED, (1,))
     assert node.peer.expect(f.JobOver).job == 1
     (written,) = process.entries(o.JobEnded)
-    assert (written.status, written.job) == ("cancelled", 1)
+    assert (written.status, written.job) == (Status.CANCELLED, 1)
     node.peer.sock.close()
     process.answers()
     assert losses(process) == [], "who is not of a job cannot be lost to it"
@@ -138,7 +140,7 @@ def test_one_that_takes_over_goes_on_from_what_is_durable(process: CoordinatorPr
     node = FakeNode(process, attempt=2)
     process.harness.send(f.TakeOver(now(), 1, AttemptId(1), 1, ()))
     node.peer.expect(f.ForTask, task=TASKS[0], message=Cancel(job=1, attempt=AttemptId(2)))
-    process.harness.expect(f.JobFacts, stage="deploying")
+    process.harness.expect(f.JobFacts, stage=StageName.DEPLOYING)
     process.answers()
     deployed = [message for message in node.messages if isinstance(message, Deploy)]
     assert [(message.attempt, message.checkpoint) for message in deployed] == [(3, 4)] * len(TASKS)
@@ -219,7 +221,7 @@ def test_what_its_machine_raises_is_its_end(process: CoordinatorProcess, monkeyp
     runner = process.world.runner_now
     assert runner is not None
     monkeypatch.setattr(runner.machine, "step", raises)
-    process.harness.send(f.Issue(now(), 1, 0, "savepoint", False))
+    process.harness.send(f.Issue(now(), 1, 0, CommandKind.SAVEPOINT, False))
     assert process.has_ended()
     assert isinstance(process.ended_with, SystemExit)
     assert process.ended_with.code == CRASHED

@@ -10,6 +10,7 @@ import pytest
 
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId
 from cutproof.reference_impl.core.vocabulary.messages import Deploy
+from cutproof.reference_impl.core.vocabulary.stages import StageName
 from cutproof.reference_impl.processes import frames as f
 from unit.processes.coordinated import APART, FakeNode, meddle, submit, working
 from unit.processes.rig import SLOW, TASKS, CoordinatorProcess, JobOptions, lives_without_harness, until
@@ -40,7 +41,7 @@ def all_run(process: CoordinatorProcess) -> dict[str, FakeNode]:
 def lost(process: CoordinatorProcess, node: FakeNode, attempt: int = 2) -> None:
     """It is to come up as that attempt, alone."""
     node.peer.sock.close()
-    process.harness.expect(f.JobFacts, stage="partialfailover", attempt=attempt)
+    process.harness.expect(f.JobFacts, stage=StageName.PARTIAL_FAILOVER, attempt=attempt)
 
 
 def orders(node: FakeNode) -> list[int]:

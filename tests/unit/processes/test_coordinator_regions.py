@@ -12,6 +12,8 @@ from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.causes import EngineRaised, ProcessGone
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Deploy
+from cutproof.reference_impl.core.vocabulary.notes import PartRestarted
+from cutproof.reference_impl.core.vocabulary.stages import StageName
 from cutproof.reference_impl.processes import frames as f
 from unit.processes.coordinated import FakeNode, losses, submit, working
 from unit.processes.rig import SLOW, CoordinatorProcess, JobOptions, lives_without_harness, now
@@ -45,12 +47,12 @@ def test_the_region_of_a_lost_node_waits_for_another_and_the_others_are_not_noti
 ) -> None:
     survivor, lost = both_run(process)
     lost.peer.sock.close()
-    process.harness.expect(f.JobFacts, stage="partialfailover", attempt=2)
+    process.harness.expect(f.JobFacts, stage=StageName.PARTIAL_FAILOVER, attempt=2)
     assert losses(process) == [(task, 1, str(ProcessGone())) for task in REGIONS[1]]
     FakeNode(process, "node-1", 1).runs(2)
     working(process, 2)
     assert arrived(survivor) == [(Deploy, 1)] * 3
-    (part,) = (one for one in process.entries(o.Noted) if one.what == "tasks-restarted")
+    (part,) = (one.note for one in process.entries(o.Noted) if isinstance(one.note, PartRestarted))
     assert sorted(part.tasks) == sorted(REGIONS[1])
 
 
@@ -69,7 +71,7 @@ def test_a_survivor_that_is_lost_later_is_lost_in_the_attempt_that_it_is_in(proc
     again = FakeNode(process, "node-1", 1).runs(2)
     working(process, 2)
     survivor.peer.sock.close()
-    process.harness.expect(f.JobFacts, stage="partialfailover", attempt=3)
+    process.harness.expect(f.JobFacts, stage=StageName.PARTIAL_FAILOVER, attempt=3)
     assert losses(process)[3:] == [(task, 1, str(ProcessGone())) for task in REGIONS[0]]
     FakeNode(process, "node-0", 1).runs(3)
     working(process, 3)
@@ -82,6 +84,6 @@ def test_a_node_with_tasks_of_two_regions_takes_both_down(tmp_path: Path) -> Non
         node, other = FakeNode(process, "node-0").runs(), FakeNode(process, "node-1").runs()
         working(process)
         node.peer.sock.close()
-        process.harness.expect(f.JobFacts, stage="deploying", attempt=2)
+        process.harness.expect(f.JobFacts, stage=StageName.DEPLOYING, attempt=2)
         other.deployed(2)
-        assert [one.what for one in process.entries(o.Noted)].count("tasks-restarted") == 0
+        assert PartRestarted not in [type(one.note) for one in process.entries(o.Noted)]

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from cutproof.reference_impl.core.decisions.local_recovery import End
 from cutproof.reference_impl.core.extensions.local_recovery import LogPlace
 from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.processes import determinants as determinants
 from cutproof.reference_impl.processes.determinants import DiskDeterminants
 
-HERE = LogPlace(determinants=2, taken=(1, 1), sent=(4,), ended=((0, -1),))
+HERE = LogPlace(determinants=2, taken=(1, 1), sent=(4,), ended=((0, End.DATA),))
 BEGIN = LogPlace(determinants=0, taken=(), sent=())
 
 

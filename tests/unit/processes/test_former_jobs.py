@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cutproof.reference_impl import observed as o
+from cutproof.reference_impl.core.vocabulary.events import CommandKind
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Ack, Cancel, Deploy, Running, ToTask, Trigger
 from cutproof.reference_impl.core.vocabulary.stages import Working
@@ -68,7 +69,8 @@ def test_who_is_spoken_to_of_the_next_job_has_missed_the_end_of_his(node: Node) 
     """Here of another task, so that nobody takes the place of what still runs."""
     deploy(node, 1, 1)
     deliver(node, Trigger(job=2, attempt=AttemptId(3), checkpoint=CheckpointId(1)), TaskId("source-0"))
-    assert node.harness.expect(f.Down).how == "cancelled"
+    node.harness.expect(f.Down)
+    assert [ended.how for ended in node.entries(o.RunEnded)] == [o.RunEnd.CANCELLED]
 
 
 def test_that_a_former_job_is_over_ends_nothing_of_the_next(node: Node) -> None:
@@ -106,7 +108,7 @@ def resumed(process: CoordinatorProcess) -> FakeNode:
     submit(process)
     node = FakeNode(process).runs()
     working(process)
-    process.harness.send(f.Issue(now(), 1, 7, "cancel", False))
+    process.harness.send(f.Issue(now(), 1, 7, CommandKind.CANCEL, False))
     process.harness.expect(f.Ended)
     process.harness.send(f.Submit(now(), 2, AttemptId(4), 9, (), False))
     for task in node.tasks:
@@ -120,7 +122,7 @@ def resumed(process: CoordinatorProcess) -> FakeNode:
 def test_a_command_for_a_former_job_is_answered_that_it_has_ended(process: CoordinatorProcess) -> None:
     """The user who asked knew nothing of the next one."""
     resumed(process)
-    process.harness.send(f.Issue(now(), 1, 8, "cancel", False))
+    process.harness.send(f.Issue(now(), 1, 8, CommandKind.CANCEL, False))
     process.harness.expect(f.Returned, command=8)
     process.answers()
     assert len(process.harness.all(f.Ended)) <= 1
@@ -132,7 +134,7 @@ def test_a_command_for_a_former_job_is_answered_that_it_has_ended(process: Coord
 
 def test_a_coordinator_that_does_not_know_a_job_yet_does_not_report_its_end(process: CoordinatorProcess) -> None:
     """It has just come up in the place of one that was killed."""
-    process.harness.send(f.Issue(now(), 1, 7, "cancel", False))
+    process.harness.send(f.Issue(now(), 1, 7, CommandKind.CANCEL, False))
     process.answers()
     assert process.entries(o.CommandReturned) == []
 
@@ -149,7 +151,7 @@ def test_a_former_job_is_frozen_and_not_the_next(process: CoordinatorProcess) ->
 
 def test_an_acknowledgement_of_a_former_job_counts_for_nothing(process: CoordinatorProcess) -> None:
     node = resumed(process)
-    process.harness.send(f.Issue(now(), 2, 8, "savepoint", False))
+    process.harness.send(f.Issue(now(), 2, 8, CommandKind.SAVEPOINT, False))
     node.peer.expect(f.ForTask, message=Trigger(job=2, attempt=AttemptId(4), checkpoint=CheckpointId(9)))
     for task in TASKS:
         handle = Handle(f"job-1/chk-9/{task}-4")

@@ -16,8 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutproof.reference_impl import observed as o
+from cutproof.reference_impl.core.vocabulary import notes as n
 from cutproof.reference_impl.core.vocabulary import transactions as t
 from cutproof.reference_impl.core.vocabulary.causes import Killed
+from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
+from cutproof.reference_impl.core.vocabulary.events import CommandKind
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.processes.checked import framed
 from cutproof.reference_impl.processes.clock import Clock
@@ -39,6 +42,17 @@ REQUESTS: tuple[t.AnyRequest, ...] = (
     t.AbortTransaction(**BY, name="x"),
     t.Append(**BY, row=(1, 2, 3, 4)),
     t.Upsert(**BY, identity=(1, None), row=(1, 2, 3, 4)),
+)
+NOTES: tuple[n.AnyNote, ...] = (
+    n.AttemptStarted(ATTEMPT, None, "first"),
+    n.AttemptStarted(ATTEMPT, CHECKPOINT, "a-0: it was killed"),
+    n.PartRestarted(ATTEMPT, CHECKPOINT, (TASK,), False),
+    n.PartRestarted(ATTEMPT, CHECKPOINT, (TASK,), True),
+    n.AttemptRunning(ATTEMPT),
+    n.CheckpointTriggered(CHECKPOINT, ATTEMPT, False),
+    n.CheckpointTriggered(CHECKPOINT, ATTEMPT, True),
+    n.CheckpointAcknowledged(CHECKPOINT, ATTEMPT),
+    n.CheckpointAborted(CHECKPOINT, ATTEMPT, "late"),
 )
 
 
@@ -84,8 +98,66 @@ def test_a_journal_of_a_former_version_is_read(path: Path) -> None:
     assert [entry.event for entry in read] == [
         o.TaskStarted(0, TASK, "a", 0, ATTEMPT, 1, ("s-0>a-0",), ()),
         o.Ticked(0, 7),
-        o.Transacted(request, "done", "", (("y", CHECKPOINT),), 4),
+        o.Transacted(request, o.Answer.DONE, "", (("y", CHECKPOINT),), 4),
     ]
+
+
+def test_a_former_snapshot_that_ends_nothing_is_read(path: Path) -> None:
+    """Its ending is a text, and "" if the job went on."""
+    goes_on, ends = ({**msgspec.to_builtins(snapshot(3)), "ending": ending} for ending in ("", "drain"))
+    path.write_bytes(framed([[3, ["CheckpointCompleting", goes_on]], [4, ["CheckpointCompleted", ends]]]))
+
+    assert [entry.event for entry in read_journal(path)] == [
+        o.CheckpointCompleting(snapshot(3)),
+        o.CheckpointCompleted(msgspec.structs.replace(snapshot(3), ending=JobEnd.DRAIN)),
+    ]
+
+
+def test_former_notes_are_read(path: Path) -> None:
+    """Each is a word with fields that all of them have."""
+    former: list[tuple[Any, ...]] = [
+        ("attempt-started", None, 2, 1, "first"),
+        ("attempt-started", 3, 2, 1, "a-0: it was killed", []),
+        ("tasks-restarted", 3, 2, 1, "", [TASK]),
+        ("tasks-recovered", 3, 2, 1, "", [TASK]),
+        ("attempt-running", None, 2, 1, "", []),
+        ("checkpoint-triggered", 3, 2, 1, "", []),
+        ("checkpoint-triggered", 3, 2, 1, "savepoint", []),
+        ("checkpoint-acknowledged", 3, 2, 1, "", []),
+        ("checkpoint-aborted", 3, 2, 1, "late", []),
+    ]
+    path.write_bytes(framed([[stamp, ["Noted", *fields]] for stamp, fields in enumerate(former)]))
+
+    assert [entry.event for entry in read_journal(path)] == [o.Noted(1, note) for note in NOTES]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        [],
+        [1],
+        [1, 2],
+        [1, ["Noted"]],
+        [1, ["Noted", "no such note", None, 2, 1, ""]],
+        [1, ["Noted", [], None, 2, 1, ""]],
+        [1, ["CheckpointCompleted"]],
+        [1, ["CheckpointCompleted", {}]],
+        [1, ["CheckpointCompleted", 3]],
+    ],
+)
+def test_what_no_version_has_written_is_not_believed(entry: list[Any], path: Path) -> None:
+    path.write_bytes(framed([entry]))
+    with pytest.raises(CorruptJournal):
+        read_journal(path)
+
+
+def test_a_batch_of_today_and_one_of_former_days_are_in_one_journal(path: Path) -> None:
+    """As where one entry of a batch is of a former kind, and the others are as today."""
+    running = n.AttemptRunning(ATTEMPT)
+    today = ["Noted", 1, msgspec.to_builtins(running)]
+    path.write_bytes(framed([[1, today], [2, ["Noted", "attempt-running", None, 2, 1, ""]]]))
+
+    assert [entry.event for entry in read_journal(path)] == [o.Noted(1, running)] * 2
 
 
 def everything(journal: Journal) -> None:
@@ -101,7 +173,7 @@ def everything(journal: Journal) -> None:
     journal.saw(o.SplitsAssigned(log.run, {0: 0, 4: 2}))
     journal.saw(o.StateRestored(log.run, CHECKPOINT, "{}"))
     journal.saw(o.InputEnded(log.run))
-    journal.saw(o.RunEnded(log.run, "finished"))
+    journal.saw(o.RunEnded(log.run, o.RunEnd.FINISHED))
     channel = journal.channel_opened("a-0>b-0", ATTEMPT)
     channel.sent.append(9)
     channel.barriers.append((3, 1))
@@ -110,7 +182,8 @@ def everything(journal: Journal) -> None:
     refilled = journal.channel_refilled("a-0>b-0", ATTEMPT)
     refilled.recovered.append(8)
     refilled.recovered_watermarks.append((None, 1))
-    journal.saw(o.Noted("attempt-started", None, 2, 1, "first"))
+    for note in NOTES:
+        journal.saw(o.Noted(1, note))
     journal.saw(o.task_failed(TASK, ATTEMPT, Killed(), 0))
     journal.saw(o.CoordinatorChanged(False, None))
     journal.saw(o.SnapshotStored(CHECKPOINT, TASK, ATTEMPT, HANDLE, "{}"))
@@ -120,9 +193,9 @@ def everything(journal: Journal) -> None:
     journal.saw(o.LogOpened("job-1/log/a-0-2/0", TASK, ATTEMPT))
     journal.saw(o.LogTrimmed("job-1/log/a-0-2/0", 4))
     journal.saw(o.LogsCleared(["job-1/log/a-0-2/0"]))
-    journal.saw(o.CommandIssued(0, "savepoint", False))
+    journal.saw(o.CommandIssued(0, CommandKind.SAVEPOINT, False))
     journal.saw(o.CommandReturned(0, CHECKPOINT, ""))
-    journal.saw(o.job_ended(1, "finished", CHECKPOINT, None))
+    journal.saw(o.job_ended(1, Status.FINISHED, CHECKPOINT, None))
     for request in REQUESTS:
         journal.saw(o.Transacting(request))
         journal.saw(o.Transacted.of(request, t.Done(), 5))
@@ -190,9 +263,9 @@ def test_a_log_knows_how_much_is_in_it(journal: Journal) -> None:
 @pytest.mark.parametrize(
     ("outcome", "answered_"),
     [
-        (t.Done(unfinished=(("x", CHECKPOINT), ("y", None))), ("done", "", (("x", 3), ("y", None)))),
-        (t.Denied(reason="fenced"), ("denied", "fenced", ())),
-        (t.NoAnswer(reason="gone"), ("no answer", "gone", ())),
+        (t.Done(unfinished=(("x", CHECKPOINT), ("y", None))), (o.Answer.DONE, "", (("x", 3), ("y", None)))),
+        (t.Denied(reason="fenced"), (o.Answer.DENIED, "fenced", ())),
+        (t.NoAnswer(reason="gone"), (o.Answer.NONE, "gone", ())),
     ],
 )
 def test_a_request_and_its_answer_come_back(

@@ -132,8 +132,8 @@ def test_a_newer_attempt_takes_the_place_of_an_older(node: Node) -> None:
     deploy(node, attempt=1)
     sender = upstream(node, attempt=1)
     send(node, Deploy(job=1, attempt=AttemptId(2)))
-    down = node.harness.expect(f.Down)
-    assert (down.attempt, down.how) == (1, "cancelled")
+    assert node.harness.expect(f.Down).attempt == 1
+    assert [ended.how for ended in node.entries(o.RunEnded)] == [o.RunEnd.CANCELLED]
     assert node.harness.expect(f.Up).attempt == 2
     sender.expect(f.Bye)
     assert sender.ends()
@@ -160,7 +160,7 @@ def test_one_whose_place_is_taken_ends_what_runs_and_goes(whole: Node) -> None:
     whole.coordinator.send(f.GivenUp(now()))
     assert whole.has_ended()
     assert whole.ended_with is None
-    assert [ended.how for ended in whole.entries(o.RunEnded)] == ["cancelled"] * 3
+    assert [ended.how for ended in whole.entries(o.RunEnded)] == [o.RunEnd.CANCELLED] * 3
 
 
 # -- the harness -----------------------------------------------------------------------------------------------------
@@ -283,7 +283,8 @@ def test_a_connection_that_breaks_fails_its_receiver_and_is_reported_to_everybod
         2,
         "its connection from source-0 broke: it was closed",
     )
-    assert node.harness.expect(f.Down).how == "failed"
+    node.harness.expect(f.Down)
+    assert [ended.how for ended in node.entries(o.RunEnded)] == [o.RunEnd.FAILED]
     (written,) = node.entries(o.TaskFailed)
     assert (written.task, written.attempt, written.fault) == (MAP, 2, None)
 
@@ -328,7 +329,9 @@ def test_it_counts_for_each_of_its_tasks(whole: Node) -> None:
     counts = {count.task: count for count in [whole.harness.expect(f.Count) for _ in TASKS]}
     assert list(counts) == list(TASKS)
     assert [count.now for count in counts.values()] == [3, 3, 3]
-    assert [count.at_mark for count in counts.values()] == [-1, -1, -1], "no snapshot of that checkpoint was taken"
+    assert [count.at_mark for count in counts.values()] == [None, None, None], (
+        "no snapshot of that checkpoint was taken"
+    )
     assert counts[MAP].sent == {OUT: 3} == counts[SINK].received
     assert counts[MAP].received == {INTO: 3} == counts[SOURCE].sent
 

@@ -108,7 +108,7 @@ def test_a_task_whose_beginning_cannot_be_written_leaves_nothing_open(
     assert opened == ["00000001.0001"]
     assert open_logs(node) == []
     (run,) = node.entries(o.RunEnded)
-    assert run.how == "failed"
+    assert run.how is o.RunEnd.FAILED
     downstream = Peer(node.downstream.accept()[0], DATA)
     assert downstream.ends(), "its output is closed"
     downstream.sock.close()
@@ -131,7 +131,7 @@ def test_a_snapshot_whose_place_cannot_be_written_is_a_failure_of_its_task(
     sender = node.connect(DATA)
     sender.send(f.Open(now(), CHANNELS[0], FIRST, FIRST))
     sender.expect(f.Welcome)
-    sender.send(f.Numbered(now(), 0, -1, Barrier(CheckpointId(1))))
+    sender.send(f.Numbered(now(), 0, None, Barrier(CheckpointId(1))))
     assert "No space left" in failure(node, 1)
 
 
@@ -155,7 +155,7 @@ def test_a_place_that_is_not_known_any_more_is_a_failure_of_its_task(
     sender = node.connect(DATA)
     sender.send(f.Open(now(), CHANNELS[0], FIRST, FIRST))
     sender.expect(f.Welcome)
-    sender.send(f.Numbered(now(), 0, -1, Barrier(CheckpointId(1))))
+    sender.send(f.Numbered(now(), 0, None, Barrier(CheckpointId(1))))
     node.coordinator.expect(f.FromTask)  # its snapshot is durable
     send(node, Complete(job=1, attempt=FIRST, checkpoint=CheckpointId(1), oldest=CheckpointId(1)))
     send(node, Deploy(job=1, attempt=AttemptId(2), channels_of=FIRST))
@@ -191,10 +191,10 @@ def test_a_sender_that_comes_up_later_takes_no_word_of_a_receiver_that_was_repla
         send(node, Deploy(job=1, attempt=AttemptId(3), channels_of=FIRST))
         node.harness.expect(f.Up, attempt=3)
         zombie = connected(node, 3)
-        zombie.send(f.Welcome(now(), FIRST, 0, 0, 0, -1))
+        zombie.send(f.Welcome(now(), FIRST, 0, 0, 0, 0))
         assert zombie.ends()
         receiver = connected(node, 3)
-        receiver.send(f.Welcome(now(), AttemptId(2), 0, 0, 0, -1))
+        receiver.send(f.Welcome(now(), AttemptId(2), 0, 0, 0, 0))
         receiver.expect(f.Numbered, number=0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+from cutproof.reference_impl.core.decisions.local_recovery import End
 from cutproof.reference_impl.core.vocabulary.messages import Barrier, EndOfData
 from cutproof.reference_impl.defects import parts_for
 from unit.processes.ends import Ends, record
@@ -23,7 +24,7 @@ def test_a_sender_keeps_what_is_not_durable(rig: Rig) -> None:
     sender.push(BARRIER)
     push(sender, 2, 3)
     rig.until(lambda: len(receiver.queue) == 5)
-    assert kept(sender) == [0, 1, -1, 2, 3]
+    assert kept(sender) == [0, 1, None, 2, 3]
     rig.flush(receiver, 0, 1, 2)
     rig.until(lambda: kept(sender) == [3])
 
@@ -80,7 +81,7 @@ def test_ends_are_sent_to_each_receiver_and_taken_once(rig: Rig) -> None:
     rig.until(lambda: queued(receiver) == [EndOfData()])
     receiver.close()
     another = rig.receives(2)
-    rig.until(lambda: another.ends == [-1])
+    rig.until(lambda: another.ends == [End.DATA])
     later = rig.sends(2)
     rig.knows(later)
     later.push(EndOfData())

@@ -81,7 +81,8 @@ def test_what_was_put_back_more_often_comes_first_whatever_its_channel(ends: End
     first.refill((record(1), record(2)), IN_FRONT, (1,))
     second.refill((record(3), record(4)), IN_FRONT, (2, 1))
     taken = []
-    while (chosen := first_to_arrive((first, second), (False, False))[1]) >= 0:
+    while (next_one := first_to_arrive((first, second), (False, False))) is not None:
+        _, chosen = next_one
         taken.append(getattr((first, second)[chosen].queue.popleft()[1], "origin", None))
     assert taken == [3, 1, 4, 2]
 

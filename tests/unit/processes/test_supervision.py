@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from cutproof.reference_impl.core.vocabulary.events import CommandKind
 from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.clock import Clock
@@ -119,7 +120,7 @@ def test_a_permission_is_good_for_one_point(supervised: Supervised) -> None:
 
 def test_faults_that_wait_are_armed_while_it_stands_and_other_orders_wait_for_the_step(supervised: Supervised) -> None:
     standing = Standing(supervised)
-    ask, issue = f.Ask(now(), 7), f.Issue(now(), 1, 0, "savepoint", False)
+    ask, issue = f.Ask(now(), 7), f.Issue(now(), 1, 0, CommandKind.SAVEPOINT, False)
     at_once = [
         f.Arm(now(), "fail-write", "map-0", 0, 1),
         f.Meddle(now(), "lose", "ack", None, 2, 0),

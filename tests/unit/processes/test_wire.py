@@ -8,6 +8,7 @@ import struct
 import types
 import typing
 from collections.abc import Callable
+from enum import Enum
 from typing import Any
 
 import msgspec
@@ -38,6 +39,8 @@ def anything(kind: Any) -> st.SearchStrategy[Any]:
         fields = typing.get_type_hints(kind)
         # deferred: a cause may hold another cause
         return st.builds(kind, **{field: later(hint) for field, hint in fields.items()})
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return st.sampled_from(kind)
     if isinstance(kind, typing.NewType):
         return anything(kind.__supertype__)
     if typing.get_origin(kind) in (types.UnionType, typing.Union):

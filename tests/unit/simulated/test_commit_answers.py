@@ -8,6 +8,7 @@ from cutproof.faults.plan import AtTime, FailCommit
 from cutproof.harness.reference_engine.subjects.simulated import Run
 from cutproof.properties.model.history import FaultFired
 from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.vocabulary.ends import Status
 from cutproof.reference_impl.simulated.world import World
 from unit.simulated.worlds import fired, job, journal
 
@@ -29,7 +30,7 @@ class Answers:
     def entered(self, phase: str) -> None:
         """Phases are not asked for."""
 
-    def job_ended(self, job: int, status: str) -> None:
+    def job_ended(self, job: int, status: Status) -> None:
         """Nothing follows."""
 
 

@@ -20,6 +20,7 @@ from cutproof.reference_impl.core.vocabulary.transactions import (
     PreCommit,
     Request,
     Row,
+    Standing,
     Upsert,
     Write,
 )
@@ -96,7 +97,7 @@ def test_what_was_committed_cannot_be_aborted(store: Store) -> None:
     store(Commit, "t")
     assert isinstance(store(AbortTransaction, "t"), Done)
     assert isinstance(store(Commit, "t"), Done)
-    assert store.store.accounts["t"].status == "committed"
+    assert store.store.accounts["t"].standing is Standing.COMMITTED
 
 
 def test_aborting_what_it_does_not_know_changes_nothing(store: Store) -> None:
@@ -169,5 +170,5 @@ def test_what_is_committed_elsewhere_is_not_seen_by_the_reader_of_the_output() -
     passed_on.store = TransactionStore([TaskId("sink-0")])
     passed_on.sealed("t", *ROWS)
     assert isinstance(passed_on(Commit, "t"), Done)
-    assert passed_on.store.accounts["t"].status == "committed"
+    assert passed_on.store.accounts["t"].standing is Standing.COMMITTED
     assert passed_on.store.rows() == []

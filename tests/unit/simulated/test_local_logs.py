@@ -17,6 +17,7 @@ from cutproof.properties.model.history import AttemptStarted, Channel
 from cutproof.properties.model.verdict import Violated
 from cutproof.properties.reconstruct.lineages import Lineages
 from cutproof.properties.reconstruct.snapshots import decode_state
+from cutproof.reference_impl.core.decisions.local_recovery import End
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.vocabulary.messages import EndOfData, Record
 from cutproof.reference_impl.simulated.logs import AnyLog, LogShelf, OwnLog, SpilledLog
@@ -266,9 +267,9 @@ def test_an_end_is_reported_again_to_one_that_did_not_take_it_and_to_no_other() 
     rig.outlet.push(EndOfData())
     rig.outlet.sender.alive = False  # type: ignore[union-attr]
     ignorant, knowing = rig.receives(), rig.receives()
-    rig.channel.has_ended(-1)
+    rig.channel.has_ended(End.DATA)
     rig.sends(Channel(name="a>b", attempt=2, sent=[])).push(EndOfData())
-    knowing.open([-1])
+    knowing.open([End.DATA])
     assert list(knowing.queue) == []
     ignorant.open(())
     assert [element for _, element in ignorant.queue] == [EndOfData()]
@@ -288,8 +289,8 @@ def test_an_end_that_was_taken_is_not_passed_on_again_to_whoever_is_open() -> No
     rig.outlet.push(EndOfData())
     rig.outlet.sender.alive = False  # type: ignore[union-attr]
     knowing = rig.receives()
-    rig.channel.has_ended(-1)
-    knowing.open([-1])
+    rig.channel.has_ended(End.DATA)
+    knowing.open([End.DATA])
     rig.sends(Channel(name="a>b", attempt=2, sent=[])).push(EndOfData())
     assert list(knowing.queue) == []
 

@@ -7,7 +7,13 @@ from cutproof.harness.reference_engine.subjects.simulated import Run
 from cutproof.harness.scenario.model import Cancel, Scenario
 from cutproof.properties.model.history import History
 from cutproof.reference_impl.core.decisions.parts import Parts
-from cutproof.reference_impl.core.vocabulary.transactions import AbortTransaction, AnyRequest, NoAnswer, Outcome
+from cutproof.reference_impl.core.vocabulary.transactions import (
+    AbortTransaction,
+    AnyRequest,
+    NoAnswer,
+    Outcome,
+    Standing,
+)
 from cutproof.reference_impl.simulated.external import TransactionStore
 from unit.simulated.worlds import ended, job
 
@@ -25,7 +31,7 @@ class DeadForAnAbort:
     def handle(self, request: AnyRequest) -> Outcome:
         if isinstance(request, AbortTransaction) and not self.lost:
             account = self._store.accounts.get(request.name)
-            if account is not None and account.status == "prepared":
+            if account is not None and account.standing is Standing.SEALED:
                 self.lost.append(request.name)
                 return NoAnswer(reason="the store is away")
         return self._store.handle(request)

@@ -13,6 +13,7 @@ from cutproof.harness.reference_engine.subjects.simulated import Run
 from cutproof.harness.scenario.model import Savepoint, Scenario
 from cutproof.properties.invariants.judge import judge
 from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.vocabulary.ends import Status
 from unit.simulated.worlds import attempts, fired, job, rows, run
 
 EVERYTHING = job(
@@ -42,7 +43,7 @@ class Listener:
     def entered(self, phase: str) -> None:
         self.entered_phases.append(phase)
 
-    def job_ended(self, job: int, status: str) -> None:
+    def job_ended(self, job: int, status: Status) -> None:
         """Nothing follows."""
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cutproof.reference_impl.core.vocabulary.causes import StopFailed
+from cutproof.reference_impl.core.vocabulary.ends import Closure, Status
 from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot
 from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
 from cutproof.reference_impl.core.vocabulary.state import TaskState
@@ -41,7 +42,7 @@ def snapshot(checkpoint: int) -> CompletedSnapshot:
 
 def record(job: int, version: int) -> JobRecord:
     return JobRecord(
-        job=job, attempt=3, next_checkpoint=5, version=version, closing="failed", cause=StopFailed("no “slots”")
+        job=job, attempt=3, next_checkpoint=5, version=version, closure=Closure(Status.FAILED, StopFailed("no “slots”"))
     )
 
 

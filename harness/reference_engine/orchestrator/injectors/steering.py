@@ -9,6 +9,7 @@ from .....faults.injectors.triggers import Triggers
 from .....faults.plan import kind_of as fault_kind
 from .....reference_impl import observed as o
 from .....reference_impl.core.vocabulary.causes import NoCoordinator
+from .....reference_impl.core.vocabulary.events import CommandKind
 from .....reference_impl.processes.frames import Issue
 from ....scenario.model import AnyCommand, Resume, Scenario, StopWithSavepoint, kind_of
 from ..context import Context
@@ -48,19 +49,19 @@ class Steering:
         return act
 
     def _issue(self, number: int, name: str, command: AnyCommand) -> Callable[[], None]:
-        drain = isinstance(command, StopWithSavepoint) and command.drain
+        kind, drain = CommandKind(kind_of(command)), isinstance(command, StopWithSavepoint) and command.drain
 
         def act() -> None:
             if self._jobs.is_over:
                 return
             self._unapplied.pop(name, None)
             context = self._context
-            context.journal.saw(o.CommandIssued(number, kind_of(command), drain))
+            context.journal.saw(o.CommandIssued(number, kind, drain))
             member = context.processes.current(COORDINATOR)
             if member is None or not context.facts.coordinator_lives:
                 context.journal.saw(o.command_returned(number, None, NoCoordinator()))
             else:
-                member.send(Issue(context.clock.tick(), self._jobs.number, number, kind_of(command), drain))
+                member.send(Issue(context.clock.tick(), self._jobs.number, number, kind, drain))
 
         # a command acts between steps: the task that reached the point finishes its step first
         return lambda: self._context.after_real(0, act)

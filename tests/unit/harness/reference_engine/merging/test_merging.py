@@ -10,7 +10,10 @@ from cutproof.harness.reference_engine.merging.merging import as_seen
 from cutproof.properties.model import history as h
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import transactions as t
+from cutproof.reference_impl.core.vocabulary.ends import Status
+from cutproof.reference_impl.core.vocabulary.events import CommandKind
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
+from cutproof.reference_impl.core.vocabulary.notes import AttemptRunning
 from unit.harness.journals import COORDINATOR as BY_FAULT
 from unit.harness.journals import CUT, DATABASE, KILL, PAUSE, PROXY, ROW, Script, entries, failures
 
@@ -50,9 +53,9 @@ def test_entries_of_all_processes_stand_by_their_stamps(script: Script) -> None:
 
 def test_times_count_from_the_first_entry(script: Script) -> None:
     script.now = 70_000
-    script.process("coordinator").saw(o.Noted("attempt-running", None, 1, 1, ""))
+    script.process("coordinator").saw(o.Noted(1, AttemptRunning(AttemptId(1))))
     script.now = 75_000
-    script.process("coordinator").saw(o.Noted("attempt-running", None, 2, 1, ""))
+    script.process("coordinator").saw(o.Noted(1, AttemptRunning(AttemptId(2))))
 
     assert [entry.at_us for entry in script.history().journal] == [0, 5_000]
 
@@ -67,7 +70,7 @@ def test_a_read_counts_the_rows_of_what_it_saw(script: Script) -> None:
     journal = script.process("sink-0")
     began = journal.order()
     script.later()
-    script.process("coordinator").saw(o.Noted("attempt-running", None, 1, 1, ""))
+    script.process("coordinator").saw(o.Noted(1, AttemptRunning(AttemptId(1))))
     script.later()
     journal.saw(o.Seen(began, ["y"]))
     journal.saw(o.Seen(journal.order(), ["x", "y"]))
@@ -120,7 +123,7 @@ def test_a_death_stands_behind_all_that_the_dead_wrote(script: Script) -> None:
 
 def test_what_had_ended_before_is_not_killed(script: Script) -> None:
     script.attempt(1)
-    script.ends(script.run("a-0"), "a-0", "finished")
+    script.ends(script.run("a-0"), "a-0", o.RunEnd.FINISHED)
     script.dies("a-0")
 
     history = script.history()
@@ -150,7 +153,7 @@ def test_the_death_of_a_zombie_is_no_failure(script: Script) -> None:
 
 def test_a_death_after_the_job_s_end_is_no_failure(script: Script) -> None:
     script.attempt(1, "a-0")
-    script.process("coordinator").saw(o.job_ended(1, "finished", None, None))
+    script.process("coordinator").saw(o.job_ended(1, Status.FINISHED, None, None))
     script.dies("a-0")
 
     assert failures(script.history()) == []
@@ -194,10 +197,10 @@ def test_an_attempt_that_was_sent_to_a_dead_process_failed_of_its_killer(
 
 def test_a_coordinator_that_dies_is_down_once_and_answers_what_was_asked(script: Script) -> None:
     coordinator = script.process("coordinator")
-    script.harness.saw(o.CommandIssued(0, "savepoint", False))
+    script.harness.saw(o.CommandIssued(0, CommandKind.SAVEPOINT, False))
     script.later()
-    coordinator.saw(o.CommandIssued(0, "savepoint", False))
-    script.harness.saw(o.CommandIssued(1, "resume", False))
+    coordinator.saw(o.CommandIssued(0, CommandKind.SAVEPOINT, False))
+    script.harness.saw(o.CommandIssued(1, CommandKind.RESUME, False))
     script.dies("coordinator", fault=BY_FAULT)
     script.harness.saw(o.CoordinatorChanged(False, BY_FAULT))
     script.harness.saw(o.CommandReturned(0, None, "the coordinator died"))
@@ -287,10 +290,10 @@ def test_a_failure_that_nothing_explains_stays_unexplained(script: Script) -> No
     assert not history.starved
 
 
-@pytest.mark.parametrize("ended", ["killed", "failed", "cancelled"])
+@pytest.mark.parametrize("ended", [o.RunEnd.KILLED, o.RunEnd.FAILED, o.RunEnd.CANCELLED])
 @pytest.mark.parametrize("reported_later", [False, True])
 def test_a_connection_that_breaks_with_its_sender_is_no_failure_of_its_own(
-    script: Script, ended: str, reported_later: bool
+    script: Script, ended: o.RunEnd, reported_later: bool
 ) -> None:
     script.attempt(1, "a-0")
     sender = script.run("map-0")
@@ -301,7 +304,7 @@ def test_a_connection_that_breaks_with_its_sender_is_no_failure_of_its_own(
     if not reported_later:
         script.fails("a-0", BROKE)
 
-    cancelled_for_it = reported_later and ended == "cancelled"
+    cancelled_for_it = reported_later and ended is o.RunEnd.CANCELLED
     assert failures(script.history()) == ([("a-0", 1, None)] if cancelled_for_it else [])
 
 
@@ -313,8 +316,10 @@ def test_a_connection_that_breaks_with_its_sender_s_process_is_none_either(scrip
     assert failures(script.history()) == [("map-0", 1, KILL)]
 
 
-@pytest.mark.parametrize(("ended", "later_us"), [("finished", 0), ("failed", 5_000_000)])
-def test_a_sender_that_finished_or_failed_much_later_is_no_excuse(script: Script, ended: str, later_us: int) -> None:
+@pytest.mark.parametrize(("ended", "later_us"), [(o.RunEnd.FINISHED, 0), (o.RunEnd.FAILED, 5_000_000)])
+def test_a_sender_that_finished_or_failed_much_later_is_no_excuse(
+    script: Script, ended: o.RunEnd, later_us: int
+) -> None:
     script.attempt(1, "a-0")
     sender = script.run("map-0")
     script.fails("a-0", BROKE)

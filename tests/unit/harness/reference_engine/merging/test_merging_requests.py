@@ -10,7 +10,8 @@ from cutproof.properties.model import history as h
 from cutproof.properties.model import workload as w
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import transactions as t
-from cutproof.reference_impl.core.vocabulary.ids import CheckpointId
+from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
+from cutproof.reference_impl.core.vocabulary.notes import CheckpointAborted
 from unit.harness.journals import (
     DATABASE,
     OTHER,
@@ -383,7 +384,9 @@ def test_or_in_what_is_left(script: Script) -> None:
 
 def test_one_that_shows_nowhere_was_none(script: Script) -> None:
     completing(script, 3)
-    script.process("coordinator").saw(o.Noted("checkpoint-aborted", 3, 1, 1, "the store reported an error"))
+    script.process("coordinator").saw(
+        o.Noted(1, CheckpointAborted(CheckpointId(3), AttemptId(1), "the store reported an error"))
+    )
 
     assert completions(script) == []
 

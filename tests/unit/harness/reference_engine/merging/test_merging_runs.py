@@ -20,6 +20,7 @@ from cutproof.properties.model.history import History
 from cutproof.properties.model.workload import Count, Map
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.decisions.parts import Parts
+from cutproof.reference_impl.core.vocabulary.transactions import Standing
 from cutproof.reference_impl.processes.clock import Clock
 from cutproof.reference_impl.processes.journal import Entry, Journal
 from unit.simulated.worlds import job
@@ -122,7 +123,9 @@ def again(history: History, run: Run, journals: Sequence[Written]) -> History:
         unapplied=history.unapplied,
     )
     kinds = [msgspec.to_builtins(fault)["kind"] for fault in run.scenario.faults]
-    accounts = {name: account for name, account in run.world.external.accounts.items() if account.status == "committed"}
+    accounts = {
+        name: account for name, account in run.world.external.accounts.items() if account.standing is Standing.COMMITTED
+    }
     committed = [(name, row) for name in visible_in_order(history) for row in accounts[name].rows]
     if not accounts:
         committed = [("", row) for row in history.committed]
@@ -226,7 +229,7 @@ def by_kill_9(journals: Sequence[Written], kinds: Sequence[str]) -> list[Written
         living: list[Entry] = []
         incarnation = 0
         for entry in written:
-            if isinstance(entry.event, o.RunEnded) and entry.event.how == "killed":
+            if isinstance(entry.event, o.RunEnded) and entry.event.how is o.RunEnd.KILLED:
                 died = o.Died(process, incarnation, KILLED, kinds.index("kill-task"))
                 harness.append(Entry(entry.stamp, died))
                 found.append((process, incarnation, living))

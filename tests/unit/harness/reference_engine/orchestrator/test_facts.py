@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cutproof.harness.reference_engine.orchestrator.facts import Facts
+from cutproof.reference_impl.core.vocabulary.stages import StageName
 from unit.harness.stage import job_facts, task_facts
 
 
@@ -29,7 +30,7 @@ def phases() -> Phases:
 
 def test_a_job_is_deployed_then_runs(phases: Phases) -> None:
     assert phases.facts.phase == "deploying"
-    phases.works(stage="deploying")
+    phases.works(stage=StageName.DEPLOYING)
     phases.works()
     assert phases.entered == ["deploying", "running"]
 
@@ -55,13 +56,13 @@ def test_what_was_in_the_memory_of_a_dead_coordinator_is_gone(phases: Phases) ->
         ({}, "running"),
         ({"under_way": True}, "checkpointing"),
         ({"is_ending": True}, "finishing"),
-        ({"stage": "terminating"}, "finishing"),
-        ({"stage": "restarting"}, "recovering"),
-        ({"stage": "partialfailover"}, "recovering"),
-        ({"stage": "deploying"}, "deploying"),
-        ({"stage": "deploying", "attempt": 2}, "recovering"),
-        ({"stage": "deploying", "job": 2}, "recovering"),
-        ({"stage": "listing", "attempt": 2}, "recovering"),
+        ({"stage": StageName.TERMINATING}, "finishing"),
+        ({"stage": StageName.RESTARTING}, "recovering"),
+        ({"stage": StageName.PARTIAL_FAILOVER}, "recovering"),
+        ({"stage": StageName.DEPLOYING}, "deploying"),
+        ({"stage": StageName.DEPLOYING, "attempt": 2}, "recovering"),
+        ({"stage": StageName.DEPLOYING, "job": 2}, "recovering"),
+        ({"stage": StageName.LISTING, "attempt": 2}, "recovering"),
     ],
 )
 def test_the_coordinators_stage_gives_the_phase(phases: Phases, job: dict[str, Any], phase: str) -> None:

@@ -16,6 +16,8 @@ from cutproof.harness.reference_engine.orchestrator.injectors.process_faults imp
 from cutproof.harness.reference_engine.orchestrator.layout import COORDINATOR, GIVEN_UP_US
 from cutproof.harness.scenario.model import Perturbation, Resume, Savepoint, Scenario, StopWithSavepoint
 from cutproof.reference_impl import observed as o
+from cutproof.reference_impl.core.vocabulary.ends import Status
+from cutproof.reference_impl.core.vocabulary.events import CommandKind
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.files import DiskFiles
@@ -118,7 +120,7 @@ def test_what_did_not_come_is_reported_as_unapplied(begin: Callable[..., Run]) -
 
 def test_when_the_job_is_over_no_fault_is_set_off(begin: Callable[..., Run]) -> None:
     def script(run: Run) -> Script:
-        run.coordinator.say(f.Ended(now(), 1, "finished", ()))
+        run.coordinator.say(f.Ended(now(), 1, Status.FINISHED, ()))
         yield from run.settles()
         yield from run.passes(100)
 
@@ -133,7 +135,7 @@ def test_a_command_goes_to_the_coordinator_once_the_step_is_done(begin: Callable
     def script(run: Run) -> Script:
         yield from run.reaches("ack-sent", "map-0")
         (issue,) = run.coordinator.received(f.Issue)
-        assert (issue.command, issue.kind, issue.drain) == (0, "stop-with-savepoint", True)
+        assert (issue.command, issue.kind, issue.drain) == (0, CommandKind.STOP, True)
         (go,) = run.home("map-0").received(f.Go)
         assert go.stamp < issue.stamp
 

@@ -13,7 +13,7 @@ from cutproof.faults.plan import AtTime
 from cutproof.harness.reference_engine.orchestrator.jobs import PAUSE_US
 from cutproof.harness.scenario.model import Cancel, Resume
 from cutproof.reference_impl import observed as o
-from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
+from cutproof.reference_impl.core.vocabulary.events import CommandKind, CompletedSnapshot, JobRecord
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.files import DiskFiles, DiskJobs
@@ -48,7 +48,7 @@ def snapshot(checkpoint: int) -> CompletedSnapshot:
 
 def resumed(run: Run) -> list[tuple[int | None, dict[str, str]]]:
     """The checkpoint of each resume, and the operators that it inserts, as they are in the journal."""
-    issued = [entry for entry in run.entries(o.CommandIssued) if entry.kind == "resume"]
+    issued = [entry for entry in run.entries(o.CommandIssued) if entry.kind is CommandKind.RESUME]
     returned = {entry.command: entry.checkpoint for entry in run.entries(o.CommandReturned)}
     return [(returned[entry.command], dict(entry.inserted)) for entry in issued]
 

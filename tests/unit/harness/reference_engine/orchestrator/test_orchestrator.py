@@ -333,7 +333,7 @@ def test_one_that_is_given_up_gets_a_successor_and_goes_on_as_a_zombie(begin: Ca
         run.newest("sink-1").up(2)
         yield from run.settles()
         zombie.say(f.Up(now(), TaskId("sink-1"), AttemptId(1)))
-        zombie.say(f.Down(now(), TaskId("sink-1"), AttemptId(1), "cancelled"))
+        zombie.say(f.Down(now(), TaskId("sink-1"), AttemptId(1)))
         run.launcher.ends(zombie, code=0)
         yield from run.until(lambda: run.watched)
         yield from run.finishes(staying=["sink-1"] if stays else [])

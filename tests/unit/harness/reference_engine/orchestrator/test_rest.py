@@ -13,6 +13,7 @@ from cutproof.faults import plan
 from cutproof.faults.plan import AtPoint, AtTime, InPhase
 from cutproof.harness.scenario.model import Scenario
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
+from cutproof.reference_impl.core.vocabulary.stages import StageName
 from cutproof.reference_impl.processes import frames as f
 from unit.harness.puppets import Run, Script, now, played_by_puppets
 from unit.harness.scenarios import chain
@@ -105,7 +106,7 @@ def test_counts_that_agree_with_the_checkpoint_bring_the_job_to_rest(begin: Call
     ("odd", "changed"),
     [
         ("map-0", {"now": 10}),
-        ("map-0", {"at_mark": -1}),
+        ("map-0", {"at_mark": None}),
         ("sink-1", {"is_idle": False}),
         ("count-0", {"attempt": 2}),
         ("map-1", {"sent": {"map-1>count-0": 10, "map-1>count-1": 9}}),
@@ -225,7 +226,7 @@ def test_what_disturbs_a_job_at_rest_lets_it_go_on(begin: Callable[..., Run], di
         elif disturbed == "fault":
             yield from run.reaches("ack-sent", "map-1")
         else:
-            yield from works(run, stage="restarting")
+            yield from works(run, stage=StageName.RESTARTING)
         yield from run.passes_us(1_500_000)
         assert freezes(run) == ([True] if disturbed == "coordinator" else [True, False])
         assert run.coordinator.received(f.Freeze) == [] or disturbed != "coordinator", "a new one is not frozen"

@@ -11,8 +11,11 @@ from cutproof.properties.model import history as h
 from cutproof.properties.model.causes import IncompatibleJob, OtherCause
 from cutproof.properties.model.struck import StruckChannel, StruckCommit, TornWrite
 from cutproof.reference_impl import observed as o
+from cutproof.reference_impl.core.vocabulary import notes as n
 from cutproof.reference_impl.core.vocabulary import transactions as t
 from cutproof.reference_impl.core.vocabulary.causes import Killed, OperatorsAdded
+from cutproof.reference_impl.core.vocabulary.ends import Status
+from cutproof.reference_impl.core.vocabulary.events import CommandKind
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from unit.snapshots import snapshot
 
@@ -90,7 +93,7 @@ def test_how_an_attempt_ended(watched: Watched) -> None:
     log = watched.task()
     watched.recorder.saw(o.InputEnded(log.run))
     assert (watched.history.runs[0].end_of_data, watched.history.runs[0].how) == (True, "alive")
-    watched.recorder.saw(o.RunEnded(log.run, "killed"))
+    watched.recorder.saw(o.RunEnded(log.run, o.RunEnd.KILLED))
     (run,) = watched.history.runs
     assert run.how == "killed"
     assert run.ended is not None
@@ -110,31 +113,31 @@ def test_a_channels_log_is_the_networks_own(watched: Watched) -> None:
     ("note", "entry"),
     [
         (
-            ("attempt-started", 3, 2, 1, "it was killed"),
+            n.AttemptStarted(AttemptId(2), CheckpointId(3), "it was killed"),
             h.AttemptStarted(order=1, at_us=50, attempt=2, job=1, restores=3, cause="it was killed"),
         ),
-        (("attempt-running", None, 2, 1, ""), h.AttemptRunning(order=1, at_us=50, attempt=2)),
+        (n.AttemptRunning(AttemptId(2)), h.AttemptRunning(order=1, at_us=50, attempt=2)),
         (
-            ("checkpoint-triggered", 4, 2, 1, ""),
+            n.CheckpointTriggered(CheckpointId(4), AttemptId(2), False),
             h.CheckpointTriggered(order=1, at_us=50, checkpoint=4, job=1, attempt=2),
         ),
         (
-            ("checkpoint-triggered", 4, 2, 1, "savepoint"),
+            n.CheckpointTriggered(CheckpointId(4), AttemptId(2), True),
             h.CheckpointTriggered(order=1, at_us=50, checkpoint=4, job=1, attempt=2, savepoint=True),
         ),
         (
-            ("checkpoint-aborted", 4, 2, 1, "late"),
+            n.CheckpointAborted(CheckpointId(4), AttemptId(2), "late"),
             h.CheckpointAborted(order=1, at_us=50, checkpoint=4, reason="late"),
         ),
     ],
 )
-def test_notes_become_entries(watched: Watched, note: tuple[Any, ...], entry: h.AnyJournalEntry) -> None:
-    watched.recorder.saw(o.Noted(*note))
+def test_notes_become_entries(watched: Watched, note: n.AnyNote, entry: h.AnyJournalEntry) -> None:
+    watched.recorder.saw(o.Noted(1, note))
     assert watched.history.journal == [entry]
 
 
 def test_what_is_no_entry_is_left_to_the_timeline(watched: Watched) -> None:
-    watched.recorder.saw(o.Noted("checkpoint-acknowledged", 4, 2, 1, ""))
+    watched.recorder.saw(o.Noted(1, n.CheckpointAcknowledged(CheckpointId(4), AttemptId(2))))
     assert watched.history.journal == []
 
 
@@ -143,12 +146,12 @@ def test_the_rest_of_the_journal(watched: Watched) -> None:
     recorder.saw(o.task_failed(TaskId("a-0"), AttemptId(2), Killed(), 0))
     recorder.saw(o.CoordinatorChanged(False, 1))
     recorder.saw(o.CoordinatorChanged(True, None))
-    recorder.saw(o.CommandIssued(5, "stop-with-savepoint", True))
+    recorder.saw(o.CommandIssued(5, CommandKind.STOP, True))
     recorder.saw(o.command_returned(5, CheckpointId(4), None))
     recorder.saw(o.command_returned(5, None, OperatorsAdded(("b",), CheckpointId(4))))
     recorder.saw(o.SnapshotsDeleted(CheckpointId(3), (Handle("h"),)))
     recorder.saw(o.SnapshotsDeleted(None, (Handle("h"),)))
-    recorder.saw(o.job_ended(1, "drained", CheckpointId(4), None))
+    recorder.saw(o.job_ended(1, Status.DRAINED, CheckpointId(4), None))
     recorder.saw(o.FaultFired(1, "running", "a write failed", 2))
     recorder.saw(o.FaultFired(1, "running", "half of h", 2, o.TornWrite(Handle("h"))))
     recorder.saw(o.FaultFired(1, "running", "too late", 2, o.StruckCommit(("a-0/7",), "expired")))
@@ -319,15 +322,15 @@ def everything(watched: Watched) -> None:
     recorder, log = watched.recorder, watched.task()
     watched.recorder.saw(o.Marked(log.run, CheckpointId(3), (), ()))
     watched.recorder.saw(o.StateRestored(log.run, CheckpointId(3), "{}"))
-    watched.recorder.saw(o.RunEnded(log.run, "killed"))
-    recorder.saw(o.Noted("checkpoint-acknowledged", 3, 2, 1, ""))
+    watched.recorder.saw(o.RunEnded(log.run, o.RunEnd.KILLED))
+    recorder.saw(o.Noted(1, n.CheckpointAcknowledged(CheckpointId(3), AttemptId(2))))
     recorder.saw(o.CoordinatorChanged(False, None))
     recorder.saw(o.CoordinatorChanged(True, None))
     recorder.saw(o.SnapshotStored(CheckpointId(3), TaskId("a-0"), AttemptId(2), Handle("h"), "{}"))
     recorder.saw(o.CheckpointCompleted(snapshot(3, attempt=2)))
     watched.transact(t.BeginTransaction(**BY, name="t"), t.PreCommit(**BY, name="t", checkpoint=CheckpointId(3)))
     recorder.saw(o.FaultFired(0, "running", "a-0 is killed", 2))
-    recorder.saw(o.job_ended(1, "finished", None, None))
+    recorder.saw(o.job_ended(1, Status.FINISHED, None, None))
 
 
 def test_a_timeline_is_kept_on_request() -> None:
