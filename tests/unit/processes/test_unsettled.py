@@ -10,8 +10,9 @@ from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.extensions.building import TaskBuilder
 from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.job.task_spec import TaskSpec
+from cutproof.reference_impl.core.vocabulary.events import Arrived, Received
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
-from cutproof.reference_impl.core.vocabulary.state import Sealed
+from cutproof.reference_impl.core.vocabulary.messages import Committable, Deploy
 from cutproof.reference_impl.processes.unsettled import is_handed, oldest_unsettled
 
 Kind = Callable[[TaskBuilder, TaskSpec], Any]
@@ -21,7 +22,9 @@ def committing(kind: Kind, *checkpoints: int, waiting: int = 0) -> Any:
     """What is seen of a committer that holds transactions of these checkpoints; so many elements wait at its input."""
     spec = TaskSpec(task=TaskId("committer-0"), job=1, attempt=AttemptId(1), gates=(0,))
     machine = kind(TaskBuilder(Config(), Parts()), spec)
-    machine.work.sealed = [Sealed(f"job-1/sink-0/1-{number}", CheckpointId(number)) for number in checkpoints]
+    machine.step(Received(Deploy(job=1, attempt=AttemptId(1))))
+    for number in checkpoints:
+        machine.step(Arrived(0, Committable(f"job-1/sink-0/1-{number}", CheckpointId(number))))
     return SimpleNamespace(task=machine, inputs=[SimpleNamespace(queue=[None] * waiting)])
 
 
