@@ -27,7 +27,7 @@ from cutproof.properties.model.history import CommandReturned, FaultFired, Histo
 from cutproof.properties.model.struck import StruckCommit, TornWrite
 from cutproof.properties.model.verdict import Unknown
 from cutproof.reference_impl import observed as o
-from cutproof.reference_impl.core.vocabulary import causes
+from cutproof.reference_impl.core.vocabulary import causes, notes
 from cutproof.reference_impl.processes.journal import Entry
 from unit.harness.scenarios import chain
 from unit.harness.stage import planned
@@ -58,8 +58,8 @@ SENTENCES: dict[type, str] = {
     o.Transacted: "reason",
 }
 """By type of event, the field in which a sentence stands; "" in it says that there is none."""
-NOTES = ("attempt-started", "tasks-restarted", "tasks-recovered", "checkpoint-aborted")
-"""Notes whose detail is a sentence."""
+NOTES: dict[type, str] = {notes.AttemptStarted: "cause", notes.CheckpointAborted: "reason"}
+"""By type of note, the field in which a sentence stands."""
 TEXTS = ("detail", "error", "how", "last_words")
 """Fields of causes that hold what an exception or the operating system said."""
 Value = TypeVar("Value", bound=msgspec.Struct)
@@ -68,7 +68,8 @@ Value = TypeVar("Value", bound=msgspec.Struct)
 def reworded(event: o.Observed, sentence: str) -> o.Observed:
     """The event in other words, also inside its cause."""
     if isinstance(event, o.Noted):
-        return msgspec.structs.replace(event, detail=sentence) if event.what in NOTES else event
+        field = NOTES.get(type(event.note))
+        return event if field is None else o.Noted(event.job, msgspec.structs.replace(event.note, **{field: sentence}))
     field = SENTENCES.get(type(event))
     if field is None or not getattr(event, field):
         return event
@@ -116,9 +117,15 @@ def test_every_sentence_of_an_event_is_reworded_here() -> None:
         if field.type is str and field.name in ("reason", "error", "detail", "message")
     }
     assert told == {(event.__name__, field) for event, field in SENTENCES.items()} | {
-        ("Noted", "detail"),
         ("Timed", "detail"),  # the time line, which nobody judges
     }
+    texts = {
+        (note, field.name)
+        for note in notes.Note.__subclasses__()
+        for field in msgspec.structs.fields(note)
+        if field.type is str
+    }
+    assert texts == set(NOTES.items())
 
 
 # -- in virtual time ------------------------------------------------------------------------------------------------
