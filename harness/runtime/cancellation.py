@@ -4,7 +4,7 @@ A run on processes may take minutes.  If a worker checked for Ctrl-C only betwee
 the user would wait as long.  So a worker receives SIGTERM, which raises an exception in its
 work at any place.  The work then ends the processes that it has started.  A worker that
 does not end, because it is in a native call, say, is killed.  The processes that it had
-started then end by themselves (`reference_impl.processes.launcher`), and are waited for.
+started then end by themselves (`reference_impl.processes.launching.launcher`), and are waited for.
 """
 
 from __future__ import annotations

@@ -27,9 +27,10 @@ from ..driver.coordination import CoordinatorRunner
 from ..driver.records import Records
 from ..wire import Codec
 from .configuration import CoordinatorConfiguration, started_by_hand
-from .connections import Connection
-from .entrance import Entrance
-from .frames import (
+from .loop import monotonic_us
+from .network.connections import Connection
+from .network.entrance import Entrance
+from .network.frames import (
     Completed,
     ControlFrame,
     Ended,
@@ -49,7 +50,6 @@ from .frames import (
     Submit,
     TakeOver,
 )
-from .loop import monotonic_us
 from .world import CRASHED, ProcessWorld, live
 
 CODEC: Codec[ControlFrame] = Codec(ControlFrame)

@@ -17,13 +17,13 @@ from ..driver.machines import Machines, Unmade
 from ..driver.runner import TaskWorld
 from ..trace import ChannelLog, ProcessObserver
 from .configuration import NodeConfiguration
-from .connections import Outbox
-from .determinants import ORDER, DiskDeterminants
-from .files import DiskJobs
-from .journal import Journal
-from .logs import DiskLogs
-from .numbered_input import NumberedInput
-from .numbered_output import NumberedOutput
+from .disk.determinants import ORDER, DiskDeterminants
+from .disk.files import DiskJobs
+from .disk.journal import Journal
+from .disk.logs import DiskLogs
+from .network.connections import Outbox
+from .network.numbered_input import NumberedInput
+from .network.numbered_output import NumberedOutput
 
 UNUSABLE = (OSError, CorruptSnapshot)
 """Raised where a log or determinants cannot be read or written."""

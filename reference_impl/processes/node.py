@@ -23,11 +23,12 @@ from ..driver.machines import Machines, Unmade
 from ..driver.runner import TaskRunner
 from ..driver.stores import Stores
 from ..wire import Codec
-from .channels import InputChannel, OutputChannel, Reception
 from .configuration import NodeConfiguration, started_by_hand
-from .connections import Connection, dial
-from .determinants import DiskDeterminants
-from .frames import (
+from .disk.determinants import DiskDeterminants
+from .local_slots import UNUSABLE, take_slot, unusable
+from .network.channels import InputChannel, OutputChannel, Reception
+from .network.connections import Connection, dial
+from .network.frames import (
     Ask,
     Broke,
     ControlFrame,
@@ -46,10 +47,9 @@ from .frames import (
     TaskFacts,
     Up,
 )
-from .local_slots import UNUSABLE, take_slot, unusable
-from .numbered_input import NumberedInput
-from .numbered_output import NumberedOutput
-from .unsettled import is_handed, oldest_unsettled
+from .network.numbered_input import NumberedInput
+from .network.numbered_output import NumberedOutput
+from .stores.unsettled import is_handed, oldest_unsettled
 from .world import ProcessWorld, live
 
 CODEC: Codec[ControlFrame] = Codec(ControlFrame)

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from ..wire import Codec
-from .connections import Connection, Outbox
-from .frames import Arm, Disarm, Expiring, Go, Meddle, RaiseException, Reached, Ready, SupervisionFrame
+from .network.connections import Connection, Outbox
+from .network.frames import Arm, Disarm, Expiring, Go, Meddle, RaiseException, Reached, Ready, SupervisionFrame
 
 CODEC: Codec[SupervisionFrame] = Codec(SupervisionFrame)
 

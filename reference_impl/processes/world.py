@@ -24,13 +24,13 @@ from ..driver.spills import Spills
 from ..trace import ProcessObserver
 from .clock import Clock
 from .configuration import JOURNAL, SINK, STORE, Configuration, job_of
-from .connections import Outbox
-from .files import DiskFiles, DiskJobs
-from .frames import Arm, Close, Disarm, Echo, Fired, Foreign, Happened, SupervisionFrame
-from .journal import Journal
-from .logs import DiskLogs
+from .disk.files import DiskFiles, DiskJobs
+from .disk.journal import Journal
+from .disk.logs import DiskLogs
 from .loop import Loop, monotonic_us
-from .sinks import Place, visible_transactions
+from .network.connections import Outbox
+from .network.frames import Arm, Close, Disarm, Echo, Fired, Foreign, Happened, SupervisionFrame
+from .stores.sinks import Place, visible_transactions
 from .supervision import Supervision
 
 CRASHED = 70

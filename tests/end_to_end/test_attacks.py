@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cutproof.harness.reference_engine.orchestrator.services import MODULE
-from cutproof.reference_impl.processes.entrance import MOST_CALLERS
+from cutproof.reference_impl.processes.network.entrance import MOST_CALLERS
 from end_to_end.attacker import LEAK, Attacker
 from end_to_end.command_line import environment
 from end_to_end.test_nothing_left import processes_of, sockets_of
@@ -161,7 +161,7 @@ def test_a_proxy_that_somebody_else_makes_ends_the_run_and_is_removed(open_folde
 @pytest.mark.usefixtures("toxiproxy_server")
 def test_in_a_network_of_their_own_no_port_can_be_reached(open_folder: Path) -> None:
     """Where the machine allows none, the run says so instead: it was demanded."""
-    from cutproof.reference_impl.processes import namespace
+    from cutproof.reference_impl.processes.launching import namespace
 
     reason = namespace.why_not()
     if reason:

@@ -21,7 +21,7 @@ from cutproof.harness.reference_engine.services import postgres
 from cutproof.harness.runtime.exit_codes import HarnessFailed
 from cutproof.harness.scenario.files import read_scenario, write_scenario
 from cutproof.harness.toxiproxy import server
-from cutproof.reference_impl.processes.cluster import Launcher
+from cutproof.reference_impl.processes.launching.cluster import Launcher
 from end_to_end.command_line import TIMEOUT_S, command, cutproof_command, environment, only_line, result, without_java
 from unit.processes.toys import MODULE
 

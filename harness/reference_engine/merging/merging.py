@@ -21,7 +21,7 @@ from ....properties.model.workload import Row
 from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary import transactions as t
 from ....reference_impl.core.vocabulary.ids import AttemptId
-from ....reference_impl.processes.journal import read_journal
+from ....reference_impl.processes.disk.journal import read_journal
 from ..subjects.recorder import Recorder, RunLog
 from .failures import judged
 from .local_recovery import Continued, Opened, Replaced, cut

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from ....reference_impl import observed as o
-from ....reference_impl.processes.journal import Entry
+from ....reference_impl.processes.disk.journal import Entry
 
 Journal = tuple[str, int, Sequence[Entry]]
 """A process, its incarnation, and its entries."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ....reference_impl.processes.frames import Ask, Count
 from ....reference_impl.processes.loop import monotonic_us
+from ....reference_impl.processes.network.frames import Ask, Count
 from ...scenario.model import Scenario
 from ..subjects.translation import standstill_us
 from .context import Context

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from ....reference_impl import observed as o
 from ....reference_impl.processes.clock import Clock
-from ....reference_impl.processes.connections import Outbox
-from ....reference_impl.processes.journal import Journal
+from ....reference_impl.processes.disk.journal import Journal
 from ....reference_impl.processes.loop import Loop, monotonic_us
+from ....reference_impl.processes.network.connections import Outbox
 from .facts import Facts
 from .layout import Placement, RunConfig
 from .processes import Processes

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import psycopg
 
-from ....reference_impl.processes.cluster import Launcher
-from ....reference_impl.processes.offspring import children_of
-from ....reference_impl.processes.orders import Exited
+from ....reference_impl.processes.launching.cluster import Launcher
+from ....reference_impl.processes.launching.offspring import children_of
+from ....reference_impl.processes.launching.orders import Exited
 from ...runtime.exit_codes import HarnessFailed
 from ..services import places, postgres
 from . import signals

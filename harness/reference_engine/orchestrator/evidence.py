@@ -13,7 +13,7 @@ import msgspec
 from ....faults.plan import kind_of
 from ....properties.model.history import History, Residue
 from ....properties.model.workload import Row
-from ....reference_impl.processes.journal import CorruptJournal
+from ....reference_impl.processes.disk.journal import CorruptJournal
 from ...runtime.exit_codes import CutproofError, HarnessFailed, UsageError, one_line
 from ...scenario.files import write_scenario, write_whole
 from ...scenario.model import Scenario

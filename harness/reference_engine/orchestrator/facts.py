@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....reference_impl.core.vocabulary.stages import StageName
-from ....reference_impl.processes.frames import JobFacts, TaskFacts
+from ....reference_impl.processes.network.frames import JobFacts, TaskFacts
 
 WORKING = (StageName.WORKING, StageName.TERMINATING)
 RECOVERING = (StageName.RESTARTING, StageName.PARTIAL_FAILOVER)

@@ -9,9 +9,9 @@ from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary.ends import Status
 from ....reference_impl.core.vocabulary.events import CommandKind, CompletedSnapshot
 from ....reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
-from ....reference_impl.processes.files import DiskFiles, DiskJobs
-from ....reference_impl.processes.frames import Ended, Submit, TakeOver
-from ....reference_impl.processes.logs import DiskLogs
+from ....reference_impl.processes.disk.files import DiskFiles, DiskJobs
+from ....reference_impl.processes.disk.logs import DiskLogs
+from ....reference_impl.processes.network.frames import Ended, Submit, TakeOver
 from ...scenario.model import Resume, Scenario
 from .context import Context
 from .processes import Member

@@ -21,7 +21,7 @@ from ....reference_impl.processes.configuration import (
     NodeConfiguration,
     encode,
 )
-from ....reference_impl.processes.sinks import DATABASE, SQLITE, Place
+from ....reference_impl.processes.stores.sinks import DATABASE, SQLITE, Place
 from ...scenario.model import Scenario
 from ..subjects import process_job
 

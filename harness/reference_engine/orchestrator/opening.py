@@ -10,11 +10,11 @@ import msgspec
 from ....faults.plan import AtPoint
 from ....reference_impl.core.extensions import local_recovery
 from ....reference_impl.core.vocabulary.errors import EngineError
-from ....reference_impl.processes import purge
-from ....reference_impl.processes.greeting import new_secret
 from ....reference_impl.processes.loop import monotonic_us
-from ....reference_impl.processes.readers import Unreachable
-from ....reference_impl.processes.sinks import DATABASE, Place
+from ....reference_impl.processes.network.greeting import new_secret
+from ....reference_impl.processes.stores import purge
+from ....reference_impl.processes.stores.readers import Unreachable
+from ....reference_impl.processes.stores.sinks import DATABASE, Place
 from ...runtime.exit_codes import HarnessFailed
 from ...scenario.model import Resume, Scenario
 from ...subject.port import ScenarioRefused

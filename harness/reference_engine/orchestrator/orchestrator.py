@@ -14,10 +14,10 @@ from ....faults.plan import kind_of as fault_kind
 from ....properties.model.history import Residue
 from ....reference_impl import observed as o
 from ....reference_impl.core.vocabulary.causes import AnyCause, ProcessEnded, SnapshotTorn
-from ....reference_impl.processes import frames as f
 from ....reference_impl.processes.loop import monotonic_us
-from ....reference_impl.processes.readers import Unreachable
-from ....reference_impl.processes.sinks import DATABASE
+from ....reference_impl.processes.network import frames as f
+from ....reference_impl.processes.stores.readers import Unreachable
+from ....reference_impl.processes.stores.sinks import DATABASE
 from ...runtime.exit_codes import HarnessFailed
 from ...scenario.model import Scenario
 from ...subject.port import SubjectFailed

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ....reference_impl.processes.cluster import Launcher
-from ....reference_impl.processes.connections import Connection, Outbox
-from ....reference_impl.processes.frames import Frame, Ready
-from ....reference_impl.processes.orders import Exited
+from ....reference_impl.processes.launching.cluster import Launcher
+from ....reference_impl.processes.launching.orders import Exited
+from ....reference_impl.processes.network.connections import Connection, Outbox
+from ....reference_impl.processes.network.frames import Frame, Ready
 from ....reference_impl.processes.supervision import CODEC
 from ...subject.port import SubjectFailed
 from . import signals

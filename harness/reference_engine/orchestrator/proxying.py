@@ -7,7 +7,7 @@ import socket
 from collections.abc import Sequence
 from pathlib import Path
 
-from ....reference_impl.processes.cluster import Launcher
+from ....reference_impl.processes.launching.cluster import Launcher
 from ...toxiproxy.server import ProxyServer
 from . import ports, signals
 from .printed import last_words

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import msgspec
 
-from ....reference_impl.processes import purge
-from ....reference_impl.processes.cluster import Launcher
+from ....reference_impl.processes.launching.cluster import Launcher
+from ....reference_impl.processes.stores import purge
 from ...runtime.exit_codes import HarnessFailed, one_line
 from ..services import places, postgres
 
@@ -85,8 +85,8 @@ def clear_away(path: Path, note: Note) -> str:
     """Remove the tables that a note names, and the note; returns why that is impossible, or an empty text."""
     import psycopg
 
-    from ....reference_impl.processes.database_reader import Reader
-    from ....reference_impl.processes.readers import Unreachable
+    from ....reference_impl.processes.stores.database_reader import Reader
+    from ....reference_impl.processes.stores.readers import Unreachable
 
     named = os.environ.get(postgres.DSN_VARIABLE, "")
     try:

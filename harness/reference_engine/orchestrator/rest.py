@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ....reference_impl.core.vocabulary.ids import TaskId
-from ....reference_impl.processes.frames import Ask, Count, Freeze
 from ....reference_impl.processes.loop import monotonic_us
+from ....reference_impl.processes.network.frames import Ask, Count, Freeze
 from .context import Context
 from .layout import COORDINATOR
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 
-from ....reference_impl.processes.cluster import LauncherFailed
-from ....reference_impl.processes.launcher import DOOR
+from ....reference_impl.processes.launching.cluster import LauncherFailed
+from ....reference_impl.processes.launching.launcher import DOOR
 from ...runtime.exit_codes import HarnessFailed
 from ...toxiproxy.server import ProxyServer
 from ..services import network, places

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 
-from ....reference_impl.processes.cluster import Launcher, ProcessTerminated
+from ....reference_impl.processes.launching.cluster import Launcher, ProcessTerminated
 
 KILLED_BY: int = signal.SIGKILL
 KILLED_HOW: str = signal.SIGKILL.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ....reference_impl.processes import namespace
+from ....reference_impl.processes.launching import namespace
 from ...runtime.exit_codes import UsageError
 from .postgres import DSN_VARIABLE
 

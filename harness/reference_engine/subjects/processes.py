@@ -9,7 +9,7 @@ from pathlib import Path
 from ....faults.plan import KINDS
 from ....properties.model.history import History
 from ....reference_impl.defects import parts_for
-from ....reference_impl.processes.cluster import LauncherFailed
+from ....reference_impl.processes.launching.cluster import LauncherFailed
 from ...runtime.exit_codes import HarnessFailed, UsageError
 from ...scenario.bounds import PROCESSES
 from ...scenario.checks import ALIGNMENTS, SNAPSHOT_MODES, SNAPSHOT_STORES, SPILL_STORES, SPILLING

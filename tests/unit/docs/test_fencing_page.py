@@ -11,7 +11,7 @@ import pytest
 
 from cutproof.reference_impl.core.vocabulary import effects, events, notes
 from cutproof.reference_impl.core.vocabulary.messages import AnyControl
-from cutproof.reference_impl.processes.frames import ControlFrame, DataFrame, SupervisionFrame
+from cutproof.reference_impl.processes.network.frames import ControlFrame, DataFrame, SupervisionFrame
 
 PAGE = Path(__file__).parents[3] / "docs" / "fencing.md"
 SECTIONS = {part.partition("\n")[0]: part for part in re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.M)}

@@ -13,7 +13,8 @@ from cutproof.faults.plan import KINDS
 from cutproof.harness.reference_engine.services import places
 from cutproof.harness.reference_engine.subjects import processes
 from cutproof.harness.runtime.config import ENVIRONMENT_ONLY
-from cutproof.reference_impl.processes import frames, launcher
+from cutproof.reference_impl.processes.launching import launcher
+from cutproof.reference_impl.processes.network import frames
 
 DOCS = Path(__file__).parents[3] / "docs"
 TEXT = (DOCS / "processes.md").read_text(encoding="utf-8")
@@ -80,7 +81,7 @@ def test_the_named_place_is_where_the_page_states(monkeypatch: pytest.MonkeyPatc
 def test_both_stores_begin_with_the_argument_that_the_page_states_they_have() -> None:
     assert "Both files begin with the argument why no zombie escapes" in TEXT
     for name in ("database.py", "sqlite_store.py"):
-        source = (DOCS.parent / "reference_impl" / "processes" / name).read_text(encoding="utf-8")
+        source = (DOCS.parent / "reference_impl" / "processes" / "stores" / name).read_text(encoding="utf-8")
         assert "Why no zombie escapes a fence." in source.partition('"""\n\nfrom')[0]
 
 

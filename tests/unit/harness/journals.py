@@ -18,7 +18,7 @@ from cutproof.reference_impl.core.vocabulary.causes import AnyCause, EngineRaise
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.notes import AttemptStarted, PartRestarted
 from cutproof.reference_impl.processes.clock import Clock
-from cutproof.reference_impl.processes.journal import Journal, RunJournal
+from cutproof.reference_impl.processes.disk.journal import Journal, RunJournal
 
 ROW: Row = (1, 10, 100, 0)
 OTHER: Row = (2, 20, 200, 0)

@@ -31,12 +31,12 @@ from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.ends import Status
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId
 from cutproof.reference_impl.core.vocabulary.stages import StageName
-from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes import loop
-from cutproof.reference_impl.processes.cluster import ProcessTerminated
 from cutproof.reference_impl.processes.configuration import Configuration, NodeConfiguration
-from cutproof.reference_impl.processes.journal import Entry, read_journal
-from cutproof.reference_impl.processes.orders import Exited
+from cutproof.reference_impl.processes.disk.journal import Entry, read_journal
+from cutproof.reference_impl.processes.launching.cluster import ProcessTerminated
+from cutproof.reference_impl.processes.launching.orders import Exited
+from cutproof.reference_impl.processes.network import frames as f
 from cutproof.reference_impl.processes.supervision import CODEC
 from cutproof.reference_impl.wire import Reader
 from unit.harness.stage import SCALE, laid_out

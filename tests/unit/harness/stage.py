@@ -16,8 +16,8 @@ from cutproof.harness.scenario.model import Scenario
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.stages import StageName
 from cutproof.reference_impl.driver.settings import Settings
-from cutproof.reference_impl.processes import frames as f
-from cutproof.reference_impl.processes.sinks import Place
+from cutproof.reference_impl.processes.network import frames as f
+from cutproof.reference_impl.processes.stores.sinks import Place
 
 SCALE = 20
 

@@ -12,7 +12,7 @@ import pytest
 
 from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
 from cutproof.reference_impl.core.vocabulary.state import TaskState
-from cutproof.reference_impl.processes.files import DiskFiles
+from cutproof.reference_impl.processes.disk.files import DiskFiles
 from unit import snapshots
 
 STATE = TaskState(positions={0: 7})

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from cutproof.reference_impl.core.vocabulary.messages import Record
 from cutproof.reference_impl.driver.decisions import Lateness
-from cutproof.reference_impl.processes.channels import InputChannel, OutputChannel, Reception
 from cutproof.reference_impl.processes.clock import Clock
-from cutproof.reference_impl.processes.connections import Outbox
 from cutproof.reference_impl.processes.loop import Loop, monotonic_us
+from cutproof.reference_impl.processes.network.channels import InputChannel, OutputChannel, Reception
+from cutproof.reference_impl.processes.network.connections import Outbox
 from unit.processes.greeted import SECRET
 
 NAME = "source-0>count-0"

@@ -9,10 +9,10 @@ from cutproof.reference_impl.core.decisions.local_recovery import LocalRecovery
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId
 from cutproof.reference_impl.core.vocabulary.messages import Element
 from cutproof.reference_impl.processes.clock import Clock
-from cutproof.reference_impl.processes.determinants import DiskDeterminants
-from cutproof.reference_impl.processes.journal import ChannelJournal, Journal
-from cutproof.reference_impl.processes.numbered_input import NumberedInput
-from cutproof.reference_impl.processes.numbered_output import NumberedOutput
+from cutproof.reference_impl.processes.disk.determinants import DiskDeterminants
+from cutproof.reference_impl.processes.disk.journal import ChannelJournal, Journal
+from cutproof.reference_impl.processes.network.numbered_input import NumberedInput
+from cutproof.reference_impl.processes.network.numbered_output import NumberedOutput
 from unit.processes.ends import NAME, Ends, record
 
 WHOLE = AttemptId(1)

@@ -25,14 +25,15 @@ from cutproof.reference_impl.core.vocabulary.effects import Effect
 from cutproof.reference_impl.core.vocabulary.ids import TaskId
 from cutproof.reference_impl.driver.machines import Job
 from cutproof.reference_impl.driver.settings import Settings
-from cutproof.reference_impl.processes import channels, coordinator, supervision
-from cutproof.reference_impl.processes import frames as f
+from cutproof.reference_impl.processes import coordinator, supervision
 from cutproof.reference_impl.processes.configuration import CoordinatorConfiguration, NodeConfiguration
 from cutproof.reference_impl.processes.coordinator import CoordinatorWorld
-from cutproof.reference_impl.processes.journal import Entry, read_journal
+from cutproof.reference_impl.processes.disk.journal import Entry, read_journal
 from cutproof.reference_impl.processes.loop import monotonic_us
+from cutproof.reference_impl.processes.network import channels
+from cutproof.reference_impl.processes.network import frames as f
 from cutproof.reference_impl.processes.node import NodeWorld
-from cutproof.reference_impl.processes.sinks import Place
+from cutproof.reference_impl.processes.stores.sinks import Place
 from cutproof.reference_impl.processes.world import ProcessWorld
 from cutproof.reference_impl.wire import Codec, Reader
 from unit.processes.greeted import SECRET, accepted, dialled

@@ -10,7 +10,7 @@ import socket
 import sys
 import tempfile
 
-from cutproof.reference_impl.processes.orders import Exited, Frames, Ready, Started, asked, frame
+from cutproof.reference_impl.processes.launching.orders import Exited, Frames, Ready, Started, asked, frame
 
 PID = 1 << 22
 """the most that Linux gives is one less"""

@@ -30,8 +30,9 @@ from cutproof.reference_impl.core.vocabulary.transactions import (
     Standing,
     Write,
 )
-from cutproof.reference_impl.processes import database, offspring, sqlite_store
-from cutproof.reference_impl.processes.sinks import Place
+from cutproof.reference_impl.processes.launching import offspring
+from cutproof.reference_impl.processes.stores import database, sqlite_store
+from cutproof.reference_impl.processes.stores.sinks import Place
 from cutproof.reference_impl.simulated.external import TransactionStore
 
 PASSED_ON = (TaskId("operator-0"),)

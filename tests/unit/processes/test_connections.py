@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from cutproof.reference_impl.processes.clock import Clock
-from cutproof.reference_impl.processes.connections import Connection, Outbox, dial
-from cutproof.reference_impl.processes.frames import Echo, Frame, SupervisionFrame
 from cutproof.reference_impl.processes.loop import Loop, monotonic_us
+from cutproof.reference_impl.processes.network.connections import Connection, Outbox, dial
+from cutproof.reference_impl.processes.network.frames import Echo, Frame, SupervisionFrame
 from cutproof.reference_impl.processes.supervision import CODEC
 
 

@@ -16,8 +16,8 @@ from cutproof.reference_impl.core.vocabulary.messages import Deploy, Trigger
 from cutproof.reference_impl.core.vocabulary.stages import StageName
 from cutproof.reference_impl.driver.coordination import CoordinatorRunner
 from cutproof.reference_impl.processes import coordinator as module
-from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.loop import monotonic_us
+from cutproof.reference_impl.processes.network import frames as f
 from unit.processes.coordinated import APART, FakeNode, losses, savepoint, submit, watched, working
 from unit.processes.rig import (
     TASKS,

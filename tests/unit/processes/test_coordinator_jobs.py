@@ -14,8 +14,8 @@ from cutproof.reference_impl.core.vocabulary.events import CommandKind, JobRecor
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Complete, Deploy, Trigger
 from cutproof.reference_impl.core.vocabulary.stages import StageName
-from cutproof.reference_impl.processes import frames as f
-from cutproof.reference_impl.processes.files import DiskFiles, DiskJobs
+from cutproof.reference_impl.processes.disk.files import DiskFiles, DiskJobs
+from cutproof.reference_impl.processes.network import frames as f
 from cutproof.reference_impl.processes.world import CRASHED
 from unit.processes.coordinated import APART, FakeNode, losses, meddle, savepoint, submit, watched, working
 from unit.processes.rig import (

@@ -11,7 +11,7 @@ import pytest
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId
 from cutproof.reference_impl.core.vocabulary.messages import Deploy
 from cutproof.reference_impl.core.vocabulary.stages import StageName
-from cutproof.reference_impl.processes import frames as f
+from cutproof.reference_impl.processes.network import frames as f
 from unit.processes.coordinated import APART, FakeNode, meddle, submit, working
 from unit.processes.rig import SLOW, TASKS, CoordinatorProcess, JobOptions, lives_without_harness, until
 

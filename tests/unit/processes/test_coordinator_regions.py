@@ -14,7 +14,7 @@ from cutproof.reference_impl.core.vocabulary.ids import AttemptId
 from cutproof.reference_impl.core.vocabulary.messages import Cancel, Deploy
 from cutproof.reference_impl.core.vocabulary.notes import PartRestarted
 from cutproof.reference_impl.core.vocabulary.stages import StageName
-from cutproof.reference_impl.processes import frames as f
+from cutproof.reference_impl.processes.network import frames as f
 from unit.processes.coordinated import FakeNode, losses, submit, working
 from unit.processes.rig import SLOW, CoordinatorProcess, JobOptions, lives_without_harness, now
 

@@ -29,10 +29,10 @@ from cutproof.reference_impl.core.vocabulary.transactions import (
     Upsert,
     Write,
 )
-from cutproof.reference_impl.processes import database_sessions
-from cutproof.reference_impl.processes.database import Database, Reader, create
-from cutproof.reference_impl.processes.database_sessions import Gid, writers_label
-from cutproof.reference_impl.processes.readers import Unreachable
+from cutproof.reference_impl.processes.stores import database_sessions
+from cutproof.reference_impl.processes.stores.database import Database, Reader, create
+from cutproof.reference_impl.processes.stores.database_sessions import Gid, writers_label
+from cutproof.reference_impl.processes.stores.readers import Unreachable
 from unit.processes.stores import ROWS, WITHIN_S, Asker, Processes, RunningServer, denied, done
 
 LONG_TIMEOUT_S = 20
@@ -41,7 +41,7 @@ LONG_TIMEOUT_S = 20
 ZOMBIE = """
 import sys
 from cutproof.reference_impl.core.vocabulary.transactions import BeginTransaction, Write
-from cutproof.reference_impl.processes.database import Database
+from cutproof.reference_impl.processes.stores.database import Database
 store = Database(sys.argv[1], sys.argv[2])
 for request in (BeginTransaction(writer="sink-0", attempt=1, name="z"),
                 Write(writer="sink-0", attempt=1, name="z", rows=((7, 7, 7, 7),))):
@@ -133,7 +133,7 @@ def test_a_zombie_that_connects_between_the_fence_and_its_answer_sees_the_fence(
         real(*arguments)  # type: ignore[arg-type]
         late.append(world.process()(BeginTransaction, "z"))
 
-    monkeypatch.setattr("cutproof.reference_impl.processes.database_writer.end_sessions", connect_then_end)
+    monkeypatch.setattr("cutproof.reference_impl.processes.stores.database_writer.end_sessions", connect_then_end)
     world.process().fenced(2)
     assert [denied(outcome) for outcome in late] == ["sink-0 has been fenced by a newer attempt"] * 2
 

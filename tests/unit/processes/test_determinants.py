@@ -10,8 +10,8 @@ from cutproof.reference_impl.core.decisions.local_recovery import End
 from cutproof.reference_impl.core.extensions.local_recovery import LogPlace
 from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
-from cutproof.reference_impl.processes import determinants as determinants
-from cutproof.reference_impl.processes.determinants import DiskDeterminants
+from cutproof.reference_impl.processes.disk import determinants as determinants
+from cutproof.reference_impl.processes.disk.determinants import DiskDeterminants
 
 HERE = LogPlace(determinants=2, taken=(1, 1), sent=(4,), ended=((0, End.DATA),))
 BEGIN = LogPlace(determinants=0, taken=(), sent=())

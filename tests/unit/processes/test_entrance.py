@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from cutproof.reference_impl.core.vocabulary.messages import Record
-from cutproof.reference_impl.processes import entrance
-from cutproof.reference_impl.processes.channels import CODEC
-from cutproof.reference_impl.processes.data_frames import Accepted, Data, Open
-from cutproof.reference_impl.processes.greeting import Accepting, Dialling, ForeignPeer, new_secret
+from cutproof.reference_impl.processes.network import entrance
+from cutproof.reference_impl.processes.network.channels import CODEC
+from cutproof.reference_impl.processes.network.data_frames import Accepted, Data, Open
+from cutproof.reference_impl.processes.network.greeting import Accepting, Dialling, ForeignPeer, new_secret
 from unit.processes.ends import NAME, Ends, record
 from unit.processes.greeted import SECRET, proof
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot, EngineError
-from cutproof.reference_impl.processes.durable import DraftLost
-from cutproof.reference_impl.processes.files import BadHandle, DiskFiles, DiskJobs
+from cutproof.reference_impl.processes.disk.durable import DraftLost
+from cutproof.reference_impl.processes.disk.files import BadHandle, DiskFiles, DiskJobs
 from unit.processes.disks import HANDLE, JOB, STATE, end, forked, halve, snapshot, watch_syncs, write
 
 

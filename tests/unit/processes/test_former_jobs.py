@@ -12,7 +12,7 @@ from cutproof.reference_impl.core.vocabulary.events import CommandKind
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Ack, Cancel, Deploy, Running, ToTask, Trigger
 from cutproof.reference_impl.core.vocabulary.stages import Working
-from cutproof.reference_impl.processes import frames as f
+from cutproof.reference_impl.processes.network import frames as f
 from unit.processes.coordinated import FakeNode, losses, submit, working
 from unit.processes.rig import CONTROL, TASKS, CoordinatorProcess, Node, now
 

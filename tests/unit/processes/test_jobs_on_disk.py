@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot
-from cutproof.reference_impl.processes.files import DiskFiles, DiskJobs
+from cutproof.reference_impl.processes.disk.files import DiskFiles, DiskJobs
 from unit.processes.disks import JOB, end, forked, halve, snapshot, watch_syncs
 
 

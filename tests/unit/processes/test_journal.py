@@ -22,9 +22,9 @@ from cutproof.reference_impl.core.vocabulary.causes import Killed
 from cutproof.reference_impl.core.vocabulary.ends import JobEnd, Status
 from cutproof.reference_impl.core.vocabulary.events import CommandKind
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, Handle, TaskId
-from cutproof.reference_impl.processes.checked import framed
 from cutproof.reference_impl.processes.clock import Clock
-from cutproof.reference_impl.processes.journal import BATCH, CorruptJournal, Entry, Journal, read_journal
+from cutproof.reference_impl.processes.disk.checked import framed
+from cutproof.reference_impl.processes.disk.journal import BATCH, CorruptJournal, Entry, Journal, read_journal
 from cutproof.reference_impl.trace import Observer
 from unit.snapshots import snapshot
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.reference_impl.processes.cluster import Launcher, LauncherFailed, ProcessTerminated
-from cutproof.reference_impl.processes.orders import BadFrame, Exited, Fork, Frames, asked, frame
+from cutproof.reference_impl.processes.launching.cluster import Launcher, LauncherFailed, ProcessTerminated
+from cutproof.reference_impl.processes.launching.orders import BadFrame, Exited, Fork, Frames, asked, frame
 from unit.processes.same_number import PID
 from unit.processes.toys import MODULE, SLEEP, WITHIN_S, ask, exits, state, wait_for_end
 

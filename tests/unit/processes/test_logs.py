@@ -9,8 +9,8 @@ import pytest
 from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot
 from cutproof.reference_impl.core.vocabulary.messages import Element, EndOfData, Record, Watermark
 from cutproof.reference_impl.core.vocabulary.state import Ref
-from cutproof.reference_impl.processes import logs
-from cutproof.reference_impl.processes.logs import DiskLogs
+from cutproof.reference_impl.processes.disk import logs
+from cutproof.reference_impl.processes.disk.logs import DiskLogs
 
 LOG = "job-1/log/count-0-2/1"
 BOTH = pytest.mark.parametrize("whole_files", [False, True])

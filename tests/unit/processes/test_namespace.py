@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.reference_impl.processes import launcher as launcher_module
-from cutproof.reference_impl.processes import namespace
-from cutproof.reference_impl.processes.cluster import Launcher, LauncherFailed
+from cutproof.reference_impl.processes.launching import launcher as launcher_module
+from cutproof.reference_impl.processes.launching import namespace
+from cutproof.reference_impl.processes.launching.cluster import Launcher, LauncherFailed
 from unit.processes.toys import MODULE
 
 WHY_NOT = namespace.why_not()
@@ -57,7 +57,7 @@ def test_sockets_are_handed_to_its_owner_alone(launcher: Launcher) -> None:
 def test_where_one_is_demanded_and_cannot_be_had_it_reports_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine's answer is played by a module that the launcher finds in the place of the true one."""
     (tmp_path / "no_network.py").write_text(
-        "from cutproof.reference_impl.processes import launcher, namespace\n"
+        "from cutproof.reference_impl.processes.launching import launcher, namespace\n"
         "namespace.why_not = lambda: 'Operation not permitted'\n"
         "launcher.main({})\n"
     )

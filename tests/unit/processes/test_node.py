@@ -14,7 +14,7 @@ from cutproof.reference_impl.core.job.config import Config
 from cutproof.reference_impl.core.vocabulary.causes import EngineRaised
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Ack, Barrier, Complete, Deploy, Record, Running
-from cutproof.reference_impl.processes import frames as f
+from cutproof.reference_impl.processes.network import frames as f
 from unit.processes.greeted import SECRET, accepted
 from unit.processes.rig import (
     CHANNELS,

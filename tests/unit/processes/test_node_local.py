@@ -15,9 +15,9 @@ from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.errors import ProtocolViolated
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
 from cutproof.reference_impl.core.vocabulary.messages import Barrier, Complete, Deploy
-from cutproof.reference_impl.processes import determinants as determinants
-from cutproof.reference_impl.processes import frames as f
-from cutproof.reference_impl.processes.determinants import ORDER, DiskDeterminants
+from cutproof.reference_impl.processes.disk import determinants as determinants
+from cutproof.reference_impl.processes.disk.determinants import ORDER, DiskDeterminants
+from cutproof.reference_impl.processes.network import frames as f
 from unit.processes.greeted import SECRET, accepted
 from unit.processes.rig import CHANNELS, DATA, SLOW, TASKS, JobOptions, Node, Peer, lives_without_harness, now
 

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from cutproof.reference_impl.processes import cluster
-from cutproof.reference_impl.processes.children import GENTLE_S
-from cutproof.reference_impl.processes.cluster import Launcher
-from cutproof.reference_impl.processes.segments import segments
+from cutproof.reference_impl.processes.launching import cluster
+from cutproof.reference_impl.processes.launching.children import GENTLE_S
+from cutproof.reference_impl.processes.launching.cluster import Launcher
+from cutproof.reference_impl.processes.stores.segments import segments
 from unit.processes.toys import (
     MARK,
     MODULE,
@@ -146,7 +146,7 @@ def test_a_forked_copy_of_the_client_neither_ends_the_launcher_nor_keeps_it(tmp_
     mark = uuid.uuid4().hex
     script = f"""
 import os, signal
-from cutproof.reference_impl.processes.cluster import Launcher
+from cutproof.reference_impl.processes.launching.cluster import Launcher
 launcher = Launcher(module={MODULE!r})
 launcher.fork("node-1", "pauser", b"")
 copy = os.fork()
@@ -188,7 +188,7 @@ DOOMED = f"""
 import os, signal
 print("imports", flush=True)
 from pathlib import Path
-from cutproof.reference_impl.processes.cluster import Launcher
+from cutproof.reference_impl.processes.launching.cluster import Launcher
 def inode(port):
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()

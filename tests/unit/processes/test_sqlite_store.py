@@ -29,10 +29,10 @@ from cutproof.reference_impl.core.vocabulary.transactions import (
     Upsert,
     Write,
 )
-from cutproof.reference_impl.processes import sqlite_store
-from cutproof.reference_impl.processes.readers import Unreachable
-from cutproof.reference_impl.processes.sinks import visible_transactions
-from cutproof.reference_impl.processes.sqlite_reader import file_of
+from cutproof.reference_impl.processes.stores import sqlite_store
+from cutproof.reference_impl.processes.stores.readers import Unreachable
+from cutproof.reference_impl.processes.stores.sinks import visible_transactions
+from cutproof.reference_impl.processes.stores.sqlite_reader import file_of
 from unit.processes.disks import die, end, forked
 from unit.processes.stores import ROWS, WITHIN_S, Asker, Processes, denied, done
 

@@ -13,10 +13,10 @@ import pytest
 
 from cutproof.reference_impl.core.vocabulary.events import CommandKind
 from cutproof.reference_impl.core.vocabulary.ids import TaskId
-from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.clock import Clock
-from cutproof.reference_impl.processes.connections import Outbox
 from cutproof.reference_impl.processes.loop import Loop, monotonic_us
+from cutproof.reference_impl.processes.network import frames as f
+from cutproof.reference_impl.processes.network.connections import Outbox
 from cutproof.reference_impl.processes.supervision import Supervision
 from unit.processes.disks import end, forked
 from unit.processes.rig import SUPERVISION, Peer, now, until

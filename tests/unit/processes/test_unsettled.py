@@ -13,7 +13,7 @@ from cutproof.reference_impl.core.job.task_spec import TaskSpec
 from cutproof.reference_impl.core.vocabulary.events import Arrived, Received
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Committable, Deploy
-from cutproof.reference_impl.processes.unsettled import is_handed, oldest_unsettled
+from cutproof.reference_impl.processes.stores.unsettled import is_handed, oldest_unsettled
 
 Kind = Callable[[TaskBuilder, TaskSpec], Any]
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId
 from cutproof.reference_impl.core.vocabulary.messages import Record
-from cutproof.reference_impl.processes import frames
+from cutproof.reference_impl.processes.network import frames
 from cutproof.reference_impl.wire import HEADER, LIMIT, VERSION, Codec, Reader, WireError
 
 UNIONS = {"data": frames.DataFrame, "control": frames.ControlFrame, "supervision": frames.SupervisionFrame}

@@ -18,11 +18,11 @@ from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
 from cutproof.reference_impl.core.vocabulary.messages import Deploy
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.core.vocabulary.transactions import AnyRequest, Append, Done, Outcome
-from cutproof.reference_impl.processes import frames as f
 from cutproof.reference_impl.processes.clock import Clock
-from cutproof.reference_impl.processes.files import DiskFiles
-from cutproof.reference_impl.processes.journal import Journal, read_journal
+from cutproof.reference_impl.processes.disk.files import DiskFiles
+from cutproof.reference_impl.processes.disk.journal import Journal, read_journal
 from cutproof.reference_impl.processes.loop import monotonic_us
+from cutproof.reference_impl.processes.network import frames as f
 from cutproof.reference_impl.processes.world import CRASHED, Journalled, NotedFiles, live
 from unit.processes.disks import end, forked
 from unit.processes.rig import TASKS, Node, lives_without_harness, now, until

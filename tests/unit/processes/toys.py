@@ -12,9 +12,9 @@ import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from cutproof.reference_impl.processes.cluster import Launcher
-from cutproof.reference_impl.processes.launcher import main
-from cutproof.reference_impl.processes.orders import Exited
+from cutproof.reference_impl.processes.launching.cluster import Launcher
+from cutproof.reference_impl.processes.launching.launcher import main
+from cutproof.reference_impl.processes.launching.orders import Exited
 
 MODULE = "unit.processes.toys"
 MARK = "CUTPROOF_TEST_MARK"

@@ -16,7 +16,7 @@ from cutproof.reference_impl.core.vocabulary.errors import CorruptSnapshot
 from cutproof.reference_impl.core.vocabulary.events import CompletedSnapshot, JobRecord
 from cutproof.reference_impl.core.vocabulary.state import TaskState
 from cutproof.reference_impl.driver.ports import Files, Jobs
-from cutproof.reference_impl.processes.files import DiskFiles, DiskJobs
+from cutproof.reference_impl.processes.disk.files import DiskFiles, DiskJobs
 from cutproof.reference_impl.simulated.storage import JobStore, SnapshotFiles
 from unit import snapshots
 

@@ -13,8 +13,8 @@ import msgspec
 from .....faults.injectors.toxics import Latency, Limit, Reset, Slice, Stall, Timeout, Toxic
 from .....faults.injectors.toxiproxy import ToxiproxyFailed
 from .....reference_impl import observed as o
-from .....reference_impl.processes.frames import Broke, Felt
 from .....reference_impl.processes.loop import monotonic_us
+from .....reference_impl.processes.network.frames import Broke, Felt
 from ....toxiproxy.server import ProxyServer
 from ..context import Context
 

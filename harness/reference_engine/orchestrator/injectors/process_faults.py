@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from .....reference_impl import observed as o
 from .....reference_impl.core.vocabulary.causes import AnyCause, Killed, NodeLost, PowerLost
 from .....reference_impl.driver.settings import Settings
-from .....reference_impl.processes.files import DiskFiles
+from .....reference_impl.processes.disk.files import DiskFiles
 from .....reference_impl.processes.loop import monotonic_us
-from .....reference_impl.processes.sinks import DATABASE
+from .....reference_impl.processes.stores.sinks import DATABASE
 from ..context import Context
 from ..layout import COORDINATOR, GIVEN_UP_US
 from ..processes import Member

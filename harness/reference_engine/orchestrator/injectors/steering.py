@@ -10,7 +10,7 @@ from .....faults.plan import kind_of as fault_kind
 from .....reference_impl import observed as o
 from .....reference_impl.core.vocabulary.causes import NoCoordinator
 from .....reference_impl.core.vocabulary.events import CommandKind
-from .....reference_impl.processes.frames import Issue
+from .....reference_impl.processes.network.frames import Issue
 from ....scenario.model import AnyCommand, Resume, Scenario, StopWithSavepoint, kind_of
 from ..context import Context
 from ..jobs import Jobs

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 
 from .....reference_impl.core.vocabulary.ids import TaskId
-from .....reference_impl.processes.frames import Arm, Disarm, Frame, Meddle, RaiseException
+from .....reference_impl.processes.network.frames import Arm, Disarm, Frame, Meddle, RaiseException
 from ..context import Context
 from ..layout import COORDINATOR
 from ..processes import Member

@@ -28,7 +28,7 @@ from cutproof.properties.model.struck import StruckCommit, TornWrite
 from cutproof.properties.model.verdict import Unknown
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import causes, notes
-from cutproof.reference_impl.processes.journal import Entry
+from cutproof.reference_impl.processes.disk.journal import Entry
 from unit.harness.scenarios import chain
 from unit.harness.stage import planned
 

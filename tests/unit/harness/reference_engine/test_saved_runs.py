@@ -30,7 +30,7 @@ from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId
 from cutproof.reference_impl.core.vocabulary.notes import AttemptStarted
 from cutproof.reference_impl.processes.clock import Clock
-from cutproof.reference_impl.processes.journal import Journal
+from cutproof.reference_impl.processes.disk.journal import Journal
 from cutproof.reference_impl.wire import HEADER
 from unit.harness.scenarios import chain, join
 from unit.harness.subjects import Lossy

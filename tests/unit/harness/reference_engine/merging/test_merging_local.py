@@ -11,7 +11,7 @@ from cutproof.properties.model.history import AttemptStarted, Channel
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary import notes as n
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
-from cutproof.reference_impl.processes.journal import ChannelJournal
+from cutproof.reference_impl.processes.disk.journal import ChannelJournal
 from unit.harness.journals import Script
 
 NAME = "a-0>b-0"

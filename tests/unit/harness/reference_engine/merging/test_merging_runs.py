@@ -22,7 +22,7 @@ from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.decisions.parts import Parts
 from cutproof.reference_impl.core.vocabulary.transactions import Standing
 from cutproof.reference_impl.processes.clock import Clock
-from cutproof.reference_impl.processes.journal import Entry, Journal
+from cutproof.reference_impl.processes.disk.journal import Entry, Journal
 from unit.simulated.worlds import job
 
 

@@ -20,7 +20,7 @@ from cutproof.harness.reference_engine.orchestrator.injectors.channel_faults imp
 )
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId
-from cutproof.reference_impl.processes import frames as f
+from cutproof.reference_impl.processes.network import frames as f
 from unit.harness.puppets import Run, Script, now, played_by_puppets
 from unit.harness.scenarios import chain
 from unit.harness.stage import planned

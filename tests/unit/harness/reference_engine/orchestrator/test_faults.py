@@ -19,8 +19,8 @@ from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.ends import Status
 from cutproof.reference_impl.core.vocabulary.events import CommandKind
 from cutproof.reference_impl.core.vocabulary.state import TaskState
-from cutproof.reference_impl.processes import frames as f
-from cutproof.reference_impl.processes.files import DiskFiles
+from cutproof.reference_impl.processes.disk.files import DiskFiles
+from cutproof.reference_impl.processes.network import frames as f
 from unit.harness.puppets import MACHINE, Puppet, Run, Script, now, played_by_puppets
 from unit.harness.scenarios import chain
 from unit.harness.stage import job_facts, planned, task_facts

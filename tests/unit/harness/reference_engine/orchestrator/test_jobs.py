@@ -15,8 +15,8 @@ from cutproof.harness.scenario.model import Cancel, Resume
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.events import CommandKind, CompletedSnapshot, JobRecord
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId
-from cutproof.reference_impl.processes import frames as f
-from cutproof.reference_impl.processes.files import DiskFiles, DiskJobs
+from cutproof.reference_impl.processes.disk.files import DiskFiles, DiskJobs
+from cutproof.reference_impl.processes.network import frames as f
 from unit import snapshots
 from unit.harness.puppets import Run, Script, played_by_puppets
 from unit.harness.scenarios import chain

@@ -21,7 +21,7 @@ from cutproof.harness.scenario.model import Scenario
 from cutproof.harness.subject.run import run
 from cutproof.properties.model.history import JobEnded
 from cutproof.properties.model.verdict import Unknown
-from cutproof.reference_impl.processes.offspring import children_of
+from cutproof.reference_impl.processes.launching.offspring import children_of
 from unit.harness.scenarios import chain
 from unit.harness.stage import planned
 from unit.processes.stores import RunningServer

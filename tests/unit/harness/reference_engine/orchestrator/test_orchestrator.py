@@ -17,8 +17,8 @@ from cutproof.harness.scenario.model import Scenario
 from cutproof.harness.subject.port import SubjectFailed
 from cutproof.reference_impl import observed as o
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, TaskId
-from cutproof.reference_impl.processes import frames as f
-from cutproof.reference_impl.processes.sinks import Place
+from cutproof.reference_impl.processes.network import frames as f
+from cutproof.reference_impl.processes.stores.sinks import Place
 from unit.harness.puppets import Run, Script, now, played_by_puppets
 from unit.harness.scenarios import chain
 from unit.harness.stage import planned

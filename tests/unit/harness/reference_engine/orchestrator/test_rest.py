@@ -14,7 +14,7 @@ from cutproof.faults.plan import AtPoint, AtTime, InPhase
 from cutproof.harness.scenario.model import Scenario
 from cutproof.reference_impl.core.vocabulary.ids import AttemptId, CheckpointId, TaskId
 from cutproof.reference_impl.core.vocabulary.stages import StageName
-from cutproof.reference_impl.processes import frames as f
+from cutproof.reference_impl.processes.network import frames as f
 from unit.harness.puppets import Run, Script, now, played_by_puppets
 from unit.harness.scenarios import chain
 from unit.harness.stage import job_facts, planned

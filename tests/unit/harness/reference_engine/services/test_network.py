@@ -6,7 +6,7 @@ import pytest
 
 from cutproof.harness.reference_engine.services import network, postgres
 from cutproof.harness.runtime.exit_codes import UsageError
-from cutproof.reference_impl.processes import namespace
+from cutproof.reference_impl.processes.launching import namespace
 
 
 @pytest.fixture(autouse=True)

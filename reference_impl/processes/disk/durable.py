@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from ..core.vocabulary.errors import CorruptSnapshot, EngineError
+from ...core.vocabulary.errors import CorruptSnapshot, EngineError
 
 Kind = TypeVar("Kind")
 

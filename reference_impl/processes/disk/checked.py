@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import msgspec
 
-from ..core.vocabulary.errors import CorruptSnapshot
-from ..wire import Codec, Reader, WireError
+from ...core.vocabulary.errors import CorruptSnapshot
+from ...wire import Codec, Reader, WireError
 
 T = TypeVar("T")
 

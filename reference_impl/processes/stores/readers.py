@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ..core.vocabulary.transactions import Row
+from ...core.vocabulary.transactions import Row
 
 
 class Unreachable(Exception):

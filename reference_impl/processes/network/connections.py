@@ -7,12 +7,12 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from ..core.vocabulary.errors import require
-from ..wire import Codec, Reader, WireError
-from .clock import Clock, StampRefused
+from ...core.vocabulary.errors import require
+from ...wire import Codec, Reader, WireError
+from ..clock import Clock, StampRefused
+from ..loop import Loop
 from .frames import Frame
 from .greeting import Dialling, ForeignPeer
-from .loop import Loop
 
 CHUNK = 1 << 16
 

@@ -23,12 +23,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from ..core.decisions.local_recovery import LocalRecovery
-from ..core.extensions.local_recovery import is_numbered
-from ..core.vocabulary.ids import AttemptId
-from ..core.vocabulary.messages import Element
-from ..driver.decisions import Lateness
-from ..trace import SenderLog
+from ...core.decisions.local_recovery import LocalRecovery
+from ...core.extensions.local_recovery import is_numbered
+from ...core.vocabulary.ids import AttemptId
+from ...core.vocabulary.messages import Element
+from ...driver.decisions import Lateness
+from ...trace import SenderLog
 from .channels import OutputChannel
 from .connections import Outbox
 from .frames import Bye, DataFrame, Durable, Numbered, Open, Refused, Taken, Welcome

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ..core.vocabulary.ids import AttemptId, TaskId
-from ..core.vocabulary.transactions import (
+from ...core.vocabulary.ids import AttemptId, TaskId
+from ...core.vocabulary.transactions import (
     UNFINISHED,
     AbortTransaction,
     AnyRequest,

@@ -11,9 +11,9 @@ import socket
 import time
 from collections.abc import Callable
 
+from ..stores.segments import Lifetime, remove_those_of
 from . import offspring
 from .orders import Answer, Done, Exited, Failed, LauncherMessage, Refused, Signal
-from .segments import Lifetime, remove_those_of
 
 GENTLE_S = 3.0
 """for how long processes that are asked to stop may go on"""

@@ -28,11 +28,11 @@ from pathlib import Path
 
 import msgspec
 
-from ..core.vocabulary.errors import CorruptSnapshot, expect
-from ..core.vocabulary.events import CompletedSnapshot, JobRecord
-from ..core.vocabulary.ids import CheckpointId, Handle
-from ..core.vocabulary.state import TaskState, decode, encode
-from ..driver import ports
+from ...core.vocabulary.errors import CorruptSnapshot, expect
+from ...core.vocabulary.events import CompletedSnapshot, JobRecord
+from ...core.vocabulary.ids import CheckpointId, Handle
+from ...core.vocabulary.state import TaskState, decode, encode
+from ...driver import ports
 from .durable import NOT_THERE, Temporaries, content, delete, make_folders, sealed, sync, unsealed
 
 COORDINATOR = "coordinator"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from ..core.vocabulary.errors import Refused
-from ..core.vocabulary.ids import TaskId
-from ..driver.ports import External
+from ...core.vocabulary.errors import Refused
+from ...core.vocabulary.ids import TaskId
+from ...driver.ports import External
 from .readers import Reader, Unreachable
 
 DATABASE = "database"

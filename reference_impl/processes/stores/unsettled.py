@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..core.protocol.task import Task
-from ..core.vocabulary.ids import CheckpointId
-from ..driver.runner import TaskRunner
+from ...core.protocol.task import Task
+from ...core.vocabulary.ids import CheckpointId
+from ...driver.runner import TaskRunner
 
 
 def oldest_unsettled(machine: Task) -> CheckpointId | None:

@@ -21,8 +21,8 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
-from ..core.vocabulary.ids import AttemptId, TaskId
-from ..core.vocabulary.transactions import (
+from ...core.vocabulary.ids import AttemptId, TaskId
+from ...core.vocabulary.transactions import (
     AbortTransaction,
     AnyRequest,
     Append,

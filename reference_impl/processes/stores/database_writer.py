@@ -13,8 +13,8 @@ import msgspec
 import psycopg
 from psycopg import errors, sql
 
-from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
-from ..core.vocabulary.transactions import (
+from ...core.vocabulary.ids import AttemptId, CheckpointId, TaskId
+from ...core.vocabulary.transactions import (
     EPOCH,
     AbortTransaction,
     AnyRequest,

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ..core.vocabulary import notes as n
+from ...core.vocabulary import notes as n
 
 
 def as_today(entry: list[Any]) -> tuple[int, list[Any]]:

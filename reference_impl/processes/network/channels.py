@@ -15,20 +15,20 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from ..core.vocabulary.ids import AttemptId, TaskId
-from ..core.vocabulary.messages import Barrier, Element, Idle, Record, Watermark
-from ..driver.decisions import Lateness
-from ..driver.inputs import HandOver, InputQueue
-from ..driver.timeline import show_sent
-from ..trace import ChannelLog
-from ..wire import Codec
-from .clock import Clock
+from ...core.vocabulary.ids import AttemptId, TaskId
+from ...core.vocabulary.messages import Barrier, Element, Idle, Record, Watermark
+from ...driver.decisions import Lateness
+from ...driver.inputs import HandOver, InputQueue
+from ...driver.timeline import show_sent
+from ...trace import ChannelLog
+from ...wire import Codec
+from ..clock import Clock
 from .connections import Connection, Outbox, dial
 from .entrance import Entrance
 from .frames import Accepted, Bye, Credit, Data, DataFrame, Open, Refused
 
 if TYPE_CHECKING:
-    from ..driver.runner import TaskRunner
+    from ...driver.runner import TaskRunner
 
 CODEC: Codec[DataFrame] = Codec(DataFrame)
 

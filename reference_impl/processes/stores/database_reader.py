@@ -10,7 +10,7 @@ import msgspec
 import psycopg
 from psycopg import errors, sql
 
-from ..core.vocabulary.transactions import Row
+from ...core.vocabulary.transactions import Row
 from .database_sessions import Gid, Session, connect, end_sessions, one_line, prepared
 from .readers import Unreachable
 

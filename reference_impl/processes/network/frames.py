@@ -7,13 +7,13 @@ of its own frames; a frame of one is not understood on another.
 
 from __future__ import annotations
 
-from ..core.vocabulary.causes import AnyCause
-from ..core.vocabulary.ends import Status
-from ..core.vocabulary.events import CommandKind, CompletedSnapshot
-from ..core.vocabulary.ids import AttemptId, CheckpointId, TaskId
-from ..core.vocabulary.messages import ToCoordinator, ToTask
-from ..core.vocabulary.stages import StageName
-from ..observed import AnyStruck
+from ...core.vocabulary.causes import AnyCause
+from ...core.vocabulary.ends import Status
+from ...core.vocabulary.events import CommandKind, CompletedSnapshot
+from ...core.vocabulary.ids import AttemptId, CheckpointId, TaskId
+from ...core.vocabulary.messages import ToCoordinator, ToTask
+from ...core.vocabulary.stages import StageName
+from ...observed import AnyStruck
 from .data_frames import Accepted as Accepted
 from .data_frames import Bye as Bye
 from .data_frames import Credit as Credit

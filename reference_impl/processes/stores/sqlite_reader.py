@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ..core.vocabulary.transactions import Row
+from ...core.vocabulary.transactions import Row
 from .readers import Unreachable
 
 WAIT_S = 2.0

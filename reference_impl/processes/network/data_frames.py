@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..core.vocabulary.ids import AttemptId
-from ..core.vocabulary.messages import Element
+from ...core.vocabulary.ids import AttemptId
+from ...core.vocabulary.messages import Element
 from .frame import Frame
 
 

@@ -13,12 +13,12 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from .. import observed as o
-from ..core.vocabulary.errors import EngineError, ProtocolViolated
-from ..core.vocabulary.ids import AttemptId, TaskId
-from ..wire import HEADER, VERSION, Reader, WireError
+from ... import observed as o
+from ...core.vocabulary.errors import EngineError, ProtocolViolated
+from ...core.vocabulary.ids import AttemptId, TaskId
+from ...wire import HEADER, VERSION, Reader, WireError
+from ..clock import Clock
 from .checked import CODEC, framed, is_whole
-from .clock import Clock
 from .former_journals import as_today
 
 BATCH = 1_000

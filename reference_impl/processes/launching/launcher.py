@@ -52,10 +52,11 @@ from .orders import (
     frame,
 )
 
+_PROCESSES = str(__package__).rpartition(".")[0]
 ENTRIES: Mapping[str, str] = {
-    "node": f"{__package__}.node:main",
-    "coordinator": f"{__package__}.coordinator:main",
-    "purge": f"{__package__}.purge:main",
+    "node": f"{_PROCESSES}.node:main",
+    "coordinator": f"{_PROCESSES}.coordinator:main",
+    "purge": f"{_PROCESSES}.stores.purge:main",
 }
 """What a forked child can run: `package.module:function`, imported when it is first needed."""
 LOGS = "logs"

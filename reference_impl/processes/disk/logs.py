@@ -21,8 +21,8 @@ from pathlib import Path
 
 import msgspec
 
-from ..core.vocabulary.messages import Element
-from ..core.vocabulary.state import Ref
+from ...core.vocabulary.messages import Element
+from ...core.vocabulary.state import Ref
 from .checked import framed, unframed
 from .durable import NOT_THERE, sync, sync_folders
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..core.decisions.local_recovery import End, LocalRecovery
-from ..core.extensions.local_recovery import ENDS
-from ..core.vocabulary.ids import AttemptId, TaskId
-from ..core.vocabulary.messages import Barrier, Element
-from ..driver.inputs import HandOver, InputQueue
-from ..driver.numbered import NumberedSender, Numbering
-from ..trace import ChannelLog
+from ...core.decisions.local_recovery import End, LocalRecovery
+from ...core.extensions.local_recovery import ENDS
+from ...core.vocabulary.ids import AttemptId, TaskId
+from ...core.vocabulary.messages import Barrier, Element
+from ...driver.inputs import HandOver, InputQueue
+from ...driver.numbered import NumberedSender, Numbering
+from ...trace import ChannelLog
+from ..disk.determinants import DiskDeterminants
 from .channels import Feeling
 from .connections import Connection, Outbox
-from .determinants import DiskDeterminants
 from .frames import Bye, DataFrame, Durable, Numbered, Open, Taken, Welcome
 
 if TYPE_CHECKING:
-    from ..driver.runner import TaskRunner
+    from ...driver.runner import TaskRunner
 
 
 class NumberedInput(Numbering, Feeling, InputQueue):

@@ -31,11 +31,11 @@ from pathlib import Path
 
 import msgspec
 
-from ..core.decisions.local_recovery import Determinant
-from ..core.extensions.local_recovery import LogPlace
-from ..core.vocabulary.errors import CorruptSnapshot
-from ..core.vocabulary.ids import AttemptId, CheckpointId
-from ..driver.numbered import DurableDeterminants
+from ...core.decisions.local_recovery import Determinant
+from ...core.extensions.local_recovery import LogPlace
+from ...core.vocabulary.errors import CorruptSnapshot
+from ...core.vocabulary.ids import AttemptId, CheckpointId
+from ...driver.numbered import DurableDeterminants
 from .checked import framed, unframed
 from .durable import NOT_THERE, TRIES, sync, sync_folders
 

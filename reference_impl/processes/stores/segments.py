@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from . import offspring
+from ..launching import offspring
 
 TABLE = Path("/proc/sysvipc/shm")
 _IPC_RMID = 0

@@ -1,0 +1,1 @@
+"""What a process keeps on disk: snapshots, logs of persistent channels, determinants, its journal."""
